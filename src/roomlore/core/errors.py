@@ -1,0 +1,70 @@
+"""Every error roomlore raises on purpose.
+
+    RoomloreError
+    ├── NotFound              a room, message, context or key that does not exist for this tenant
+    ├── InvalidInput          a value the caller can mend; the message says how
+    ├── Conflict              a stale version, or the same id with other content
+    ├── BudgetTooSmall        what must be shown does not fit the tokens given
+    ├── BadModelOutput        a model answered something that cannot be used
+    ├── Forbidden             the API key is missing, wrong, revoked or lacks the scope
+    └── Unavailable           something roomlore depends on does not answer
+        ├── StorageUnavailable
+        ├── VectorsUnavailable
+        ├── CacheUnavailable
+        └── ModelUnavailable
+
+An error's docstring is its default message.
+"""
+
+import inspect
+
+
+class RoomloreError(Exception):
+    """Something went wrong in roomlore."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or inspect.getdoc(type(self)))
+
+
+class NotFound(RoomloreError):
+    """Nothing with this id exists here."""
+
+
+class InvalidInput(RoomloreError):
+    """The input cannot be used as it is."""
+
+
+class Conflict(RoomloreError):
+    """What is stored differs from what the call expected."""
+
+
+class BudgetTooSmall(RoomloreError):
+    """The token budget cannot hold what must be shown."""
+
+
+class BadModelOutput(RoomloreError):
+    """The model's answer cannot be used."""
+
+
+class Forbidden(RoomloreError):
+    """This needs a valid API key with the right scope."""
+
+
+class Unavailable(RoomloreError):
+    """A service roomlore depends on does not answer."""
+
+
+class StorageUnavailable(Unavailable):
+    """The database does not answer."""
+
+
+class VectorsUnavailable(Unavailable):
+    """The vector index does not answer."""
+
+
+class CacheUnavailable(Unavailable):
+    """The cache does not answer."""
+
+
+class ModelUnavailable(Unavailable):
+    """No model provider answers."""

@@ -1,0 +1,167 @@
+"""Where rooms, messages, features, usage records and keys live.
+
+Every call names a tenant and sees nothing of another. An empty list of ids or arrivals returns nothing. Lists of
+entries come in order of arrival. Deleted messages are never returned, but their ids stay taken. Any call may raise
+`StorageUnavailable`.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from typing import Any, Protocol
+
+from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Link, Room, StoredMessage, Thread
+
+
+class Rooms(Protocol):
+    """The rooms of a tenant, their counters, settings and people."""
+
+    async def find(self, *, tenant: str, room_id: str) -> Room | None:
+        """The room as stored, or None."""
+
+    async def page(self, *, tenant: str, after: str | None, limit: int) -> list[Room]:
+        """Rooms with an id above `after`, ascending by id."""
+
+    async def lock(self, *, tenant: str, room_id: str, now: datetime) -> Room:
+        """The room, made if new, with its row locked until the unit of work ends. Only while writing."""
+
+    async def configure(self, *, tenant: str, room_id: str, settings: Mapping[str, Any]) -> Room:
+        """Replaces the room's own settings and raises its revision; `NotFound` where there is no such room."""
+
+    async def participants(self, *, tenant: str, room_id: str) -> dict[str, str]:
+        """Sender id to last known name ('' if none) of everyone who has spoken, in order of first speaking."""
+
+
+class Messages(Protocol):
+    """The messages of a room for reading."""
+
+    async def fingerprints(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
+        """Message id to content hash for those ids that are taken, deleted ones included ('' for them)."""
+
+    async def by_id(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]: ...
+
+    async def by_arrival(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[Entry]: ...
+
+    async def tail(
+        self, *, tenant: str, room_id: str, limit: int, before: int | None = None, since: datetime | None = None
+    ) -> list[Entry]:
+        """The newest `limit` entries with arrival < `before` and `sent_at` >= `since`, in order of arrival."""
+
+    async def recent(self, *, tenant: str, room_id: str, limit: int, before: int | None = None) -> list[StoredMessage]:
+        """The newest `limit` messages with arrival < `before`, in order of arrival: the plain window."""
+
+    async def page(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[StoredMessage]:
+        """Messages with arrival > `after`, ascending."""
+
+
+class Threads(Protocol):
+    """Reading along replies and threads."""
+
+    async def related(self, *, tenant: str, room_id: str, entry: Entry, hops: int, limit: int) -> list[Entry]:
+        """Up to `limit` entries on the entry's platform reply chain, nearest first when cut: ancestors and descendants
+        by `reply_to` up to `hops` away, siblings along it, and messages with the same root."""
+
+    async def waiting(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
+        """Entries whose `reply_to` is one of these ids but whose link is not a platform link yet."""
+
+    async def page(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[tuple[int, Thread]]:
+        """Threads whose first message's arrival is > `after`, ascending, each with that arrival."""
+
+    async def members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
+        """The newest `limit` entries whose link names this thread, in order of arrival."""
+
+    async def window_tokens(self, *, tenant: str, room_id: str, before: int, limit: int) -> tuple[int, int]:
+        """(messages, tokens) of the newest `limit` messages with arrival < `before`."""
+
+    async def keyword_counts(self, *, tenant: str, room_id: str, keywords: Sequence[str]) -> dict[str, int]:
+        """In how many messages of the room each keyword occurs; absent where none."""
+
+
+class MessageWriter(Protocol):
+    """Changing the messages of a room whose row this unit of work has locked. Each call raises the room's revision by one.
+
+    Participants, keyword counts and the room's counters follow by themselves.
+    """
+
+    async def append(self, *, tenant: str, room_id: str, entries: Sequence[Entry]) -> Room:
+        """Adds entries whose arrivals continue `next_arrival` without a gap; returns the room after it."""
+
+    async def replace(self, *, tenant: str, room_id: str, entry: Entry) -> Room:
+        """Puts the entry in the place of the one with its arrival (an edit)."""
+
+    async def erase(self, *, tenant: str, room_id: str, arrivals: Sequence[int], now: datetime) -> Room:
+        """Empties these messages and hides them; id and arrival stay taken."""
+
+    async def relink(self, *, tenant: str, room_id: str, links: Mapping[int, Link]) -> Room:
+        """Gives the entries at these arrivals new links. Where a link's thread changed, everything that hangs below
+        (by parent, linked, in the old thread) moves to the new thread with it."""
+
+
+class Usage(Protocol):
+    """What contexts were used and what people thought of them."""
+
+    async def record(self, *, tenant: str, records: Sequence[ContextUsageRecord]) -> None:
+        """Keeps the records; one whose `context_id` is there already is left as it is."""
+
+    async def find(self, *, tenant: str, context_id: str) -> ContextUsageRecord | None: ...
+
+    async def respond(self, *, tenant: str, context_id: str, llm_response: str) -> bool:
+        """Notes what the model answered; False where there is no such record."""
+
+    async def judge(self, *, tenant: str, context_id: str, feedback: str | None, score: float | None) -> bool:
+        """Notes feedback; False where there is no such record."""
+
+    async def page(
+        self, *, tenant: str, room_id: str | None, judged: bool, after: str | None, limit: int
+    ) -> list[ContextUsageRecord]:
+        """Records with `context_id` above `after`, ascending; `judged`: only those with a success indicator."""
+
+
+class Keys(Protocol):
+    """API keys, by the SHA-256 of their secret."""
+
+    async def add(self, *, key: ApiKey, secret_hash: str) -> None: ...
+
+    async def match(self, *, secret_hash: str) -> ApiKey | None:
+        """The key with this hash, unless revoked. The one call that finds the tenant instead of being told it."""
+
+    async def page(self, *, tenant: str | None) -> list[ApiKey]:
+        """All keys of the tenant (of all tenants where None: for the operator's own command line), oldest first."""
+
+    async def revoke(self, *, tenant: str | None, key_id: str, now: datetime) -> bool:
+        """False where there is no such key."""
+
+    async def any(self) -> bool:
+        """Whether at least one key is in force."""
+
+
+class UnitOfWork(Protocol):
+    """One transaction's view of everything stored."""
+
+    @property
+    def rooms(self) -> Rooms: ...
+    @property
+    def messages(self) -> Messages: ...
+    @property
+    def threads(self) -> Threads: ...
+    @property
+    def writer(self) -> MessageWriter: ...
+    @property
+    def usage(self) -> Usage: ...
+    @property
+    def keys(self) -> Keys: ...
+
+
+class Storage(Protocol):
+    """Opens units of work. All that one writes is kept together when its block ends, or none of it if it raises."""
+
+    def reading(self) -> AbstractAsyncContextManager[UnitOfWork]:
+        """A view for reading; several may be open at once."""
+
+    def writing(self) -> AbstractAsyncContextManager[UnitOfWork]:
+        """A view for writing; committed when the block ends, rolled back when it raises."""
+
+    async def ping(self) -> None:
+        """Returns when the database answers."""
+
+    async def close(self) -> None: ...
