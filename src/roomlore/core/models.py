@@ -152,6 +152,16 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A message to find the context of: its room, its entry, and how many messages and tokens the plain window before it holds."""
+
+    room: Room
+    entry: Entry
+    window_messages: int
+    window_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Signals:
     """The five signals of a candidate, each in [0, 1]."""
 

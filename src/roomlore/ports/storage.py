@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol
 
-from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Link, Room, StoredMessage, Thread
+from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Link, Room, StoredMessage, Target, Thread
 
 
 class Rooms(Protocol):
@@ -57,6 +57,11 @@ class Messages(Protocol):
 class Threads(Protocol):
     """Reading along replies and threads."""
 
+    async def target(self, *, tenant: str, room_id: str, message_id: str | None, window: int) -> Target | None:
+        """In one statement, all that choosing a context begins with: the room, the entry (where `message_id` is None the
+        newest one with role user) and the tokens of the `window` messages before it. None where there is no such message.
+        This is the hot read: it costs one round trip."""
+
     async def related(self, *, tenant: str, room_id: str, entry: Entry, hops: int, limit: int) -> list[Entry]:
         """Up to `limit` entries on the entry's platform reply chain, nearest first when cut: ancestors and descendants
         by `reply_to` up to `hops` away, siblings along it, and messages with the same root."""
@@ -69,9 +74,6 @@ class Threads(Protocol):
 
     async def members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
         """The newest `limit` entries whose link names this thread, in order of arrival."""
-
-    async def window_tokens(self, *, tenant: str, room_id: str, before: int, limit: int) -> tuple[int, int]:
-        """(messages, tokens) of the newest `limit` messages with arrival < `before`."""
 
     async def keyword_counts(self, *, tenant: str, room_id: str, keywords: Sequence[str]) -> dict[str, int]:
         """In how many messages of the room each keyword occurs; absent where none."""
