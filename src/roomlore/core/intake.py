@@ -1,0 +1,137 @@
+"""What becomes of a batch before it is stored: checks, duplicates and conflicts, the times that are missing."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.identity import content_hash
+from roomlore.core.models import Message, StoredMessage
+
+MAX_ID_CHARS = 512
+MAX_METADATA_DEPTH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The largest input one call takes: characters of a text, messages of a batch, characters of metadata as JSON."""
+
+    text_chars: int = 1_048_576
+    batch_messages: int = 10_000
+    metadata_chars: int = 262_144
+
+
+@dataclass(slots=True)
+class Intake:
+    """A batch of one room, sorted out; `fresh` in the order given."""
+
+    fresh: list[Message] = field(default_factory=list)
+    duplicates: list[str] = field(default_factory=list)
+    conflicts: list[str] = field(default_factory=list)
+
+
+def check(messages: Sequence[Message], limits: Limits) -> None:
+    """Raises `InvalidInput` naming the first message that cannot be stored and what to mend."""
+    if len(messages) > limits.batch_messages:
+        raise InvalidInput(f"{len(messages)} messages in one batch; send at most {limits.batch_messages} at a time.")
+    for place, message in enumerate(messages):
+        _check_ids(message, place)
+        if len(message.text) > limits.text_chars:
+            raise InvalidInput(
+                f"The text of message {message.id!r} has {len(message.text)} characters; the limit is "
+                f"{limits.text_chars} (setting max_text_chars)."
+            )
+        _check_metadata(message, limits)
+
+
+def _check_ids(message: Message, place: int) -> None:
+    for name in ("id", "room_id", "sender_id"):
+        value = getattr(message, name)
+        if not isinstance(value, str) or not value:
+            raise InvalidInput(f"Message {place} of the batch needs a non-empty string as {name}, not {value!r}.")
+    for name in ("id", "room_id", "sender_id", "reply_to", "root_id", "turn_id", "sender_name"):
+        value = getattr(message, name) or ""
+        if len(value) > MAX_ID_CHARS:
+            raise InvalidInput(
+                f"{name} of message {message.id[:40]!r} has {len(value)} characters; at most {MAX_ID_CHARS}."
+            )
+
+
+def _check_metadata(message: Message, limits: Limits) -> None:
+    if not message.metadata:
+        return
+    try:
+        size = len(json.dumps(message.metadata, ensure_ascii=False, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"metadata of message {message.id!r} must be plain JSON without NaN: {error}.") from error
+    if size > limits.metadata_chars:
+        raise InvalidInput(f"metadata of message {message.id!r} is {size} characters of JSON; at most {limits.metadata_chars}.")
+    if _depth(message.metadata) > MAX_METADATA_DEPTH:
+        raise InvalidInput(f"metadata of message {message.id!r} is nested deeper than {MAX_METADATA_DEPTH} levels.")
+
+
+def _depth(value: object) -> int:
+    children: Iterable[object] = ()
+    if isinstance(value, Mapping):
+        children = value.values()
+    elif isinstance(value, list | tuple):
+        children = value
+    else:
+        return 0
+    return 1 + max(map(_depth, children), default=0)
+
+
+def is_estimated(message: Message) -> bool:
+    """Whether the message comes out of a store that had to guess its time."""
+    return isinstance(message, StoredMessage) and message.sent_at_estimated
+
+
+def in_utc(message: Message) -> Message:
+    """The message with an aware `sent_at` in UTC; a naive time is UTC already."""
+    at = message.sent_at
+    if at is None or at.tzinfo is UTC:
+        return message
+    return replace(message, sent_at=at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC))
+
+
+def sort_out(messages: Iterable[Message], known: Mapping[str, str]) -> Intake:
+    """Splits one room's messages by what is stored: `known` maps taken ids to content hashes ('' for deleted ones).
+
+    A deleted message's id stays taken, so that importing the same export again does not bring it back.
+    """
+    intake, seen = Intake(), dict(known)
+    for message in map(in_utc, messages):
+        fingerprint = content_hash(message)
+        before = seen.get(message.id)
+        if before is None:
+            seen[message.id] = fingerprint
+            intake.fresh.append(message)
+        elif before in ("", fingerprint):
+            intake.duplicates.append(message.id)
+        else:
+            intake.conflicts.append(message.id)
+    return intake
+
+
+def as_stored(message: Message, *, arrival: int, tokens: int, previous: datetime | None, now: datetime) -> StoredMessage:
+    """The message in its place. A missing time is `previous` (the message before it in the room), else `now`."""
+    return StoredMessage(
+        id=message.id,
+        room_id=message.room_id,
+        sender_id=message.sender_id,
+        text=message.text,
+        sent_at=message.sent_at or previous or now,
+        sender_name=message.sender_name,
+        role=message.role,
+        reply_to=message.reply_to,
+        root_id=message.root_id,
+        mentions=message.mentions,
+        has_tool_calls=message.has_tool_calls,
+        turn_id=message.turn_id,
+        metadata=message.metadata,
+        arrival=arrival,
+        sent_at_estimated=message.sent_at is None or is_estimated(message),
+        tokens=tokens,
+        edited_at=message.edited_at if isinstance(message, StoredMessage) else None,
+    )

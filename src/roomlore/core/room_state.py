@@ -1,0 +1,138 @@
+"""A room as ingest needs it: its people, its last messages, and what happens when the next one arrives."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from roomlore.core.analysis import Participants, analyse
+from roomlore.core.intake import as_stored
+from roomlore.core.linking import LinkModel, RoomWindow, link
+from roomlore.core.models import Entry, Link, LinkKind, Message, Room, StoredMessage
+
+WINDOW = 400
+
+
+class RoomState:
+    """Follows one room from a known revision.
+
+    Built from what is stored (the people and the last `WINDOW` entries), it gives the same features and links as one
+    that has followed the room from its first message: nothing depends on how the messages were split into batches.
+    """
+
+    def __init__(
+        self, *, model: LinkModel, room: Room, participants: Mapping[str, str], entries: Sequence[Entry]
+    ) -> None:
+        self.revision = room.revision
+        self.next_arrival = room.next_arrival
+        self._model = model
+        self._participants = Participants.of(participants)
+        self._entries: deque[Entry] = deque(entries, maxlen=WINDOW)
+        self._window = RoomWindow.of(entries)
+
+    def holds(self, message_id: str) -> bool:
+        return any(entry.message.id == message_id for entry in self._entries)
+
+    def begin(self, targets: Iterable[Entry], waiting: Iterable[Entry]) -> "Arrivals":
+        """Starts a batch. `targets`: stored messages that the batch replies to; `waiting`: stored replies to messages of
+        the batch, sent before their target was seen."""
+        return Arrivals(self, targets, waiting)
+
+
+class Arrivals:
+    """One batch on its way into a room: the entries to append and the links of older messages that changed."""
+
+    def __init__(self, state: RoomState, targets: Iterable[Entry], waiting: Iterable[Entry]) -> None:
+        self._state = state
+        self._targets = {entry.message.id: entry for entry in (*state._entries, *targets)}
+        self._waiting: dict[str, list[int]] = {}
+        self._older = {entry.message.arrival: entry for entry in waiting}
+        for entry in self._older.values():
+            self._wait(entry.message)
+        self._fresh: dict[int, Entry] = {}
+        self.relinked: dict[int, Link] = {}
+
+    @property
+    def entries(self) -> list[Entry]:
+        return list(self._fresh.values())
+
+    def absorb(self, message: Message, *, tokens: int, now: datetime) -> None:
+        """Gives the message its arrival, features and link, and lets replies that waited for it find it."""
+        entry = self._place(message, tokens, now)
+        self._fresh[entry.message.arrival] = entry
+        self._targets[entry.message.id] = entry
+        for arrival in self._waiting.pop(message.id, ()):
+            self._adopt(arrival, entry)
+        self._wait(entry.message)
+
+    def _place(self, message: Message, tokens: int, now: datetime) -> Entry:
+        state = self._state
+        previous = state._entries[-1].message.at if state._entries else None
+        stored = as_stored(message, arrival=state.next_arrival, tokens=tokens, previous=previous, now=now)
+        features = analyse(stored, state._participants)
+        target = self._targets.get(stored.reply_to) if stored.reply_to else None
+        entry = Entry(
+            message=stored, features=features, link=link(state._model, state._window, stored, features, target)
+        )
+        state._participants.see(stored.sender_id, stored.sender_name)
+        state._entries.append(entry)
+        state._window.push(entry)
+        state.next_arrival += 1
+        return entry
+
+    def _wait(self, message: StoredMessage) -> None:
+        if message.reply_to and message.reply_to != message.id and message.reply_to not in self._targets:
+            self._waiting.setdefault(message.reply_to, []).append(message.arrival)
+
+    def _adopt(self, arrival: int, target: Entry) -> None:
+        """The message at `arrival` replied to `target` before it was seen: from now on the link is certain."""
+        entry = self._at(arrival)
+        if entry is None or self._hangs_below(target, arrival):
+            return
+        new = link(self._state._model, self._state._window, entry.message, entry.features, target)
+        if new.kind is not LinkKind.PLATFORM:
+            return
+        if arrival not in self._fresh:
+            self.relinked[arrival] = new
+        self._put(replace(entry, link=new))
+        self._move(arrival, entry.link.thread, new.thread)
+        self._state._window = RoomWindow.of(self._state._entries)
+
+    def _hangs_below(self, entry: Entry, arrival: int) -> bool:
+        """Whether linking the message at `arrival` to `entry` would close a circle."""
+        seen: set[int] = set()
+        here: Entry | None = entry
+        while here is not None and here.message.arrival not in seen:
+            if here.message.arrival == arrival:
+                return True
+            seen.add(here.message.arrival)
+            here = self._at(here.link.parent) if here.link.kind is not LinkKind.NEW and here.link.parent else None
+        return False
+
+    def _move(self, root: int, old: int, new: int) -> None:
+        """Takes what hangs below `root` in the old thread along into the new one, as far as it is in memory."""
+        moved = {root}
+        known = {e.message.arrival: e for e in (*self._older.values(), *self._state._entries, *self._fresh.values())}
+        for arrival, entry in sorted(known.items()):
+            linked = entry.link.kind is not LinkKind.NEW and entry.link.parent in moved
+            if arrival != root and linked and entry.link.thread == old:
+                moved.add(arrival)
+                self._put(replace(entry, link=replace(entry.link, thread=new)))
+
+    def _at(self, arrival: int) -> Entry | None:
+        if arrival in self._fresh:
+            return self._fresh[arrival]
+        inside = next((e for e in self._state._entries if e.message.arrival == arrival), None)
+        return inside or self._older.get(arrival)
+
+    def _put(self, entry: Entry) -> None:
+        arrival = entry.message.arrival
+        if arrival in self._fresh:
+            self._fresh[arrival] = entry
+        if arrival in self._older:
+            self._older[arrival] = entry
+        self._targets[entry.message.id] = entry
+        entries = self._state._entries
+        for place, known in enumerate(entries):
+            if known.message.arrival == arrival:
+                entries[place] = entry

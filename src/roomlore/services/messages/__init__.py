@@ -1,0 +1,6 @@
+"""Taking messages in, changing them, and giving them back."""
+
+from roomlore.services.messages.room_cache import RoomCache
+from roomlore.services.messages.service import MessageService, OnConflict
+
+__all__ = ["MessageService", "OnConflict", "RoomCache"]

@@ -1,0 +1,159 @@
+"""The verbs of `lore.messages`."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from roomlore.core.analysis import Participants, analyse
+from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.intake import Limits, check
+from roomlore.core.models import AddReport, Entry, Message, StoredMessage
+from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.ports.language import TokenCounter
+from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.services.messages.ingest import Ingest, Plan
+
+OnConflict = Literal["raise", "report"]
+
+_PAGE = 500
+
+
+class MessageService:
+    """The messages of one tenant."""
+
+    def __init__(
+        self,
+        *,
+        tenant: str,
+        storage: Storage,
+        ingest: Ingest,
+        tokens: TokenCounter,
+        clock: Clock,
+        telemetry: Telemetry,
+        limits: Limits,
+    ) -> None:
+        self._tenant = tenant
+        self._storage = storage
+        self._ingest = ingest
+        self._tokens = tokens
+        self._clock = clock
+        self._telemetry = telemetry
+        self._limits = limits
+
+    async def add(self, messages: Message | Sequence[Message], *, on_conflict: OnConflict = "raise") -> AddReport:
+        """Stores one message or a batch (of any rooms) in one transaction, in the order given.
+
+        An id that is there already with the same content changes nothing and is a duplicate. With other content it is a
+        conflict: `on_conflict="raise"` stores nothing and raises `Conflict`; `"report"` stores the rest and names it.
+        Raises `InvalidInput` for what cannot be stored, `StorageUnavailable`.
+        """
+        batch = [messages] if isinstance(messages, Message) else list(messages)
+        if on_conflict not in ("raise", "report"):
+            raise InvalidInput(f"on_conflict is 'raise' or 'report', not {on_conflict!r}.")
+        check(batch, self._limits)
+        by_room: dict[str, list[Message]] = {}
+        for message in batch:
+            by_room.setdefault(message.room_id, []).append(message)
+        report = _report(await self._ingest.add(by_room, strict=on_conflict == "raise"))
+        self._telemetry.count("roomlore_messages_added_total", len(report.added))
+        return report
+
+    async def get(self, room_id: str, message_id: str) -> Entry:
+        """The message with its features and link; `NotFound` where it does not exist or was deleted."""
+        async with self._storage.reading() as work:
+            return await self._entry(work, room_id, message_id)
+
+    async def page(self, room_id: str, *, after: int = 0, limit: int = 100) -> list[StoredMessage]:
+        """Up to `limit` messages in order of arrival, those with an arrival above `after`; `NotFound` for an unknown room."""
+        async with self._storage.reading() as work:
+            await self._require_room(work, room_id)
+            return await work.messages.page(tenant=self._tenant, room_id=room_id, after=after, limit=limit)
+
+    async def edit(
+        self,
+        room_id: str,
+        message_id: str,
+        *,
+        text: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        mentions: Sequence[str] | None = None,
+    ) -> StoredMessage:
+        """Changes what is given and analyses the message anew; its place, time and links stay."""
+        async with self._storage.writing() as work:
+            await self._lock(work, room_id)
+            entry = await self._entry(work, room_id, message_id)
+            message = replace(
+                entry.message,
+                text=entry.message.text if text is None else text,
+                metadata=entry.message.metadata if metadata is None else metadata,
+                mentions=entry.message.mentions if mentions is None else tuple(mentions),
+                edited_at=self._clock.now(),
+            )
+            check([message], self._limits)
+            message = replace(message, tokens=self._tokens.count([message.text])[0])
+            people = await work.rooms.participants(tenant=self._tenant, room_id=room_id)
+            features = analyse(message, Participants.of(people))
+            changed = replace(entry, message=message, features=features)
+            await work.writer.replace(tenant=self._tenant, room_id=room_id, entry=changed)
+        return message
+
+    async def delete(self, room_id: str, message_ids: str | Sequence[str]) -> int:
+        """Empties and hides these messages; returns how many were there. Their ids stay taken."""
+        ids = [message_ids] if isinstance(message_ids, str) else list(message_ids)
+        async with self._storage.writing() as work:
+            await self._lock(work, room_id)
+            found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=ids)
+            if found:
+                await work.writer.erase(
+                    tenant=self._tenant,
+                    room_id=room_id,
+                    arrivals=[entry.message.arrival for entry in found],
+                    now=self._clock.now(),
+                )
+        return len(found)
+
+    async def export(self, room_id: str | None = None) -> AsyncIterator[StoredMessage]:
+        """Every message of the room, or of all rooms by room id, in order of arrival."""
+        rooms = self._all_rooms() if room_id is None else self._one_room(room_id)
+        async for known in rooms:
+            after = 0
+            while page := await self.page(known, after=after, limit=_PAGE):
+                for message in page:
+                    yield message
+                after = page[-1].arrival
+
+    async def _one_room(self, room_id: str) -> AsyncIterator[str]:
+        yield room_id
+
+    async def _all_rooms(self) -> AsyncIterator[str]:
+        after: str | None = None
+        while True:
+            async with self._storage.reading() as work:
+                page = await work.rooms.page(tenant=self._tenant, after=after, limit=_PAGE)
+            for room in page:
+                yield room.room_id
+            if len(page) < _PAGE:
+                return
+            after = page[-1].room_id
+
+    async def _entry(self, work: UnitOfWork, room_id: str, message_id: str) -> Entry:
+        found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=[message_id])
+        if not found:
+            raise NotFound(f"Room {room_id!r} has no message {message_id!r}.")
+        return found[0]
+
+    async def _require_room(self, work: UnitOfWork, room_id: str) -> None:
+        if await work.rooms.find(tenant=self._tenant, room_id=room_id) is None:
+            raise NotFound(f"There is no room {room_id!r}; a room appears with its first message.")
+
+    async def _lock(self, work: UnitOfWork, room_id: str) -> None:
+        await self._require_room(work, room_id)
+        await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
+
+
+def _report(plans: Sequence[Plan]) -> AddReport:
+    return AddReport(
+        added=tuple(message.id for plan in plans for message in plan.intake.fresh),
+        duplicates=tuple(message_id for plan in plans for message_id in plan.intake.duplicates),
+        conflicts=tuple(message_id for plan in plans for message_id in plan.intake.conflicts),
+    )
