@@ -1,0 +1,198 @@
+"""Measurements kept in this process, in a registry of their own, with Prometheus text as their outward form."""
+
+import math
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from threading import Lock
+from typing import Literal
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from roomlore.ports.coordination import Clock
+
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+_COUNTS = (0, 1, 2, 3, 5, 8, 13, 20, 35, 50, 100, 200)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A measurement roomlore takes: what it is, its labels, and the upper bounds of a histogram's buckets."""
+
+    kind: Literal["counter", "histogram", "set"]
+    description: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+
+METRICS: Mapping[str, Metric] = {
+    "roomlore_context_build_seconds": Metric("histogram", "Time to build a context, in seconds.", (), _SECONDS),
+    "roomlore_contexts_total": Metric("counter", "Contexts given to callers.", ("strategy", "degraded")),
+    "roomlore_context_errors_total": Metric("counter", "Context builds that failed or ran out of time.", ("kind",)),
+    "roomlore_context_score": Metric("histogram", "Score of each message chosen, in [0, 1].", (), _SHARES),
+    "roomlore_context_messages": Metric("histogram", "Messages in a context.", (), _COUNTS),
+    "roomlore_context_tokens_total": Metric("counter", "Tokens of the messages chosen."),
+    "roomlore_window_tokens_total": Metric("counter", "Tokens the plain last-N window would have cost."),
+    "roomlore_room_cache_total": Metric("counter", "Lookups in the cache of features and links.", ("result",)),
+    "roomlore_feedback_score": Metric("histogram", "Feedback on contexts, in [0, 1].", (), _SHARES),
+    "roomlore_rooms_served": Metric("set", "Distinct rooms a context was built for since the start."),
+    "roomlore_messages_added_total": Metric("counter", "Messages added."),
+    "roomlore_usage_records_lost_total": Metric("counter", "Usage records that could not be stored."),
+}
+
+SUMMARIES: Mapping[str, str] = {
+    "avg_context_build_time_ms": "Mean time to build a context, in milliseconds.",
+    "context_cache_hit_rate": "Share of room cache lookups that were hits.",
+    "avg_relevance_score": "Mean score of the messages chosen.",
+    "avg_context_message_count": "Mean number of messages in a context.",
+    "token_savings_rate": "Share of the plain window's tokens that was not spent.",
+    "contexts_built_per_hour": "Contexts given in the last 60 minutes.",
+    "unique_groups_served": "Distinct rooms a context was built for since the start.",
+    "user_satisfaction_score": "Mean feedback score.",
+    "context_effectiveness_rate": "Share of feedback scores above one half.",
+    "degradation_rate": "Share of contexts that were a simpler answer than asked for.",
+    "error_rate": "Share of context builds that failed or ran out of time.",
+}
+
+_Family = Counter | Histogram | Gauge
+
+
+class PrometheusTelemetry:
+    """The Telemetry port on prometheus-client. Safe to call from any thread."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.registry = CollectorRegistry()
+        self._families = {name: _family(name, metric, self.registry) for name, metric in METRICS.items()}
+        self._members: dict[str, set[int]] = {name: set() for name, metric in METRICS.items() if metric.kind == "set"}
+        self._last_hour = _LastHour(clock)
+        self.registry.register(_Summaries(self))
+
+    def count(self, name: str, amount: float = 1, *, labels: Mapping[str, str] | None = None) -> None:
+        family = self._child(name, labels)
+        assert isinstance(family, Counter)
+        family.inc(amount)
+        if name == "roomlore_contexts_total":
+            self._last_hour.add(amount)
+
+    def observe(self, name: str, value: float, *, labels: Mapping[str, str] | None = None) -> None:
+        family = self._child(name, labels)
+        assert isinstance(family, Histogram)
+        family.observe(value)
+
+    def see(self, name: str, member: str) -> None:
+        members = self._members[name]
+        members.add(hash(member))
+        family = self._families[name]
+        assert isinstance(family, Gauge)
+        family.set(len(members))
+
+    def text(self) -> bytes:
+        """Everything measured, in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+    def metrics(self) -> dict[str, float | None]:
+        """The summaries named in `SUMMARIES`, over the life of this process; None where nothing was measured yet."""
+        contexts = self._total("roomlore_contexts_total")
+        errors = self._total("roomlore_context_errors_total")
+        return {
+            "avg_context_build_time_ms": _scaled(self._mean("roomlore_context_build_seconds"), 1000),
+            "context_cache_hit_rate": self._share("roomlore_room_cache_total", "result", "hit"),
+            "avg_relevance_score": self._mean("roomlore_context_score"),
+            "avg_context_message_count": self._mean("roomlore_context_messages"),
+            "token_savings_rate": self._savings(),
+            "contexts_built_per_hour": self._last_hour.total(),
+            "unique_groups_served": float(len(self._members["roomlore_rooms_served"])),
+            "user_satisfaction_score": self._mean("roomlore_feedback_score"),
+            "context_effectiveness_rate": self._share_above_half("roomlore_feedback_score"),
+            "degradation_rate": self._share("roomlore_contexts_total", "degraded", "true"),
+            "error_rate": _ratio(errors, max(contexts, errors)),
+        }
+
+    def _child(self, name: str, labels: Mapping[str, str] | None) -> _Family:
+        family = self._families[name]
+        if set(labels or ()) != set(METRICS[name].labels):
+            raise KeyError(f"{name} has the labels {METRICS[name].labels}, not {tuple(labels or ())}")
+        return family.labels(**labels) if labels else family
+
+    def _samples(self, name: str) -> Iterator[tuple[Mapping[str, str], float]]:
+        stem = name.removesuffix("_sum").removesuffix("_count").removesuffix("_bucket")
+        for family in self._families[stem].collect():
+            yield from ((sample.labels, sample.value) for sample in family.samples if sample.name == name)
+
+    def _total(self, name: str) -> float:
+        return sum(value for _, value in self._samples(name))
+
+    def _mean(self, name: str) -> float | None:
+        return _ratio(self._total(f"{name}_sum"), self._total(f"{name}_count"))
+
+    def _share(self, name: str, label: str, value: str) -> float | None:
+        hits = sum(amount for labels, amount in self._samples(name) if labels[label] == value)
+        return _ratio(hits, self._total(name))
+
+    def _share_above_half(self, name: str) -> float | None:
+        low = sum(amount for labels, amount in self._samples(f"{name}_bucket") if labels["le"] == "0.5")
+        count = self._total(f"{name}_count")
+        return _ratio(count - low, count)
+
+    def _savings(self) -> float | None:
+        spent = _ratio(self._total("roomlore_context_tokens_total"), self._total("roomlore_window_tokens_total"))
+        return None if spent is None else 1 - spent
+
+
+class _Summaries(Collector):
+    """Shows the summaries as gauges; one that nothing was measured for yet is NaN."""
+
+    def __init__(self, telemetry: PrometheusTelemetry) -> None:
+        self._telemetry = telemetry
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        for name, value in self._telemetry.metrics().items():
+            yield GaugeMetricFamily(f"roomlore_{name}", SUMMARIES[name], value=math.nan if value is None else value)
+
+
+class _LastHour:
+    """How much was counted in the last 60 minutes, to the minute."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        self._minutes: deque[tuple[int, float]] = deque()
+
+    def add(self, amount: float) -> None:
+        minute = self._minute()
+        with self._lock:
+            if self._minutes and self._minutes[-1][0] == minute:
+                amount += self._minutes.pop()[1]
+            self._minutes.append((minute, amount))
+            self._forget(minute)
+
+    def total(self) -> float:
+        with self._lock:
+            self._forget(self._minute())
+            return sum(amount for _, amount in self._minutes)
+
+    def _minute(self) -> int:
+        return int(self._clock.monotonic() // 60)
+
+    def _forget(self, minute: int) -> None:
+        while self._minutes and self._minutes[0][0] <= minute - 60:
+            self._minutes.popleft()
+
+
+def _family(name: str, metric: Metric, registry: CollectorRegistry) -> _Family:
+    if metric.kind == "counter":
+        return Counter(name, metric.description, metric.labels, registry=registry)
+    if metric.kind == "histogram":
+        return Histogram(name, metric.description, metric.labels, buckets=metric.buckets, registry=registry)
+    return Gauge(name, metric.description, metric.labels, registry=registry)
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor

@@ -1,0 +1,35 @@
+"""Exact token counts, offline: the vocabularies are compiled into the `toktok` extension."""
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import toktok
+
+from roomlore.core.errors import InvalidInput
+
+Encoding = Literal["cl100k_base", "o200k_base"]
+ENCODINGS: tuple[str, ...] = get_args(Encoding)
+
+
+class ToktokCounter:
+    """Counts tokens as tiktoken does; a lone surrogate counts as the replacement character it is stored as."""
+
+    def __init__(self, encoding: str = "cl100k_base") -> None:
+        if encoding not in ENCODINGS:
+            raise InvalidInput(f"token_encoding is {encoding!r}; it must be one of {', '.join(ENCODINGS)}.")
+        self._encoding = encoding
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text; special tokens in a text count as plain text."""
+        try:
+            return self._count(texts)
+        except UnicodeEncodeError:
+            return self._count([_encodable(text) for text in texts])
+
+    def _count(self, texts: Sequence[str]) -> list[int]:
+        counts: list[int] = toktok.batch_count(texts, self._encoding, threads=1)
+        return counts
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
