@@ -1,0 +1,91 @@
+"""The labelled Chinese rooms keep the form that the bench and the scorer expect."""
+
+import json
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOMS = {"dev_group": 240, "neighbours": 90, "hobby": 70}
+FOLDER = Path(__file__).parents[1] / "bench" / "data" / "zh_room"
+ROLES = {"user", "assistant", "system", "tool"}
+
+Rows = list[dict[str, Any]]
+
+
+def rows(path: Path) -> Rows:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def messages_of(room: str) -> Rows:
+    return rows(FOLDER / f"{room}.messages.jsonl")
+
+
+def gold_of(room: str) -> Rows:
+    return rows(FOLDER / f"{room}.gold.jsonl")
+
+
+def assert_well_formed(messages: Rows) -> None:
+    ids = [m["id"] for m in messages]
+    times = [datetime.fromisoformat(m["sent_at"]) for m in messages]
+    assert len(set(ids)) == len(ids)
+    assert all(at.tzinfo for at in times)
+    assert times == sorted(times)
+    assert {m["role"] for m in messages} <= ROLES
+    place = {i: n for n, i in enumerate(ids)}
+    for m in messages:
+        assert "reply_to" not in m or place[m["reply_to"]] < place[m["id"]], m
+
+
+def test_the_folder_holds_these_rooms_and_no_other() -> None:
+    assert {p.name.split(".")[0] for p in FOLDER.glob("*.jsonl")} == set(ROOMS)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_messages_are_well_formed(room: str) -> None:
+    messages = messages_of(room)
+    assert_well_formed(messages)
+    assert len(messages) >= ROOMS[room]
+    assert {m["room_id"] for m in messages} == {room}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_gold_names_the_same_messages(room: str) -> None:
+    assert [g["id"] for g in gold_of(room)] == [m["id"] for m in messages_of(room)]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_parents_are_earlier_and_in_the_same_conversation(room: str) -> None:
+    conv: dict[str, str] = {}
+    for g in gold_of(room):
+        others = [p for p in g["parents"] if p != g["id"]]
+        assert all(conv[p] == g["conv"] for p in others), g
+        assert g["conv"] is None or bool(others) == (g["conv"] in conv.values()), g
+        assert g["conv"] is None or others or g["parents"] == [g["id"]], g
+        conv[g["id"]] = g["conv"]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_platform_reply_agrees_with_its_label(room: str) -> None:
+    parents = {g["id"]: g["parents"] for g in gold_of(room)}
+    replies = [m for m in messages_of(room) if "reply_to" in m]
+    assert all(m["reply_to"] in parents[m["id"]] for m in replies)
+    assert 0 < len(replies) < 0.15 * len(parents)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_people_are_scored_after_the_lead_in_and_nobody_else_is(room: str) -> None:
+    gold = gold_of(room)
+    people = [m["role"] == "user" for m in messages_of(room)]
+    first = next(n for n, g in enumerate(gold) if g["annotated"])
+    assert first < 0.1 * len(gold)
+    assert [g["annotated"] for g in gold[first:]] == people[first:]
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_conversations_are_interleaved(room: str) -> None:
+    convs = [g["conv"] for g in gold_of(room) if g["conv"]]
+    switches = sum(a != b for a, b in pairwise(convs))
+    assert switches >= len(set(convs))  # one after the other would give one less
