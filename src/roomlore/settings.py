@@ -1,0 +1,339 @@
+"""The one settings object, and the only reader of the environment and of configuration files.
+
+Sources in rising order: the section `memory:` of `roomlore.yaml` (in the working directory, or at the path that an
+argument or ROOMLORE_CONFIG names), environment variables with the prefix MEMORY_, arguments. An empty value counts as
+not given.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+
+import yaml
+from annotated_types import Ge, Gt, Le
+from pydantic import BeforeValidator, Field, PrivateAttr, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from roomlore.core.errors import InvalidInput
+
+CONFIG_FILE = "roomlore.yaml"
+CONFIG_VARIABLE = "ROOMLORE_CONFIG"
+PREFIX = "MEMORY_"
+SECTION = "memory"
+WEIGHTS = (
+    "reply_chain_weight",
+    "user_continuity_weight",
+    "time_decay_weight",
+    "mention_relation_weight",
+    "keyword_overlap_weight",
+)
+
+_PASSWORD = re.compile(r"(://[^:/@]*:)[^@]*@")
+_DATABASE = re.compile(r"^(sqlite|postgres|postgresql)(\+[a-z0-9]+)?://")
+
+
+def _setting(default: Any, description: str, *, room: bool = False, form: str | None = None, **bounds: float) -> Any:
+    """A setting; `room`: a room may have its own value; `form`: what values look like, where the type does not say."""
+    return Field(default, description=description, json_schema_extra={"room": room, "form": form}, **bounds)  # type: ignore[call-overload]
+
+
+def _no_truth(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("a truth value is no number")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_no_truth)]
+Number = Annotated[float, BeforeValidator(_no_truth)]
+
+
+class Settings(BaseSettings):
+    """How this roomlore behaves. Raises `InvalidInput` that names the setting, the value, its source and the range."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="forbid", allow_inf_nan=False
+    )
+
+    database_url: str = _setting(
+        "sqlite:///roomlore.db",
+        "Where everything is stored.",
+        form="a URL such as sqlite:///roomlore.db or postgresql://user:password@host/name",
+    )
+    enable_intelligent_memory: bool = _setting(
+        True, "Choose what matters; off: the plain window of recent_messages.", room=True
+    )
+    fallback_on_error: bool = _setting(
+        True, "On an error or time-out answer with the plain window, then with nothing; off: raise.", room=True
+    )
+    strategy: Literal["threaded", "weighted", "recent"] = _setting(
+        "threaded", "How a context is chosen where the call does not say.", room=True
+    )
+    max_context_messages: Whole = _setting(20, "Most messages in a context.", room=True, ge=1, le=200)
+    recent_messages: Whole = _setting(10, "Messages in the plain window, the fallback.", room=True, ge=1, le=200)
+    time_window_hours: Number = _setting(24, "How far back candidates may lie, in hours.", room=True, gt=0, le=8760)
+    candidate_limit: Whole = _setting(50, "Most recent messages scored as candidates.", room=True, ge=1, le=400)
+    chain_limit: Whole = _setting(15, "Most messages of the reply chain among the candidates.", room=True, ge=0, le=100)
+    relevance_threshold: Number = _setting(
+        0.3, "Score below which the weighted strategy takes nothing.", room=True, ge=0, le=1
+    )
+    reply_chain_weight: Number = _setting(0.40, "Weight of the reply chain.", room=True, ge=0, le=1000)
+    user_continuity_weight: Number = _setting(0.15, "Weight of the same speaker going on.", room=True, ge=0, le=1000)
+    time_decay_weight: Number = _setting(0.20, "Weight of nearness in time.", room=True, ge=0, le=1000)
+    mention_relation_weight: Number = _setting(0.15, "Weight of mentions.", room=True, ge=0, le=1000)
+    keyword_overlap_weight: Number = _setting(0.10, "Weight of shared keywords.", room=True, ge=0, le=1000)
+    half_life_minutes: Number = _setting(
+        10, "Time in which nearness in time halves, in minutes.", room=True, gt=0, le=525600
+    )
+    context_build_timeout_seconds: Number = _setting(
+        5, "Time a context may take before the fallback answers, in seconds.", gt=0, le=300
+    )
+    enable_async_data_collection: bool = _setting(True, "Record what contexts were used, in the background.")
+    experiment: Mapping[str, Mapping[str, Any]] = _setting(
+        {},
+        "Compares settings on live rooms: each arm's own settings; rooms are split by hash.",
+        form="a mapping of two or more arms to room settings, such as {a: {}, b: {strategy: weighted}}",
+    )
+    token_encoding: Literal["cl100k_base", "o200k_base"] = _setting(
+        "cl100k_base", "The encoding in which tokens are counted."
+    )
+    room_cache_size: Whole = _setting(256, "Rooms whose last messages are kept in memory.", ge=0, le=100_000)
+    max_text_chars: Whole = _setting(1_048_576, "Longest text of a message, in characters.", ge=1, le=16_777_216)
+    max_batch_messages: Whole = _setting(10_000, "Most messages in one call.", ge=1, le=100_000)
+    max_body_bytes: Whole = _setting(16_777_216, "Largest HTTP request body, in bytes.", ge=1024, le=1_073_741_824)
+    max_json_depth: Whole = _setting(32, "Deepest nesting of a JSON request body.", ge=4, le=200)
+    max_page: Whole = _setting(1000, "Most items in one page.", ge=1, le=10_000)
+    host: str = _setting(
+        "127.0.0.1", "Address to serve on; a public one needs an API key.", form="a host name or IP address"
+    )
+    port: Whole = _setting(8765, "Port to serve on; 0 takes a free one.", ge=0, le=65535)
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = _setting(
+        (),
+        "Further Host headers accepted from clients without a key.",
+        form="host names, as a list or separated by commas",
+    )
+    log_format: Literal["console", "json"] = _setting("console", "How log lines look.")
+    log_level: Literal["debug", "info", "warning", "error"] = _setting("info", "The least serious log line written.")
+
+    _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
+    _ignored: tuple[str, ...] = PrivateAttr(default=())
+
+    def __init__(self, config: str | Path | None = None, /, **arguments: Any) -> None:
+        found = _gather(type(self), config, arguments)
+        try:
+            super().__init__(**{name: value for name, (value, _) in found.items()})
+        except ValidationError as error:
+            raise InvalidInput(_sentences(error, found)) from error
+        self._sources = {name: source for name, (_, source) in found.items()}
+        self._ignored = tuple(_strangers())
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)
+
+    @field_validator("database_url")
+    @classmethod
+    def _known_database(cls, value: str) -> str:
+        if not _DATABASE.match(value):
+            raise ValueError("unknown database")
+        return value
+
+    @field_validator("allowed_hosts", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @field_validator("experiment", mode="before")
+    @classmethod
+    def _arms(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping) or len(value) == 1:
+            raise ValueError("not two or more arms")
+        return {str(arm): check_room_settings(changes or {}) for arm, changes in value.items()}
+
+    @model_validator(mode="after")
+    def _some_weight(self) -> "Settings":
+        if not any(getattr(self, name) for name in WEIGHTS):
+            raise ValueError(f"All weights are 0; at least one of {', '.join(WEIGHTS)} must be above 0.")
+        return self
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Environment variables that begin with MEMORY_ but resemble no setting: somebody else's, most likely."""
+        return self._ignored
+
+    def source(self, name: str) -> str:
+        """Where the setting's value came from: `default`, `argument`, the variable's name or the file's path."""
+        return self._sources.get(name, "default")
+
+
+class Row(NamedTuple):
+    """A setting as shown to people; a password in a URL is masked."""
+
+    name: str
+    value: str
+    source: str
+    description: str
+
+
+def explain(settings: Settings, room: Mapping[str, Any] | None = None) -> list[Row]:
+    """Every setting with its source; with a room's own settings, those that a room may have as they stand for it."""
+    if room is None:
+        return [_row(settings, name, {}) for name in Settings.model_fields]
+    return [_row(settings, name, room) for name in room_setting_names()]
+
+
+def _row(settings: Settings, name: str, room: Mapping[str, Any]) -> Row:
+    value = room.get(name, getattr(settings, name))
+    source = "room" if name in room else settings.source(name)
+    return Row(name, _shown(value), source, Settings.model_fields[name].description or "")
+
+
+def range_of(name: str) -> str:
+    """The values a setting takes, in words."""
+    field = Settings.model_fields[name]
+    extra = field.json_schema_extra
+    if isinstance(extra, dict) and extra.get("form"):
+        return str(extra["form"])
+    if get_origin(field.annotation) is Literal:
+        return "one of " + ", ".join(get_args(field.annotation))
+    return "true or false" if field.annotation is bool else _interval(field)
+
+
+def _interval(field: FieldInfo) -> str:
+    noun = "a whole number" if field.annotation is int else "a number"
+    low = next((m for m in field.metadata if isinstance(m, Ge | Gt)), None)
+    high = next(m.le for m in field.metadata if isinstance(m, Le))
+    return f"{noun} above {low.gt} and up to {high}" if isinstance(low, Gt) else f"{noun} from {low.ge} to {high}"  # type: ignore[union-attr]
+
+
+@cache
+def room_setting_names() -> tuple[str, ...]:
+    """The settings for which a room may have its own value."""
+    extras = ((name, field.json_schema_extra) for name, field in Settings.model_fields.items())
+    return tuple(name for name, extra in extras if isinstance(extra, dict) and extra["room"])
+
+
+def check_room_settings(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A room's own settings as asked for, with values in their types; None, which takes a setting back, stays.
+
+    Raises `InvalidInput` naming a setting that does not exist, that no room can have, or whose value is out of range.
+    """
+    if not isinstance(changes, Mapping):
+        raise InvalidInput("Settings of a room are a mapping of names to values.")
+    return {str(name): _checked(str(name), value) for name, value in changes.items()}
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name not in room_setting_names():
+        raise InvalidInput(f"No room can have a setting {name!r} of its own{_did_you_mean(name, room_setting_names())}")
+    if value is None:
+        return None
+    try:
+        return _adapter(name).validate_python(value)
+    except ValueError as error:
+        raise InvalidInput(_sentence(name, value, "the room's settings")) from error
+
+
+@cache
+def _adapter(name: str) -> TypeAdapter[Any]:
+    field = Settings.model_fields[name]
+    return TypeAdapter(Annotated[(field.annotation, *field.metadata, None)])  # type: ignore[arg-type]
+
+
+def _gather(cls: type[Settings], config: str | Path | None, arguments: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+    """Each given setting's value and source, the strongest source winning."""
+    found: dict[str, tuple[Any, str]] = {}
+    for values, source in (_from_file(config), _from_environment(cls), (arguments, "argument")):
+        for name, value in values.items():
+            if name not in cls.model_fields:
+                raise InvalidInput(f"There is no setting {name!r} ({source}){_did_you_mean(name, cls.model_fields)}")
+            if value is not None:
+                found[name] = (value, f"{PREFIX}{name.upper()}" if source == "environment" else source)
+    return found
+
+
+def _from_environment(cls: type[Settings]) -> tuple[Mapping[str, Any], str]:
+    for name in _strangers():
+        near = get_close_matches(name[len(PREFIX) :].lower(), cls.model_fields, n=1, cutoff=0.8)
+        if near:
+            raise InvalidInput(f"There is no setting {name}; did you mean {PREFIX}{near[0].upper()}?")
+    try:
+        return EnvSettingsSource(cls)(), "environment"
+    except SettingsError as error:
+        raise InvalidInput(f"{PREFIX}EXPERIMENT must be JSON: {range_of('experiment')}.") from error
+
+
+def _strangers() -> Iterable[str]:
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    return sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known)  # noqa: TID251
+
+
+def _from_file(config: str | Path | None) -> tuple[Mapping[str, Any], str]:
+    named = config or os.environ.get(CONFIG_VARIABLE)  # noqa: TID251
+    path = Path(named or CONFIG_FILE)
+    if not named and not path.exists():
+        return {}, str(path)
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InvalidInput(f"The configuration file {path} cannot be read: {error}") from error
+    return _section(content, path), str(path)
+
+
+def _section(content: Any, path: Path) -> Mapping[str, Any]:
+    top = {} if content is None else content
+    if not isinstance(top, Mapping) or set(top) - {SECTION}:
+        raise InvalidInput(f"{path} must have one section, `{SECTION}:`, with the settings indented under it.")
+    section = top.get(SECTION) or {}
+    if not isinstance(section, Mapping):
+        raise InvalidInput(f"The section `{SECTION}:` of {path} must map names to values.")
+    return {str(name): value for name, value in section.items()}
+
+
+def _sentences(error: ValidationError, found: Mapping[str, tuple[Any, str]]) -> str:
+    return "\n".join(dict.fromkeys(_of_error(detail, found) for detail in error.errors()))
+
+
+def _of_error(detail: Mapping[str, Any], found: Mapping[str, tuple[Any, str]]) -> str:
+    if not detail["loc"]:
+        return str(detail["ctx"]["error"])
+    name = str(detail["loc"][0])
+    value, source = found[name]
+    return _sentence(name, value, source)
+
+
+def _sentence(name: str, value: Any, source: str) -> str:
+    return f"{name} is {_shown(value)[:120]} (from {source}); it must be {range_of(name)}."
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return _PASSWORD.sub(r"\1***@", value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return str(value)
+
+
+def _did_you_mean(name: str, names: Iterable[str]) -> str:
+    near = get_close_matches(name.lower(), list(names), n=1)
+    return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(names)}."
