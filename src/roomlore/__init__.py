@@ -1,0 +1,83 @@
+"""roomlore: the memory layer for chat and group-chat agents.
+
+    async with roomlore.open("sqlite:///chat.db") as lore:
+        await lore.messages.add(roomlore.Message(id="1", room_id="tea", sender_id="ann", text="Green or black?"))
+        context = await lore.context.build("tea", "1")
+
+`open_sync` gives the same without async.
+"""
+
+from roomlore.core.errors import (
+    BadModelOutput,
+    BudgetTooSmall,
+    CacheUnavailable,
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    ModelUnavailable,
+    NotFound,
+    RoomloreError,
+    StorageUnavailable,
+    Unavailable,
+    VectorsUnavailable,
+)
+from roomlore.core.models import (
+    AddReport,
+    ApiKey,
+    Candidate,
+    Context,
+    ContextUsageRecord,
+    Entry,
+    Link,
+    LinkKind,
+    Message,
+    MessageFeatures,
+    MessageType,
+    ReplyInfo,
+    Role,
+    Room,
+    Signals,
+    StoredMessage,
+    Thread,
+)
+from roomlore.settings import Settings
+from roomlore.sync import SyncLore, open_sync
+from roomlore.wiring import Lore
+from roomlore.wiring import open_lore as open  # noqa: A004 - `roomlore.open` reads as it should
+
+__all__ = [
+    "AddReport",
+    "ApiKey",
+    "BadModelOutput",
+    "BudgetTooSmall",
+    "CacheUnavailable",
+    "Candidate",
+    "Conflict",
+    "Context",
+    "ContextUsageRecord",
+    "Entry",
+    "Forbidden",
+    "InvalidInput",
+    "Link",
+    "LinkKind",
+    "Lore",
+    "Message",
+    "MessageFeatures",
+    "MessageType",
+    "ModelUnavailable",
+    "NotFound",
+    "ReplyInfo",
+    "Role",
+    "Room",
+    "RoomloreError",
+    "Settings",
+    "Signals",
+    "StorageUnavailable",
+    "StoredMessage",
+    "SyncLore",
+    "Thread",
+    "Unavailable",
+    "VectorsUnavailable",
+    "open",
+    "open_sync",
+]

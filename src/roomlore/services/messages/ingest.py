@@ -72,11 +72,11 @@ class Ingest:
         async with self._storage.reading() as work:
             plans = [await self._plan(work, room_id, batch) for room_id, batch in batches.items()]
         await self._reckon(plans, strict=strict)
+        written: dict[str, Room] = {}
         if any(plan.arrivals.entries for plan in plans):
             async with self._storage.writing() as work:
                 written = await self._write(work, plans)
-            plans = self._remember(plans, written)
-        return plans
+        return self._remember(plans, written)
 
     async def _insist(self, batches: Batches, *, strict: bool) -> list[Plan]:
         """The last resort under heavy contention: reckons while holding the rooms' locks."""

@@ -1,0 +1,21 @@
+"""`python -m bench NAME ...`"""
+
+import argparse
+import asyncio
+
+from bench import context_speed, predict_context
+
+BENCHES = {"predict-context": predict_context, "context-speed": context_speed}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    commands = parser.add_subparsers(dest="bench", required=True)
+    for name, module in BENCHES.items():
+        module.add_arguments(commands.add_parser(name, help=(module.__doc__ or "").splitlines()[0]))
+    arguments = parser.parse_args()
+    asyncio.run(BENCHES[arguments.bench].run(arguments))
+
+
+if __name__ == "__main__":
+    main()

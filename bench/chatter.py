@@ -1,0 +1,39 @@
+"""Made-up chat for speed benches: several threads at once, people addressing each other, words as rare as real ones."""
+
+import random
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from roomlore import Message
+
+_SYLLABLES = "ka lo mi ten ra shu po vel dri an zu bek to li fa gor nu sel wy cha".split()
+_CHINESE = "我们 今天 发布 版本 服务 问题 日志 接口 需要 测试 上线 回滚 数据库 缓存 怎么 谢谢 可以 看看 明天 会议".split()
+
+
+def _vocabulary(rng: random.Random, size: int) -> list[str]:
+    return ["".join(rng.choices(_SYLLABLES, k=rng.randint(2, 4))) for _ in range(size)]
+
+
+def chat(room_id: str, count: int, seed: int = 7) -> Iterator[Message]:
+    """`count` messages of one room, one every twenty seconds, a tenth of them in Chinese."""
+    rng = random.Random(seed)
+    vocabulary = _vocabulary(rng, 3000)
+    weights = [1 / (rank + 3) for rank in range(len(vocabulary))]
+    people = [f"{name}{number}" for number, name in enumerate(_vocabulary(rng, 24))]
+    at = datetime(2026, 3, 2, 9, tzinfo=UTC)
+    threads = [rng.sample(people, 3) for _ in range(4)]
+    for number in range(count):
+        place = rng.randrange(len(threads))
+        if rng.random() < 0.05:
+            threads[place] = rng.sample(people, 3)
+        sender, other = rng.sample(threads[place], 2)
+        words = rng.choices(_CHINESE, k=6) if rng.random() < 0.1 else rng.choices(vocabulary, weights, k=rng.randint(4, 16))
+        text = ("" if ord(words[0][0]) > 0x3000 else " ").join(words) + ("?" if rng.random() < 0.2 else "")
+        at += timedelta(seconds=rng.expovariate(1 / 20))
+        yield Message(
+            id=str(number),
+            room_id=room_id,
+            sender_id=sender,
+            text=f"{other}: {text}" if rng.random() < 0.4 else text,
+            sent_at=at,
+        )

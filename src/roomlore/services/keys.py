@@ -1,0 +1,70 @@
+"""API keys: made once, shown once, kept as a hash."""
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+
+from roomlore.core.errors import Forbidden, InvalidInput, NotFound
+from roomlore.core.models import ApiKey
+from roomlore.ports.coordination import Clock, Ids
+from roomlore.ports.storage import Storage
+
+SCOPES = ("read", "write", "admin")
+_PREFIX = "rl_"
+
+
+class KeyService:
+    """The API keys of one tenant. `authenticate` alone looks across tenants: the key says whose it is."""
+
+    def __init__(self, *, tenant: str, storage: Storage, clock: Clock, ids: Ids) -> None:
+        self._tenant = tenant
+        self._storage = storage
+        self._clock = clock
+        self._ids = ids
+
+    async def create(self, name: str, *, scopes: Sequence[str] = ("read", "write")) -> tuple[ApiKey, str]:
+        """A new key and its secret (256 random bits), which is not kept and cannot be shown again."""
+        wrong = [scope for scope in scopes if scope not in SCOPES]
+        if wrong or not scopes:
+            raise InvalidInput(f"Scopes are one or more of {', '.join(SCOPES)}; got {', '.join(scopes) or 'none'}.")
+        if not name.strip():
+            raise InvalidInput("A key needs a name that tells you later what uses it.")
+        key = ApiKey(
+            key_id=self._ids.new(),
+            tenant=self._tenant,
+            name=name,
+            scopes=tuple(dict.fromkeys(scopes)),
+            created_at=self._clock.now(),
+        )
+        secret = _PREFIX + secrets.token_urlsafe(32)
+        async with self._storage.writing() as work:
+            await work.keys.add(key=key, secret_hash=_hash(secret))
+        return key, secret
+
+    async def list(self, *, all_tenants: bool = False) -> list[ApiKey]:
+        """Keys, revoked ones too, oldest first."""
+        async with self._storage.reading() as work:
+            return await work.keys.page(tenant=None if all_tenants else self._tenant)
+
+    async def revoke(self, key_id: str) -> None:
+        """From now on the key opens nothing; `NotFound` where this tenant has no such key."""
+        async with self._storage.writing() as work:
+            if not await work.keys.revoke(tenant=self._tenant, key_id=key_id, now=self._clock.now()):
+                raise NotFound(f"There is no key {key_id!r}; `roomlore keys list` shows those there are.")
+
+    async def authenticate(self, secret: str) -> ApiKey:
+        """The key of this secret; `Forbidden` where there is none or it was revoked."""
+        async with self._storage.reading() as work:
+            key = await work.keys.match(secret_hash=_hash(secret))
+        if key is None:
+            raise Forbidden("This API key is unknown or revoked; `roomlore keys create` makes a new one.")
+        return key
+
+    async def any(self) -> bool:
+        """Whether any tenant has a key in force."""
+        async with self._storage.reading() as work:
+            return await work.keys.any()
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,109 @@
+"""The same library without async: one background loop, and every coroutine method waited for from outside it."""
+
+import asyncio
+import functools
+import inspect
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any, TypeVar
+
+from roomlore.core.models import DEFAULT_TENANT
+from roomlore.settings import Settings
+from roomlore.wiring import Lore, open_lore
+
+T = TypeVar("T")
+
+
+class _Loop:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="roomlore", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
+        while True:
+            try:
+                yield self.run(_next(items))
+            except StopAsyncIteration:
+                return
+
+    def close(self) -> None:
+        self.run(self._loop.shutdown_default_executor())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _next(items: AsyncIterator[T]) -> T:
+    return await anext(items)
+
+
+class SyncService:
+    """A service whose coroutine methods have become plain ones, and whose async iterators plain iterators."""
+
+    def __init__(self, service: object, loop: _Loop) -> None:
+        for name, method in inspect.getmembers(service, inspect.ismethod):
+            if not name.startswith("_"):
+                setattr(self, name, _waiting(method, loop))
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        raise AttributeError(f"{name!r} is no method of this service; there are {', '.join(sorted(vars(self)))}.")
+
+
+def _waiting(method: Callable[..., Any], loop: _Loop) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = method(*args, **kwargs)
+        return loop.iterate(result) if inspect.isasyncgen(result) else loop.run(result)
+
+    return call
+
+
+class SyncLore:
+    """One tenant's view of roomlore, as `Lore`, with every call waited for."""
+
+    def __init__(self, lore: Lore, loop: _Loop) -> None:
+        self._lore = lore
+        self._loop = loop
+        self.tenant = lore.tenant
+        self.settings = lore.settings
+        self.messages = SyncService(lore.messages, loop)
+        self.context = SyncService(lore.context, loop)
+        self.rooms = SyncService(lore.rooms, loop)
+        self.keys = SyncService(lore.keys, loop)
+        self.imports = SyncService(lore.imports, loop)
+        self.tuning = SyncService(lore.tuning, loop)
+
+    def for_tenant(self, tenant: str) -> "SyncLore":
+        return SyncLore(self._lore.for_tenant(tenant), self._loop)
+
+    def metrics(self) -> Mapping[str, float]:
+        return self._lore.metrics()
+
+    def prometheus(self) -> bytes:
+        return self._lore.prometheus()
+
+    def ping(self) -> None:
+        self._loop.run(self._lore.ping())
+
+
+@contextmanager
+def open_sync(
+    url: str | None = None, *, tenant: str = DEFAULT_TENANT, settings: Settings | None = None
+) -> Iterator[SyncLore]:
+    """As `roomlore.open`, for code that is not async. Calls may come from any thread."""
+    loop, stack = _Loop(), AsyncExitStack()
+    try:
+        lore = loop.run(stack.enter_async_context(open_lore(url, tenant=tenant, settings=settings)))
+        try:
+            yield SyncLore(lore, loop)
+        finally:
+            loop.run(stack.aclose())
+    finally:
+        loop.close()
