@@ -1,4 +1,4 @@
-"""The labelled Chinese rooms keep the form that the bench and the scorer expect."""
+"""The labelled Chinese rooms keep the form that the bench and the scorer expect; so does the bundled demo chat."""
 
 import json
 from datetime import datetime
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
 
 ROOMS = {"dev_group": 240, "neighbours": 90, "hobby": 70}
 FOLDER = Path(__file__).parents[1] / "bench" / "data" / "zh_room"
@@ -89,3 +91,28 @@ def test_conversations_are_interleaved(room: str) -> None:
     convs = [g["conv"] for g in gold_of(room) if g["conv"]]
     switches = sum(a != b for a, b in pairwise(convs))
     assert switches >= len(set(convs))  # one after the other would give one less
+
+
+def test_the_demo_chat_is_well_formed() -> None:
+    messages = rows(demo_path())
+    assert_well_formed(messages)
+    assert len(messages) >= 120
+    assert {m["room_id"] for m in messages} == {DEMO_ROOM}
+    assert len({m["sent_at"][:10] for m in messages}) == 1
+
+
+def test_the_demo_chat_has_a_bot_replies_and_mentions() -> None:
+    messages = rows(demo_path())
+    people = {m["sender_id"] for m in messages}
+    assert any(m["role"] == "assistant" for m in messages)
+    assert any("reply_to" in m for m in messages)
+    assert {i for m in messages for i in m.get("mentions", [])} <= people
+
+
+def test_the_demo_questions_come_near_the_end_and_ask_the_bot() -> None:
+    messages = rows(demo_path())
+    bots = {m["sender_id"] for m in messages if m["role"] == "assistant"}
+    asked = [m for m in messages[-10:] if m["id"] in DEMO_QUESTIONS]
+    assert [m["id"] for m in asked] == list(DEMO_QUESTIONS)
+    assert all(bots & set(m["mentions"]) for m in asked)
+    assert len({m["sender_id"] for m in asked}) == len(asked)
