@@ -1,0 +1,236 @@
+"""From a message to its features: whom it answers, whom it names, what kind of utterance it is, what it is about."""
+
+import re
+from bisect import insort
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from roomlore.core.mentions import TAG, find_mentions
+from roomlore.core.models import Message, MessageFeatures, MessageType, ReplyInfo, Role
+from roomlore.core.text import HAN, READ_LIMIT, asks, fold, greets, head, keywords, thanks
+
+_ID, _NAME, _NICK, _GIVEN = range(4)
+_TRAILING = re.compile(r"(?<=\w)(?:[_`^-]+|\|.*|\[.*\])$")
+_HAN_NAME = re.compile(f"[{HAN}]{{3}}")
+_QUOTED_LINES = re.compile(r"\s*(?:(?:>|&gt;)(?:[ \t]|(?=[^\W_]|[\"“「@]))[^\n]*(?:\n[ \t]*|$))+")
+# The card WeChat copies: 「name: text」, a line of dashes, the answer.
+_CARD = re.compile(r"\s*「(?:([^:：」\n]{1,64})[:：])?[^」]*」\s*(?:[-—][ ]?){3,}\s*")
+_NOTICE = re.compile(
+    r"\s*(?:[\[【(](?:系统|群?通知|公告|群公告|提醒|告警|notice|notification|alert|announcement|system|bot)\w*[\])】]"
+    r"|(?:系统消息|系统通知|群?公告|紧?[急要]?通知|notice|announcement|alert)\s*:"
+    r"|[^\n]{1,64}?\s?(?:加入了?群聊|退出了?群聊|撤回了一条消息|修改群名为"
+    r"|(?:has |have )?(?:joined|left) (?:the )?(?:room|channel|group|chat|#\S+)"
+    r"|(?:set|changed) the (?:channel|group|room)?\s?(?:topic|name|purpose|description)\b))"
+)
+_SMALL_TALK = re.compile(
+    r"(?:[\W_]|ha(?:ha)+h?|he(?:he)+|lol+|lmao|rofl|ok(?:ay|ey)?|k+|yes|yeah|yep|yup|no|nope|nah|sure|cool|nice|great|awesome"
+    r"|np|yw"
+    r"|you(?:'re|’re)? welcome|no problem|bye|cya|see you|good ?night|gn|night|wow|oh|ah|hm+|right|exactly|indeed"
+    r"|got it|i see|true"
+    r"|\+1|[:;x=]-?[dpo3]|xd|[哈呵嘿嘻嗯哦噢喔啊额呃好行对是棒赞牛强]|收到|明白|了解|可以|没事|不客气|不用谢|再见|拜拜|晚安|厉害|辛苦|"
+    r"對|是的|好的|好吧|好嘞|没问题|知道|懂|了|吧|的|嘞|呀|哇|666+|233+){0,40}"
+)
+_COURTESY = 60
+_EVERYBODY = frozenset({"all", "@all", "_all", "everyone", "here", "channel", "@everyone", "@here"})
+
+
+class Participants:
+    """Who has spoken in a room so far, and under which folded names they are found.
+
+    A pure function of the mapping from sender id to last known name in order of first speaking, however it grew. Where
+    two people claim a name, an id wins over a name, a name over a nick without its ornaments (`anna_`, `anna|away` are
+    found as `anna`), that over a given name, and then whoever spoke first; a given name that two people bear finds
+    neither.
+    """
+
+    __slots__ = ("_claims", "_names", "_order", "_owners")
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._order: dict[str, int] = {}
+        self._claims: dict[str, list[tuple[int, int, str]]] = {}
+        self._owners: dict[str, str] = {}
+
+    @classmethod
+    def of(cls, names: Mapping[str, str]) -> "Participants":
+        """From sender ids and their last known names ('' if none), in order of first speaking."""
+        participants = cls()
+        for sender_id, name in names.items():
+            participants.see(sender_id, name)
+        return participants
+
+    def see(self, sender_id: str, sender_name: str) -> None:
+        """Notes that somebody spoke; an empty name leaves the known one, another name replaces it."""
+        known = self._names.get(sender_id)
+        if known is None:
+            self._order[sender_id] = len(self._order)
+            self._claim(sender_id, fold(sender_id).strip(), _ID)
+        if known is None or (sender_name and sender_name != known):
+            self._rename(sender_id, known, sender_name)
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Folded name or id to sender id; grows as people are seen."""
+        return self._owners
+
+    def name_of(self, sender_id: str) -> str:
+        """The last known name, '' if none."""
+        return self._names.get(sender_id, "")
+
+    def __contains__(self, sender_id: object) -> bool:
+        return sender_id in self._names
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def _rename(self, sender_id: str, old: str | None, new: str) -> None:
+        for name, rank in _spellings(sender_id, old):
+            self._unclaim(sender_id, name, rank)
+        for name, rank in _spellings(sender_id, new):
+            self._claim(sender_id, name, rank)
+        self._names[sender_id] = new
+
+    def _claim(self, sender_id: str, name: str, rank: int) -> None:
+        if not name:
+            return
+        claims = self._claims.setdefault(name, [])
+        insort(claims, (rank, self._order[sender_id], sender_id))
+        self._settle(name)
+
+    def _unclaim(self, sender_id: str, name: str, rank: int) -> None:
+        if not name:
+            return
+        self._claims[name].remove((rank, self._order[sender_id], sender_id))
+        self._settle(name)
+
+    def _settle(self, name: str) -> None:
+        claims = self._claims[name]
+        if claims and (claims[0][0] < _GIVEN or len(claims) == 1):
+            self._owners[name] = claims[0][2]
+        else:
+            self._owners.pop(name, None)
+
+
+def _spellings(sender_id: str, name: str | None) -> list[tuple[str, int]]:
+    """The folded names somebody is found under besides the id, each with its rank; none for somebody not yet seen."""
+    if name is None:
+        return []
+    whole = fold(name).strip()
+    nicks = dict.fromkeys(_bare_nick(spelling) for spelling in (fold(sender_id).strip(), whole))
+    return [(whole, _NAME), *((nick, _NICK) for nick in nicks), (_given_name(whole), _GIVEN)]
+
+
+def _bare_nick(nick: str) -> str:
+    bare = _TRAILING.sub("", nick).lstrip("_[{^`")
+    bare = bare[:-1] if bare.endswith(("]", "}")) else bare
+    return bare if len(bare) > 2 and bare != nick else ""
+
+
+def _given_name(name: str) -> str:
+    """`anna` of `anna lindt`, `雨桐` of `周雨桐`; '' where a name has no such part."""
+    if _HAN_NAME.fullmatch(name):
+        return name[1:]
+    first, space, _ = name.partition(" ")
+    return first if space and len(first) > 2 and first.isalpha() else ""
+
+
+def analyse(message: Message, participants: Participants) -> MessageFeatures:
+    """The features of one message, read against those who spoke before it.
+
+    Lines that quote another message count for the keywords only. A message without text is read by its
+    `metadata.caption`. The sender's own name is no mention.
+    """
+    text = message.text if message.text.strip() else _caption(message)
+    body, quoted = _split_quote(text)
+    named = find_mentions(body, participants.names)
+    platform = [person for person in message.mentions if person.casefold() not in _EVERYBODY]
+    others = _without(message.sender_id, (*platform, *named.people))
+    addressed = _without(message.sender_id, named.addressed)
+    everyone = named.everyone or len(platform) < len(message.mentions)
+    reply = _reply(message, addressed, quoted, participants)
+    folded = head(body)
+    return MessageFeatures(
+        message_type=_message_type(message, folded, everyone, reply),
+        mentions=others,
+        addressed=addressed,
+        mentions_all=everyone,
+        keywords=_topics(message, others, participants),
+        reply=reply,
+    )
+
+
+def _without(sender_id: str, people: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(person for person in people if person and person != sender_id))
+
+
+def _caption(message: Message) -> str:
+    caption = message.metadata.get("caption")
+    return caption if isinstance(caption, str) else ""
+
+
+def _topics(message: Message, named: tuple[str, ...], participants: Participants) -> tuple[str, ...]:
+    """The keywords of text and caption, less the names of those who are mentioned anyway."""
+    text, names = TAG.sub(" ", message.text) if "<" in message.text else message.text, participants.names
+    caption = _caption(message)
+    found = keywords(f"{text}\n{caption}" if caption else text)
+    return tuple(keyword for keyword in found if keyword not in named and names.get(keyword) not in named)
+
+
+def _split_quote(text: str) -> tuple[str, str | None]:
+    """(the sender's own words, whom a leading quotation names: '' where it names nobody, None without a quotation)."""
+    start = text[:READ_LIMIT].lstrip()[:1]
+    if start == "「":
+        quote = _CARD.match(text, 0, READ_LIMIT)
+        return (text[quote.end() :], quote[1] or "") if quote else (text, None)
+    if start not in (">", "&"):
+        return text, None
+    quote = _QUOTED_LINES.match(text, 0, READ_LIMIT)
+    return (text[quote.end() :], "") if quote else (text, None)
+
+
+def _reply(
+    message: Message, addressed: tuple[str, ...], quoted: str | None, participants: Participants
+) -> ReplyInfo | None:
+    """The strongest of: platform reply, platform thread, quotation, leading @ or name."""
+    if message.reply_to and message.reply_to != message.id:
+        return ReplyInfo(kind="reply", message_id=message.reply_to)
+    if message.root_id and message.root_id != message.id:
+        return ReplyInfo(kind="thread", message_id=message.root_id)
+    quote = message.metadata.get("quote")
+    if quote or quoted is not None:
+        return _quote_reply(quote, quoted, participants)
+    return ReplyInfo(kind="mention", sender_id=addressed[0]) if addressed else None
+
+
+def _quote_reply(quote: Any, quoted: str | None, participants: Participants) -> ReplyInfo:
+    """`metadata.quote` may be text or an object with any of `message_id`, `id`, `sender_id`."""
+    given = quote if isinstance(quote, Mapping) else {}
+    message_id = given.get("message_id") or given.get("id")
+    sender_id = given.get("sender_id") or participants.names.get(fold(quoted or "").strip())
+    return ReplyInfo(
+        kind="quote",
+        message_id=message_id if isinstance(message_id, str) else None,
+        sender_id=sender_id if isinstance(sender_id, str) else None,
+    )
+
+
+def _message_type(message: Message, folded: str, everyone: bool, reply: ReplyInfo | None) -> MessageType:
+    """Notices first, then questions, then courtesies; what answers somebody is an answer; all else is discussion."""
+    if message.role in (Role.SYSTEM, Role.TOOL) or _NOTICE.match(folded):
+        return MessageType.NOTIFICATION
+    if asks(folded):
+        return MessageType.QUESTION
+    if everyone and not greets(folded):
+        return MessageType.NOTIFICATION
+    if _is_casual(folded):
+        return MessageType.CASUAL
+    if reply or message.role is Role.ASSISTANT:
+        return MessageType.ANSWER
+    return MessageType.DISCUSSION
+
+
+def _is_casual(folded: str) -> bool:
+    """Greetings, thanks and other short courtesies, laughter, emoji and messages without words."""
+    if len(folded) > _COURTESY:
+        return False
+    return bool(greets(folded) or thanks(folded) or _SMALL_TALK.fullmatch(folded))
