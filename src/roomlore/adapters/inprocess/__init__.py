@@ -1,0 +1,1 @@
+"""What needs no server: the clock, ids, telemetry in memory."""

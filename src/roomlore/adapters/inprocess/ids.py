@@ -1,0 +1,35 @@
+"""Ids that sort by the time they were made."""
+
+import secrets
+import threading
+
+from roomlore.adapters.inprocess.clock import SystemClock
+from roomlore.ports.coordination import Clock
+
+_FRACTION_BITS = 12
+_RANDOM_BITS = 62
+
+
+class TimeOrderedIds:
+    """UUID version 7 as 32 hex digits: milliseconds, a fraction of one, then 62 random bits.
+
+    Within one process each id is greater than the one before, even where the clock stands still or steps back. Safe
+    to share between threads.
+    """
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._last = 0
+        self._guard = threading.Lock()
+
+    def new(self) -> str:
+        stamp = self._next_stamp()
+        milliseconds, fraction = divmod(stamp, 1 << _FRACTION_BITS)
+        tail = 0b10 << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
+        return f"{milliseconds:012x}7{fraction:03x}{tail:016x}"
+
+    def _next_stamp(self) -> int:
+        micros = int(self._clock.now().timestamp() * 1_000_000)
+        with self._guard:
+            self._last = max(self._last + 1, (micros << _FRACTION_BITS) // 1000)
+            return self._last

@@ -1,0 +1,146 @@
+"""One connection of either engine, spoken to in prepared statements, its errors translated.
+
+This is the only place that meets a driver's exceptions: `Conflict` for a broken uniqueness, `InvalidInput` for a value
+the engine cannot hold, `StorageUnavailable` for the rest.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from typing import Any, Protocol
+
+import aiosqlite
+import sqlalchemy.exc
+from sqlalchemy import Dialect
+
+from roomlore.adapters.sql.statements import Statement
+from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, StorageUnavailable
+
+try:
+    import psycopg
+except ImportError:  # the extra `postgres` is not installed
+    _PG_ERRORS: tuple[type[Exception], ...] = ()
+    _PG_INTEGRITY: tuple[type[Exception], ...] = ()
+    _PG_DATA: tuple[type[Exception], ...] = ()
+else:
+    _PG_ERRORS = (psycopg.Error,)
+    _PG_INTEGRITY = (psycopg.IntegrityError,)
+    _PG_DATA = (psycopg.DataError,)
+
+Row = Sequence[Any]
+
+_INTEGRITY: tuple[type[Exception], ...] = (sqlite3.IntegrityError, *_PG_INTEGRITY)
+_DATA: tuple[type[Exception], ...] = (sqlite3.DataError, OverflowError, *_PG_DATA)
+_ANY: tuple[type[Exception], ...] = (sqlite3.Error, sqlalchemy.exc.SQLAlchemyError, OverflowError, OSError, *_PG_ERRORS)
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Turns what drivers raise into the project's errors."""
+    try:
+        yield
+    except _ANY as exc:
+        raise _translate(exc) from exc
+
+
+def _translate(exc: Exception) -> RoomloreError:
+    if isinstance(exc, _INTEGRITY):
+        return Conflict(f"The database holds this already: {exc}")
+    if isinstance(exc, _DATA):
+        return InvalidInput(f"The database cannot hold this value: {exc}")
+    return StorageUnavailable(f"The database does not answer as it should: {exc}. {_advice(exc)}")
+
+
+def _advice(exc: Exception) -> str:
+    text = str(exc)
+    if "locked" in text:
+        return "Another program holds its write lock: end that program or try again."
+    if "unable to open" in text:
+        return "Check that the folder exists and may be written to."
+    if "not a database" in text:
+        return "The file is no roomlore database: name another path."
+    return "Check that it runs, that its address is right, and try again."
+
+
+class Connection(Protocol):
+    """One connection in autocommit; transactions are begun and ended by statement."""
+
+    dialect: Dialect
+
+    async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
+        """Runs a statement and returns all its rows, as tuples."""
+
+    async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
+        """Runs a statement once for each tuple of parameters, given in the statement's own order."""
+
+    async def run(self, sql: str) -> None:
+        """Runs a fixed line of SQL."""
+
+    def broken(self) -> bool:
+        """Whether the connection can serve nobody any more."""
+
+
+class SqliteConnection:
+    """aiosqlite: one thread per connection, one hop of threads per call.
+
+    `gate` is held for each call: the lock of a database in memory, which has a single connection for all.
+    """
+
+    def __init__(
+        self, driver: aiosqlite.Connection, dialect: Dialect, gate: AbstractAsyncContextManager[Any] | None = None
+    ) -> None:
+        self._driver = driver
+        self._gate = gate or nullcontext()
+        self.dialect = dialect
+
+    async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
+        compiled = statement.on(self.dialect)
+        bound = compiled.bind(params)
+        with translated():
+            async with self._gate:
+                return await self._interruptible(compiled.sql, bound)
+
+    async def _interruptible(self, sql: str, bound: Row) -> Sequence[Row]:
+        try:
+            return await self._driver.execute_fetchall(sql, bound)  # type: ignore[return-value]
+        except asyncio.CancelledError:
+            await self._driver.interrupt()
+            raise
+
+    async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
+        with translated():
+            await self._driver.executemany(statement.on(self.dialect).sql, rows)
+
+    async def run(self, sql: str) -> None:
+        with translated():
+            await self._driver.execute_fetchall(sql)
+
+    def broken(self) -> bool:
+        return False
+
+
+class PostgresConnection:
+    """psycopg 3, with server-side prepared statements after a few uses."""
+
+    def __init__(self, driver: "psycopg.AsyncConnection[Any]", dialect: Dialect) -> None:
+        self._driver = driver
+        self.dialect = dialect
+
+    async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
+        compiled = statement.on(self.dialect)
+        with translated():
+            cursor = await self._driver.execute(compiled.sql, compiled.bind(params))
+            return await cursor.fetchall() if cursor.description else []
+
+    async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
+        with translated():
+            async with self._driver.cursor() as cursor:
+                await cursor.executemany(statement.on(self.dialect).sql, rows)
+
+    async def run(self, sql: str) -> None:
+        with translated():
+            await self._driver.execute(sql.encode())
+
+    def broken(self) -> bool:
+        return self._driver.closed

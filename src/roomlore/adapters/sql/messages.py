@@ -1,0 +1,105 @@
+"""The messages of a room, for reading."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, bindparam, select
+
+from roomlore.adapters.sql import schema
+from roomlore.adapters.sql.drivers import Connection
+from roomlore.adapters.sql.rows import ENTRY_COLUMNS, MESSAGE_COLUMNS, to_entry, to_message
+from roomlore.adapters.sql.statements import Statement, each_name, each_number, in_room
+from roomlore.adapters.sql.values import escape, names_text, numbers_text, to_micros, unescape
+from roomlore.core.models import Entry, StoredMessage
+
+_m, _f = schema.messages, schema.features
+_NEWEST_OF_ALL = 2**62
+
+visible = and_(in_room(_m), _m.c.deleted_at.is_(None))
+"""Messages of the room that are not deleted."""
+
+_before = _m.c.arrival < bindparam("before")
+
+
+def entries(*where: ColumnElement[bool]) -> Select[Any]:
+    """Visible entries of the room under these conditions."""
+    beside = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival, _f.c.tenant == _m.c.tenant)
+    return select(*ENTRY_COLUMNS).select_from(_m.join(_f, beside)).where(visible, *where)
+
+
+def _newest(chosen: Select[Any]) -> Select[Any]:
+    return chosen.order_by(_m.c.arrival.desc()).limit(bindparam("count"))
+
+
+def _arrivals_since() -> Select[Any]:
+    chosen = select(_m.c.arrival).where(visible, _before, _m.c.sent_at >= bindparam("since"))
+    return _newest(chosen)
+
+
+_FINGERPRINTS = Statement(
+    lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), _m.c.message_id.in_(each_name("ids")))
+)
+_BY_ID = Statement(lambda: entries(_m.c.message_id.in_(each_name("ids"))).order_by(_m.c.arrival))
+_BY_ARRIVAL = Statement(lambda: entries(_m.c.arrival.in_(each_number("arrivals"))).order_by(_m.c.arrival))
+_TAIL = Statement(lambda: _newest(entries(_before)))
+_TAIL_SINCE = Statement(lambda: _newest(entries(_m.c.arrival.in_(_arrivals_since()))))
+_RECENT = Statement(lambda: _newest(select(*MESSAGE_COLUMNS).where(visible, _before)))
+_PAGE = Statement(
+    lambda: (
+        select(*MESSAGE_COLUMNS)
+        .where(visible, _m.c.arrival > bindparam("after"))
+        .order_by(_m.c.arrival)
+        .limit(bindparam("count"))
+    )
+)
+
+
+class SqlMessages:
+    """The port `Messages`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._sql = connection
+
+    async def _rows(self, statement: Statement, tenant: str, room_id: str, **params: Any) -> Sequence[Sequence[Any]]:
+        return await self._sql.fetch(statement, tenant=escape(tenant), room_id=escape(room_id), **params)
+
+    async def fingerprints(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
+        if not message_ids:
+            return {}
+        rows = await self._rows(_FINGERPRINTS, tenant, room_id, ids=names_text(message_ids))
+        return {unescape(message_id): fingerprint for message_id, fingerprint in rows}
+
+    async def by_id(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
+        if not message_ids:
+            return []
+        rows = await self._rows(_BY_ID, tenant, room_id, ids=names_text(message_ids))
+        return [to_entry(room_id, row) for row in rows]
+
+    async def by_arrival(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[Entry]:
+        if not arrivals:
+            return []
+        rows = await self._rows(_BY_ARRIVAL, tenant, room_id, arrivals=numbers_text(arrivals))
+        return [to_entry(room_id, row) for row in rows]
+
+    async def tail(
+        self, *, tenant: str, room_id: str, limit: int, before: int | None = None, since: datetime | None = None
+    ) -> list[Entry]:
+        """In a room whose clock runs forward the plain tail answers `since` too; only where it does not is the
+        index of times asked."""
+        bounds = {"before": _NEWEST_OF_ALL if before is None else before, "count": limit}
+        rows = await self._rows(_TAIL, tenant, room_id, **bounds)
+        found = [to_entry(room_id, row) for row in reversed(rows)]
+        if since is None or all(entry.message.at >= since for entry in found):
+            return found
+        rows = await self._rows(_TAIL_SINCE, tenant, room_id, since=to_micros(since), **bounds)
+        return [to_entry(room_id, row) for row in reversed(rows)]
+
+    async def recent(self, *, tenant: str, room_id: str, limit: int, before: int | None = None) -> list[StoredMessage]:
+        before = _NEWEST_OF_ALL if before is None else before
+        rows = await self._rows(_RECENT, tenant, room_id, before=before, count=limit)
+        return [to_message(room_id, row) for row in reversed(rows)]
+
+    async def page(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[StoredMessage]:
+        rows = await self._rows(_PAGE, tenant, room_id, after=after, count=limit)
+        return [to_message(room_id, row) for row in rows]

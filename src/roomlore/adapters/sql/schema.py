@@ -1,0 +1,177 @@
+"""The tables, once for SQLite and PostgreSQL.
+
+Times are whole microseconds since 1970-01-01 UTC. Lists and mappings are JSON as text. Texts are kept as
+`values.escape` writes them. The rows of one room are found by `room_key`, short and local; every row names its tenant
+all the same, and every query asks for it.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+Name = Text().with_variant(Text(collation="C"), "postgresql")
+"""Text that is compared and sorted by code point on both engines."""
+
+Key = BigInteger().with_variant(Integer, "sqlite")
+"""A number SQLite can count up by itself."""
+
+rooms = Table(
+    "rooms",
+    metadata,
+    Column("room_key", Key, primary_key=True),
+    Column("tenant", Name, nullable=False),
+    Column("room_id", Name, nullable=False),
+    Column("next_arrival", BigInteger, nullable=False),
+    Column("revision", BigInteger, nullable=False),
+    Column("messages", BigInteger, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("last_sent_at", BigInteger),
+    Column("settings", Text, nullable=False),
+    UniqueConstraint("tenant", "room_id"),
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    Column("room_key", Key, ForeignKey("rooms.room_key"), primary_key=True, autoincrement=False),
+    Column("arrival", BigInteger, primary_key=True, autoincrement=False),
+    Column("tenant", Name, nullable=False),
+    Column("message_id", Name, nullable=False),
+    Column("sender_id", Name, nullable=False),
+    Column("sender_name", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("sent_at", BigInteger, nullable=False),
+    Column("sent_at_estimated", Boolean, nullable=False),
+    Column("reply_to", Name),
+    Column("root_id", Name),
+    Column("turn_id", Name),
+    Column("mentions", Text, nullable=False),
+    Column("has_tool_calls", Boolean, nullable=False),
+    Column("metadata", Text, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    Column("content_hash", Text, nullable=False),
+    Column("edited_at", BigInteger),
+    Column("deleted_at", BigInteger),
+    UniqueConstraint("room_key", "message_id"),
+)
+
+
+def _where_given(column: str) -> Index:
+    given = messages.c[column].is_not(None)
+    return Index(
+        f"ix_messages_{column}",
+        messages.c.room_key,
+        messages.c[column],
+        messages.c.arrival,
+        sqlite_where=given,
+        postgresql_where=given,
+    )
+
+
+Index("ix_messages_sent_at", messages.c.room_key, messages.c.sent_at, messages.c.arrival)
+_where_given("reply_to")
+_where_given("root_id")
+_where_given("turn_id")
+
+features = Table(
+    "message_features",
+    metadata,
+    Column("room_key", Key, primary_key=True, autoincrement=False),
+    Column("arrival", BigInteger, primary_key=True, autoincrement=False),
+    Column("tenant", Name, nullable=False),
+    Column("message_type", Text, nullable=False),
+    Column("mentions", Text, nullable=False),
+    Column("addressed", Text, nullable=False),
+    Column("mentions_all", Boolean, nullable=False),
+    Column("keywords", Text, nullable=False),
+    Column("reply", Text),
+    Column("link_kind", Text, nullable=False),
+    Column("thread", BigInteger, nullable=False),
+    Column("parent", BigInteger),
+    Column("parent_probability", Double, nullable=False),
+    Column("new_probability", Double, nullable=False),
+    Column("mates", LargeBinary, nullable=False),
+    ForeignKeyConstraint(["room_key", "arrival"], ["messages.room_key", "messages.arrival"]),
+)
+Index("ix_message_features_thread", features.c.room_key, features.c.thread, features.c.arrival)
+Index("ix_message_features_parent", features.c.room_key, features.c.parent)
+
+participants = Table(
+    "participants",
+    metadata,
+    Column("room_key", Key, ForeignKey("rooms.room_key"), primary_key=True, autoincrement=False),
+    Column("sender_id", Name, primary_key=True),
+    Column("tenant", Name, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("first_arrival", BigInteger, nullable=False),
+    Column("last_arrival", BigInteger, nullable=False),
+    Column("messages", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+keyword_counts = Table(
+    "keyword_counts",
+    metadata,
+    Column("room_key", Key, ForeignKey("rooms.room_key"), primary_key=True, autoincrement=False),
+    Column("keyword", Name, primary_key=True),
+    Column("tenant", Name, nullable=False),
+    Column("messages", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+usage_records = Table(
+    "context_usage_records",
+    metadata,
+    Column("tenant", Name, primary_key=True),
+    Column("context_id", Name, primary_key=True),
+    Column("room_id", Name, nullable=False),
+    Column("user_id", Name, nullable=False),
+    Column("trigger_message_id", Name, nullable=False),
+    Column("strategy", Text, nullable=False),
+    Column("context_message_ids", Text, nullable=False),
+    Column("relevance_scores", Text, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    Column("window_tokens", BigInteger, nullable=False),
+    Column("build_ms", Double, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("degraded", Text),
+    Column("arm", Text),
+    Column("llm_response", Text),
+    Column("user_feedback", Text),
+    Column("success_indicator", Double),
+)
+Index("ix_context_usage_records_room", usage_records.c.tenant, usage_records.c.room_id, usage_records.c.context_id)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("key_id", Name, primary_key=True),
+    Column("tenant", Name, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("scopes", Text, nullable=False),
+    Column("secret_hash", Name, nullable=False, unique=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("revoked_at", BigInteger),
+)

@@ -1,0 +1,101 @@
+"""Core statements, compiled once for each engine and run with bare driver parameters.
+
+Compiling, cache keys and result rows of SQLAlchemy cost more than the short queries here do, so a statement is written
+in Core, once, and what runs is the SQL the engine's dialect makes of it, with a tuple of parameters.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import BigInteger, ColumnElement, Dialect, Select, Table, Text, and_, bindparam, cast, column, select
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.elements import ClauseElement
+from sqlalchemy.sql.functions import FunctionElement
+
+from roomlore.adapters.sql import schema
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """SQL of one engine, with the names of its parameters in order and the values of those that never change."""
+
+    sql: str
+    names: tuple[str, ...]
+    fixed: Mapping[str, Any]
+
+    def bind(self, params: Mapping[str, Any]) -> tuple[Any, ...]:
+        fixed = self.fixed
+        return tuple([fixed[name] if name in fixed else params[name] for name in self.names])
+
+
+class Statement:
+    """A Core statement that remembers what it compiles to. Built on first use: importing costs nothing."""
+
+    __slots__ = ("_build", "_compiled")
+
+    def __init__(self, build: Callable[[], ClauseElement]) -> None:
+        self._build = build
+        self._compiled: dict[str, Compiled] = {}
+
+    def on(self, dialect: Dialect) -> Compiled:
+        compiled = self._compiled.get(dialect.name)
+        if compiled is None:
+            compiled = self._compiled[dialect.name] = _compile(self._build(), dialect)
+        return compiled
+
+
+def _compile(statement: ClauseElement, dialect: Dialect) -> Compiled:
+    compiled = statement.compile(dialect=dialect)
+    assert isinstance(compiled, SQLCompiler)
+    names = tuple(compiled.positiontup or ())
+    fixed = {name: compiled.binds[name].value for name in names if not compiled.binds[name].required}
+    return Compiled(compiled.string, names, fixed)
+
+
+class _JsonItems(FunctionElement[Any]):
+    """The members of a JSON list as rows with one column `value`."""
+
+    inherit_cache = True
+    name = "json_items"
+
+
+@compiles(_JsonItems, "sqlite")
+def _on_sqlite(element: _JsonItems, compiler: SQLCompiler, **options: Any) -> str:
+    return f"json_each({compiler.process(element.clauses, **options)})"
+
+
+@compiles(_JsonItems, "postgresql")
+def _on_postgresql(element: _JsonItems, compiler: SQLCompiler, **options: Any) -> str:
+    return f"jsonb_array_elements_text(CAST({compiler.process(element.clauses, **options)} AS jsonb))"
+
+
+def each_name(parameter: str) -> Select[Any]:
+    """The strings of the list bound as `values.names_text`; one parameter, however long the list."""
+    return select(_items(parameter).c.value)
+
+
+def each_number(parameter: str) -> Select[Any]:
+    """The numbers of the list bound as `values.numbers_text`."""
+    return select(cast(_items(parameter).c.value, BigInteger))
+
+
+def _items(parameter: str) -> Any:
+    return _JsonItems(bindparam(parameter, type_=Text)).table_valued(column("value", Text))
+
+
+def in_room(table: Any) -> ColumnElement[bool]:
+    """Rows of the room that the parameters `tenant` and `room_id` name."""
+    return and_(table.c.room_key == _key_of_room(), table.c.tenant == bindparam("tenant"))
+
+
+def _key_of_room() -> Any:
+    rooms = schema.rooms
+    named = and_(rooms.c.tenant == bindparam("tenant"), rooms.c.room_id == bindparam("room_id"))
+    return select(rooms.c.room_key).where(named).scalar_subquery()
+
+
+def in_locked_room(table: Table) -> ColumnElement[bool]:
+    """Rows of the room that the parameters `tenant` and `room_key` name."""
+    return and_(table.c.room_key == bindparam("room_key"), table.c.tenant == bindparam("tenant"))

@@ -1,0 +1,171 @@
+"""Opening a database, and units of work on it.
+
+SQLite runs in WAL mode with `synchronous = NORMAL`: a killed process loses nothing that was committed; a power cut or a
+crash of the operating system may lose the last transactions but never damages the file. Each process writes over one
+connection and reads over several. A database in memory has one connection, used by one call at a time.
+
+Every connection is in autocommit. A reading unit of work opens no transaction: each of its queries sees what was
+committed when the query began, on both engines. A writing one begins, and holds SQLite's write lock from its start.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, nullcontext
+from importlib.util import find_spec
+from typing import Any
+
+from sqlalchemy import URL, event, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.pool import StaticPool
+
+from roomlore.adapters.sql.drivers import Connection, PostgresConnection, SqliteConnection, translated
+from roomlore.adapters.sql.unit_of_work import SqlUnitOfWork
+from roomlore.adapters.sql.upgrade import upgrade
+from roomlore.core.errors import InvalidInput
+
+_FORMS = "use sqlite:///path, sqlite:// (memory), postgresql://user@host/name, or a path that ends in .db"
+_POSTGRES_NAMES = {"postgres", "postgresql", "postgresql+psycopg"}
+_SQLITE_NAMES = {"sqlite", "sqlite+aiosqlite"}
+_BUSY_SECONDS = 30
+_READERS = 4
+_POSTGRES_POOL = 10
+
+
+class SqlStorage:
+    """The port `Storage` on SQLite or PostgreSQL. Made by `connect`; belongs to the event loop it was made on."""
+
+    def __init__(self, readers: AsyncEngine, writers: AsyncEngine) -> None:
+        self._readers = readers
+        self._writers = writers
+        self._gate = asyncio.Lock() if isinstance(writers.pool, StaticPool) else None
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[SqlUnitOfWork]:
+        """A view for reading."""
+        async with _connection(self._readers, self._gate) as connection:
+            yield SqlUnitOfWork(connection, writing=False)
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[SqlUnitOfWork]:
+        """A view for writing, in one transaction."""
+        async with self._gate or nullcontext(), _connection(self._writers) as connection:
+            await connection.run("BEGIN IMMEDIATE" if connection.dialect.name == "sqlite" else "BEGIN")
+            try:
+                yield SqlUnitOfWork(connection, writing=True)
+                await connection.run("COMMIT")
+            except BaseException:
+                await asyncio.shield(_rollback(connection))
+                raise
+
+    async def ping(self) -> None:
+        """Returns when the database answers."""
+        async with _connection(self._readers, self._gate) as connection:
+            await connection.run("SELECT 1")
+
+    async def close(self) -> None:
+        """Closes every connection; a closed storage must not be used again."""
+        await self._readers.dispose()
+        if self._writers is not self._readers:
+            await self._writers.dispose()
+
+
+async def _rollback(connection: Connection) -> None:
+    if not connection.broken():
+        await connection.run("ROLLBACK")
+
+
+@asynccontextmanager
+async def _connection(engine: AsyncEngine, gate: asyncio.Lock | None = None) -> AsyncIterator[Connection]:
+    """A connection of the pool. After one broke, the pool starts afresh: the others broke with it."""
+    with translated():
+        pooled = await engine.connect()
+    try:
+        connection = await _speaking(pooled, gate)
+        yield connection
+    finally:
+        if connection.broken():
+            await pooled.invalidate()
+            await engine.dispose()
+        await asyncio.shield(pooled.close())
+
+
+async def _speaking(pooled: AsyncConnection, gate: asyncio.Lock | None) -> Connection:
+    driver: Any = (await pooled.get_raw_connection()).driver_connection
+    if pooled.dialect.name == "sqlite":
+        return SqliteConnection(driver, pooled.dialect, gate)
+    return PostgresConnection(driver, pooled.dialect)
+
+
+async def connect(url: str) -> SqlStorage:
+    """Opens a database, makes it if it is new, and brings its schema up to date.
+
+    `url`: `sqlite:///path`, `sqlite://` or `sqlite:///:memory:` (gone when closed), `postgresql://...`, or a bare path
+    that ends in .db. Raises `InvalidInput` for another form or a missing extra, `StorageUnavailable` where the database
+    does not answer or was written by a newer roomlore.
+    """
+    parsed = _parse(url)
+    readers, writers = _sqlite(parsed) if parsed.drivername in _SQLITE_NAMES else _postgres(parsed)
+    storage = SqlStorage(readers, writers)
+    try:
+        with translated():
+            await upgrade(writers)
+    except BaseException:
+        await storage.close()
+        raise
+    return storage
+
+
+def _parse(url: str) -> URL:
+    if "://" not in url and url.endswith(".db"):
+        return URL.create("sqlite", database=url)
+    try:
+        parsed = make_url(url)
+    except ArgumentError as exc:
+        raise InvalidInput(f"This is no database address: {_FORMS}.") from exc
+    if parsed.drivername not in _SQLITE_NAMES | _POSTGRES_NAMES:
+        raise InvalidInput(f"Databases of the kind {parsed.drivername!r} are not supported: {_FORMS}.")
+    return parsed
+
+
+def _sqlite(url: URL) -> tuple[AsyncEngine, AsyncEngine]:
+    url = url.set(drivername="sqlite+aiosqlite")
+    options: dict[str, Any] = {
+        "pool_reset_on_return": None,
+        "connect_args": {"timeout": _BUSY_SECONDS, "isolation_level": None},
+    }
+    if url.database in (None, "", ":memory:"):
+        engine = create_async_engine(url, poolclass=StaticPool, **options)
+        _on_connect(engine, "PRAGMA foreign_keys = ON")
+        return engine, engine
+    waiting = {"max_overflow": 0, "pool_timeout": _BUSY_SECONDS}
+    writers = create_async_engine(url, pool_size=1, **waiting, **options)
+    _on_connect(writers, "PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", "PRAGMA foreign_keys = ON")
+    readers = create_async_engine(url, pool_size=_READERS, **waiting, **options)
+    _on_connect(readers, "PRAGMA query_only = ON")
+    return readers, writers
+
+
+def _on_connect(engine: AsyncEngine, *pragmas: str) -> None:
+    def prepare(connection: Any, _record: Any) -> None:
+        cursor = connection.cursor()
+        for pragma in pragmas:
+            cursor.execute(pragma)
+        cursor.close()
+
+    event.listen(engine.sync_engine, "connect", prepare)
+
+
+def _postgres(url: URL) -> tuple[AsyncEngine, AsyncEngine]:
+    if find_spec("psycopg") is None:
+        raise InvalidInput("PostgreSQL needs the extra: pip install 'roomlore[postgres]'.")
+    engine = create_async_engine(
+        url.set(drivername="postgresql+psycopg"),
+        isolation_level="AUTOCOMMIT",
+        paramstyle="format",
+        pool_size=_POSTGRES_POOL,
+        pool_timeout=_BUSY_SECONDS,
+        pool_reset_on_return=None,
+        connect_args={"connect_timeout": 10},
+    )
+    return engine, engine

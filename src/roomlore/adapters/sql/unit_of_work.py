@@ -1,0 +1,24 @@
+"""One view of everything stored, over one connection."""
+
+from roomlore.adapters.sql.drivers import Connection
+from roomlore.adapters.sql.keys import SqlKeys
+from roomlore.adapters.sql.messages import SqlMessages
+from roomlore.adapters.sql.rooms import Locks, SqlRooms
+from roomlore.adapters.sql.threads import SqlThreads
+from roomlore.adapters.sql.usage import SqlUsage
+from roomlore.adapters.sql.writer import SqlMessageWriter
+
+
+class SqlUnitOfWork:
+    """The port `UnitOfWork`."""
+
+    __slots__ = ("keys", "messages", "rooms", "threads", "usage", "writer")
+
+    def __init__(self, connection: Connection, *, writing: bool) -> None:
+        locks = Locks(writing=writing)
+        self.rooms = SqlRooms(connection, locks)
+        self.messages = SqlMessages(connection)
+        self.threads = SqlThreads(connection)
+        self.writer = SqlMessageWriter(connection, locks)
+        self.usage = SqlUsage(connection, locks)
+        self.keys = SqlKeys(connection, locks)

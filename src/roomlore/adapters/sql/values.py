@@ -1,0 +1,97 @@
+"""Python values as both engines can hold them: escaped text, JSON, microseconds.
+
+PostgreSQL holds no NUL and neither engine a lone surrogate. Such a character is written as U+001A (SUBSTITUTE) and a
+spelling of it, and U+001A itself is doubled, so every text comes back as it went in.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+_MARK = "\x1a"
+_UNHOLDABLE = re.compile("[\x00\x1a\ud800-\udfff]")
+_SPELLING = re.compile("\x1a(\x1a|0|u[0-9a-f]{4})")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def escape(text: str) -> str:
+    """The text without NUL, lone surrogates or single U+001A."""
+    if text.isascii() and "\x00" not in text and _MARK not in text:
+        return text
+    return _UNHOLDABLE.sub(_spell, text)
+
+
+def _spell(found: re.Match[str]) -> str:
+    character = found.group()
+    if character == _MARK:
+        return _MARK + _MARK
+    return f"{_MARK}0" if character == "\x00" else f"{_MARK}u{ord(character):04x}"
+
+
+def unescape(text: str) -> str:
+    """Undoes `escape`."""
+    return _SPELLING.sub(_read, text) if _MARK in text else text
+
+
+def _read(found: re.Match[str]) -> str:
+    spelling = found.group(1)
+    if spelling == _MARK:
+        return _MARK
+    return "\x00" if spelling == "0" else chr(int(spelling[1:], 16))
+
+
+def escape_or_none(text: str | None) -> str | None:
+    return None if text is None else escape(text)
+
+
+def unescape_or_none(text: str | None) -> str | None:
+    return None if text is None else unescape(text)
+
+
+def list_text(items: Sequence[str]) -> str:
+    """A list of strings as JSON."""
+    return escape(_ENCODE(items)) if items else "[]"
+
+
+def read_list(text: str) -> tuple[str, ...]:
+    return () if text == "[]" else tuple(json.loads(unescape(text)))
+
+
+def mapping_text(mapping: Mapping[str, Any]) -> str:
+    """A JSON object; what JSON cannot say is a TypeError or ValueError."""
+    return escape(_ENCODE(dict(mapping))) if mapping else "{}"
+
+
+def read_mapping(text: str) -> dict[str, Any]:
+    return {} if text == "{}" else json.loads(unescape(text))
+
+
+def names_text(ids: Sequence[str]) -> str:
+    """Ids for `statements.each`: a JSON list whose members are escaped as the columns are."""
+    return _ENCODE([escape(name) for name in ids])
+
+
+def numbers_text(numbers: Sequence[int]) -> str:
+    """Numbers for `statements.each`."""
+    return _ENCODE([int(number) for number in numbers])
+
+
+def to_micros(at: datetime) -> int:
+    """Microseconds since 1970 of an aware time."""
+    since = at - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def to_micros_or_none(at: datetime | None) -> int | None:
+    return None if at is None else to_micros(at)
+
+
+def from_micros(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def from_micros_or_none(micros: int | None) -> datetime | None:
+    return None if micros is None else from_micros(micros)

@@ -1,0 +1,286 @@
+"""Changing the messages of a locked room, with its counters, people and keyword counts."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from sqlalchemy import Table, bindparam, case, delete, func, insert, literal_column, null, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from roomlore.adapters.sql import schema
+from roomlore.adapters.sql.drivers import Connection
+from roomlore.adapters.sql.rooms import LockedRoom, Locks
+from roomlore.adapters.sql.rows import ROOM_COLUMNS, features_row, link_values, message_row, to_room
+from roomlore.adapters.sql.statements import Statement, each_number, in_locked_room
+from roomlore.adapters.sql.values import escape, numbers_text, read_list, to_micros, unescape
+from roomlore.core.errors import Conflict, NotFound
+from roomlore.core.mates import Mates
+from roomlore.core.models import Entry, Link, LinkKind, Room
+
+_rooms, _m, _f = schema.rooms, schema.messages, schema.features
+_people, _words = schema.participants, schema.keyword_counts
+_IN_THIS_THREAD_FROM = 64
+"""Batches from this size on are turned into rows on another thread, so that the loop breathes."""
+
+_LINK_COLUMNS = ("link_kind", "thread", "parent", "parent_probability", "new_probability", "mates")
+_KEPT = {"room_key", "arrival", "tenant"}
+_EMPTIED: dict[str, Any] = {
+    "sender_id": "",
+    "sender_name": "",
+    "text": "",
+    "reply_to": None,
+    "root_id": None,
+    "turn_id": None,
+    "mentions": "[]",
+    "has_tool_calls": False,
+    "metadata": "{}",
+    "tokens": 0,
+    "content_hash": "",
+    "edited_at": None,
+}
+
+
+def _set(table: Table, names: Iterable[str]) -> Any:
+    """An update of one row of the locked room; column x takes the parameter `new_x`."""
+    values = {name: bindparam(f"new_{name}", type_=table.c[name].type) for name in names}
+    return update(table).where(in_locked_room(table), table.c.arrival == bindparam("own")).values(values)
+
+
+def _columns_but(table: Table, *left_out: str) -> list[str]:
+    return [column.name for column in table.c if column.name not in _KEPT and column.name not in left_out]
+
+
+def _people_upsert() -> Any:
+    given = upsert(_people)
+    new, old = given.excluded, _people.c
+    named = func.coalesce(func.nullif(new.name, literal_column("''")), old.name)
+    return given.on_conflict_do_update(
+        index_elements=[old.room_key, old.sender_id],
+        set_={
+            "name": case((new.last_arrival >= old.last_arrival, named), else_=old.name),
+            "first_arrival": case((new.first_arrival < old.first_arrival, new.first_arrival), else_=old.first_arrival),
+            "last_arrival": case((new.last_arrival > old.last_arrival, new.last_arrival), else_=old.last_arrival),
+            "messages": old.messages + new.messages,
+        },
+    )
+
+
+def _words_upsert() -> Any:
+    given = upsert(_words)
+    return given.on_conflict_do_update(
+        index_elements=[_words.c.room_key, _words.c.keyword],
+        set_={"messages": _words.c.messages + given.excluded.messages},
+    )
+
+
+def _none_left(table: Table) -> Any:
+    return delete(table).where(in_locked_room(table), table.c.messages <= 0)
+
+
+def _move() -> Any:
+    """Moves what hangs below a message from one thread to another. UNION ends where replies run in a circle."""
+    linked = (_f.c.link_kind != LinkKind.NEW.value) & (_f.c.thread == bindparam("old"))
+    start = select(_f.c.arrival).where(in_locked_room(_f), _f.c.parent == bindparam("own"), linked)
+    below = start.cte("below", recursive=True)
+    further = select(_f.c.arrival).where(in_locked_room(_f), _f.c.parent == below.c.arrival, linked)
+    moved = select(below.union(further).c.arrival)
+    return update(_f).where(in_locked_room(_f), _f.c.arrival.in_(moved)).values(thread=bindparam("new"))
+
+
+_ADD_MESSAGES = Statement(lambda: insert(_m))
+_ADD_FEATURES = Statement(lambda: insert(_f))
+_COUNT_PEOPLE = Statement(_people_upsert)
+_COUNT_WORDS = Statement(_words_upsert)
+_NO_PEOPLE_LEFT = Statement(lambda: _none_left(_people))
+_NO_WORDS_LEFT = Statement(lambda: _none_left(_words))
+_STEP = Statement(
+    lambda: (
+        update(_rooms)
+        .where(in_locked_room(_rooms))
+        .values(
+            revision=_rooms.c.revision + 1,
+            next_arrival=_rooms.c.next_arrival + bindparam("added"),
+            messages=_rooms.c.messages + bindparam("more"),
+            last_sent_at=case(
+                (_rooms.c.next_arrival + bindparam("added") == bindparam("last") + 1, bindparam("last_sent_at")),
+                else_=_rooms.c.last_sent_at,
+            ),
+        )
+        .returning(*ROOM_COLUMNS)
+    )
+)
+_STORED = Statement(
+    lambda: (
+        select(_m.c.arrival, _m.c.message_id, _m.c.sender_id, _f.c.keywords, _f.c.thread)
+        .select_from(_m.join(_f, (_f.c.room_key == _m.c.room_key) & (_f.c.arrival == _m.c.arrival)))
+        .where(in_locked_room(_m), _m.c.deleted_at.is_(None), _m.c.arrival.in_(each_number("arrivals")))
+        .order_by(_m.c.arrival)
+    )
+)
+_REPLACE_MESSAGE = Statement(lambda: _set(_m, _columns_but(_m, "message_id", "deleted_at")))
+_REPLACE_FEATURES = Statement(lambda: _set(_f, _columns_but(_f)))
+_RELINK = Statement(lambda: _set(_f, _LINK_COLUMNS))
+_MOVE = Statement(_move)
+_EMPTY_MESSAGES = Statement(
+    lambda: (
+        update(_m)
+        .where(in_locked_room(_m), _m.c.arrival.in_(each_number("arrivals")))
+        .values(deleted_at=bindparam("now"), **_EMPTIED)
+    )
+)
+_EMPTY_FEATURES = Statement(
+    lambda: (
+        update(_f)
+        .where(in_locked_room(_f), _f.c.arrival.in_(each_number("arrivals")))
+        .values(
+            mentions="[]", addressed="[]", mentions_all=False, keywords="[]", reply=null(), mates=Mates.none().pack()
+        )
+    )
+)
+
+
+class SqlMessageWriter:
+    """The port `MessageWriter`."""
+
+    def __init__(self, connection: Connection, locks: Locks) -> None:
+        self._sql = connection
+        self._locks = locks
+
+    async def append(self, *, tenant: str, room_id: str, entries: Sequence[Entry]) -> Room:
+        """`Conflict` where an id is taken or the arrivals do not continue the room's; nothing is kept then."""
+        room = self._locks.held(tenant, room_id)
+        _check_arrivals(entries)
+        if len(entries) < _IN_THIS_THREAD_FROM:
+            message_rows, feature_rows = _rows(room, entries)
+        else:
+            message_rows, feature_rows = await asyncio.to_thread(_rows, room, entries)
+        if entries:
+            await self._sql.many(_ADD_MESSAGES, message_rows)
+            await self._sql.many(_ADD_FEATURES, feature_rows)
+            await self._sql.many(_COUNT_PEOPLE, _speakers(room, entries))
+            await self._count_words(room, Counter(word for entry in entries for word in entry.features.keywords))
+        stored = await self._step(room, entries[-1] if entries else None, added=len(entries))
+        if entries and stored.next_arrival != entries[-1].message.arrival + 1:
+            raise Conflict(f"The room's next arrival is not {entries[0].message.arrival}: read the room again.")
+        return stored
+
+    async def replace(self, *, tenant: str, room_id: str, entry: Entry) -> Room:
+        """`NotFound` where no visible message has this arrival and id."""
+        room = self._locks.held(tenant, room_id)
+        arrival = entry.message.arrival
+        rows = await self._stored(room, [arrival])
+        if not rows or unescape(rows[0][1]) != entry.message.id:
+            raise NotFound(f"There is no message {entry.message.id!r} at arrival {arrival} to replace.")
+        _, _, sender, keywords, thread = rows[0]
+        await self._put(_REPLACE_MESSAGE, room, arrival, _named(_m, message_row(*_at(room), entry.message)))
+        await self._put(_REPLACE_FEATURES, room, arrival, _named(_f, features_row(*_at(room), entry)))
+        await self._move(room, arrival, thread, entry.link.thread)
+        await self._sql.many(_COUNT_PEOPLE, [*_speakers(room, [entry]), _silent(room, sender, arrival)])
+        await self._sql.fetch(_NO_PEOPLE_LEFT, **_params(room))
+        change = Counter(entry.features.keywords)
+        change.subtract(read_list(keywords))
+        await self._count_words(room, change)
+        return await self._step(room, entry)
+
+    async def erase(self, *, tenant: str, room_id: str, arrivals: Sequence[int], now: datetime) -> Room:
+        """Arrivals that are not there, or erased already, are passed over."""
+        room = self._locks.held(tenant, room_id)
+        rows = await self._stored(room, arrivals) if arrivals else []
+        if rows:
+            named = numbers_text([row[0] for row in rows])
+            await self._sql.fetch(_EMPTY_MESSAGES, arrivals=named, now=to_micros(now), **_params(room))
+            await self._sql.fetch(_EMPTY_FEATURES, arrivals=named, **_params(room))
+            await self._sql.many(_COUNT_PEOPLE, [_silent(room, row[2], row[0]) for row in rows])
+            await self._sql.fetch(_NO_PEOPLE_LEFT, **_params(room))
+            fewer: Counter[str] = Counter()
+            for row in rows:
+                fewer.subtract(read_list(row[3]))
+            await self._count_words(room, fewer)
+        return await self._step(room, None, more=-len(rows))
+
+    async def relink(self, *, tenant: str, room_id: str, links: Mapping[int, Link]) -> Room:
+        """In order of arrival; `NotFound` where a visible message is missing."""
+        room = self._locks.held(tenant, room_id)
+        for arrival in sorted(links):
+            rows = await self._stored(room, [arrival])
+            if not rows:
+                raise NotFound(f"There is no message at arrival {arrival} to link.")
+            await self._put(_RELINK, room, arrival, dict(zip(_LINK_COLUMNS, link_values(links[arrival]), strict=True)))
+            await self._move(room, arrival, rows[0][4], links[arrival].thread)
+        return await self._step(room, None)
+
+    async def _stored(self, room: LockedRoom, arrivals: Sequence[int]) -> Sequence[Sequence[Any]]:
+        return await self._sql.fetch(_STORED, arrivals=numbers_text(arrivals), **_params(room))
+
+    async def _put(self, statement: Statement, room: LockedRoom, arrival: int, values: Mapping[str, Any]) -> None:
+        new = {f"new_{name}": value for name, value in values.items()}
+        await self._sql.fetch(statement, own=arrival, **_params(room), **new)
+
+    async def _move(self, room: LockedRoom, arrival: int, old: int, new: int) -> None:
+        if old != new:
+            await self._sql.fetch(_MOVE, own=arrival, old=old, new=new, **_params(room))
+
+    async def _count_words(self, room: LockedRoom, change: Mapping[str, int]) -> None:
+        key, tenant = _at(room)
+        rows = [(key, escape(word), tenant, count) for word, count in change.items() if count]
+        if rows:
+            await self._sql.many(_COUNT_WORDS, rows)
+        if any(count < 0 for count in change.values()):
+            await self._sql.fetch(_NO_WORDS_LEFT, **_params(room))
+
+    async def _step(self, room: LockedRoom, newest: Entry | None, *, added: int = 0, more: int | None = None) -> Room:
+        rows = await self._sql.fetch(
+            _STEP,
+            added=added,
+            more=added if more is None else more,
+            last=newest.message.arrival if newest else 0,
+            last_sent_at=to_micros(newest.message.at) if newest else None,
+            **_params(room),
+        )
+        return to_room(rows[0])
+
+
+def _at(room: LockedRoom) -> tuple[int, str]:
+    return room.key, escape(room.tenant)
+
+
+def _params(room: LockedRoom) -> dict[str, Any]:
+    return {"room_key": room.key, "tenant": escape(room.tenant)}
+
+
+def _named(table: Table, row: Sequence[Any]) -> dict[str, Any]:
+    return {column.name: value for column, value in zip(table.c, row, strict=True)}
+
+
+def _check_arrivals(entries: Sequence[Entry]) -> None:
+    for before, after in pairwise(entries):
+        if after.message.arrival != before.message.arrival + 1:
+            raise Conflict(f"Arrival {after.message.arrival} does not follow {before.message.arrival}.")
+
+
+def _rows(room: LockedRoom, entries: Sequence[Entry]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    key, tenant = _at(room)
+    return (
+        [message_row(key, tenant, entry.message) for entry in entries],
+        [features_row(key, tenant, entry) for entry in entries],
+    )
+
+
+def _speakers(room: LockedRoom, entries: Sequence[Entry]) -> list[tuple[Any, ...]]:
+    """One row for each sender: key, sender, tenant, last name, first and last arrival, messages."""
+    key, tenant = _at(room)
+    found: dict[str, tuple[str, int, int, int]] = {}
+    for entry in entries:
+        said = entry.message
+        name, first, _, count = found.get(said.sender_id, ("", said.arrival, 0, 0))
+        found[said.sender_id] = (said.sender_name or name, first, said.arrival, count + 1)
+    return [(key, escape(sender), tenant, escape(name), *rest) for sender, (name, *rest) in found.items()]
+
+
+def _silent(room: LockedRoom, stored_sender: str, arrival: int) -> tuple[Any, ...]:
+    """The row that takes one message from a sender."""
+    key, tenant = _at(room)
+    return (key, stored_sender, tenant, "", arrival, arrival, -1)
