@@ -1,12 +1,14 @@
 """Settings: where each value comes from, which wins, and what a bad one says."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
+from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput
-from roomlore.settings import CONFIG_FILE, PREFIX, WEIGHTS, Settings, explain, range_of
+from roomlore.settings import CONFIG_FILE, PREFIX, WEIGHTS, Settings, context_options, explain, range_of
 
 
 @pytest.fixture(autouse=True)
@@ -238,3 +240,28 @@ def test_every_setting_has_a_description_and_a_range():
     for row in explain(Settings()):
         assert row.description.endswith("."), row.name
         assert range_of(row.name)
+
+
+def test_context_options_say_what_the_settings_say():
+    settings = Settings(max_context_messages=7, mention_relation_weight=0.5, strategy="weighted")
+    flat = context_options(settings).flat()
+    assert flat == {name: getattr(settings, name) for name in flat}
+    assert context_options(Settings()) == ContextOptions()
+
+
+NUMBERS = [name for name in ContextOptions().flat() if isinstance(getattr(Settings(), name), int | float)]
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in NUMBERS if Settings.model_fields[n].annotation is not bool and n not in WEIGHTS]
+)
+def test_a_room_may_have_what_the_settings_may(name):
+    low, high = (float(part) for part in re.findall(r"[\d.]+", range_of(name)))
+    kind = Settings.model_fields[name].annotation
+    options = ContextOptions()
+    assert options.overridden({name: kind(high)}).flat()[name] == Settings(**{name: high}).model_dump()[name]
+    for outside in (high + 1, low - 1):
+        with pytest.raises(InvalidInput, match=name):
+            Settings(**{name: kind(outside)})
+        with pytest.raises(InvalidInput, match=name):
+            options.overridden({name: kind(outside)})

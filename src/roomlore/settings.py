@@ -8,14 +8,14 @@ not given.
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from difflib import get_close_matches
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import yaml
 from annotated_types import Ge, Gt, Le
-from pydantic import BeforeValidator, Field, PrivateAttr, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, field_validator, model_validator
 from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
@@ -26,7 +26,9 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput
+from roomlore.core.relevance import Weights
 
 CONFIG_FILE = "roomlore.yaml"
 CONFIG_VARIABLE = "ROOMLORE_CONFIG"
@@ -44,9 +46,9 @@ _PASSWORD = re.compile(r"(://[^:/@]*:)[^@]*@")
 _DATABASE = re.compile(r"^(sqlite|postgres|postgresql)(\+[a-z0-9]+)?://")
 
 
-def _setting(default: Any, description: str, *, room: bool = False, form: str | None = None, **bounds: float) -> Any:
-    """A setting; `room`: a room may have its own value; `form`: what values look like, where the type does not say."""
-    return Field(default, description=description, json_schema_extra={"room": room, "form": form}, **bounds)  # type: ignore[call-overload]
+def _setting(default: Any, description: str, *, form: str | None = None, **bounds: float) -> Any:
+    """A setting; `form`: what values look like, where the type does not say."""
+    return Field(default, description=description, json_schema_extra={"form": form}, **bounds)  # type: ignore[call-overload]
 
 
 def _no_truth(value: Any) -> Any:
@@ -71,31 +73,25 @@ class Settings(BaseSettings):
         "Where everything is stored.",
         form="a URL such as sqlite:///roomlore.db or postgresql://user:password@host/name",
     )
-    enable_intelligent_memory: bool = _setting(
-        True, "Choose what matters; off: the plain window of recent_messages.", room=True
-    )
+    enable_intelligent_memory: bool = _setting(True, "Choose what matters; off: the plain window of recent_messages.")
     fallback_on_error: bool = _setting(
-        True, "On an error or time-out answer with the plain window, then with nothing; off: raise.", room=True
+        True, "On an error or time-out answer with the plain window, then with nothing; off: raise."
     )
     strategy: Literal["threaded", "weighted", "recent"] = _setting(
-        "threaded", "How a context is chosen where the call does not say.", room=True
+        "threaded", "How a context is chosen where the call does not say."
     )
-    max_context_messages: Whole = _setting(20, "Most messages in a context.", room=True, ge=1, le=200)
-    recent_messages: Whole = _setting(10, "Messages in the plain window, the fallback.", room=True, ge=1, le=200)
-    time_window_hours: Number = _setting(24, "How far back candidates may lie, in hours.", room=True, gt=0, le=8760)
-    candidate_limit: Whole = _setting(50, "Most recent messages scored as candidates.", room=True, ge=1, le=400)
-    chain_limit: Whole = _setting(15, "Most messages of the reply chain among the candidates.", room=True, ge=0, le=100)
-    relevance_threshold: Number = _setting(
-        0.3, "Score below which the weighted strategy takes nothing.", room=True, ge=0, le=1
-    )
-    reply_chain_weight: Number = _setting(0.40, "Weight of the reply chain.", room=True, ge=0, le=1000)
-    user_continuity_weight: Number = _setting(0.15, "Weight of the same speaker going on.", room=True, ge=0, le=1000)
-    time_decay_weight: Number = _setting(0.20, "Weight of nearness in time.", room=True, ge=0, le=1000)
-    mention_relation_weight: Number = _setting(0.15, "Weight of mentions.", room=True, ge=0, le=1000)
-    keyword_overlap_weight: Number = _setting(0.10, "Weight of shared keywords.", room=True, ge=0, le=1000)
-    half_life_minutes: Number = _setting(
-        10, "Time in which nearness in time halves, in minutes.", room=True, gt=0, le=525600
-    )
+    max_context_messages: Whole = _setting(20, "Most messages in a context.", ge=1, le=200)
+    recent_messages: Whole = _setting(10, "Messages in the plain window, the fallback.", ge=1, le=200)
+    time_window_hours: Number = _setting(24, "How far back candidates may lie, in hours.", gt=0, le=8760)
+    candidate_limit: Whole = _setting(50, "Most recent messages scored as candidates.", ge=1, le=400)
+    chain_limit: Whole = _setting(15, "Most messages of the reply chain among the candidates.", ge=0, le=100)
+    relevance_threshold: Number = _setting(0.3, "Score below which the weighted strategy takes nothing.", ge=0, le=1)
+    reply_chain_weight: Number = _setting(0.40, "Weight of the reply chain.", ge=0, le=1000)
+    user_continuity_weight: Number = _setting(0.15, "Weight of the same speaker going on.", ge=0, le=1000)
+    time_decay_weight: Number = _setting(0.20, "Weight of nearness in time.", ge=0, le=1000)
+    mention_relation_weight: Number = _setting(0.15, "Weight of mentions.", ge=0, le=1000)
+    keyword_overlap_weight: Number = _setting(0.10, "Weight of shared keywords.", ge=0, le=1000)
+    half_life_minutes: Number = _setting(10, "Time in which nearness in time halves, in minutes.", gt=0, le=525600)
     context_build_timeout_seconds: Number = _setting(
         5, "Time a context may take before the fallback answers, in seconds.", gt=0, le=300
     )
@@ -166,12 +162,21 @@ class Settings(BaseSettings):
     def _arms(cls, value: Any) -> Any:
         if not isinstance(value, Mapping) or len(value) == 1:
             raise ValueError("not two or more arms")
-        return {str(arm): check_room_settings(changes or {}) for arm, changes in value.items()}
+        return {str(arm): changes or {} for arm, changes in value.items()}
 
     @model_validator(mode="after")
     def _some_weight(self) -> "Settings":
         if not any(getattr(self, name) for name in WEIGHTS):
             raise ValueError(f"All weights are 0; at least one of {', '.join(WEIGHTS)} must be above 0.")
+        return self
+
+    @model_validator(mode="after")
+    def _possible_arms(self) -> "Settings":
+        for arm, changes in self.experiment.items():
+            try:
+                context_options(self).overridden(changes)
+            except InvalidInput as error:
+                raise InvalidInput(f"experiment, arm {arm!r}: {error}") from error
         return self
 
     @property
@@ -193,17 +198,21 @@ class Row(NamedTuple):
     description: str
 
 
-def explain(settings: Settings, room: Mapping[str, Any] | None = None) -> list[Row]:
-    """Every setting with its source; with a room's own settings, those that a room may have as they stand for it."""
-    if room is None:
-        return [_row(settings, name, {}) for name in Settings.model_fields]
-    return [_row(settings, name, room) for name in room_setting_names()]
+def explain(settings: Settings) -> list[Row]:
+    """Every setting with its source."""
+    return [row(name, getattr(settings, name), settings.source(name)) for name in Settings.model_fields]
 
 
-def _row(settings: Settings, name: str, room: Mapping[str, Any]) -> Row:
-    value = room.get(name, getattr(settings, name))
-    source = "room" if name in room else settings.source(name)
+def row(name: str, value: Any, source: str) -> Row:
+    """One setting for people to read."""
     return Row(name, _shown(value), source, Settings.model_fields[name].description or "")
+
+
+def context_options(settings: Settings) -> ContextOptions:
+    """What the settings say about choosing contexts."""
+    single = {f.name for f in fields(ContextOptions)} - {"weights"}
+    weights = {name.removesuffix("_weight"): getattr(settings, name) for name in WEIGHTS}
+    return ContextOptions(weights=Weights(**weights), **{name: getattr(settings, name) for name in single})
 
 
 def range_of(name: str) -> str:
@@ -222,40 +231,6 @@ def _interval(field: FieldInfo) -> str:
     low = next((m for m in field.metadata if isinstance(m, Ge | Gt)), None)
     high = next(m.le for m in field.metadata if isinstance(m, Le))
     return f"{noun} above {low.gt} and up to {high}" if isinstance(low, Gt) else f"{noun} from {low.ge} to {high}"  # type: ignore[union-attr]
-
-
-@cache
-def room_setting_names() -> tuple[str, ...]:
-    """The settings for which a room may have its own value."""
-    extras = ((name, field.json_schema_extra) for name, field in Settings.model_fields.items())
-    return tuple(name for name, extra in extras if isinstance(extra, dict) and extra["room"])
-
-
-def check_room_settings(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A room's own settings as asked for, with values in their types; None, which takes a setting back, stays.
-
-    Raises `InvalidInput` naming a setting that does not exist, that no room can have, or whose value is out of range.
-    """
-    if not isinstance(changes, Mapping):
-        raise InvalidInput("Settings of a room are a mapping of names to values.")
-    return {str(name): _checked(str(name), value) for name, value in changes.items()}
-
-
-def _checked(name: str, value: Any) -> Any:
-    if name not in room_setting_names():
-        raise InvalidInput(f"No room can have a setting {name!r} of its own{_did_you_mean(name, room_setting_names())}")
-    if value is None:
-        return None
-    try:
-        return _adapter(name).validate_python(value)
-    except ValueError as error:
-        raise InvalidInput(_sentence(name, value, "the room's settings")) from error
-
-
-@cache
-def _adapter(name: str) -> TypeAdapter[Any]:
-    field = Settings.model_fields[name]
-    return TypeAdapter(Annotated[(field.annotation, *field.metadata, None)])  # type: ignore[arg-type]
 
 
 def _gather(cls: type[Settings], config: str | Path | None, arguments: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:

@@ -28,7 +28,7 @@ def telemetry(clock):
     return PrometheusTelemetry(clock)
 
 
-def give_context(telemetry, *, degraded="false", tokens=25, window=100):
+def give_context(telemetry, *, degraded="no", tokens=25, window=100):
     telemetry.count("roomlore_contexts_total", labels={"strategy": "threaded", "degraded": degraded})
     telemetry.count("roomlore_context_tokens_total", tokens)
     telemetry.count("roomlore_window_tokens_total", window)
@@ -43,7 +43,7 @@ def test_nothing_measured_is_none_not_zero(telemetry):
 
 def test_summaries_add_up(telemetry):
     give_context(telemetry)
-    give_context(telemetry, degraded="true")
+    give_context(telemetry, degraded="yes")
     telemetry.count("roomlore_context_errors_total", labels={"kind": "timeout"})
     telemetry.observe("roomlore_context_build_seconds", 0.010)
     telemetry.observe("roomlore_context_build_seconds", 0.030)
@@ -88,7 +88,7 @@ def test_errors_alone_are_a_rate_of_one(telemetry):
     assert telemetry.metrics()["error_rate"] == 1.0
 
 
-@pytest.mark.parametrize("labels", [None, {"strategy": "x"}, {"strategy": "x", "degraded": "false", "room": "y"}])
+@pytest.mark.parametrize("labels", [None, {"strategy": "x"}, {"strategy": "x", "degraded": "no", "room": "y"}])
 def test_an_undeclared_label_is_a_mistake(telemetry, labels):
     with pytest.raises(KeyError):
         telemetry.count("roomlore_contexts_total", labels=labels)
@@ -101,7 +101,7 @@ def test_an_undeclared_name_is_a_mistake(telemetry):
 
 def test_text_has_every_metric_and_summary(telemetry):
     give_context(telemetry)
-    families = {family.name for family in text_string_to_metric_families(telemetry.text().decode())}
+    families = {family.name for family in text_string_to_metric_families(telemetry.render().decode())}
     assert {name.removesuffix("_total") for name in METRICS} <= families
     assert {f"roomlore_{name}" for name in SUMMARIES} <= families
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.adapters.tokens import ENCODINGS, ToktokCounter
+from roomlore.adapters.tokens import ENCODINGS, EncodingTokens
 from roomlore.core.errors import InvalidInput
 
 
@@ -21,22 +21,22 @@ from roomlore.core.errors import InvalidInput
     ],
 )
 def test_known_counts(encoding, text, tokens):
-    assert ToktokCounter(encoding).count([text]) == [tokens]
+    assert EncodingTokens(encoding).count([text]) == [tokens]
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_a_megabyte_is_counted(encoding):
-    latin, chinese = ToktokCounter(encoding).count(["a" * (1 << 20), "你好" * (1 << 18)])
+    latin, chinese = EncodingTokens(encoding).count(["a" * (1 << 20), "你好" * (1 << 18)])
     assert 0 < latin <= 1 << 20
     assert 1 << 18 <= chinese <= 1 << 21
 
 
 @given(st.lists(st.text(alphabet=st.characters(), max_size=40), max_size=8))
 def test_a_batch_is_each_text_alone(texts):
-    counter = ToktokCounter()
+    counter = EncodingTokens()
     assert counter.count(texts) == [counter.count([text])[0] for text in texts]
 
 
 def test_an_unknown_encoding_is_named():
     with pytest.raises(InvalidInput, match=r"'p50k'.*cl100k_base, o200k_base"):
-        ToktokCounter("p50k")
+        EncodingTokens("p50k")

@@ -11,7 +11,7 @@ Encoding = Literal["cl100k_base", "o200k_base"]
 ENCODINGS: tuple[str, ...] = get_args(Encoding)
 
 
-class ToktokCounter:
+class EncodingTokens:
     """Counts tokens as tiktoken does; a lone surrogate counts as the replacement character it is stored as."""
 
     def __init__(self, encoding: str = "cl100k_base") -> None:

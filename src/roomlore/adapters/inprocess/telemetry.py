@@ -32,7 +32,7 @@ METRICS: Mapping[str, Metric] = {
     "roomlore_context_build_seconds": Metric("histogram", "Time to build a context, in seconds.", (), _SECONDS),
     "roomlore_contexts_total": Metric("counter", "Contexts given to callers.", ("strategy", "degraded")),
     "roomlore_context_errors_total": Metric("counter", "Context builds that failed or ran out of time.", ("kind",)),
-    "roomlore_context_score": Metric("histogram", "Score of each message chosen, in [0, 1].", (), _SHARES),
+    "roomlore_context_score": Metric("histogram", "Mean score of the messages of a context, in [0, 1].", (), _SHARES),
     "roomlore_context_messages": Metric("histogram", "Messages in a context.", (), _COUNTS),
     "roomlore_context_tokens_total": Metric("counter", "Tokens of the messages chosen."),
     "roomlore_window_tokens_total": Metric("counter", "Tokens the plain last-N window would have cost."),
@@ -89,7 +89,7 @@ class PrometheusTelemetry:
         assert isinstance(family, Gauge)
         family.set(len(members))
 
-    def text(self) -> bytes:
+    def render(self) -> bytes:
         """Everything measured, in Prometheus' text format."""
         return generate_latest(self.registry)
 
@@ -107,7 +107,7 @@ class PrometheusTelemetry:
             "unique_groups_served": float(len(self._members["roomlore_rooms_served"])),
             "user_satisfaction_score": self._mean("roomlore_feedback_score"),
             "context_effectiveness_rate": self._share_above_half("roomlore_feedback_score"),
-            "degradation_rate": self._share("roomlore_contexts_total", "degraded", "true"),
+            "degradation_rate": self._share("roomlore_contexts_total", "degraded", "yes"),
             "error_rate": _ratio(errors, max(contexts, errors)),
         }
 

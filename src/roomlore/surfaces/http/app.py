@@ -1,0 +1,72 @@
+"""The HTTP service as an ASGI application."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+from roomlore.core.errors import RoomloreError
+from roomlore.settings import Settings
+from roomlore.surfaces.http import problems, routes
+from roomlore.surfaces.http.guard import Guard
+from roomlore.surfaces.http.paths import RawPaths
+from roomlore.surfaces.http.requests import RequestLog
+from roomlore.surfaces.http.service_routes import service
+from roomlore.wiring import Lore, open_lore
+
+_ABOUT = "The memory layer for chat agents: messages in, the ones that matter out, each with its reason."
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {
+        "description": "A problem (RFC 9457).",
+        "content": {problems.MEDIA_TYPE: {"schema": problems.Problem.model_json_schema()}},
+    }
+    for status in ("4XX", "5XX")
+}
+
+
+def create_app(source: Lore | Settings) -> FastAPI:
+    """The application over an open roomlore, or over one that it opens when it starts and closes when it stops."""
+    app = FastAPI(
+        title="roomlore",
+        version=version("roomlore"),
+        description=_ABOUT,
+        lifespan=_opening(source) if isinstance(source, Settings) else None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_name,
+    )
+    app.state.settings = source if isinstance(source, Settings) else source.settings
+    if isinstance(source, Lore):
+        app.state.lore = source
+    for router in (routes.messages, routes.contexts, routes.rooms, service):
+        app.include_router(router, responses=_PROBLEMS)
+    for middleware in (RawPaths, Guard, RequestLog):
+        app.add_middleware(middleware)
+    _explain_errors(app)
+    return app
+
+
+def _opening(settings: Settings) -> Any:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        async with open_lore(settings=settings) as lore:
+            app.state.lore = lore
+            yield
+
+    return lifespan
+
+
+def _explain_errors(app: FastAPI) -> None:
+    app.add_exception_handler(RoomloreError, problems.on_roomlore)
+    app.add_exception_handler(HTTPException, problems.on_refusal)
+    app.add_exception_handler(RequestValidationError, problems.on_bad_parameters)
+
+
+def _name(route: APIRoute) -> str:
+    return route.name

@@ -1,0 +1,150 @@
+"""Who is asking: API keys, and what is asked of those who have none.
+
+While no key exists, only this machine may ask, and only under a name that means this machine: a web page elsewhere
+could otherwise reach it through DNS or a cross-site request. Once a key exists, everything but /health needs one.
+"""
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from roomlore.core.errors import Forbidden, RoomloreError
+from roomlore.settings import Settings
+from roomlore.surfaces.http import problems
+from roomlore.wiring import Lore
+
+OPEN_PATHS = ("/health/live", "/health/ready")
+ALL_SCOPES = frozenset({"read", "write", "admin"})
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """One tenant's roomlore and what may be done with it; `admin` may do all."""
+
+    lore: Lore
+    scopes: frozenset[str]
+
+    def need(self, scope: str) -> Lore:
+        if scope not in self.scopes and "admin" not in self.scopes:
+            raise Forbidden(
+                f"This API key lacks the scope {scope}; make one that has it with `roomlore keys create NAME "
+                f"--scope {scope}`."
+            )
+        return self.lore
+
+
+class Guard:
+    """Lets a request in with a `Caller` in its state, or answers with a problem."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+            refusal = await self._let_in(scope)
+            if refusal is not None:
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    async def _let_in(self, scope: Scope) -> Response | None:
+        lore: Lore = scope["app"].state.lore
+        try:
+            scope["state"]["caller"] = await _identify(lore, scope)
+        except problems.Refused as refused:
+            return problems.respond(scope, refused.status_code, str(refused.detail), refused.headers)
+        except RoomloreError as error:
+            return problems.of_roomlore(scope, error)
+        return None
+
+
+async def _identify(lore: Lore, scope: Scope) -> Caller:
+    headers = Headers(scope=scope)
+    given = headers.get("authorization")
+    if given is not None:
+        return await _with_key(lore, given)
+    if await lore.keys.any():
+        raise _unauthorised("Send an API key as `Authorization: Bearer KEY`; `roomlore keys create NAME` makes one.")
+    _only_from_here(scope, headers, lore.settings)
+    return Caller(lore, ALL_SCOPES)
+
+
+async def _with_key(lore: Lore, given: str) -> Caller:
+    scheme, _, secret = given.partition(" ")
+    if scheme.lower() != "bearer" or not secret.strip():
+        raise _unauthorised("The Authorization header must be `Bearer KEY`.")
+    try:
+        key = await lore.keys.authenticate(secret.strip())
+    except Forbidden as error:
+        raise _unauthorised(str(error)) from error
+    return Caller(lore.for_tenant(key.tenant), frozenset(key.scopes))
+
+
+def _unauthorised(detail: str) -> problems.Refused:
+    return problems.Refused(401, detail, {"WWW-Authenticate": 'Bearer realm="roomlore"'})
+
+
+def _only_from_here(scope: Scope, headers: Headers, settings: Settings) -> None:
+    client = scope.get("client")
+    if client and not is_loopback(client[0]):
+        raise Forbidden("While no API key exists only this machine may ask; `roomlore keys create NAME` makes one.")
+    if not _means_here(headers.get("host", ""), settings):
+        raise Forbidden(
+            "The Host header names another machine. Ask for localhost, add the name to the setting allowed_hosts, "
+            "or make an API key with `roomlore keys create NAME`."
+        )
+    origin = headers.get("origin")
+    if origin is not None and not _means_here(origin.partition("://")[2], settings):
+        raise Forbidden("A web page of another site may not ask without an API key.")
+
+
+def _means_here(host: str, settings: Settings) -> bool:
+    name = _without_port(host.strip().lower())
+    return is_loopback(name) or name in {allowed.lower() for allowed in settings.allowed_hosts}
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a name or address always means this machine."""
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)
+
+
+def _caller(request: Request) -> Caller:
+    caller: Any = request.state.caller
+    assert isinstance(caller, Caller)
+    return caller
+
+
+def _reader(caller: Annotated[Caller, Depends(_caller)]) -> Lore:
+    return caller.need("read")
+
+
+def _writer(caller: Annotated[Caller, Depends(_caller)]) -> Lore:
+    return caller.need("write")
+
+
+def _admin(caller: Annotated[Caller, Depends(_caller)]) -> Lore:
+    return caller.need("admin")
+
+
+Reader = Annotated[Lore, Depends(_reader)]
+Writer = Annotated[Lore, Depends(_writer)]
+Admin = Annotated[Lore, Depends(_admin)]

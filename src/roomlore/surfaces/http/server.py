@@ -1,0 +1,54 @@
+"""Serving on a port."""
+
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from roomlore.core.errors import Forbidden, InvalidInput
+from roomlore.settings import Settings
+from roomlore.surfaces.http.app import create_app
+from roomlore.surfaces.http.guard import is_loopback
+from roomlore.wiring import open_lore
+
+_GRACE_SECONDS = 10
+
+
+async def serve(settings: Settings, *, listening: Callable[[str], None]) -> None:
+    """Serves until the process is told to stop. `listening` is called with the URL once the port takes connections.
+
+    Raises `Forbidden` for an address that others can reach while no API key exists, `InvalidInput` for an address that
+    cannot be had, `StorageUnavailable`.
+    """
+    async with open_lore(settings=settings) as lore:
+        if not is_loopback(settings.host) and not await lore.keys.any():
+            raise Forbidden(
+                f"{settings.host} can be reached from other machines and no API key exists; make one first with "
+                "`roomlore keys create NAME`, or serve on 127.0.0.1."
+            )
+        with _bind(settings.host, settings.port) as door:
+            config = uvicorn.Config(
+                create_app(lore),
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                lifespan="off",
+                timeout_graceful_shutdown=_GRACE_SECONDS,
+            )
+            listening(_url(door))
+            await uvicorn.Server(config).serve([door])
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise InvalidInput(
+            f"Port {port} of {host!r} cannot be had ({error.strerror}); choose another with --host and --port."
+        ) from error
+
+
+def _url(door: socket.socket) -> str:
+    host, port = door.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
