@@ -22,13 +22,13 @@ _NOTICE = re.compile(
     r"|(?:has |have )?(?:joined|left) (?:the )?(?:room|channel|group|chat|#\S+)"
     r"|(?:set|changed) the (?:channel|group|room)?\s?(?:topic|name|purpose|description)\b))"
 )
+# Possessive, longest first: no text can make it try twice.
 _SMALL_TALK = re.compile(
-    r"(?:[\W_]|ha(?:ha)+h?|he(?:he)+|lol+|lmao|rofl|ok(?:ay|ey)?|k+|yes|yeah|yep|yup|no|nope|nah|sure|cool|nice|great|awesome"
-    r"|np|yw"
-    r"|you(?:'re|’re)? welcome|no problem|bye|cya|see you|good ?night|gn|night|wow|oh|ah|hm+|right|exactly|indeed"
-    r"|got it|i see|true"
-    r"|\+1|[:;x=]-?[dpo3]|xd|[哈呵嘿嘻嗯哦噢喔啊额呃好行对是棒赞牛强]|收到|明白|了解|可以|没事|不客气|不用谢|再见|拜拜|晚安|厉害|辛苦|"
-    r"對|是的|好的|好吧|好嘞|没问题|知道|懂|了|吧|的|嘞|呀|哇|666+|233+){0,40}"
+    r"(?:[:;x=]-?[dpo3]\b|xd\b|\+1|666+|233+|[\W_]|(?:ha(?:ha)++h?|he(?:he)++|lol+|lmao|rofl|okay|okey|ok|k+"
+    r"|yes|yeah|yep|yup|nope|nah|no problem|no|sure|cool|nice|great|awesome|np|yw|you['’]?re welcome|bye|cya|see you"
+    r"|good ?night|gn|night|wow|oh|ah|hm+|right|exactly|indeed|got it|i see|true)\b"
+    r"|收到|明白|了解|可以|没事|沒事|不客气|不客氣|不用谢|不用謝|再见|再見|拜拜|晚安|厉害|厲害|辛苦|是的|没问题|沒問題|知道"
+    r"|[好哈呵嘿嘻嗯哦噢喔啊额呃行对對是棒赞讚牛强強懂了吧的嘞呀哇])*+"
 )
 _COURTESY = 60
 _EVERYBODY = frozenset({"all", "@all", "_all", "everyone", "here", "channel", "@everyone", "@here"})

@@ -157,7 +157,7 @@ def find_mentions(text: str, names: Mapping[str, str]) -> Mentions:
     `names` maps a folded name or id to a sender id. Read are: `@name` (the longest known name, else the handle or run
     of letters as written); known people at the start as `name:`, `name,` or a bare first word, several in a row too;
     bare known names elsewhere; `<@U123>` and `<at id="...">`; calls to everybody. A bare name counts where it is no stop
-    word and no ordinary word: Latin ones from three characters, Chinese ones from two whose ends are ends of words.
+    word and no ordinary one: Latin names from three characters, Chinese ones from two whose ends are ends of words.
     E-mail addresses name nobody.
     """
     reading = _Reading(text, names)

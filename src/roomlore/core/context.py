@@ -1,0 +1,239 @@
+"""Which earlier messages are shown for a message: the strategies `recent`, `weighted` and `threaded`."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.models import Candidate, Entry, Link, LinkKind, Signals, StoredMessage
+from roomlore.core.relevance import SIGNALS, RelevanceScorer, RoomView, Weights, addresses, precedes, same_root
+
+STRATEGIES = ("threaded", "weighted", "recent")
+SAME_THREAD_FROM = 0.5
+
+
+class _Range(NamedTuple):
+    """The numbers a setting takes: whole or not, from `low` (itself only where `open_below` is not set) to `high`."""
+
+    whole: bool
+    low: float
+    high: float
+    open_below: bool = False
+
+    def __contains__(self, value: object) -> bool:
+        kinds = int if self.whole else (int, float)
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            return False
+        return self.low <= value <= self.high and not (self.open_below and value == self.low)
+
+    def __str__(self) -> str:
+        noun = "a whole number" if self.whole else "a number"
+        bounds = f"above {self.low} and up to {self.high}" if self.open_below else f"from {self.low} to {self.high}"
+        return f"{noun} {bounds}"
+
+
+_RANGES = {
+    "max_context_messages": _Range(whole=True, low=1, high=200),
+    "recent_messages": _Range(whole=True, low=1, high=200),
+    "time_window_hours": _Range(whole=False, low=0, high=8760, open_below=True),
+    "relevance_threshold": _Range(whole=False, low=0, high=1),
+    "half_life_minutes": _Range(whole=False, low=0, high=525_600, open_below=True),
+    "candidate_limit": _Range(whole=True, low=1, high=400),
+    "chain_limit": _Range(whole=True, low=0, high=100),
+    "context_build_timeout_seconds": _Range(whole=False, low=0, high=300, open_below=True),
+}
+_WEIGHT_NAMES = {f"{signal}_weight": signal for signal in SIGNALS}
+_PROCESS_WIDE = "context_build_timeout_seconds"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextOptions:
+    """How contexts are chosen. Raises `InvalidInput` naming setting, value and range.
+
+    `candidate_limit` and `chain_limit` bound the pool of `weighted`, `time_window_hours` its age;
+    `relevance_threshold` is its least score, in [0, 1]. `recent_messages` is the size of the plain window.
+    """
+
+    strategy: str = "threaded"
+    enable_intelligent_memory: bool = True
+    fallback_on_error: bool = True
+    max_context_messages: int = 20
+    recent_messages: int = 10
+    time_window_hours: float = 24
+    relevance_threshold: float = 0.3
+    weights: Weights = field(default_factory=Weights)
+    half_life_minutes: float = 10
+    candidate_limit: int = 50
+    chain_limit: int = 15
+    context_build_timeout_seconds: float = 5.0
+
+    def __post_init__(self) -> None:
+        _check("strategy", self.strategy, self.strategy in STRATEGIES, f"one of {', '.join(STRATEGIES)}")
+        for name in ("enable_intelligent_memory", "fallback_on_error"):
+            value = getattr(self, name)
+            _check(name, value, isinstance(value, bool), "true or false")
+        for name, allowed in _RANGES.items():
+            value = getattr(self, name)
+            _check(name, value, value in allowed, str(allowed))
+
+    def flat(self) -> dict[str, Any]:
+        """Every setting that a room may have of its own, by name; the weights as `reply_chain_weight` and so on."""
+        single = (f.name for f in fields(self) if f.name not in ("weights", _PROCESS_WIDE))
+        weights = {name: getattr(self.weights, signal) for name, signal in _WEIGHT_NAMES.items()}
+        return {name: getattr(self, name) for name in single} | weights
+
+    def overridden(self, changes: Mapping[str, Any]) -> "ContextOptions":
+        """With these settings in the place of one's own; names as in `flat`."""
+        if not changes:
+            return self
+        unknown = sorted(str(name) for name in changes if name not in self.flat())
+        if unknown:
+            known = ", ".join(self.flat())
+            raise InvalidInput(f"No room can have a setting {unknown[0]!r} of its own; known are {known}.")
+        weights = {_WEIGHT_NAMES[name]: value for name, value in changes.items() if name in _WEIGHT_NAMES}
+        single = {name: value for name, value in changes.items() if name not in _WEIGHT_NAMES}
+        return replace(self, weights=replace(self.weights, **weights), **single)
+
+
+def _check(name: str, value: object, good: bool, allowed: str) -> None:
+    if not good:
+        raise InvalidInput(f"{name} is {value!r}; it must be {allowed}.")
+
+
+def choose_recent(messages: Iterable[StoredMessage], n: int, *, before: StoredMessage | None = None) -> list[Candidate]:
+    """The last `n` messages by arrival, those that precede `before` only, with score 0 and no signals."""
+    kept = [message for message in messages if before is None or precedes(message, before)]
+    newest = sorted(kept, key=lambda message: message.arrival)[-n:] if n > 0 else []
+    return in_order(Candidate(message=message, score=0.0, signals=None, reason="recent") for message in newest)
+
+
+def choose_weighted(
+    target: Entry, pool: Iterable[Entry], scorer: RelevanceScorer, view: RoomView, options: ContextOptions
+) -> list[Candidate]:
+    """The best of the pool by the weighted sum, at most `max_context_messages`, none below `relevance_threshold`.
+
+    Of equal scores the later arrival wins. `view` is of `target`.
+    """
+    pool = {e.message.arrival: e for e in pool if precedes(e.message, target.message)}.values()
+    scored = [(*scorer.score(view, entry), entry) for entry in pool]
+    good = [row for row in scored if row[0] >= options.relevance_threshold]
+    good.sort(key=lambda row: (-row[0], -row[2].message.arrival))
+    return in_order(
+        Candidate(message=entry.message, score=score, signals=signals, reason=_why(view, entry, scorer, signals))
+        for score, signals, entry in good[: options.max_context_messages]
+    )
+
+
+def weighted_pool(target: Entry, near: Iterable[Entry], chain: Sequence[Entry], options: ContextOptions) -> list[Entry]:
+    """The candidates of `weighted` in order of arrival, each once: the first `chain_limit` of the reply chain, whatever
+    their age, and the newest `candidate_limit` of the near messages that were sent within the time window."""
+    window = timedelta(hours=options.time_window_hours)
+    message = target.message
+    chained = [entry for entry in chain if precedes(entry.message, message)][: options.chain_limit]
+    fresh = [e for e in near if precedes(e.message, message) and message.at - e.message.at <= window]
+    fresh.sort(key=lambda entry: entry.message.arrival)
+    pool = {entry.message.arrival: entry for entry in (*chained, *fresh[-options.candidate_limit :])}
+    return [pool[arrival] for arrival in sorted(pool)]
+
+
+def threaded_picks(link: Link, chosen: Mapping[int, float], max_messages: int) -> dict[int, float]:
+    """Arrival to probability of the linker's selection, likeliest first, with the likeliest parent always in it unless
+    the message rather starts something new; at most `max_messages`."""
+    picks = sorted(chosen.items(), key=lambda pick: -pick[1])[:max_messages]
+    if link.parent is None or link.kind is LinkKind.NEW or link.parent in dict(picks):
+        return dict(picks)
+    kept = [*picks[: max_messages - 1], (link.parent, chosen.get(link.parent, link.parent_probability))]
+    return dict(sorted(kept, key=lambda pick: -pick[1]))
+
+
+def choose_threaded(
+    target: Entry,
+    entries: Iterable[Entry],
+    chosen: Mapping[int, float],
+    scorer: RelevanceScorer,
+    view: RoomView,
+    options: ContextOptions,
+) -> list[Candidate]:
+    """The linker's selection (arrival to probability) with the likeliest parent, scored by the probability of sharing
+    the target's thread.
+
+    `entries` may hold more than was chosen and lack what was deleted since. The signals are those of `weighted`, for
+    people to look at: they decide nothing here.
+    """
+    chances = threaded_picks(target.link, chosen, options.max_context_messages)
+    shown = {e.message.arrival: e for e in entries if e.message.arrival in chances}
+    return in_order(
+        Candidate(
+            message=entry.message,
+            score=min(1.0, max(0.0, chances[arrival])),
+            signals=scorer.signals(view, entry),
+            reason=_thread_reason(target, entry.message, chances[arrival]),
+        )
+        for arrival, entry in shown.items()
+        if precedes(entry.message, target.message)
+    )
+
+
+def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """As people read them: by (`sent_at`, arrival)."""
+    return sorted(candidates, key=lambda candidate: (candidate.message.at, candidate.message.arrival))
+
+
+def _thread_reason(target: Entry, message: StoredMessage, chance: float) -> str:
+    link = target.link
+    if message.arrival == link.parent and link.kind is LinkKind.PLATFORM:
+        return "directly answered (platform reply)"
+    if message.arrival == link.parent and link.kind is LinkKind.GUESS:
+        return f"direct parent, {link.parent_probability:.2f} likely"
+    if same_root(target.message, message):
+        return f"same platform thread ({chance:.2f})"
+    return f"{'likely' if chance >= SAME_THREAD_FROM else 'possibly'} the same thread ({chance:.2f})"
+
+
+_LEAST_SHARE = 0.05
+
+
+def _why(view: RoomView, entry: Entry, scorer: RelevanceScorer, signals: Signals) -> str:
+    """The two signals that add most, in words; the second only where it adds at least 0.05."""
+    shares = dict(zip(SIGNALS, scorer.shares_of(signals), strict=True))
+    first, second = sorted(shares, key=lambda name: -shares[name])[:2]
+    names = [first, second] if shares[second] >= _LEAST_SHARE else [first]
+    return ", ".join(_PHRASES[name](view, entry, signals) for name in names)
+
+
+def _chain_phrase(view: RoomView, entry: Entry, signals: Signals) -> str:
+    target, message = view.target.message, entry.message
+    if message.id == target.reply_to:
+        return "directly answered (platform reply)"
+    if hops := view.hops.get(message.id):
+        return f"{hops} replies away" if hops > 1 else "a direct reply"
+    return "its sender is addressed" if addresses(view.target, entry) else "same platform thread"
+
+
+def _time_phrase(view: RoomView, entry: Entry, signals: Signals) -> str:
+    minutes = abs((view.target.message.at - entry.message.at).total_seconds()) / 60
+    return "less than a minute apart" if minutes < 1 else f"{minutes:.0f} min apart"
+
+
+def _keyword_phrase(view: RoomView, entry: Entry, signals: Signals) -> str:
+    theirs = set(entry.features.keywords)
+    shared = [keyword for keyword in view.target.features.keywords if keyword in theirs]
+    return "shared words: " + ", ".join(sorted(shared, key=lambda word: -view.rarity(word))[:3])
+
+
+def _speaker_phrase(view: RoomView, entry: Entry, signals: Signals) -> str:
+    return "same sender" if signals.user_continuity == 1 else "the sender was talking with them"
+
+
+def _mention_phrase(view: RoomView, entry: Entry, signals: Signals) -> str:
+    return "one mentions the other's sender" if signals.mention_relation == 1 else "both mention the same person"
+
+
+_PHRASES: Mapping[str, Callable[[RoomView, Entry, Signals], str]] = {
+    "reply_chain": _chain_phrase,
+    "user_continuity": _speaker_phrase,
+    "time_decay": _time_phrase,
+    "mention_relation": _mention_phrase,
+    "keyword_overlap": _keyword_phrase,
+}

@@ -1,0 +1,259 @@
+"""How relevant an earlier message is to the one being answered: five signals in [0, 1] and their weighted sum.
+
+| signal | 1 | less |
+|---|---|---|
+| reply_chain | the parent or a direct reply | halves with each further hop, up to 5; 0.0625 in the same platform thread without such a path; 0.5 where the target begins with the candidate's sender's name and neither message has platform reply data |
+| user_continuity | the same sender | 0.5 for somebody the sender addressed or answered within the last 10 messages of the room |
+| time_decay | sent at the same time | halves with each half-life between them |
+| mention_relation | either mentions the other's sender | 0.5 where both mention the same person |
+| keyword_overlap | all of one side's keywords are shared | rarity of the shared over that of the less rare side |
+"""  # noqa: E501
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, fields
+from functools import cached_property
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.models import Entry, Signals, StoredMessage
+from roomlore.core.text import fold
+
+SIGNALS = tuple(signal.name for signal in fields(Signals))
+MAX_HOPS = 5
+SAME_ROOT = 0.0625
+ADDRESSED = 0.5
+CONTINUITY_MESSAGES = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weights:
+    """How much each signal counts: finite, not negative, not all 0; used in proportion to their sum.
+
+    Raises `InvalidInput`.
+    """
+
+    reply_chain: float = 0.40
+    user_continuity: float = 0.15
+    time_decay: float = 0.20
+    mention_relation: float = 0.15
+    keyword_overlap: float = 0.10
+
+    def __post_init__(self) -> None:
+        for name, value in zip(SIGNALS, astuple(self), strict=True):
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or not 0 <= value < math.inf:
+                raise InvalidInput(f"{name}_weight is {value!r}; it must be a number from 0 up.")
+        if not any(astuple(self)):
+            raise InvalidInput("All weights are 0; at least one must be above 0.")
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> "Weights":
+        """From five numbers in the order of the table."""
+        return cls(**dict(zip(SIGNALS, values, strict=True)))
+
+    def normalised(self) -> tuple[float, ...]:
+        """In the order of the table, together 1."""
+        largest = max(astuple(self))
+        shares = [value / largest for value in astuple(self)]
+        return tuple(share / math.fsum(shares) for share in shares)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoomView:
+    """What is known of a room when the context of `target` is asked for.
+
+    `pool`: the candidates, with whatever else is known of the reply chain. `before`: the last 10 messages before
+    the target (more do not matter, fewer are taken for all there are). `messages`: how many the room holds. `counts`:
+    in how many of them each keyword occurs; where none are given, all words are equally rare.
+
+    Nothing that came after the target is looked at, whatever the lists hold; the one exception is the message it
+    replies to, which may have arrived late if it was sent no later.
+    """
+
+    target: Entry
+    pool: Sequence[Entry] = ()
+    before: Sequence[Entry] = ()
+    messages: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def known(self) -> dict[int, Entry]:
+        """The earlier messages by arrival, without the target itself."""
+        return {
+            entry.message.arrival: entry
+            for entry in (*self.pool, *self.before)
+            if precedes(entry.message, self.target.message)
+        }
+
+    @cached_property
+    def hops(self) -> dict[str, int]:
+        """Message id to the length of the shortest path of platform replies from the target, up to `MAX_HOPS`.
+
+        Replies are walked in both directions, so the other replies to the target's parent are 2 hops away. A message
+        that is only known by being replied to is a step like any other.
+        """
+        beside: dict[str, set[str]] = {}
+        for entry in (self.target, *self.known.values()):
+            child, parent = entry.message.id, entry.message.reply_to
+            if parent and parent != child:
+                beside.setdefault(child, set()).add(parent)
+                beside.setdefault(parent, set()).add(child)
+        return _distances(self.target.message.id, beside)
+
+    @cached_property
+    def partners(self) -> frozenset[str]:
+        """Whom the target's sender addressed or answered (by a platform reply or a quotation) in the last 10 messages
+        before the target."""
+        senders = {entry.message.id: entry.message.sender_id for entry in self.known.values()}
+        before = [entry for entry in self.before if entry.message.arrival < self.target.message.arrival]
+        before.sort(key=lambda entry: entry.message.arrival)
+        found: set[str | None] = set()
+        for entry in before[-CONTINUITY_MESSAGES:]:
+            if entry.message.sender_id == self.target.message.sender_id:
+                found.update(entry.features.addressed)
+                found.add(senders.get(entry.message.reply_to or ""))
+                found.add(entry.features.reply.sender_id if entry.features.reply else None)
+        return frozenset(person for person in found if person)
+
+    def rarity(self, keyword: str) -> float:
+        """ln(1 + (N - df + 0.5) / (df + 0.5)) over the room, as in BM25."""
+        found = min(self.counts.get(keyword, 0), self.messages)
+        return math.log1p((self.messages - found + 0.5) / (found + 0.5))
+
+
+def precedes(message: StoredMessage, target: StoredMessage) -> bool:
+    """Whether a message may be shown for the target: it arrived earlier, or it is what the target replies to and was
+    sent no later."""
+    if message.arrival == target.arrival or message.id == target.id:
+        return False
+    late_parent = message.id == target.reply_to and message.at <= target.at
+    return message.arrival < target.arrival or late_parent
+
+
+def _distances(start: str, beside: Mapping[str, Iterable[str]]) -> dict[str, int]:
+    found = {start: 0}
+    queue = deque([start])
+    while queue:
+        here = queue.popleft()
+        if found[here] == MAX_HOPS:
+            continue
+        for there in beside.get(here, ()):
+            if there not in found:
+                found[there] = found[here] + 1
+                queue.append(there)
+    return found
+
+
+class RelevanceScorer:
+    """The weighted sum of the five signals; deterministic.
+
+    `half_life_minutes` must be above 0. Raises `InvalidInput`.
+    """
+
+    def __init__(self, weights: Weights | None = None, half_life_minutes: float = 10) -> None:
+        if not 0 < half_life_minutes < math.inf:
+            raise InvalidInput(f"half_life_minutes is {half_life_minutes!r}; it must be a number above 0.")
+        self._shares = (weights or Weights()).normalised()
+        self._half_life = 60.0 * half_life_minutes
+
+    def score(self, view: RoomView, candidate: Entry) -> tuple[float, Signals]:
+        """(total in [0, 1], the five signals) of one candidate."""
+        signals = self.signals(view, candidate)
+        return self.total(signals), signals
+
+    def total(self, signals: Signals) -> float:
+        """The weighted sum, in [0, 1]."""
+        return min(1.0, math.fsum(self.shares_of(signals)))
+
+    def shares_of(self, signals: Signals) -> tuple[float, ...]:
+        """What each signal adds to the total, in the order of the table."""
+        return tuple(share * value for share, value in zip(self._shares, as_row(signals), strict=True))
+
+    def signals(self, view: RoomView, candidate: Entry) -> Signals:
+        return Signals(
+            reply_chain=_reply_chain(view, candidate),
+            user_continuity=_user_continuity(view, candidate),
+            time_decay=self._time_decay(view.target.message, candidate.message),
+            mention_relation=_mention_relation(view.target, candidate),
+            keyword_overlap=_keyword_overlap(view, candidate),
+        )
+
+    def _time_decay(self, target: StoredMessage, candidate: StoredMessage) -> float:
+        """The gap counts the same in both directions: clocks run backwards at times."""
+        gap = abs((target.at - candidate.at).total_seconds())
+        return float(0.5 ** (gap / self._half_life))
+
+
+def as_row(signals: Signals) -> tuple[float, ...]:
+    """The five values in the order of the table."""
+    return (
+        signals.reply_chain,
+        signals.user_continuity,
+        signals.time_decay,
+        signals.mention_relation,
+        signals.keyword_overlap,
+    )
+
+
+def _reply_chain(view: RoomView, candidate: Entry) -> float:
+    """The largest that applies. A path longer than `MAX_HOPS` is none. The root itself belongs to its thread."""
+    target = view.target.message
+    hops = view.hops.get(candidate.message.id)
+    if hops:
+        return float(0.5 ** (hops - 1))
+    if addresses(view.target, candidate):
+        return ADDRESSED
+    return SAME_ROOT if same_root(target, candidate.message) else 0.0
+
+
+def addresses(target: Entry, candidate: Entry) -> bool:
+    """Whether the target begins with the candidate's sender's name where neither message has platform reply data."""
+    if _has_reply_data(target.message) or _has_reply_data(candidate.message):
+        return False
+    return not _names_of(candidate.message).isdisjoint(target.features.addressed)
+
+
+def same_root(one: StoredMessage, other: StoredMessage) -> bool:
+    """Whether the platform puts both into one thread; a thread's root may carry its own id, or none, as `root_id`."""
+    if not one.root_id and not other.root_id:
+        return False
+    return (one.root_id or one.id) == (other.root_id or other.id)
+
+
+def _has_reply_data(message: StoredMessage) -> bool:
+    return bool(message.reply_to or message.root_id)
+
+
+def _names_of(message: StoredMessage) -> set[str]:
+    """As features may name the sender: by id, or by folded name where nobody had it yet when they were written."""
+    return {message.sender_id, fold(message.sender_id), fold(message.sender_name)} - {""}
+
+
+def _user_continuity(view: RoomView, candidate: Entry) -> float:
+    if candidate.message.sender_id == view.target.message.sender_id:
+        return 1.0
+    return 0.0 if view.partners.isdisjoint(_names_of(candidate.message)) else 0.5
+
+
+def _mention_relation(target: Entry, candidate: Entry) -> float:
+    """A call to everybody mentions nobody in particular."""
+    mine, theirs = set(target.features.mentions), set(candidate.features.mentions)
+    if not mine and not theirs:
+        return 0.0
+    if mine & _names_of(candidate.message) or theirs & _names_of(target.message):
+        return 1.0
+    return 0.5 if mine & theirs else 0.0
+
+
+def _keyword_overlap(view: RoomView, candidate: Entry) -> float:
+    mine, theirs = set(view.target.features.keywords), set(candidate.features.keywords)
+    shared = mine & theirs
+    if not shared:
+        return 0.0
+    smaller = min(_rarity(view, mine), _rarity(view, theirs))
+    return min(1.0, _rarity(view, shared) / smaller)
+
+
+def _rarity(view: RoomView, keywords: Iterable[str]) -> float:
+    return math.fsum(view.rarity(keyword) for keyword in keywords)
