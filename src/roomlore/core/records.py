@@ -1,0 +1,253 @@
+"""Messages as JSON objects, without loss: one record a message, for export, re-import and the bodies of HTTP requests.
+
+Keys come in one order and default values are left out. Times are ISO 8601 in UTC. Text of any kind survives, NUL and
+lone surrogates too, as long as the JSON itself is written with `to_line` or any encoder that escapes surrogates.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.models import Message, Role, StoredMessage
+
+MAX_METADATA_DEPTH = 32
+ROOM_NAMES = ("room_id", "group_id", "chat_id", "conversation_id")
+FIELDS = (
+    "id", "room_id", "sender_id", "sender_name", "role", "text", "sent_at", "sent_at_estimated", "edited_at",
+    "reply_to", "root_id", "mentions", "has_tool_calls", "turn_id", "metadata",
+)  # fmt: skip
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DIGITS = re.compile(r"[+-]?\d+(\.\d+)?")
+_EXCERPT = 60
+_ALWAYS = ("id", "room_id", "sender_id")
+_NULLABLE = ("reply_to", "root_id", "turn_id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A message with the two things only a store knows of it: whether its time was estimated, when it was edited."""
+
+    message: Message
+    sent_at_estimated: bool = False
+    edited_at: datetime | None = None
+
+
+def to_record(message: Message) -> dict[str, Any]:
+    """The message as a JSON object with keys in the order of `FIELDS`; a stored message brings its flags along."""
+    stored = message if isinstance(message, StoredMessage) else None
+    values: dict[str, Any] = {
+        "id": message.id,
+        "room_id": message.room_id,
+        "sender_id": message.sender_id,
+        "sender_name": message.sender_name,
+        "role": "" if message.role is Role.USER else str(message.role),
+        "text": message.text,
+        "sent_at": message.sent_at and _iso(message.sent_at),
+        "sent_at_estimated": stored is not None and stored.sent_at_estimated,
+        "edited_at": stored and stored.edited_at and _iso(stored.edited_at),
+        "reply_to": message.reply_to,
+        "root_id": message.root_id,
+        "mentions": list(message.mentions),
+        "has_tool_calls": message.has_tool_calls,
+        "turn_id": message.turn_id,
+        "metadata": dict(message.metadata),
+    }
+    return {name: value for name, value in values.items() if _worth_writing(name, value)}
+
+
+def to_line(message: Message) -> bytes:
+    """The record as one line of UTF-8 JSON with its line feed."""
+    record = to_record(message)
+    line = json.dumps(record, ensure_ascii=False, allow_nan=False)
+    try:
+        return line.encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(record, allow_nan=False).encode() + b"\n"
+
+
+def from_record(record: Mapping[str, Any]) -> Record:
+    """Reads what `to_record` writes; the room may also be called `group_id`, `chat_id` or `conversation_id`.
+
+    An unreadable `sent_at` text becomes None (the store then estimates it). Raises `InvalidInput` for anything else
+    that is not as it should be: the text names the field, shows the value and says what is wanted.
+    """
+    if not isinstance(record, Mapping):
+        raise InvalidInput(f"a message must be a JSON object, not {_show(record)}")
+    _refuse_unknown(record)
+    message = Message(
+        id=_name(record, "id"),
+        room_id=_room(record),
+        sender_id=_name(record, "sender_id"),
+        text=_typed(record, "text", str, "a string", ""),
+        sent_at=_time(record, "sent_at"),
+        sender_name=_typed(record, "sender_name", str, "a string", ""),
+        role=_role(record),
+        reply_to=_optional_name(record, "reply_to"),
+        root_id=_optional_name(record, "root_id"),
+        mentions=_mentions(record),
+        has_tool_calls=_typed(record, "has_tool_calls", bool, "true or false", False),
+        turn_id=_optional_name(record, "turn_id"),
+        metadata=check_metadata(_typed(record, "metadata", dict, "a JSON object", {})),
+    )
+    estimated = _typed(record, "sent_at_estimated", bool, "true or false", False)
+    return Record(message=message, sent_at_estimated=estimated, edited_at=_time(record, "edited_at"))
+
+
+def check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Returns it as it is; `InvalidInput` where it is nested deeper than 32 levels or is not plain JSON."""
+    _check_value(metadata, 1)
+    return metadata
+
+
+def parse_time(value: object) -> datetime | None:
+    """Aware UTC time from a datetime, ISO 8601 text (naive is UTC) or epoch number (s, ms, us or ns by its size).
+
+    None where it cannot be read.
+    """
+    try:
+        return _parse_time(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _parse_time(value: object) -> datetime | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, datetime):
+        return _utc(value)
+    if isinstance(value, int | float):
+        return _from_epoch(value)
+    return _from_text(value.strip()) if isinstance(value, str) else None
+
+
+def _from_text(text: str) -> datetime:
+    if _DIGITS.fullmatch(text) and len(text) != len("YYYYMMDD"):
+        return _from_epoch(float(text) if "." in text else int(text))
+    plain = text.removesuffix("UTC").removesuffix("GMT").rstrip().replace("/", "-")
+    return _utc(datetime.fromisoformat(plain))
+
+
+def _from_epoch(number: float) -> datetime:
+    size = abs(number)
+    per_second = next((unit for limit, unit in ((1e11, 1), (1e14, 10**3), (1e17, 10**6)) if size < limit), 10**9)
+    if isinstance(number, int):
+        return _EPOCH + timedelta(microseconds=number * 10**6 // per_second)
+    return _EPOCH + timedelta(seconds=number / per_second)
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _iso(moment: datetime) -> str:
+    return _utc(moment).isoformat()
+
+
+def _worth_writing(name: str, value: object) -> bool:
+    return name in _ALWAYS or bool(value) or (name in _NULLABLE and value is not None)
+
+
+def _refuse_unknown(record: Mapping[str, Any]) -> None:
+    unknown = [name for name in record if name not in FIELDS and name not in ROOM_NAMES]
+    if unknown:
+        raise InvalidInput(
+            f"unknown field {_show(unknown[0])}: put what is your own into metadata; known are {', '.join(FIELDS)}"
+        )
+
+
+def _room(record: Mapping[str, Any]) -> str:
+    given = [name for name in ROOM_NAMES if name in record]
+    if not given:
+        raise InvalidInput("room_id is missing: name the room (group_id, chat_id, conversation_id are accepted too)")
+    rooms = {_name(record, name) for name in given}
+    if len(rooms) > 1:
+        raise InvalidInput(f"{' and '.join(given)} name different rooms: give one of them")
+    return rooms.pop()
+
+
+def _name(record: Mapping[str, Any], field: str) -> str:
+    if field not in record:
+        raise InvalidInput(f"{field} is missing: a non-empty string is wanted")
+    value = record[field]
+    if not isinstance(value, str) or not value:
+        raise _wrong(field, value, "a non-empty string")
+    return value
+
+
+def _optional_name(record: Mapping[str, Any], field: str) -> str | None:
+    value = record.get(field)
+    if value is not None and not isinstance(value, str):
+        raise _wrong(field, value, "a string or null")
+    return value
+
+
+def _typed(record: Mapping[str, Any], field: str, kind: type, wanted: str, default: Any) -> Any:
+    value = record.get(field)
+    if value is None:
+        return default
+    if not isinstance(value, kind):
+        raise _wrong(field, value, wanted)
+    return value
+
+
+def _time(record: Mapping[str, Any], field: str) -> datetime | None:
+    value = record.get(field)
+    if isinstance(value, bool) or not isinstance(value, str | int | float | datetime | None):
+        raise _wrong(field, value, "ISO 8601 text such as 2024-05-01T12:30:00Z, or a Unix time")
+    return parse_time(value)
+
+
+def _role(record: Mapping[str, Any]) -> Role:
+    value = record.get("role")
+    if value is None:
+        return Role.USER
+    if not isinstance(value, str) or value not in set(Role):
+        raise _wrong("role", value, f"one of {', '.join(Role)}")
+    return Role(value)
+
+
+def _mentions(record: Mapping[str, Any]) -> tuple[str, ...]:
+    value = record.get("mentions")
+    if value is None:
+        return ()
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+        raise _wrong("mentions", value, "a list of sender ids (strings)")
+    return tuple(value)
+
+
+def _check_value(value: object, level: int) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _wrong("metadata", value, "finite numbers only")
+    if isinstance(value, dict | list):
+        _check_container(value, level)
+    elif not isinstance(value, str | int | float | None):
+        raise _wrong("metadata", value, "plain JSON values")
+
+
+def _check_container(value: "dict[Any, Any] | list[Any]", level: int) -> None:
+    if level > MAX_METADATA_DEPTH:
+        raise InvalidInput(f"metadata is nested deeper than {MAX_METADATA_DEPTH} levels: flatten it")
+    if isinstance(value, dict) and not all(isinstance(key, str) for key in value):
+        raise _wrong("metadata", value, "strings as keys")
+    inner: Iterable[object] = value.values() if isinstance(value, dict) else value
+    for one in inner:
+        _check_value(one, level + 1)
+
+
+def _wrong(field: str, value: object, wanted: str) -> InvalidInput:
+    return InvalidInput(f"{field} is {_show(value)}: wanted is {wanted}")
+
+
+def _show(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "a JSON object"
+    if isinstance(value, list | tuple):
+        return "a list"
+    text = repr(value[:_EXCERPT] if isinstance(value, str) else value)
+    return text if len(text) <= _EXCERPT else text[: _EXCERPT - 1] + "…"

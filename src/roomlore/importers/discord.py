@@ -1,0 +1,88 @@
+"""DiscordChatExporter's JSON: one channel a file."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from roomlore.core.models import Message, Role
+from roomlore.core.records import parse_time
+from roomlore.importers.documents import Event, Layout
+from roomlore.importers.items import Item, Options, Parsed, Position, derived_id
+from roomlore.importers.members import Facts, Member, read_members
+from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, words
+from roomlore.importers.source import Source
+
+_SPOKEN = ("", "Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19", "20", "23")
+_LAYOUT = Layout(
+    streams=lambda path: path == ("messages",),
+    start=re.compile(r'\{\s*"id"\s*:'),
+    plausible=lambda value: isinstance(value, dict) and "timestamp" in value and "author" in value,
+    home=("messages", 0),
+)
+
+
+def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
+    """Messages of the export's channel; the room is the channel's id."""
+    for found in read_members(source, _LAYOUT, resume_from, _note):
+        yield _parsed(found, source, options) if isinstance(found, Member) else found
+
+
+def _note(event: Event, facts: Facts) -> None:
+    if event.kind == "scalar" and event.path == ("channel", "id"):
+        facts["channel"] = name(event.value)
+
+
+def _parsed(member: Member, source: Source, options: Options) -> Item:
+    said = member.value
+    if not isinstance(said.get("author"), dict) and not said.get("content") and "id" not in said:
+        return member.bad("neither id, author nor content: not a Discord message")
+    author = obj(said.get("author"))
+    message = Message(
+        id=name(said.get("id")) or derived_id("discord", member.number, said),
+        room_id=options.room_id or member.facts.get("channel") or source.stem,
+        sender_id=first_name(author.get("id"), author.get("name")) or "unknown",
+        sender_name=first_name(author.get("nickname"), author.get("name")),
+        role=_role(said, author),
+        text=words(said.get("content")),
+        sent_at=parse_time(said.get("timestamp")),
+        reply_to=_reply(said, member.facts.get("channel", "")),
+        mentions=tuple(found for one in objects(said.get("mentions")) if (found := name(one.get("id")))),
+        metadata=_metadata(said),
+    )
+    return Parsed(message, member.position, edited_at=parse_time(said.get("timestampEdited")))
+
+
+def _role(said: dict[str, Any], author: dict[str, Any]) -> Role:
+    if name(said.get("type")) not in _SPOKEN:
+        return Role.SYSTEM
+    return Role.ASSISTANT if author.get("isBot") is True else Role.USER
+
+
+def _reply(said: dict[str, Any], channel: str) -> str | None:
+    """The message answered; a reference into another channel is a forward or a crosspost."""
+    reference = obj(said.get("reference"))
+    elsewhere = name(reference.get("channelId")) not in ("", channel)
+    return None if elsewhere and channel else name(reference.get("messageId")) or None
+
+
+def _metadata(said: dict[str, Any]) -> dict[str, Any]:
+    attachments = objects(said.get("attachments"))
+    forwarded = obj(said.get("forwardedMessage"))
+    embeds = [joined((one.get("title"), one.get("description"))) for one in objects(said.get("embeds"))]
+    stickers = [one.get("name") for one in objects(said.get("stickers"))]
+    names = [one.get("fileName") for one in attachments]
+    kind = name(said.get("type"))
+    return kept(
+        {
+            "caption": joined((*names, *stickers, *embeds, forwarded.get("content")), "\n"),
+            "attachments": [kept({"name": one.get("fileName"), "url": one.get("url")}) for one in attachments],
+            "reactions": _reactions(said),
+            "kind": "" if kind in ("Default", "Reply") else kind,
+            "pinned": said.get("isPinned") is True,
+        }
+    )
+
+
+def _reactions(said: dict[str, Any]) -> dict[str, Any]:
+    pairs = ((obj(one.get("emoji")).get("name"), one.get("count")) for one in objects(said.get("reactions")))
+    return {emoji: count for emoji, count in pairs if isinstance(emoji, str)}

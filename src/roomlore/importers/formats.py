@@ -1,0 +1,209 @@
+"""Which formats there are, which one a file is in, and how to open it."""
+
+import re
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any, Self
+from zoneinfo import ZoneInfo
+
+from roomlore.core.errors import InvalidInput
+from roomlore.importers import chatgpt, discord, irc, jsonl, lark, openai, slack, telegram, whatsapp
+from roomlore.importers.items import Item, Options, Parsed, Position
+from roomlore.importers.json_lines import sniff_objects
+from roomlore.importers.source import Source
+from roomlore.importers.whatsapp_dates import read_stamp
+
+Reader = Callable[[Source, Options, Position | None], Iterator[Item]]
+
+_HEAD = 1 << 17
+_SOME_LINES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """`description`: one line for people. `read`: the importer."""
+
+    name: str
+    description: str
+    read: Reader
+
+
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            Format("jsonl", "one JSON object a message and line; roomlore's own export", jsonl.read),
+            Format("openai", "OpenAI chat messages, JSON or JSONL", openai.read),
+            Format("chatgpt", "ChatGPT data export, conversations.json", chatgpt.read),
+            Format("irc", "IRC log of irssi, weechat, HexChat, mIRC, ZNC or Ubuntu's bot", irc.read),
+            Format("slack", "Slack export, folder or zip", slack.read),
+            Format("telegram", "Telegram Desktop, result.json", telegram.read),
+            Format("discord", "DiscordChatExporter, JSON", discord.read),
+            Format("whatsapp", "WhatsApp chat, text", whatsapp.read),
+            Format("lark", "Lark / Feishu messages, JSON or JSONL", lark.read),
+        )
+    }
+)
+
+# Each set of words is written by one program only; the first that is there decides.
+_DOCUMENTS = (
+    ("chatgpt", (rb'"mapping"\s*:\s*\{', rb'"(?:parent|current_node|author)"\s*:')),
+    ("discord", (rb'"(?:guild|channel)"\s*:\s*\{', rb'"(?:timestamp|author|exportedAt|categoryId)"\s*:')),
+    ("lark", (rb'"(?:message_id|chat_id)"\s*:', rb'"(?:msg_type|message_type|sender_type)"\s*:')),
+    ("telegram", (rb'"(?:date_unixtime|text_entities|from_id|actor_id)"\s*:', rb'"type"\s*:')),
+    ("telegram", (rb'"(?:chats|messages)"\s*:', rb'"type"\s*:\s*"(?:message|service|\w+_(?:chat|\w*group|channel))"')),
+    ("openai", (rb'"role"\s*:', rb'"(?:content|tool_calls)"\s*:')),
+    ("openai", (rb'"messages"\s*:\s*\[', rb'"content"\s*:')),
+)  # fmt: skip
+
+
+class Import:
+    """An export being read: iterate it once.
+
+    `format`: its name. `source`: its size, the bytes read so far and how many records had broken bytes replaced.
+    `parsed`, `bad`: items given out so far. `undated`: messages among them without a readable time.
+    """
+
+    def __init__(self, chosen: Format, source: Source, options: Options, resume_from: Position | None) -> None:
+        self.format = chosen.name
+        self.source = source
+        self.parsed = 0
+        self.bad = 0
+        self.undated = 0
+        self._items = chosen.read(source, options, resume_from)
+
+    def __iter__(self) -> Iterator[Item]:
+        for item in self._items:
+            if isinstance(item, Parsed):
+                self.parsed += 1
+                self.undated += item.message.sent_at is None
+            else:
+                self.bad += 1
+            yield item
+        self.source.bytes_read = self.source.total_bytes
+
+    def close(self) -> None:
+        """Closes the file; also done by leaving a `with` block and by reading to the end."""
+        close = getattr(self._items, "close", None)
+        if close is not None:
+            close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_import(
+    path: Path | str,
+    format: str | None = None,  # noqa: A002
+    *,
+    room_id: str | None = None,
+    timezone: str | None = None,
+    day: str | None = None,
+    resume_from: Position | None = None,
+) -> Import:
+    """Opens an export.
+
+    `format`: a name from `FORMATS`, None: found out by looking. `room_id`: the room for everything, None: as the export
+    names its rooms (else the file's name). `timezone`: IANA name for local times (IRC, WhatsApp, old Telegram), None:
+    UTC. `day`: ISO date of the first line of an IRC log that has no dates. `resume_from`: the position of the last item
+    taken. Raises `InvalidInput`.
+    """
+    source = Source(Path(path))
+    name = format or detect(source.path)
+    if name not in FORMATS:
+        raise InvalidInput(f"no format is called {name!r}: choose one of {', '.join(FORMATS)}")
+    options = Options(room_id=room_id or None, timezone=_zone(timezone), day=_day(day))
+    return Import(FORMATS[name], source, options, _checked(resume_from))
+
+
+def detect(path: Path) -> str:
+    """The format's name, by the content; `InvalidInput` where that does not tell."""
+    source = Source(path)
+    if path.is_dir() or zipfile.is_zipfile(path):
+        found = "slack" if _is_slack(path) else None
+    else:
+        found = _of_text(source) or _of_json(source)
+    if found is None:
+        raise InvalidInput(f"{path} is in no format that can be told by looking: name one of {', '.join(FORMATS)}")
+    return found
+
+
+def _is_slack(path: Path) -> bool:
+    export = slack.Export(path)
+    export.close()
+    return bool(export.days())
+
+
+def _of_json(source: Source) -> str | None:
+    with source.open() as file:
+        head = file.read(_HEAD)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        head = head.decode("utf-16", "replace").encode("utf-8", "replace")
+    objects = sniff_objects(source)
+    for name, patterns in _DOCUMENTS:
+        if all(re.search(pattern, head) for pattern in patterns) and _fits(name, objects):
+            return name
+    return "jsonl" if objects and any(map(jsonl.is_message, objects)) else None
+
+
+def _fits(name: str, objects: list[dict[str, Any]] | None) -> bool:
+    """A line that says when and by whom is a message of its own, though it may have a role and content too."""
+    if objects is None:
+        return True
+    if name == "openai":
+        return any(isinstance(one.get("messages"), list) for one in objects) or not any(map(_has_sender, objects))
+    if name == "lark":
+        return any({"event", "data", "items", "msg_type", "message_type"} & one.keys() for one in objects)
+    return len(objects) == 1
+
+
+def _has_sender(one: dict[str, Any]) -> bool:
+    return not {"sender_id", "user_id", "sender", "from", "room_id", "group_id", "chat_id", "text"}.isdisjoint(one)
+
+
+def _of_text(source: Source) -> str | None:
+    lines = list(_first_lines(source))
+    stamped = sum(read_stamp(line) is not None for line in lines)
+    logged = sum(irc.is_log_line(line) for line in lines)
+    if max(stamped, logged) == 0 or (logged < 0.3 * len(lines) and stamped < 0.05 * len(lines)):
+        return None
+    return "whatsapp" if stamped > logged else "irc"
+
+
+def _first_lines(source: Source) -> list[str]:
+    encoding, mark = source.encoding()
+    with source.open() as file:
+        text = file.read(_HEAD)[mark:].decode(encoding, "replace")
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    return [line for line in lines if line.strip()][:_SOME_LINES]
+
+
+def _zone(name: str | None) -> Any:
+    if not name or name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (ValueError, OSError) as error:
+        raise InvalidInput(f"timezone {name!r} is not known: give an IANA name such as Europe/Berlin") from error
+
+
+def _day(text: str | None) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError as error:
+        raise InvalidInput(f"day {text!r} is no date: give one such as 2004-11-15") from error
+
+
+def _checked(position: Position | None) -> Position | None:
+    if position is not None and not isinstance(position, Mapping):
+        raise InvalidInput("resume_from must be a position that an item came with")
+    return position or None

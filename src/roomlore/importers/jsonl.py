@@ -1,0 +1,147 @@
+"""Generic JSONL: one message a line, named as in roomlore's own export or by the usual other names."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.models import Message, Role
+from roomlore.core.records import ROOM_NAMES, from_record, parse_time
+from roomlore.importers.items import Item, Options, Parsed, Position, derived_id
+from roomlore.importers.json_lines import read_json_lines
+from roomlore.importers.members import Member
+from roomlore.importers.shapes import first_name, joined, local_time, name, obj, role, storable
+from roomlore.importers.source import Source
+
+_ID = ("id", "message_id", "msg_id")
+_TEXT = ("text", "content", "message", "body")
+_TIME = ("sent_at", "timestamp", "created_at", "ts", "time", "create_time", "date")
+_SENDER = ("sender_id", "user_id", "sender", "from", "user", "author")
+_SENDER_NAME = ("sender_name", "user_name", "username", "nickname", "name")
+_REPLY = ("reply_to", "reply_to_id", "reply_to_message_id", "in_reply_to", "parent_id")
+_ROOT = ("root_id", "thread_id", "thread_ts")
+_TELLING = {*_ID, *_TEXT, *_TIME, *_SENDER}
+
+
+@dataclass(slots=True)
+class Fields:
+    """The fields of one line; what no reader takes ends up in the metadata."""
+
+    left: dict[str, Any]
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    def named(self, names: tuple[str, ...]) -> str:
+        """An id: text, a whole number, or an object with an id; anything else is kept as metadata."""
+        key = next((one for one in names if one in self.left), "")
+        value = self.left.pop(key, None)
+        found = name(value) or first_name(obj(value).get("id"), obj(value).get("name"))
+        self._keep(key, value, understood=bool(found) or value in (None, ""))
+        return found
+
+    def text(self) -> str:
+        key = next((one for one in _TEXT if one in self.left), "")
+        value = self.left.pop(key, None)
+        if isinstance(value, str):
+            return value
+        parts = (
+            [one if isinstance(one, str) else obj(one).get("text") for one in value] if isinstance(value, list) else []
+        )
+        found = name(value) or joined(parts, "\n")
+        clear = isinstance(value, list) and all(isinstance(part, str) for part in parts)
+        self._keep(key, value, understood=clear or isinstance(value, int | float | None))
+        return found or (str(value) if isinstance(value, bool | float) else "")
+
+    def time(self, names: tuple[str, ...], options: Options) -> datetime | None:
+        key = next((one for one in names if one in self.left), "")
+        value = self.left.pop(key, None)
+        moment = parse_time(value) if key == "sent_at" else local_time(value, options.timezone)
+        self._keep(key, value, understood=moment is not None or value in (None, ""))
+        return moment
+
+    def mentions(self) -> tuple[str, ...]:
+        value = self.left.pop("mentions", None)
+        listed = value if isinstance(value, list) else []
+        found = tuple(name(one) or first_name(obj(one).get("id"), obj(one).get("name")) for one in listed)
+        self._keep("mentions", value, understood=value is None or (isinstance(value, list) and all(found)))
+        return tuple(one for one in found if one)
+
+    def flag(self, key: str) -> bool:
+        value = self.left.pop(key, None)
+        self._keep(key, value, understood=isinstance(value, bool | None) or value in (0, 1))
+        return value is True or value == 1
+
+    def role(self) -> Role:
+        value = self.left.pop("role", None)
+        found = role(value)
+        self._keep("role", value, understood=found is not None or value in (None, ""))
+        return found or Role.USER
+
+    def metadata(self) -> dict[str, Any]:
+        """The line's own metadata, then what was not understood, then every unknown field."""
+        own = self.left.pop("metadata", None)
+        self._keep("metadata", own, understood=isinstance(own, dict | None))
+        return storable({**self.left, **self.kept, **obj(own)})
+
+    def _keep(self, key: str, value: object, *, understood: bool) -> None:
+        if not understood:
+            self.kept[key] = value
+
+
+def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
+    """One message a line; unknown fields become metadata, lines that are no message are Bad."""
+    for found in read_json_lines(source, resume_from):
+        yield _item(found, source, options) if isinstance(found, Member) else found
+
+
+def is_message(value: dict[str, Any]) -> bool:
+    """Does the object have at least one of the fields that make a message?"""
+    return not _TELLING.isdisjoint(value)
+
+
+def _item(member: Member, source: Source, options: Options) -> Item:
+    if not is_message(member.value):
+        return member.bad(f"not a message: none of {', '.join((*_ID[:1], *_TEXT[:2], *_SENDER[:2]))} is there")
+    if (exact := _exact(member, options)) is not None:
+        return exact
+    fields = Fields(dict(member.value))
+    person = obj(next((member.value[one] for one in _SENDER if one in member.value), None))
+    tool_calls = bool(fields.left.get("tool_calls"))
+    estimated, edited_at = fields.flag("sent_at_estimated"), fields.time(("edited_at",), options)
+    message = Message(
+        id=fields.named(_ID) or derived_id("jsonl", member.number, member.value),
+        room_id=_room(fields, source, options),
+        sender_id=fields.named(_SENDER) or _fallback_sender(fields),
+        sender_name=fields.named(_SENDER_NAME) or name(person.get("name")),
+        role=fields.role(),
+        text=fields.text(),
+        sent_at=fields.time(_TIME, options),
+        reply_to=fields.named(_REPLY) or None,
+        root_id=fields.named(_ROOT) or None,
+        mentions=fields.mentions(),
+        has_tool_calls=fields.flag("has_tool_calls") or tool_calls,
+        turn_id=fields.named(("turn_id",)) or None,
+        metadata=fields.metadata(),
+    )
+    return Parsed(message, member.position, edited_at=edited_at, sent_at_estimated=estimated)
+
+
+def _exact(member: Member, options: Options) -> Parsed | None:
+    """A line as roomlore's own export writes it comes back exactly as it was."""
+    try:
+        record = from_record(member.value)
+    except InvalidInput:
+        return None
+    if record.message.sent_at is None and member.value.get("sent_at"):
+        return None
+    message = replace(record.message, room_id=options.room_id) if options.room_id else record.message
+    return Parsed(message, member.position, record.edited_at, record.sent_at_estimated)
+
+
+def _room(fields: Fields, source: Source, options: Options) -> str:
+    own = fields.named(ROOM_NAMES)
+    return options.room_id or own or source.stem
+
+
+def _fallback_sender(fields: Fields) -> str:
+    return first_name(*(fields.left.get(one) for one in _SENDER_NAME)) or "unknown"

@@ -1,0 +1,226 @@
+"""A Slack export, as folder or zip: a folder for each channel, a file for each day."""
+
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from html import unescape
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.models import Message, Role
+from roomlore.core.records import parse_time
+from roomlore.importers.documents import Layout, Walker
+from roomlore.importers.items import Bad, Item, Options, Parsed, Position, derived_id, excerpt
+from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, words
+from roomlore.importers.source import Source
+
+_DAY_FILE = re.compile(r"(?:.*/)?([^/]+)/(\d{4}-\d\d-\d\d)\.json")
+_LAYOUT = Layout(
+    streams=lambda path: path == (),
+    start=re.compile(r'\{\s*"[a-z_]+"\s*:'),
+    plausible=lambda value: isinstance(value, dict) and "ts" in value and ("type" in value or "text" in value),
+    home=(0,),
+)
+_PEOPLE = Layout(
+    streams=lambda path: path == (),
+    start=re.compile(r'\{\s*"id"\s*:'),
+    plausible=lambda value: isinstance(value, dict) and "profile" in value,
+    home=(0,),
+)
+_PROGRAM = ("tombstone", "pinned_item", "unpinned_item", "reminder_add", "huddle_thread")
+_PROGRAM_ENDS = (
+    "_join",
+    "_leave",
+    "_topic",
+    "_purpose",
+    "_name",
+    "_archive",
+    "_unarchive",
+    "_convert_to_private",
+    "_added",
+)
+_MARKUP = re.compile(r"<([^<>\n]+)>")
+_MENTION = re.compile(r"<@([A-Z0-9]+)")
+
+
+class Export:
+    """The files of the export by name; a folder around them all is looked through."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._zip = None if path.is_dir() else _open_zip(path)
+        self.names = sorted(_zip_names(self._zip) if self._zip else _folder_names(path))
+
+    def days(self) -> list[str]:
+        """Day files, channel by channel, in time order."""
+        found = [match for one in self.names if (match := _DAY_FILE.fullmatch(one))]
+        return [match.group() for match in sorted(found, key=lambda match: (match[1], match[2], match.group()))]
+
+    def read(self, file: str) -> bytes:
+        return self._zip.read(file) if self._zip else (self._path / file).read_bytes()
+
+    def people(self) -> dict[str, str]:
+        """User id to the name people see; what is damaged is left out."""
+        found = {}
+        for file in (one for one in self.names if one.rpartition("/")[2] == "users.json"):
+            for event in Walker(BytesIO(self.read(file)), _PEOPLE).events():
+                if event.kind == "member" and isinstance(event.value, dict):
+                    found[name(event.value.get("id"))] = _person(event.value)
+        return found
+
+    def close(self) -> None:
+        if self._zip is not None:
+            self._zip.close()
+
+
+def _open_zip(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError) as error:
+        raise InvalidInput(f"{path} is no readable zip file ({error}): unpack it and give the folder") from error
+
+
+def _zip_names(archive: zipfile.ZipFile) -> list[str]:
+    return [one for one in archive.namelist() if one.endswith(".json") and not one.startswith("__MACOSX/")]
+
+
+def _folder_names(path: Path) -> list[str]:
+    return [one.relative_to(path).as_posix() for one in path.rglob("*.json")]
+
+
+def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
+    """Messages of all channels; the room is the channel's folder name (the id for direct messages).
+
+    With `options.room_id` all channels go into that room and ids become "channel/ts".
+    """
+    export = Export(source.path)
+    try:
+        people = export.people()
+        for file in export.days():
+            if not resume_from or _order(file) >= _order(resume_from["file"]):
+                yield from _read_day(export, file, people, source, options, resume_from)
+    finally:
+        export.close()
+
+
+def _order(file: str) -> tuple[str, str, str]:
+    match = _DAY_FILE.fullmatch(file)
+    return (match[1], match[2], file) if match else ("", "", file)
+
+
+def _read_day(
+    export: Export, file: str, people: dict[str, str], source: Source, options: Options, resume_from: Position | None
+) -> Iterator[Item]:
+    place = resume_from["place"] if resume_from and resume_from["file"] == file else None
+    try:
+        data = export.read(file)
+    except (OSError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as error:
+        yield Bad(
+            {"file": file, "place": {"offset": 0, "stack": [], "ready": True}}, 0, f"{file} cannot be read: {error}", ""
+        )
+        return
+    walker = Walker(BytesIO(data), _LAYOUT, place=place)
+    base = source.bytes_read
+    for event in walker.events():
+        position = {"file": file, "place": walker.place()}
+        number = event.path[0] + 1 if event.path and isinstance(event.path[0], int) else 1
+        if event.kind == "broken":
+            yield Bad(position, number, f"{file}: {event.value}", excerpt(event.text))
+        elif event.kind == "member":
+            yield _parsed(event.value, file, number, people, position, options)
+    source.bytes_read = base + len(data)
+    source.repaired += walker.window.repaired
+
+
+def _parsed(said: Any, file: str, number: int, people: dict[str, str], position: Position, options: Options) -> Item:
+    if not isinstance(said, dict) or not ({"ts", "text", "user"} & said.keys()):
+        return Bad(position, number, f"{file}: neither ts, text nor user: not a Slack message", excerpt(str(said)))
+    channel = _order(file)[0]
+    prefix = f"{channel}/" if options.room_id else ""
+    stamp, root = name(said.get("ts")), name(said.get("thread_ts"))
+    sender = first_name(
+        said.get("user"), said.get("bot_id"), obj(said.get("comment")).get("user"), said.get("username")
+    )
+    text = words(said.get("text"))
+    message = Message(
+        id=prefix + (stamp or derived_id("slack", file, number, said)),
+        room_id=options.room_id or channel,
+        sender_id=sender or "unknown",
+        sender_name=_sender_name(said, sender, people),
+        role=_role(said),
+        text=_plain(text, people) or _attached_text(said, people),
+        sent_at=parse_time(stamp),
+        root_id=prefix + root if root and root != stamp else None,
+        mentions=tuple(dict.fromkeys(_MENTION.findall(text))),
+        metadata=_metadata(said, people),
+    )
+    return Parsed(message, position, edited_at=parse_time(obj(said.get("edited")).get("ts")))
+
+
+def _role(said: dict[str, Any]) -> Role:
+    kind = words(said.get("subtype"))
+    if kind in _PROGRAM or kind.endswith(_PROGRAM_ENDS) or said.get("user") == "USLACKBOT":
+        return Role.SYSTEM
+    return Role.ASSISTANT if kind == "bot_message" or said.get("bot_id") else Role.USER
+
+
+def _sender_name(said: dict[str, Any], sender: str, people: dict[str, str]) -> str:
+    profile = obj(said.get("user_profile"))
+    bot = obj(said.get("bot_profile"))
+    return first_name(
+        people.get(sender), profile.get("display_name"), profile.get("real_name"), said.get("username"), bot.get("name")
+    )
+
+
+def _person(user: dict[str, Any]) -> str:
+    profile = obj(user.get("profile"))
+    return first_name(
+        profile.get("display_name"), profile.get("real_name"), user.get("real_name"), user.get("name"), user.get("id")
+    )
+
+
+def _plain(text: str, people: dict[str, str]) -> str:
+    """Slack's markup as people read it: @name, #channel, label (link)."""
+    return unescape(_MARKUP.sub(lambda match: _unmarked(match[1], people), text))
+
+
+def _unmarked(inside: str, people: dict[str, str]) -> str:
+    target, _, label = inside.partition("|")
+    if target.startswith("@"):
+        return "@" + (people.get(target[1:]) or label or target[1:])
+    if target.startswith("#"):
+        return "#" + (label or target[1:])
+    if target.startswith("!"):
+        return label if label else "@" + target[1:].split("^")[0]
+    if ":" not in target:
+        return f"<{inside}>"
+    return f"{label} ({target})" if label and label not in target else target
+
+
+def _attached_text(said: dict[str, Any], people: dict[str, str]) -> str:
+    """Bots often say everything in attachments and leave the text empty."""
+    if said.get("files"):
+        return ""
+    parts = ((one.get("pretext"), one.get("title"), one.get("text")) for one in objects(said.get("attachments")))
+    found = joined((joined(part, "\n") for part in parts), "\n")
+    fallback = joined((one.get("fallback") for one in objects(said.get("attachments"))), "\n")
+    return _plain(found or fallback, people)
+
+
+def _metadata(said: dict[str, Any], people: dict[str, str]) -> dict[str, Any]:
+    files = objects(said.get("files")) or objects([said.get("file")])
+    titles = [first_name(one.get("title"), one.get("name")) for one in files]
+    previews = [joined((one.get("title"), one.get("text")), ": ") for one in objects(said.get("attachments"))]
+    reactions = {first_name(one.get("name")): one.get("count") for one in objects(said.get("reactions"))}
+    return kept(
+        {
+            "caption": _plain(joined((*titles, *(previews if words(said.get("text")) else ())), "\n"), people),
+            "files": [kept({"name": one.get("name"), "type": one.get("mimetype")}) for one in files],
+            "subtype": said.get("subtype"),
+            "reactions": reactions,
+            "topic": said.get("topic"),
+        }
+    )

@@ -1,0 +1,89 @@
+"""The export on disk: its size, how much of it has been read, and which encoding its text is in."""
+
+import codecs
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from roomlore.core.errors import InvalidInput
+
+_SAMPLE = 1 << 16
+_SAMPLES = 8
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_UTF8_SEQUENCE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_HIGH = re.compile(rb"[\x80-\xff]")
+_GB_PAIR = re.compile(rb"[\xa1-\xf7][\xa1-\xfe]")
+_GB_FREQUENT = re.compile(rb"[\xa1\xa3\xb0-\xd7][\xa1-\xfe]")
+
+
+class Source:
+    """A file or folder to import.
+
+    `total_bytes` and `bytes_read` are for a progress bar; `repaired` counts lines or records in which broken bytes
+    were replaced. Raises `InvalidInput` where the path cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            raise InvalidInput(f"{path} does not exist: give the path of an export")
+        self.path = path
+        self.total_bytes = _size(path)
+        self.bytes_read = 0
+        self.repaired = 0
+
+    @property
+    def stem(self) -> str:
+        """The file's name without its ending: the room's name where the export has none."""
+        return self.path.resolve().stem or "import"
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """The file's bytes; `InvalidInput` where it cannot be opened."""
+        try:
+            file = self.path.open("rb")
+        except OSError as error:
+            raise InvalidInput(f"{self.path} cannot be read: {error.strerror}") from error
+        with file:
+            yield file
+
+    def encoding(self) -> tuple[str, int]:
+        """(codec name, bytes of byte order mark to skip), decided from samples of the whole file."""
+        with self.open() as file:
+            head = file.read(_SAMPLE)
+            for mark, name in _BOMS:
+                if head.startswith(mark):
+                    return name, len(mark)
+            return guess_encoding(head + self._samples(file)), 0
+
+    def _samples(self, file: BinaryIO) -> bytes:
+        """Pieces from further on, each cut at line ends so that no character is torn."""
+        if self.total_bytes <= _SAMPLE:
+            return b""
+        pieces = [b"\n"]
+        for place in range(1, _SAMPLES):
+            file.seek(max(_SAMPLE, self.total_bytes * place // _SAMPLES - _SAMPLE // 2))
+            piece = file.read(_SAMPLE)
+            pieces.append(piece[piece.find(b"\n") + 1 : piece.rfind(b"\n") + 1])
+        return b"".join(pieces)
+
+
+def guess_encoding(sample: bytes) -> str:
+    """utf-8 unless most of what is not ASCII contradicts it; then gb18030 where it looks Chinese, else cp1252."""
+    high = len(_HIGH.findall(sample))
+    if not high:
+        return "utf-8"
+    as_utf8 = sum(map(len, _UTF8_SEQUENCE.findall(sample)))
+    if as_utf8 * 2 >= high:
+        return "utf-8"
+    pairs = _GB_PAIR.findall(sample)
+    frequent = sum(1 for pair in pairs if _GB_FREQUENT.fullmatch(pair))
+    chinese = len(pairs) * 2 >= 0.7 * high and frequent >= 0.7 * len(pairs)
+    return "gb18030" if chinese else "cp1252"
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return sum(one.stat().st_size for one in path.rglob("*.json"))
+    return path.stat().st_size

@@ -1,0 +1,121 @@
+"""Telegram Desktop's `result.json`: one chat, or all chats of an account."""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from roomlore.core.models import Message, Role
+from roomlore.core.records import parse_time
+from roomlore.importers.documents import Event, Layout, Path
+from roomlore.importers.items import Item, Options, Parsed, Position, derived_id
+from roomlore.importers.members import Facts, Member, read_members
+from roomlore.importers.shapes import first_name, joined, kept, local_time, name, obj, objects, words
+from roomlore.importers.source import Source
+
+_SERVICE_FACTS = ("title", "members", "inviter", "new_title", "message_id", "emoticon", "duration_seconds")
+_MEDIA_FACTS = ("media_type", "mime_type", "file", "photo", "forwarded_from", "saved_from", "via_bot", "author")
+
+
+def _streams(path: Path) -> bool:
+    return bool(path) and path[-1] == "messages" and (len(path) == 1 or path[-3:-2] == ("list",))
+
+
+_LAYOUT = Layout(
+    streams=_streams,
+    start=re.compile(r'\{\s*"id"\s*:'),
+    plausible=lambda value: isinstance(value, dict) and "type" in value and "date" in value,
+    home=("messages", 0),
+    head=re.compile(r'\{\s*"(?:name|type|id)"\s*:[^{}\[\]]{0,2000}?"messages"\s*:\s*\['),
+    head_home=("chats", "list", None),
+)
+
+
+def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
+    """Messages of every chat; the room is the chat's id.
+
+    With `options.room_id` all chats go into that room, and ids from a full export are "chat id/message id".
+    """
+    for found in read_members(source, _LAYOUT, resume_from, _note):
+        yield _parsed(found, source, options) if isinstance(found, Member) else found
+
+
+def _note(event: Event, facts: Facts) -> None:
+    """Keeps the id of the chat that is open."""
+    if event.kind == "enter" and (event.path == () or event.path[-2:-1] == ("list",)):
+        facts.clear()
+    elif event.kind == "scalar" and event.path[-1] == "id" and (len(event.path) == 1 or event.path[-3:-2] == ("list",)):
+        facts["chat"] = name(event.value)
+
+
+def _parsed(member: Member, source: Source, options: Options) -> Item:
+    said = member.value
+    if not ({"id", "text", "from", "actor", "action"} & said.keys()):
+        return member.bad("neither id, text nor sender: not a Telegram message")
+    chat = member.facts.get("chat") or source.stem
+    prefix = f"{chat}/" if options.room_id and len(member.path) > 2 else ""
+    own_id = name(said.get("id")) or derived_id("telegram", chat, member.number, said)
+    service = said.get("type") == "service"
+    message = Message(
+        id=prefix + own_id,
+        room_id=options.room_id or chat,
+        sender_id=first_name(said.get("from_id"), said.get("actor_id"), said.get("from"), said.get("actor"))
+        or "unknown",
+        sender_name=first_name(said.get("from"), said.get("actor")),
+        role=Role.SYSTEM if service else Role.USER,
+        text=_service_text(said) if service else _text(said.get("text")),
+        sent_at=_time(said, "date", options),
+        reply_to=_reply(said, prefix),
+        mentions=_mentions(said),
+        metadata=_metadata(said),
+    )
+    return Parsed(message, member.position, edited_at=_time(said, "edited", options))
+
+
+def _time(said: dict[str, Any], field: str, options: Options) -> datetime | None:
+    exact = parse_time(said.get(f"{field}_unixtime"))
+    return exact if exact is not None else local_time(said.get(field), options.timezone)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return "".join(one if isinstance(one, str) else words(obj(one).get("text")) for one in value)
+    return words(value)
+
+
+def _service_text(said: dict[str, Any]) -> str:
+    """ "pin_message", say, as words, with what it was about."""
+    about = (said.get(key) for key in ("title", "new_title"))
+    members = said.get("members") if isinstance(said.get("members"), list) else []
+    return joined(
+        (words(said.get("action")).replace("_", " "), *about, joined(members or [], ", "), _text(said.get("text")))
+    )
+
+
+def _reply(said: dict[str, Any], prefix: str) -> str | None:
+    """The message answered, unless it is one of another chat."""
+    target = name(said.get("reply_to_message_id"))
+    return prefix + target if target and "reply_to_peer_id" not in said else None
+
+
+def _mentions(said: dict[str, Any]) -> tuple[str, ...]:
+    parts = [*objects(said.get("text_entities")), *objects(said.get("text"))]
+    users = (name(part.get("user_id")) for part in parts if part.get("type") == "mention_name")
+    return tuple(dict.fromkeys(user if user.startswith("user") else f"user{user}" for user in users if user))
+
+
+def _metadata(said: dict[str, Any]) -> dict[str, Any]:
+    poll = obj(said.get("poll"))
+    answers = [one.get("text") for one in objects(poll.get("answers"))]
+    place = obj(said.get("location_information"))
+    contact = obj(said.get("contact_information"))
+    caption = (
+        said.get("file_name"), said.get("title") if said.get("media_type") else "", said.get("performer"),
+        said.get("sticker_emoji"), poll.get("question"), *answers, said.get("place_name"), said.get("address"),
+        contact.get("first_name"), contact.get("last_name"),
+    )  # fmt: skip
+    facts = _SERVICE_FACTS if said.get("type") == "service" else _MEDIA_FACTS
+    return kept(
+        {"caption": joined(caption), "action": said.get("action"), "location": place}
+        | {key: said.get(key) for key in facts}
+    )
