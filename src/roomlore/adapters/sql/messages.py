@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, select
@@ -9,7 +10,7 @@ from sqlalchemy import ColumnElement, Select, and_, bindparam, select
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.drivers import Connection
 from roomlore.adapters.sql.rows import ENTRY_COLUMNS, MESSAGE_COLUMNS, to_entry, to_message
-from roomlore.adapters.sql.statements import Statement, each_name, each_number, in_room
+from roomlore.adapters.sql.statements import Statement, among, in_room
 from roomlore.adapters.sql.values import escape, names_text, numbers_text, to_micros, unescape
 from roomlore.core.models import Entry, StoredMessage
 
@@ -38,10 +39,10 @@ def _arrivals_since() -> Select[Any]:
 
 
 _FINGERPRINTS = Statement(
-    lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), _m.c.message_id.in_(each_name("ids")))
+    lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), among(_m.c.message_id, "ids"))
 )
-_BY_ID = Statement(lambda: entries(_m.c.message_id.in_(each_name("ids"))).order_by(_m.c.arrival))
-_BY_ARRIVAL = Statement(lambda: entries(_m.c.arrival.in_(each_number("arrivals"))).order_by(_m.c.arrival))
+_BY_ID = Statement(lambda: entries(among(_m.c.message_id, "ids")))
+_BY_ARRIVAL = Statement(lambda: entries(among(_m.c.arrival, "arrivals")))
 _TAIL = Statement(lambda: _newest(entries(_before)))
 _TAIL_SINCE = Statement(lambda: _newest(entries(_m.c.arrival.in_(_arrivals_since()))))
 _RECENT = Statement(lambda: _newest(select(*MESSAGE_COLUMNS).where(visible, _before)))
@@ -53,6 +54,11 @@ _PAGE = Statement(
         .limit(bindparam("count"))
     )
 )
+
+
+def to_entries(room_id: str, rows: Sequence[Sequence[Any]]) -> list[Entry]:
+    """Rows in any order as entries in order of arrival. Sorted here: asked to sort, SQLite walks the whole room."""
+    return [to_entry(room_id, row) for row in sorted(rows, key=itemgetter(0))]
 
 
 class SqlMessages:
@@ -74,13 +80,13 @@ class SqlMessages:
         if not message_ids:
             return []
         rows = await self._rows(_BY_ID, tenant, room_id, ids=names_text(message_ids))
-        return [to_entry(room_id, row) for row in rows]
+        return to_entries(room_id, rows)
 
     async def by_arrival(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[Entry]:
         if not arrivals:
             return []
         rows = await self._rows(_BY_ARRIVAL, tenant, room_id, arrivals=numbers_text(arrivals))
-        return [to_entry(room_id, row) for row in rows]
+        return to_entries(room_id, rows)
 
     async def tail(
         self, *, tenant: str, room_id: str, limit: int, before: int | None = None, since: datetime | None = None

@@ -175,3 +175,12 @@ api_keys = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("revoked_at", BigInteger),
 )
+
+import_positions = Table(
+    "import_positions",
+    metadata,
+    Column("tenant", Name, primary_key=True),
+    Column("source", Name, primary_key=True),
+    Column("position", Text, nullable=False),
+    Column("saved_at", BigInteger, nullable=False),
+)

@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Dialect, Select, Table, Text, and_, bindparam, cast, column, select
+from sqlalchemy import BigInteger, ColumnElement, Dialect, Table, Text, and_, bindparam, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement
 from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import NullType
 
 from roomlore.adapters.sql import schema
 
@@ -54,35 +55,44 @@ def _compile(statement: ClauseElement, dialect: Dialect) -> Compiled:
     return Compiled(compiled.string, names, fixed)
 
 
-class _JsonItems(FunctionElement[Any]):
-    """The members of a JSON list as rows with one column `value`."""
+class _Among(FunctionElement[Any]):
+    """`column, list`: whether the column is one of the members of a JSON list.
+
+    Typed as nothing: SQLAlchemy would write `... = 1` behind a boolean on SQLite, and hide it from the index.
+    """
 
     inherit_cache = True
-    name = "json_items"
+    type = NullType()
 
 
-@compiles(_JsonItems, "sqlite")
-def _on_sqlite(element: _JsonItems, compiler: SQLCompiler, **options: Any) -> str:
-    return f"json_each({compiler.process(element.clauses, **options)})"
+@compiles(_Among, "sqlite")
+def _on_sqlite(element: _Among, compiler: SQLCompiler, **options: Any) -> str:
+    """The cast lets SQLite walk the column's index."""
+    column, members, numbers = _parts(element, compiler, options)
+    kind = "INTEGER" if numbers else "TEXT"
+    return f"{column} IN (SELECT CAST(value AS {kind}) FROM json_each({members}))"  # noqa: S608
 
 
-@compiles(_JsonItems, "postgresql")
-def _on_postgresql(element: _JsonItems, compiler: SQLCompiler, **options: Any) -> str:
-    return f"jsonb_array_elements_text(CAST({compiler.process(element.clauses, **options)} AS jsonb))"
+@compiles(_Among, "postgresql")
+def _on_postgresql(element: _Among, compiler: SQLCompiler, **options: Any) -> str:
+    """An array, because PostgreSQL walks an index along one and rarely along a sub-query."""
+    column, members, numbers = _parts(element, compiler, options)
+    kind = "BIGINT" if numbers else "TEXT"
+    return f"{column} = ANY (CAST(ARRAY(SELECT jsonb_array_elements_text(CAST({members} AS jsonb))) AS {kind}[]))"
 
 
-def each_name(parameter: str) -> Select[Any]:
-    """The strings of the list bound as `values.names_text`; one parameter, however long the list."""
-    return select(_items(parameter).c.value)
+def _parts(element: _Among, compiler: SQLCompiler, options: Any) -> tuple[str, str, bool]:
+    column, members = element.clauses
+    numbers = isinstance(column.type, BigInteger)
+    return compiler.process(column, **options), compiler.process(members, **options), numbers
 
 
-def each_number(parameter: str) -> Select[Any]:
-    """The numbers of the list bound as `values.numbers_text`."""
-    return select(cast(_items(parameter).c.value, BigInteger))
+def among(column: ColumnElement[Any], parameter: str) -> ColumnElement[bool]:
+    """Whether the column is in the list bound as `values.names_text` or `values.numbers_text`.
 
-
-def _items(parameter: str) -> Any:
-    return _JsonItems(bindparam(parameter, type_=Text)).table_valued(column("value", Text))
+    One parameter however long the list, so the statement is one and the same.
+    """
+    return _Among(column, bindparam(parameter, type_=Text))
 
 
 def in_room(table: Any) -> ColumnElement[bool]:

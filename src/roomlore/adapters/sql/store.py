@@ -30,6 +30,11 @@ _SQLITE_NAMES = {"sqlite", "sqlite+aiosqlite"}
 _BUSY_SECONDS = 30
 _READERS = 4
 _POSTGRES_POOL = 10
+_ALONG_INDEXES = tuple(
+    f"SET {setting} = off"
+    for setting in ("jit", "enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin")
+)
+"""Every query here is meant to walk an index; told so, PostgreSQL does even before it has statistics."""
 
 
 class SqlStorage:
@@ -146,12 +151,13 @@ def _sqlite(url: URL) -> tuple[AsyncEngine, AsyncEngine]:
     return readers, writers
 
 
-def _on_connect(engine: AsyncEngine, *pragmas: str) -> None:
+def _on_connect(engine: AsyncEngine, *settings: str) -> None:
     def prepare(connection: Any, _record: Any) -> None:
         cursor = connection.cursor()
-        for pragma in pragmas:
-            cursor.execute(pragma)
+        for setting in settings:
+            cursor.execute(setting)
         cursor.close()
+        connection.commit()
 
     event.listen(engine.sync_engine, "connect", prepare)
 
@@ -168,4 +174,5 @@ def _postgres(url: URL) -> tuple[AsyncEngine, AsyncEngine]:
         pool_reset_on_return=None,
         connect_args={"connect_timeout": 10},
     )
+    _on_connect(engine, *_ALONG_INDEXES)
     return engine, engine

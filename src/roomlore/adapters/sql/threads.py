@@ -7,11 +7,12 @@ from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, func,
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.drivers import Connection
-from roomlore.adapters.sql.messages import entries, visible
+from roomlore.adapters.sql.messages import entries, to_entries, visible
 from roomlore.adapters.sql.rows import to_entry
-from roomlore.adapters.sql.statements import Statement, each_name, each_number, in_room
+from roomlore.adapters.sql.statements import Statement, among, in_room
+from roomlore.adapters.sql.targets import NEWEST_TARGET, TARGET, to_target
 from roomlore.adapters.sql.values import escape, from_micros, names_text, numbers_text, unescape
-from roomlore.core.models import Entry, LinkKind, Thread
+from roomlore.core.models import Entry, LinkKind, Target, Thread
 
 _m, _f = schema.messages, schema.features
 _words = schema.keyword_counts
@@ -100,35 +101,18 @@ def _senders() -> Select[Any]:
     return (
         select(_f.c.thread, _m.c.sender_id)
         .select_from(_f.join(_m, beside))
-        .where(in_room(_f), visible, _f.c.thread.in_(each_number("threads")))
+        .where(in_room(_f), visible, among(_f.c.thread, "threads"))
         .group_by(_f.c.thread, _m.c.sender_id)
         .order_by(_f.c.thread, func.min(_m.c.arrival))
     )
 
 
-def _window() -> Select[Any]:
-    newest = (
-        select(_m.c.tokens)
-        .where(visible, _m.c.arrival < bindparam("before"))
-        .order_by(_m.c.arrival.desc())
-        .limit(bindparam("count"))
-        .subquery()
-    )
-    return select(func.count(), func.coalesce(func.sum(newest.c.tokens), 0)).select_from(newest)
-
-
-_RELATED = Statement(lambda: entries(_m.c.arrival.in_(_chain())).order_by(_m.c.arrival))
-_WAITING = Statement(
-    lambda: entries(_m.c.reply_to.in_(each_name("ids")), _f.c.link_kind != LinkKind.PLATFORM.value).order_by(
-        _m.c.arrival
-    )
-)
+_RELATED = Statement(lambda: entries(_m.c.arrival.in_(_chain())))
+_WAITING = Statement(lambda: entries(among(_m.c.reply_to, "ids"), _f.c.link_kind != LinkKind.PLATFORM.value))
 _GROUPED = Statement(_grouped)
 _SENDERS = Statement(_senders)
 _FIRST = Statement(
-    lambda: select(_m.c.arrival, _m.c.message_id, _m.c.text).where(
-        in_room(_m), _m.c.arrival.in_(each_number("arrivals"))
-    )
+    lambda: select(_m.c.arrival, _m.c.message_id, _m.c.text).where(in_room(_m), among(_m.c.arrival, "arrivals"))
 )
 _MEMBERS = Statement(
     lambda: (
@@ -137,10 +121,9 @@ _MEMBERS = Statement(
         .limit(bindparam("count"))
     )
 )
-_WINDOW = Statement(_window)
 _COUNTS = Statement(
     lambda: select(_words.c.keyword, _words.c.messages).where(
-        in_room(_words), _words.c.keyword.in_(each_name("keywords")), _words.c.messages > 0
+        in_room(_words), among(_words.c.keyword, "keywords"), _words.c.messages > 0
     )
 )
 
@@ -153,6 +136,13 @@ class SqlThreads:
 
     async def _rows(self, statement: Statement, tenant: str, room_id: str, **params: Any) -> Sequence[Sequence[Any]]:
         return await self._sql.fetch(statement, tenant=escape(tenant), room_id=escape(room_id), **params)
+
+    async def target(self, *, tenant: str, room_id: str, message_id: str | None, window: int) -> Target | None:
+        if message_id is None:
+            rows = await self._rows(NEWEST_TARGET, tenant, room_id, window=window)
+        else:
+            rows = await self._rows(TARGET, tenant, room_id, window=window, message_id=escape(message_id))
+        return to_target(room_id, rows[0]) if rows else None
 
     async def related(self, *, tenant: str, room_id: str, entry: Entry, hops: int, limit: int) -> list[Entry]:
         message = entry.message
@@ -167,13 +157,13 @@ class SqlThreads:
             hops=hops,
             count=limit,
         )
-        return [to_entry(room_id, row) for row in rows]
+        return to_entries(room_id, rows)
 
     async def waiting(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
         if not message_ids:
             return []
         rows = await self._rows(_WAITING, tenant, room_id, ids=names_text(message_ids))
-        return [to_entry(room_id, row) for row in rows]
+        return to_entries(room_id, rows)
 
     async def page(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[tuple[int, Thread]]:
         groups = await self._rows(_GROUPED, tenant, room_id, after=after, count=limit)
@@ -192,10 +182,6 @@ class SqlThreads:
     async def members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
         rows = await self._rows(_MEMBERS, tenant, room_id, thread=thread, count=limit)
         return [to_entry(room_id, row) for row in reversed(rows)]
-
-    async def window_tokens(self, *, tenant: str, room_id: str, before: int, limit: int) -> tuple[int, int]:
-        ((count, tokens),) = await self._rows(_WINDOW, tenant, room_id, before=before, count=limit)
-        return count, int(tokens)
 
     async def keyword_counts(self, *, tenant: str, room_id: str, keywords: Sequence[str]) -> dict[str, int]:
         if not keywords:

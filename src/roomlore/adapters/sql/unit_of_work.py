@@ -1,6 +1,7 @@
 """One view of everything stored, over one connection."""
 
 from roomlore.adapters.sql.drivers import Connection
+from roomlore.adapters.sql.imports import SqlImports
 from roomlore.adapters.sql.keys import SqlKeys
 from roomlore.adapters.sql.messages import SqlMessages
 from roomlore.adapters.sql.rooms import Locks, SqlRooms
@@ -12,7 +13,7 @@ from roomlore.adapters.sql.writer import SqlMessageWriter
 class SqlUnitOfWork:
     """The port `UnitOfWork`."""
 
-    __slots__ = ("keys", "messages", "rooms", "threads", "usage", "writer")
+    __slots__ = ("imports", "keys", "messages", "rooms", "threads", "usage", "writer")
 
     def __init__(self, connection: Connection, *, writing: bool) -> None:
         locks = Locks(writing=writing)
@@ -22,3 +23,4 @@ class SqlUnitOfWork:
         self.writer = SqlMessageWriter(connection, locks)
         self.usage = SqlUsage(connection, locks)
         self.keys = SqlKeys(connection, locks)
+        self.imports = SqlImports(connection, locks)

@@ -70,12 +70,12 @@ def read_mapping(text: str) -> dict[str, Any]:
 
 
 def names_text(ids: Sequence[str]) -> str:
-    """Ids for `statements.each`: a JSON list whose members are escaped as the columns are."""
+    """Ids for `statements.among`: a JSON list whose members are escaped as the columns are."""
     return _ENCODE([escape(name) for name in ids])
 
 
 def numbers_text(numbers: Sequence[int]) -> str:
-    """Numbers for `statements.each`."""
+    """Numbers for `statements.among`."""
     return _ENCODE([int(number) for number in numbers])
 
 

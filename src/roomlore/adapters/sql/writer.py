@@ -14,7 +14,7 @@ from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.drivers import Connection
 from roomlore.adapters.sql.rooms import LockedRoom, Locks
 from roomlore.adapters.sql.rows import ROOM_COLUMNS, features_row, link_values, message_row, to_room
-from roomlore.adapters.sql.statements import Statement, each_number, in_locked_room
+from roomlore.adapters.sql.statements import Statement, among, in_locked_room
 from roomlore.adapters.sql.values import escape, numbers_text, read_list, to_micros, unescape
 from roomlore.core.errors import Conflict, NotFound
 from roomlore.core.mates import Mates
@@ -116,7 +116,7 @@ _STORED = Statement(
     lambda: (
         select(_m.c.arrival, _m.c.message_id, _m.c.sender_id, _f.c.keywords, _f.c.thread)
         .select_from(_m.join(_f, (_f.c.room_key == _m.c.room_key) & (_f.c.arrival == _m.c.arrival)))
-        .where(in_locked_room(_m), _m.c.deleted_at.is_(None), _m.c.arrival.in_(each_number("arrivals")))
+        .where(in_locked_room(_m), _m.c.deleted_at.is_(None), among(_m.c.arrival, "arrivals"))
         .order_by(_m.c.arrival)
     )
 )
@@ -127,14 +127,14 @@ _MOVE = Statement(_move)
 _EMPTY_MESSAGES = Statement(
     lambda: (
         update(_m)
-        .where(in_locked_room(_m), _m.c.arrival.in_(each_number("arrivals")))
+        .where(in_locked_room(_m), among(_m.c.arrival, "arrivals"))
         .values(deleted_at=bindparam("now"), **_EMPTIED)
     )
 )
 _EMPTY_FEATURES = Statement(
     lambda: (
         update(_f)
-        .where(in_locked_room(_f), _f.c.arrival.in_(each_number("arrivals")))
+        .where(in_locked_room(_f), among(_f.c.arrival, "arrivals"))
         .values(
             mentions="[]", addressed="[]", mentions_all=False, keywords="[]", reply=null(), mates=Mates.none().pack()
         )

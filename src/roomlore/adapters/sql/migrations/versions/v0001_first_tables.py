@@ -180,6 +180,14 @@ def _make_keys() -> None:
         sa.PrimaryKeyConstraint("key_id", name="pk_api_keys"),
         sa.UniqueConstraint("secret_hash", name="uq_api_keys_secret_hash"),
     )
+    op.create_table(
+        "import_positions",
+        sa.Column("tenant", _NAME, nullable=False),
+        sa.Column("source", _NAME, nullable=False),
+        sa.Column("position", sa.Text(), nullable=False),
+        sa.Column("saved_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("tenant", "source", name="pk_import_positions"),
+    )
 
 
 _SECONDS = "({0} - (({0} % 1000000) + 1000000) % 1000000) / 1000000"
