@@ -19,7 +19,7 @@ _EVERYONE = re.compile(
     r"(?:_?all|everyone|here|channel)(?![a-z0-9_-])|全体成员|全體成員|全体|全體|全员|全員|所有人|大家"
 )
 _HANDLE = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,62}[a-z0-9_])?(?![\w/(])|[^\W\x00-\x7f]{1,20}")
-_NICK = re.compile(rf"(?<![@/.\\])(?:(?![{HAN}])[\w\[\]{{}}\\|`^-]){{3,64}}")
+_NICK = re.compile(rf"(?<![@/.\\a-z0-9_])(?:(?![{HAN}])[\w\[\]{{}}\\|`^-]){{3,64}}+(?![@/]|\.\w)")
 _FIRST_WORD = re.compile(rf"[\w\[\]{{}}\\|`^-]{{3,64}}(?=\s|$)|[{HAN}]{{2,}}(?=\s)")
 _ADDRESS = re.compile(r"[^:,\n]{1,64}?(?=\s?[:,])")
 _BETWEEN = re.compile(r"[\s,:]*")
@@ -156,8 +156,8 @@ def find_mentions(text: str, names: Mapping[str, str]) -> Mentions:
 
     `names` maps a folded name or id to a sender id. Read are: `@name` (the longest known name, else the handle or run
     of letters as written); known people at the start as `name:`, `name,` or a bare first word, several in a row too;
-    bare known names elsewhere; `<@U123>` and `<at id="...">`; calls to everybody. A bare name counts where it is no stop
-    word and no ordinary one: Latin names from three characters, Chinese ones from two whose ends are ends of words.
+    bare known names elsewhere; `<@U123>` and `<at id="...">`; calls to everybody. A bare name counts where it is no
+    stop word and no ordinary one: Latin names from three characters, Chinese ones from two that end where words end.
     E-mail addresses name nobody.
     """
     reading = _Reading(text, names)

@@ -33,7 +33,7 @@ _TOKEN = re.compile(
     r"|(?P<emoji>[\u2600-\u27bf\U0001f1e6-\U0001f1ff\U0001f300-\U0001f3fa\U0001f400-\U0001faff])"
 )
 _PART = re.compile(rf"(?:(?!_){_LETTER})+")
-_CONTRACTION = re.compile(r"(?:n['’]t|['’](?:s|re|ve|ll|d|m))$")
+_CONTRACTION = re.compile(r"['’](?:s|re|ve|ll|d|m)$|\A.*n['’]t$")
 _URL_HOST = re.compile(r"[a-z]+://(?:[^/@\s]*@)?(?:www\.)?([^/:?#\s]+)")
 _MARKS = regex.compile(r"\p{M}{32,}")
 
@@ -127,9 +127,7 @@ def _latin_words(token: str) -> tuple[str, ...]:
     if token.isalnum():
         return _english(token)
     plain = _CONTRACTION.sub("", token.strip("_"))
-    if plain.isalnum():
-        return _english(plain)
-    return tuple(_technical_words(plain))
+    return _english(plain) if plain.isalnum() else tuple(_technical_words(plain))
 
 
 def _technical_words(token: str) -> list[str]:

@@ -1,0 +1,287 @@
+"""Words, keywords, sentences, graphemes and kinds of utterance, in Chinese, English and everything between."""
+
+import time
+import unicodedata
+
+import pytest
+import regex
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from roomlore.core.text import (
+    MAX_KEYWORDS,
+    fold,
+    graphemes,
+    is_greeting,
+    is_question,
+    is_thanks,
+    keywords,
+    language,
+    sentences,
+    singular,
+    stem,
+    truncate,
+    words,
+)
+
+FAMILY = "👨\u200d👩\u200d👧"
+FLAG = "🇨🇳"
+ANYTHING = st.text(
+    st.one_of(
+        st.characters(codec=None),
+        st.sampled_from(
+            [
+                *"的了过敏会议室繁體問題。，？！：＠「」 \n\t.,?!:@<>|'-_/+#…",
+                "\u0301",
+                "\u200d",
+                "👍",
+                "🏽",
+                "\x00",
+                "\ud800",
+            ]
+        ),
+    ),
+    max_size=60,
+)
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("I was running the files", ["run", "file"]),
+            ("The cats' toys, boxes and classes", ["cat", "toy", "box", "class"]),
+            ("make making makes", ["make"]),
+            ("don't can't it's Anna's", ["anna"]),
+            ("net/http", ["net/http", "net", "http"]),
+            ("foo_bar.py v1.2", ["foo_bar.py", "foo", "bar", "py", "v1.2", "v1"]),
+            ("C++ and C#", ["c++", "c#"]),
+            ("see https://example.org/a/Guide.", ["example.org/a/guide", "exampl", "org", "guid"]),
+            ("青霉素过敏", ["青霉", "霉素", "青霉素", "过敏"]),
+            ("我们在会议室开会", ["会议", "会议室", "开会"]),
+            ("用Python3写的接口", ["python3", "接口"]),
+            ("請問繁體中文", ["繁體", "中文"]),
+            ("ＡＢＣ１２３ ﬁle", ["abc123", "file"]),
+            ("cafe\u0301 CAFÉ", ["café", "café"]),
+            ("👍 ok 👍", ["👍", "👍"]),
+            ("안녕하세요", ["안녕하세요", "안녕", "녕하", "하세", "세요"]),
+            ("カタカナ", ["カタカナ", "カタ", "タカ", "カナ"]),
+            ("", []),
+            ("， 。 ... \n", []),
+        ],
+    )
+    def test_golden(self, text, expected):
+        assert words(text) == expected
+
+    def test_one_stem_for_all_forms(self):
+        for family in ("install installs installed installing", "update updated updating", "code coded coding codes"):
+            assert len({stem(form) for form in family.split()}) == 1, family
+
+    def test_stems_leave_what_only_looks_like_a_suffix(self):
+        for word in ("string", "thing", "need", "speed", "bus", "this", "status", "glass", "x86", "été"):
+            assert stem(word) == word
+
+    def test_unknown_characters_still_match_in_pairs(self):
+        assert "鱻" in words("鱻龘龘")
+        assert set(words("鱻龘")) & set(words("吃鱻龘了"))
+
+    @given(ANYTHING)
+    @example("\u0345" * 40)
+    def test_any_text_gives_words_without_spaces(self, text):
+        assert all(word and not word.isspace() for word in words(text))
+
+    @given(ANYTHING)
+    def test_compatible_forms_read_alike(self, text):
+        assert words(unicodedata.normalize("NFKC", text)) == words(unicodedata.normalize("NFKC", fold(text)))
+
+
+class TestKeywords:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("How do I install the files of net/http v1.2?", ("install", "file", "net/http", "v1.2")),
+            ("青霉素过敏怎么办", ("青霉素", "过敏")),
+            ("libfoo.so fails with E1234 and 404", ("libfoo.so", "fail", "e1234", "404")),
+            ("file files File", ("file",)),
+            ("https://user@www.example.org:80/x?y=1", ("example.org",)),
+            ("这个用 Docker 部署，端口 8080", ("docker", "部署", "端口", "8080")),
+            ("and/or 12 a", ()),
+            ("🎉🎉", ()),
+        ],
+    )
+    def test_golden(self, text, expected):
+        assert keywords(text) == expected
+
+    @given(ANYTHING)
+    def test_distinct_and_few(self, text):
+        found = keywords(text)
+        assert len(found) == len(set(found)) <= MAX_KEYWORDS
+        assert all(found)
+
+    def test_stops_at_the_limit_in_order_of_appearance(self):
+        assert keywords(" ".join(f"word{n}x" for n in range(100))) == tuple(f"word{n}x" for n in range(MAX_KEYWORDS))
+
+    def test_singular(self):
+        pairs = {"queries": "query", "boxes": "box", "caches": "cache", "classes": "class", "bus": "bus", "is": "is"}
+        assert {word: singular(word) for word in pairs} == pairs
+
+
+class TestSentences:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("One. Two? Three!", ["One.", "Two?", "Three!"]),
+            ("先看日志。再重启！好了吗？", ["先看日志。", "再重启！", "好了吗？"]),
+            ("他说：“走吧。”然后走了", ["他说：“走吧。”", "然后走了"]),
+            ("Use v1.2 of lib.so, e.g. this one. Done", ["Use v1.2 of lib.so, e.g. this one.", "Done"]),
+            ("first line\nsecond line\n\n", ["first line", "second line"]),
+            ("等等……然后呢", ["等等……", "然后呢"]),
+            ("", []),
+            (" \n ", []),
+        ],
+    )
+    def test_golden(self, text, expected):
+        assert sentences(text) == expected
+
+    @given(ANYTHING)
+    def test_nothing_but_space_is_lost(self, text):
+        assert "".join("".join(sentences(text)).split()) == "".join(text.split())
+
+
+class TestGraphemes:
+    @pytest.mark.parametrize(
+        ("text", "count"),
+        [
+            ("", 0),
+            ("abc", 3),
+            ("过敏", 2),
+            ("e\u0301", 1),
+            (FAMILY, 1),
+            (FLAG * 2, 2),
+            ("👍🏽!", 2),
+            ("a\r\nb", 3),
+            ("각", 1),
+        ],
+    )
+    def test_count(self, text, count):
+        assert graphemes(text) == count
+
+    @pytest.mark.parametrize(
+        ("text", "n", "expected"),
+        [
+            ("过敏史", 2, "过敏"),
+            (f"a{FAMILY}b", 2, f"a{FAMILY}"),
+            ("e\u0301e\u0301", 1, "e\u0301"),
+            (FLAG + FLAG, 1, FLAG),
+            ("abc", 9, "abc"),
+            ("abc", 0, ""),
+            ("abc", -1, ""),
+        ],
+    )
+    def test_truncate(self, text, n, expected):
+        assert truncate(text, n) == expected
+
+    @given(ANYTHING, st.integers(0, 70))
+    def test_truncation_never_cuts_inside_a_grapheme(self, text, n):
+        cut = truncate(text, n)
+        assert regex.findall(r"\X", cut) == regex.findall(r"\X", text)[:n]
+        assert graphemes(cut) == min(n, graphemes(text))
+
+
+class TestUtterances:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "How do I mount it",
+            "any idea why it fails",
+            "anyone know a good editor",
+            "hi, is there a way to undo this",
+            "can you paste the log",
+            "really?",
+            "what?!",
+            "见过这个报错吗",
+            "請問怎麼解決",
+            "怎么配置代理",
+            "这个能不能用",
+            "有没有人知道",
+            "谁有多余的线",
+            "几点开会呢",
+            "为什么连不上？",
+            "这样可以么",
+        ],
+    )
+    def test_questions(self, text):
+        assert is_question(text)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "It works now",
+            "when I do that it fails",
+            "see http://example.org/?q=1 for more",
+            "do this first",
+            "那么多人",
+            "什么都没有",
+            "没什么",
+            "怎么都行",
+            "我知道了",
+            "已经好了",
+            "",
+        ],
+    )
+    def test_statements(self, text):
+        assert not is_question(text)
+
+    @pytest.mark.parametrize("text", ["thanks!", "ok thx", "Thank you so much", "谢谢大家", "多謝", "bob: ty"])
+    def test_thanks(self, text):
+        assert is_thanks(text)
+
+    @pytest.mark.parametrize("text", ["thanks in advance", "no thanks", "empty", "先谢谢", "than this"])
+    def test_no_thanks(self, text):
+        assert not is_thanks(text)
+
+    @pytest.mark.parametrize("text", ["Hello all", "hi", "good morning", "大家好，新人报到", "早", "您好", "哈喽"])
+    def test_greetings(self, text):
+        assert is_greeting(text)
+
+    @pytest.mark.parametrize("text", ["history", "say hi to him", "早就好了", "不是你好我好", ""])
+    def test_no_greetings(self, text):
+        assert not is_greeting(text)
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("帮我 review 一下 PR", "zh"),
+            ("I live in 北京 now", "en"),
+            ("用Kubernetes部署nginx", "zh"),
+            ("", "en"),
+            ("123 👍", "en"),
+        ],
+    )
+    def test_language(self, text, expected):
+        assert language(text) == expected
+
+
+HOSTILE = {
+    "one word": "a" * 1_000_000,
+    "emoji": "😀" * 1_000_000,
+    "families": FAMILY * 200_000,
+    "combining marks": "a" + "\u0301\u0316" * 500_000,
+    "other marks": "\U0001e944\u0711" * 500_000,
+    "expanding": "\ufdfa" * 1_000_000,
+    "newlines": "\n" * 1_000_000,
+    "Chinese": "中国人民" * 250_000,
+    "dots": "a." * 500_000,
+    "quotes": "。”" * 500_000,
+    "question marks": "?)" * 500_000,
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_texts_take_linear_time(kind):
+    text = HOSTILE[kind]
+    begun = time.perf_counter()
+    for reading in (words, keywords, is_question, is_thanks, is_greeting, language, sentences, graphemes):
+        reading(text)
+    truncate(text, 500_000)
+    assert time.perf_counter() - begun < 5

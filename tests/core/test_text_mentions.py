@@ -1,0 +1,104 @@
+"""Who is named in a text."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roomlore.core.mentions import Mentions, find_mentions
+
+NAMES = {
+    "anna": "U1",
+    "anna lindt": "U2",
+    "张三": "ou_1",
+    "张三丰": "ou_2",
+    "foo_": "foo_",
+    "foo-bar|away": "foo-bar|away",
+    "[baz]": "[baz]",
+    "well": "W",
+    "python": "P",
+    "u9": "U9",
+    "bo": "B",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "people", "addressed"),
+    [
+        ("@anna hi", ["U1"], ["U1"]),
+        ("@Anna Lindt hi", ["U2"], ["U2"]),
+        ("ask @ANNA.", ["U1"], []),
+        ("@张三你好", ["ou_1"], ["ou_1"]),
+        ("@张三丰你好", ["ou_2"], ["ou_2"]),
+        ("问一下＠张三 吧", ["ou_1"], []),
+        ("anna: yes", ["U1"], ["U1"]),
+        ("Anna, yes", ["U1"], ["U1"]),
+        ("张三：在", ["ou_1"], ["ou_1"]),
+        ("张三，在", ["ou_1"], ["ou_1"]),
+        ("foo_: anna: see", ["foo_", "U1"], ["foo_", "U1"]),
+        ("anna and foo_: see", ["U1", "foo_"], ["U1", "foo_"]),
+        ("foo-bar|away: x", ["foo-bar|away"], ["foo-bar|away"]),
+        ("[baz]: x", ["[baz]"], ["[baz]"]),
+        ("anna you are right", ["U1"], ["U1"]),
+        ("I told anna so", ["U1"], []),
+        ("I told foo_ and [baz].", ["foo_", "[baz]"], []),
+        ("anna's idea", ["U1"], []),
+        ("问下张三这个", ["ou_1"], []),
+        ("well, I think so", [], []),
+        ("well: look here", ["W"], ["W"]),
+        ("I use python and bo", [], []),
+        ("annabel is here", [], []),
+        ("in /home/anna/x", [], []),
+        ("mail anna@example.org or x.y@anna", [], []),
+        ("<@U9> and <@U77|somebody>", ["U9", "U77"], ["U9"]),
+        ("<@!123> hi", ["123"], ["123"]),
+        ('<at user_id="ou_1">张三</at> 看下', ["ou_1"], ["ou_1"]),
+        ("@newcomer hi", ["newcomer"], ["newcomer"]),
+        ("@新同事 你好", ["新同事"], ["新同事"]),
+        ("import @angular/core", [], []),
+        ("call @Input() here", [], []),
+        ("12:30, fine", [], []),
+        ("@", [], []),
+        ("", [], []),
+    ],
+)
+def test_forms(text, people, addressed):
+    assert find_mentions(text, NAMES) == Mentions(tuple(people), tuple(addressed))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@all look",
+        "hey @everyone",
+        "@here",
+        "@channel!",
+        "<!here> hi",
+        "@全体成员 开会",
+        "＠所有人",
+        "请@全体",
+        "@大家",
+    ],
+)
+def test_calls_to_everybody(text):
+    assert find_mentions(text, NAMES) == Mentions(everyone=True)
+
+
+@pytest.mark.parametrize("text", ["all of us", "@allan hi", "大家好", "@here_we_go"])
+def test_no_calls_to_everybody(text):
+    assert not find_mentions(text, NAMES).everyone
+
+
+PIECES = [*"@＠<>!|:,：，「」 \n/._-anUu9张三丰全体", "anna", "@anna", "<@U9>", "@all"]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_any_text_names_known_people_once(text):
+    found = find_mentions(text, NAMES)
+    assert len(set(found.people)) == len(found.people)
+    assert set(found.addressed) <= set(found.people)
+
+
+def test_a_known_sender_is_found_however_the_at_is_written():
+    for at in "@＠":
+        for name, sender in NAMES.items():
+            assert sender in find_mentions(f"你看 {at}{name.upper()} 这里", NAMES).people
