@@ -79,7 +79,7 @@ async def compare(urls: list[str], sizes: list[int], arguments: argparse.Namespa
     rng = random.Random(11)
     async with roomlore.open(urls[0], settings=quiet()) as small, roomlore.open(urls[1], settings=quiet()) as large:
         lores = (small, large)
-        storages = [lore._resources.storage for lore in lores]
+        storages = [lore.storage for lore in lores]
         for _ in range(arguments.reads):
             for place in (0, 1):
                 room = f"room-{rng.randrange(sizes[place] // ROOM)}"

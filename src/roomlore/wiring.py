@@ -14,17 +14,16 @@ from roomlore.core.context import ContextOptions
 from roomlore.core.intake import Limits
 from roomlore.core.linking import LinkModel
 from roomlore.core.models import DEFAULT_TENANT
+from roomlore.importers import open_import
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage
-from roomlore.services.contexts import ContextService
+from roomlore.services.contexts import ContextService, TuningService, UsageRecorder
 from roomlore.services.imports import ImportService
 from roomlore.services.keys import KeyService
 from roomlore.services.messages import Ingest, MessageService, RoomCache
 from roomlore.services.rooms import RoomService
-from roomlore.services.tuning import TuningService
-from roomlore.services.usage import UsageRecorder, UsageService
-from roomlore.settings import Settings, context_options, load
+from roomlore.settings import Settings, context_options
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Resources:
 
 
 class Lore:
-    """One tenant's view of roomlore: `messages`, `context`, `usage`, `rooms`, `keys`, `imports`, `tuning`."""
+    """One tenant's view of roomlore: `messages`, `context`, `rooms`, `keys`, `imports`, `tuning`."""
 
     def __init__(self, resources: Resources, tenant: str) -> None:
         self._resources = shared = resources
@@ -74,18 +73,28 @@ class Lore:
             recorder=shared.recorder,
             options=shared.options,
             experiment=shared.settings.experiment,
-        )
-        self.usage = UsageService(
-            tenant=tenant, storage=shared.storage, recorder=shared.recorder, telemetry=shared.telemetry
+            recording=shared.settings.enable_async_data_collection,
         )
         self.rooms = RoomService(tenant=tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
         self.keys = KeyService(tenant=tenant, storage=shared.storage, clock=shared.clock, ids=shared.ids)
-        self.imports = ImportService(messages=self.messages)
-        self.tuning = TuningService(tenant=tenant, storage=shared.storage, options=shared.options)
+        self.imports = ImportService(
+            tenant=tenant,
+            storage=shared.storage,
+            messages=self.messages,
+            clock=shared.clock,
+            limits=_limits(shared.settings),
+            open_export=open_import,
+        )
+        self.tuning = TuningService(tenant=tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
 
     @property
     def settings(self) -> Settings:
         return self._resources.settings
+
+    @property
+    def storage(self) -> Storage:
+        """The storage port, for code that brings its own queries: benches, backups, extensions."""
+        return self._resources.storage
 
     def for_tenant(self, tenant: str) -> "Lore":
         """The same for another tenant, on the same connections."""
@@ -117,9 +126,10 @@ async def open_lore(
     `url`: `sqlite:///path`, `sqlite://` (memory), `postgresql://...`, or a path that ends in .db; by default the setting
     `database_url`. Raises `InvalidInput` for bad settings, `StorageUnavailable`.
     """
-    settings = settings or load()
+    settings = settings or Settings()
     storage = await connect(url or settings.database_url)
-    telemetry = PrometheusTelemetry()
+    clock = SystemClock()
+    telemetry = PrometheusTelemetry(clock)
     recorder = UsageRecorder(storage=storage, telemetry=telemetry)
     resources = Resources(
         settings=settings,
@@ -127,7 +137,7 @@ async def open_lore(
         storage=storage,
         tokens=EncodingTokens(settings.token_encoding),
         model=load_link_model(),
-        clock=SystemClock(),
+        clock=clock,
         ids=TimeOrderedIds(),
         telemetry=telemetry,
         rooms=RoomCache(size=settings.room_cache_size, telemetry=telemetry),

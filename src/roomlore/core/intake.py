@@ -66,7 +66,9 @@ def _check_metadata(message: Message, limits: Limits) -> None:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(f"metadata of message {message.id!r} must be plain JSON without NaN: {error}.") from error
     if size > limits.metadata_chars:
-        raise InvalidInput(f"metadata of message {message.id!r} is {size} characters of JSON; at most {limits.metadata_chars}.")
+        raise InvalidInput(
+            f"metadata of message {message.id!r} is {size} characters of JSON; at most {limits.metadata_chars}."
+        )
     if _depth(message.metadata) > MAX_METADATA_DEPTH:
         raise InvalidInput(f"metadata of message {message.id!r} is nested deeper than {MAX_METADATA_DEPTH} levels.")
 
@@ -114,7 +116,9 @@ def sort_out(messages: Iterable[Message], known: Mapping[str, str]) -> Intake:
     return intake
 
 
-def as_stored(message: Message, *, arrival: int, tokens: int, previous: datetime | None, now: datetime) -> StoredMessage:
+def as_stored(
+    message: Message, *, arrival: int, tokens: int, previous: datetime | None, now: datetime
+) -> StoredMessage:
     """The message in its place. A missing time is `previous` (the message before it in the room), else `now`."""
     return StoredMessage(
         id=message.id,

@@ -137,6 +137,19 @@ class Keys(Protocol):
         """Whether at least one key is in force."""
 
 
+class Imports(Protocol):
+    """How far imports have come, so that one that was broken off goes on from there."""
+
+    async def position(self, *, tenant: str, source: str) -> str | None:
+        """The last saved position of this source, or None."""
+
+    async def save(self, *, tenant: str, source: str, position: str, now: datetime) -> None:
+        """Keeps the position in the place of an earlier one."""
+
+    async def forget(self, *, tenant: str, source: str) -> None:
+        """Drops the position; nothing happens where there is none."""
+
+
 class UnitOfWork(Protocol):
     """One transaction's view of everything stored."""
 
@@ -152,6 +165,8 @@ class UnitOfWork(Protocol):
     def usage(self) -> Usage: ...
     @property
     def keys(self) -> Keys: ...
+    @property
+    def imports(self) -> Imports: ...
 
 
 class Storage(Protocol):

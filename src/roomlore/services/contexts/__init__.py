@@ -1,0 +1,7 @@
+"""Choosing what matters for a message, keeping what was chosen, and learning to choose better."""
+
+from roomlore.services.contexts.recorder import UsageRecorder
+from roomlore.services.contexts.service import ContextService
+from roomlore.services.contexts.tuning import TuningService
+
+__all__ = ["ContextService", "TuningService", "UsageRecorder"]

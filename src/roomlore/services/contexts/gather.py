@@ -1,0 +1,97 @@
+"""Reading from the store what each strategy decides on."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from roomlore.core.context import (
+    ContextOptions,
+    choose_recent,
+    choose_threaded,
+    choose_weighted,
+    threaded_picks,
+    weighted_pool,
+)
+from roomlore.core.linking import select
+from roomlore.core.models import Candidate, Entry, Target
+from roomlore.core.relevance import CONTINUITY_MESSAGES, MAX_HOPS, RelevanceScorer, RoomView
+from roomlore.ports.storage import UnitOfWork
+
+
+class Gatherer:
+    """Gathers for one tenant through one unit of work, and lets the pure strategies choose."""
+
+    def __init__(self, *, tenant: str, work: UnitOfWork) -> None:
+        self._tenant = tenant
+        self._work = work
+
+    async def choose(self, target: Target, options: ContextOptions) -> list[Candidate]:
+        """The candidates of the strategy that `options` name, in people's order."""
+        if not options.enable_intelligent_memory:
+            return await self.recent(target, options.recent_messages)
+        if options.strategy == "recent":
+            return await self.recent(target, options.max_context_messages)
+        if options.strategy == "weighted":
+            return await self._weighted(target, options)
+        return await self._threaded(target, options)
+
+    async def recent(self, target: Target, limit: int) -> list[Candidate]:
+        message = target.entry.message
+        before = await self._work.messages.recent(
+            tenant=self._tenant, room_id=message.room_id, limit=limit, before=message.arrival
+        )
+        return choose_recent(before, limit, before=message)
+
+    async def weighted_view(self, target: Target, options: ContextOptions) -> tuple[list[Entry], RoomView]:
+        """The candidate pool of `weighted`, and what is known of the room to score it with."""
+        message = target.entry.message
+        near = await self._work.messages.tail(
+            tenant=self._tenant,
+            room_id=message.room_id,
+            limit=options.candidate_limit,
+            before=message.arrival,
+            since=message.at - timedelta(hours=options.time_window_hours),
+        )
+        chain = await self._work.threads.related(
+            tenant=self._tenant,
+            room_id=message.room_id,
+            entry=target.entry,
+            hops=MAX_HOPS,
+            limit=options.chain_limit,
+        )
+        pool = weighted_pool(target.entry, near, chain, options)
+        return pool, await self._view(target, pool, await self._before(target, near))
+
+    async def _weighted(self, target: Target, options: ContextOptions) -> list[Candidate]:
+        pool, view = await self.weighted_view(target, options)
+        return choose_weighted(target.entry, pool, scorer(options), view, options)
+
+    async def _threaded(self, target: Target, options: ContextOptions) -> list[Candidate]:
+        message, found = target.entry.message, target.entry.link
+        best = dict(select(found, options.max_context_messages))
+        chosen = threaded_picks(found, best, options.max_context_messages)
+        neighbours = range(max(1, message.arrival - CONTINUITY_MESSAGES), message.arrival)
+        arrivals = sorted({*chosen, *neighbours})
+        entries = await self._work.messages.by_arrival(tenant=self._tenant, room_id=message.room_id, arrivals=arrivals)
+        near = [entry for entry in entries if entry.message.arrival in neighbours]
+        view = await self._view(target, [entry for entry in entries if entry.message.arrival in chosen], near)
+        return choose_threaded(target.entry, entries, chosen, scorer(options), view, options)
+
+    async def _before(self, target: Target, near: Sequence[Entry]) -> Sequence[Entry]:
+        """The last messages before the target, whatever their age."""
+        if len(near) >= CONTINUITY_MESSAGES:
+            return near[-CONTINUITY_MESSAGES:]
+        message = target.entry.message
+        return await self._work.messages.tail(
+            tenant=self._tenant, room_id=message.room_id, limit=CONTINUITY_MESSAGES, before=message.arrival
+        )
+
+    async def _view(self, target: Target, pool: Sequence[Entry], near: Sequence[Entry]) -> RoomView:
+        wanted = {word for entry in (target.entry, *pool) for word in entry.features.keywords}
+        counts = await self._work.threads.keyword_counts(
+            tenant=self._tenant, room_id=target.room.room_id, keywords=sorted(wanted)
+        )
+        return RoomView(target=target.entry, pool=pool, before=near, messages=target.room.messages, counts=counts)
+
+
+def scorer(options: ContextOptions) -> RelevanceScorer:
+    return RelevanceScorer(options.weights, options.half_life_minutes)

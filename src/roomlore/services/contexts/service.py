@@ -1,0 +1,230 @@
+"""The verbs of `lore.context`."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from statistics import fmean
+from typing import Any
+
+import structlog
+
+from roomlore.core.context import ContextOptions
+from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.models import Candidate, Context, ContextUsageRecord, LinkKind, Target
+from roomlore.ports.coordination import Clock, Ids, Telemetry
+from roomlore.ports.storage import Storage
+from roomlore.services.contexts.gather import Gatherer
+from roomlore.services.contexts.recorder import UsageRecorder
+
+_FALLBACK_SECONDS = 1.0
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """What was found, before it is measured and recorded. `target` is None where not even that could be read."""
+
+    target: Target | None
+    strategy: str
+    candidates: tuple[Candidate, ...] = ()
+    arm: str | None = None
+    degraded: str | None = None
+
+
+class ContextService:
+    """Chooses contexts for one tenant and keeps what became of them."""
+
+    def __init__(
+        self,
+        *,
+        tenant: str,
+        storage: Storage,
+        clock: Clock,
+        ids: Ids,
+        telemetry: Telemetry,
+        recorder: UsageRecorder,
+        options: ContextOptions,
+        experiment: Mapping[str, Mapping[str, Any]],
+        recording: bool = True,
+    ) -> None:
+        self._tenant = tenant
+        self._storage = storage
+        self._clock = clock
+        self._ids = ids
+        self._telemetry = telemetry
+        self._recorder = recorder
+        self._options = options
+        self._experiment = {arm: dict(overrides) for arm, overrides in experiment.items()}
+        self._recording = recording
+
+    async def build(
+        self,
+        room_id: str,
+        message_id: str | None = None,
+        *,
+        strategy: str | None = None,
+        max_messages: int | None = None,
+    ) -> Context:
+        """What matters for the message (by default the newest one of a user in the room).
+
+        `strategy` and `max_messages` win over the settings. An unknown room or message raises `NotFound`, a bad argument
+        `InvalidInput`. Anything else that goes wrong, or takes longer than `context_build_timeout_seconds`, gives a simpler
+        answer that says so in `degraded`, as long as `fallback_on_error` is on.
+        """
+        asked = {"strategy": strategy, "max_context_messages": max_messages}
+        given = {name: value for name, value in asked.items() if value is not None}
+        options = self._options.overridden(given)
+        started = self._clock.monotonic()
+        try:
+            async with asyncio.timeout(options.context_build_timeout_seconds):
+                draft = await self._draft(room_id, message_id, given)
+        except (NotFound, InvalidInput):
+            raise
+        except Exception as error:
+            self._telemetry.count("roomlore_context_errors_total", labels={"kind": _kind(error)})
+            if not options.fallback_on_error:
+                raise
+            draft = await self._fall_back(room_id, message_id, options, error)
+        context = self._finish(room_id, message_id, draft, options, started)
+        self._measure(context)
+        self._record(context, draft)
+        return context
+
+    async def usage(self, context_id: str) -> ContextUsageRecord:
+        """What was recorded of a context; `NotFound` where nothing was."""
+        await self._recorder.settle()
+        async with self._storage.reading() as work:
+            record = await work.usage.find(tenant=self._tenant, context_id=context_id)
+        if record is None:
+            raise NotFound(_unknown(context_id))
+        return record
+
+    async def respond(self, context_id: str, text: str) -> None:
+        """Notes what the model answered with this context."""
+        await self._recorder.settle()
+        async with self._storage.writing() as work:
+            if not await work.usage.respond(tenant=self._tenant, context_id=context_id, llm_response=text):
+                raise NotFound(_unknown(context_id))
+
+    async def feedback(self, context_id: str, *, text: str | None = None, score: float | None = None) -> None:
+        """Notes what people thought: a text, a number in [0, 1], or both."""
+        if text is None and score is None:
+            raise InvalidInput("Feedback needs a text, a score in [0, 1], or both.")
+        if score is not None and not 0 <= score <= 1:
+            raise InvalidInput(f"A feedback score lies in [0, 1]; {score!r} does not.")
+        await self._recorder.settle()
+        async with self._storage.writing() as work:
+            if not await work.usage.judge(tenant=self._tenant, context_id=context_id, feedback=text, score=score):
+                raise NotFound(_unknown(context_id))
+        if score is not None:
+            self._telemetry.observe("roomlore_feedback_score", score)
+
+    async def _draft(self, room_id: str, message_id: str | None, given: Mapping[str, Any]) -> _Draft:
+        async with self._storage.reading() as work:
+            target = await work.threads.target(
+                tenant=self._tenant, room_id=room_id, message_id=message_id, window=self._options.max_context_messages
+            )
+            if target is None:
+                raise NotFound(_no_message(room_id, message_id))
+            arm = self._arm(room_id)
+            own = {**target.room.settings, **(self._experiment[arm] if arm else {}), **given}
+            options = self._options.overridden(own)
+            chosen = await Gatherer(tenant=self._tenant, work=work).choose(target, options)
+        name = options.strategy if options.enable_intelligent_memory else "recent"
+        return _Draft(target, name, tuple(chosen), arm)
+
+    def _arm(self, room_id: str) -> str | None:
+        """The arm of the experiment this room is in, by hash: the same in every process."""
+        if not self._experiment:
+            return None
+        arms = sorted(self._experiment)
+        digest = sha256(f"{self._tenant}\x00{room_id}".encode("utf-8", "surrogatepass")).digest()
+        return arms[int.from_bytes(digest[:8]) % len(arms)]
+
+    async def _fall_back(
+        self, room_id: str, message_id: str | None, options: ContextOptions, error: Exception
+    ) -> _Draft:
+        why = f"{_kind(error)}: {error}" if str(error) else _kind(error)
+        log.warning("context degraded", room_id=room_id, message_id=message_id, why=why)
+        try:
+            async with asyncio.timeout(_FALLBACK_SECONDS), self._storage.reading() as work:
+                target = await work.threads.target(
+                    tenant=self._tenant, room_id=room_id, message_id=message_id, window=options.max_context_messages
+                )
+                if target is not None:
+                    recent = await Gatherer(tenant=self._tenant, work=work).recent(target, options.recent_messages)
+                    return _Draft(target, "recent", tuple(recent), degraded=f"recent messages only ({why})")
+        except Exception as second:  # noqa: BLE001 - the last resort is an empty context
+            log.warning("context empty", room_id=room_id, message_id=message_id, why=repr(second))
+        return _Draft(None, "none", degraded=f"empty ({why})")
+
+    def _finish(
+        self, room_id: str, message_id: str | None, draft: _Draft, options: ContextOptions, started: float
+    ) -> Context:
+        target = draft.target
+        link = target.entry.link if target else None
+        shown = {candidate.message.arrival: candidate.message.id for candidate in draft.candidates}
+        answered = link is not None and link.kind is not LinkKind.NEW and link.parent is not None
+        return Context(
+            context_id=self._ids.new(),
+            room_id=room_id,
+            message_id=target.entry.message.id if target else message_id or "",
+            strategy=draft.strategy,
+            messages=draft.candidates,
+            parent=shown.get(link.parent or 0) if link and answered else None,
+            parent_probability=link.parent_probability if link and answered else 0.0,
+            tokens=sum(candidate.message.tokens for candidate in draft.candidates),
+            window_tokens=target.window_tokens if target else 0,
+            window_messages=target.window_messages if target else 0,
+            build_ms=(self._clock.monotonic() - started) * 1000,
+            degraded=draft.degraded,
+            arm=draft.arm,
+        )
+
+    def _measure(self, context: Context) -> None:
+        labels = {"strategy": context.strategy, "degraded": "yes" if context.degraded else "no"}
+        self._telemetry.count("roomlore_contexts_total", labels=labels)
+        self._telemetry.observe("roomlore_context_build_seconds", context.build_ms / 1000)
+        self._telemetry.observe("roomlore_context_messages", len(context.messages))
+        self._telemetry.count("roomlore_context_tokens_total", context.tokens)
+        self._telemetry.count("roomlore_window_tokens_total", context.window_tokens)
+        self._telemetry.see("roomlore_rooms_served", f"{self._tenant}\x00{context.room_id}")
+        if context.messages:
+            mean = fmean(candidate.score for candidate in context.messages)
+            self._telemetry.observe("roomlore_context_score", mean)
+
+    def _record(self, context: Context, draft: _Draft) -> None:
+        if not self._recording or draft.target is None:
+            return
+        record = ContextUsageRecord(
+            context_id=context.context_id,
+            room_id=context.room_id,
+            user_id=draft.target.entry.message.sender_id,
+            trigger_message_id=context.message_id,
+            strategy=context.strategy,
+            context_message_ids=tuple(candidate.message.id for candidate in context.messages),
+            relevance_scores={candidate.message.id: candidate.score for candidate in context.messages},
+            tokens=context.tokens,
+            window_tokens=context.window_tokens,
+            build_ms=context.build_ms,
+            created_at=self._clock.now(),
+            degraded=context.degraded,
+            arm=context.arm,
+        )
+        self._recorder.put(self._tenant, record)
+
+
+def _kind(error: Exception) -> str:
+    return "timeout" if isinstance(error, TimeoutError) else type(error).__name__
+
+
+def _no_message(room_id: str, message_id: str | None) -> str:
+    if message_id is None:
+        return f"Room {room_id!r} has no message of a user to build a context for."
+    return f"Room {room_id!r} has no message {message_id!r}; add the message first, then ask for its context."
+
+
+def _unknown(context_id: str) -> str:
+    return f"No context {context_id!r} was recorded (enable_async_data_collection may be off)."

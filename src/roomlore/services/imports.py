@@ -1,0 +1,217 @@
+"""The verb of `lore.imports`: a chat export into the store, resumable and never stopped by a bad line."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.exports import Bad, ImportReport, Item, Parsed, Position
+from roomlore.core.intake import Limits, as_stored, check
+from roomlore.core.models import AddReport, Message
+from roomlore.ports.coordination import Clock
+from roomlore.ports.storage import Storage
+
+_BATCH = 1_000
+_BATCH_CHARACTERS = 4_000_000
+_KEPT_BAD = 1_000
+
+
+class Source(Protocol):
+    """The bytes behind an export."""
+
+    total_bytes: int
+    bytes_read: int
+    repaired: int
+
+
+class Export(Protocol):
+    """An export being read, once."""
+
+    format: str
+    source: Source
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells this export, read with these options, from any other."""
+
+    def __iter__(self) -> Iterator[Item]: ...
+
+    def resume(self, position: Position) -> None:
+        """Goes on right after the item that came with `position`; before the first item only."""
+
+    def close(self) -> None: ...
+
+
+class OpenExport(Protocol):
+    def __call__(
+        self,
+        path: Path | str,
+        format: str | None = None,  # noqa: A002 - the word users know
+        *,
+        room_id: str | None = None,
+        timezone: str | None = None,
+        day: str | None = None,
+    ) -> Export: ...
+
+
+class Adder(Protocol):
+    """What stores a batch and says which messages were there already."""
+
+    async def add(self, messages: Sequence[Message], *, on_conflict: str) -> AddReport: ...
+
+
+Progress = Callable[[int, int, int], None]
+"""Called after each batch with (bytes read, total bytes, messages read)."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    seen: int = 0
+    added: int = 0
+    duplicates: int = 0
+    undated: int = 0
+    bad_count: int = 0
+    conflicts: list[str] = field(default_factory=list)
+    bad: list[Bad] = field(default_factory=list)
+    rooms: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def read(self) -> int:
+        return self.added + self.duplicates + len(self.conflicts)
+
+    def skip(self, bad: Bad) -> None:
+        self.seen += 1
+        self.bad_count += 1
+        if len(self.bad) < _KEPT_BAD:
+            self.bad.append(bad)
+
+    def take(self, messages: Sequence[Message], report: AddReport) -> None:
+        self.added += len(report.added)
+        self.duplicates += len(report.duplicates)
+        self.conflicts += report.conflicts
+        self.undated += sum(message.sent_at is None for message in messages)
+        self.rooms.update(dict.fromkeys(message.room_id for message in messages))
+
+
+class ImportService:
+    """Imports exports for one tenant."""
+
+    def __init__(
+        self,
+        *,
+        tenant: str,
+        storage: Storage,
+        messages: Adder,
+        clock: Clock,
+        limits: Limits,
+        open_export: OpenExport,
+    ) -> None:
+        self._tenant = tenant
+        self._storage = storage
+        self._messages = messages
+        self._clock = clock
+        self._limits = limits
+        self._open = open_export
+
+    async def run(
+        self,
+        path: Path | str,
+        *,
+        format: str | None = None,  # noqa: A002 - the word users know
+        room_id: str | None = None,
+        timezone: str | None = None,
+        day: str | None = None,
+        resume: bool = True,
+        progress: Progress | None = None,
+    ) -> ImportReport:
+        """Reads the export into the store, batch by batch; records that cannot be read are skipped and named.
+
+        `format`: None finds it out by looking. `room_id`: puts everything into this room. `timezone`: of exports with
+        local times. `day`: ISO date of the first line of an IRC log without dates. `resume`: go on where an import of the
+        same file was broken off. Importing a file again adds nothing twice. Raises `InvalidInput`, `StorageUnavailable`.
+        """
+        export = await asyncio.to_thread(self._open, path, format, room_id=room_id, timezone=timezone, day=day)
+        try:
+            resumed = resume and await self._resume(export)
+            tally = await self._read(export, progress)
+        finally:
+            await asyncio.to_thread(export.close)
+        async with self._storage.writing() as work:
+            await work.imports.forget(tenant=self._tenant, source=export.fingerprint)
+        return _report(export, tally, resumed=resumed)
+
+    async def _resume(self, export: Export) -> bool:
+        async with self._storage.reading() as work:
+            saved = await work.imports.position(tenant=self._tenant, source=export.fingerprint)
+        if saved is not None:
+            export.resume(json.loads(saved))
+        return saved is not None
+
+    async def _read(self, export: Export, progress: Progress | None) -> _Tally:
+        tally, items = _Tally(), iter(export)
+        while batch := await asyncio.to_thread(_next_batch, items):
+            messages = [message for item in batch if (message := self._message(item, tally)) is not None]
+            if messages:
+                tally.take(messages, await self._messages.add(messages, on_conflict="report"))
+            await self._save(export, batch[-1].position)
+            if progress is not None:
+                progress(export.source.bytes_read, export.source.total_bytes, tally.read)
+        return tally
+
+    def _message(self, item: Item, tally: _Tally) -> Message | None:
+        """The message to store, with what another store knew of it; None, and tallied, where it cannot be stored."""
+        if isinstance(item, Bad):
+            tally.skip(item)
+            return None
+        try:
+            check([item.message], self._limits)
+        except InvalidInput as error:
+            tally.skip(Bad(item.position, tally.seen + 1, str(error), item.message.id[:80]))
+            return None
+        tally.seen += 1
+        if not item.sent_at_estimated and item.edited_at is None:
+            return item.message
+        stored = as_stored(item.message, arrival=0, tokens=0, previous=None, now=self._clock.now())
+        estimated = item.sent_at_estimated or item.message.sent_at is None
+        return replace(stored, sent_at_estimated=estimated, edited_at=item.edited_at)
+
+    async def _save(self, export: Export, position: Position) -> None:
+        async with self._storage.writing() as work:
+            await work.imports.save(
+                tenant=self._tenant,
+                source=export.fingerprint,
+                position=json.dumps(position),
+                now=self._clock.now(),
+            )
+
+
+def _next_batch(items: Iterator[Item]) -> list[Item]:
+    """Up to 1,000 items, fewer where their texts are long."""
+    batch: list[Item] = []
+    characters = 0
+    for item in islice(items, _BATCH):
+        batch.append(item)
+        characters += len(item.message.text) if isinstance(item, Parsed) else 0
+        if characters > _BATCH_CHARACTERS:
+            break
+    return batch
+
+
+def _report(export: Export, tally: _Tally, *, resumed: bool) -> ImportReport:
+    return ImportReport(
+        format=export.format,
+        added=tally.added,
+        duplicates=tally.duplicates,
+        conflicts=tuple(tally.conflicts),
+        bad=tuple(tally.bad),
+        bad_count=tally.bad_count,
+        undated=tally.undated,
+        repaired=export.source.repaired,
+        total_bytes=export.source.total_bytes,
+        rooms=tuple(tally.rooms),
+        resumed=resumed,
+    )

@@ -1,0 +1,54 @@
+"""However messages are split into batches, and whoever holds the room in memory, the store comes out the same."""
+
+import asyncio
+import itertools
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import roomlore
+from roomlore import Entry, Message
+
+START = datetime(2026, 1, 5, 8, tzinfo=UTC)
+WORDS = ["deploy", "nginx", "lunch", "缓存", "发布", "ann:", "@bob", "thanks", "why?", "怎么", "v1.2", ""]
+
+
+@st.composite
+def rooms(draw: st.DrawFn) -> list[Message]:
+    messages = []
+    for number in range(draw(st.integers(1, 14))):
+        at = draw(st.integers(-20, 600) | st.none()) if number else 0
+        messages.append(
+            Message(
+                id=str(number),
+                room_id="r",
+                sender_id=draw(st.sampled_from(["ann", "bob", "小李"])),
+                text=" ".join(draw(st.lists(st.sampled_from(WORDS), max_size=5))),
+                sent_at=None if at is None else START + timedelta(seconds=60 * number + at),
+                reply_to=draw(st.none() | st.integers(0, 16).map(str)),
+            )
+        )
+    return messages
+
+
+async def stored(messages: list[Message], cuts: list[int], remembered_rooms: int) -> list[Entry]:
+    own = roomlore.Settings(room_cache_size=remembered_rooms)
+    async with roomlore.open("sqlite://", settings=own) as lore:
+        bounds = [0, *sorted(cuts), len(messages)]
+        for first, last in itertools.pairwise(bounds):
+            await lore.messages.add(messages[first:last])
+        return [await lore.messages.get("r", message.id) for message in messages]
+
+
+@settings(max_examples=25, deadline=None)
+@given(rooms(), st.data())
+def test_any_split_and_any_rereading_give_the_same_entries(messages, data):
+    cuts = data.draw(st.lists(st.integers(0, len(messages)), max_size=4))
+
+    async def compare() -> None:
+        whole = await stored(messages, [], remembered_rooms=8)
+        assert await stored(messages, cuts, remembered_rooms=8) == whole
+        assert await stored(messages, cuts, remembered_rooms=0) == whole
+
+    asyncio.run(compare())

@@ -1,0 +1,277 @@
+"""What `lore.context` promises: strategies, fallback, time-out, records, feedback, experiments."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import roomlore
+from roomlore import InvalidInput, Message, NotFound, Settings, StorageUnavailable
+
+NINE = datetime(2026, 5, 4, 9, tzinfo=UTC)
+
+
+def said(number: int, text: str, sender: str, **fields) -> Message:
+    fields.setdefault("sent_at", NINE + timedelta(seconds=20 * number))
+    return Message(id=str(number), room_id="r", sender_id=sender, text=text, **fields)
+
+
+TALK = [
+    said(1, "does anyone know how to reset the router password?", "ann"),
+    said(2, "周五晚上聚餐去哪儿？", "小李"),
+    said(3, "ann: hold the reset button for ten seconds", "bob"),
+    said(4, "小李：火锅怎么样", "王姐"),
+    said(5, "bob: thanks, it asks for the old password now", "ann"),
+    said(6, "@王姐 火锅可以，几点？", "小李"),
+    said(7, "ann: then the password is on the sticker below", "bob", reply_to="5"),
+]
+
+
+def ids(context: roomlore.Context) -> list[str]:
+    return [candidate.message.id for candidate in context.messages]
+
+
+async def test_threaded_keeps_the_two_threads_apart(lore):
+    await lore.messages.add(TALK)
+    context = await lore.context.build("r", "7")
+    assert context.strategy == "threaded"
+    assert {"1", "3", "5"} <= set(ids(context))
+    assert not {"2", "4", "6"} & set(ids(context))
+    assert context.parent == "5"
+    assert context.parent_probability == 1.0
+
+
+async def test_every_message_comes_with_score_signals_and_reason(lore):
+    await lore.messages.add(TALK)
+    for strategy in ("threaded", "weighted"):
+        context = await lore.context.build("r", "7", strategy=strategy)
+        parent = next(candidate for candidate in context.messages if candidate.message.id == "5")
+        assert parent.signals is not None
+        assert parent.signals.reply_chain == 1.0
+        assert all(0 <= candidate.score <= 1 and candidate.reason for candidate in context.messages)
+
+
+async def test_tokens_are_counted_and_the_plain_window_beside_them(lore):
+    await lore.messages.add(TALK)
+    context = await lore.context.build("r", "7")
+    stored = {message.id: message.tokens for message in await lore.messages.page("r")}
+    assert context.tokens == sum(stored[one] for one in ids(context)) > 0
+    assert (context.window_messages, context.window_tokens) == (6, sum(stored[str(n)] for n in range(1, 7)))
+
+
+async def test_without_a_message_id_it_is_the_newest_of_a_user(lore):
+    await lore.messages.add([*TALK, said(8, "I can help with that", "bot", role=roomlore.Role.ASSISTANT)])
+    assert (await lore.context.build("r")).message_id == "7"
+
+
+async def test_recent_is_the_plain_window(lore):
+    await lore.messages.add(TALK)
+    assert ids(await lore.context.build("r", "7", strategy="recent", max_messages=3)) == ["4", "5", "6"]
+
+
+async def test_the_first_message_of_a_room_has_an_empty_context(lore):
+    await lore.messages.add(TALK[0])
+    for strategy in ("threaded", "weighted", "recent"):
+        context = await lore.context.build("r", "1", strategy=strategy)
+        assert (context.messages, context.parent, context.tokens) == ((), None, 0)
+
+
+async def test_a_deleted_message_is_in_no_context(lore):
+    await lore.messages.add(TALK)
+    await lore.messages.delete("r", "5")
+    for strategy in ("threaded", "weighted", "recent"):
+        assert "5" not in ids(await lore.context.build("r", "7", strategy=strategy))
+
+
+async def test_intelligent_memory_off_gives_the_last_ten():
+    async with roomlore.open("sqlite://", settings=Settings(enable_intelligent_memory=False)) as lore:
+        await lore.messages.add([said(n, f"text {n}", "ann") for n in range(1, 16)])
+        context = await lore.context.build("r", "15")
+        assert ids(context) == [str(n) for n in range(5, 15)]
+        assert (context.strategy, context.degraded) == ("recent", None)
+
+
+async def test_unknown_room_message_and_arguments_are_errors_even_with_fallback_on(lore):
+    await lore.messages.add(TALK[0])
+    for call in (lore.context.build("no"), lore.context.build("r", "99")):
+        with pytest.raises(NotFound):
+            await call
+    with pytest.raises(InvalidInput, match="strategy"):
+        await lore.context.build("r", "1", strategy="magic")
+    with pytest.raises(InvalidInput, match="max_context_messages"):
+        await lore.context.build("r", "1", max_messages=-1)
+
+
+async def test_a_room_can_have_its_own_settings(lore):
+    await lore.messages.add(TALK)
+    await lore.rooms.configure("r", {"strategy": "recent", "max_context_messages": 2})
+    assert ids(await lore.context.build("r", "7")) == ["5", "6"]
+    assert (await lore.rooms.settings("r"))["strategy"] == ("recent", "room")
+    await lore.rooms.configure("r", {"strategy": None})
+    assert (await lore.context.build("r", "7")).strategy == "threaded"
+    with pytest.raises(InvalidInput, match="relevance_threshold"):
+        await lore.rooms.configure("r", {"relevance_threshold": 3})
+
+
+async def test_what_was_chosen_is_recorded_with_response_and_feedback(lore):
+    await lore.messages.add(TALK)
+    context = await lore.context.build("r", "7")
+    await lore.context.respond(context.context_id, "look at the sticker")
+    await lore.context.feedback(context.context_id, text="helpful", score=0.9)
+    record = await lore.context.usage(context.context_id)
+    assert list(record.context_message_ids) == ids(context)
+    assert (record.user_id, record.llm_response) == ("bob", "look at the sticker")
+    assert (record.user_feedback, record.success_indicator) == ("helpful", 0.9)
+    assert lore.metrics()["user_satisfaction_score"] == pytest.approx(0.9)
+
+
+async def test_feedback_is_checked(lore):
+    with pytest.raises(NotFound):
+        await lore.context.feedback("nope", score=1)
+    with pytest.raises(InvalidInput, match=r"\[0, 1\]"):
+        await lore.context.feedback("nope", score=7)
+    with pytest.raises(InvalidInput):
+        await lore.context.feedback("nope")
+
+
+async def test_another_tenant_neither_sees_nor_judges_a_context(lore):
+    await lore.messages.add(TALK)
+    context = await lore.context.build("r", "7")
+    other = lore.for_tenant("other")
+    for call in (other.context.usage(context.context_id), other.context.feedback(context.context_id, score=0)):
+        with pytest.raises(NotFound):
+            await call
+    with pytest.raises(NotFound):
+        await other.context.build("r", "7")
+
+
+async def test_an_experiment_splits_rooms_and_marks_the_records():
+    arms = {"plain": {"strategy": "recent"}, "soft": {"strategy": "threaded"}}
+    async with roomlore.open("sqlite://", settings=Settings(experiment=arms)) as lore:
+        seen = set()
+        for number in range(12):
+            room = f"room-{number}"
+            await lore.messages.add(Message(id="1", room_id=room, sender_id="ann", text="hi", sent_at=NINE))
+            context = await lore.context.build(room, "1")
+            again = await lore.context.build(room, "1")
+            assert context.arm == again.arm
+            assert context.strategy == arms[context.arm]["strategy"]
+            assert (await lore.context.usage(context.context_id)).arm == context.arm
+            seen.add(context.arm)
+        assert seen == {"plain", "soft"}
+
+
+class Broken:
+    """A storage that, once broken, fails or hangs at chosen reads; all else goes to the real one."""
+
+    def __init__(self, storage, *, hang: float = 0.0, all_reads: bool = False, writes: bool = False) -> None:
+        self._storage, self._hang, self._all, self._writes = storage, hang, all_reads, writes
+
+    def __getattr__(self, name):
+        return getattr(self._storage, name)
+
+    def reading(self):
+        return _Reading(self._storage.reading(), self._hang, self._all)
+
+    def writing(self):
+        if self._writes:
+            raise StorageUnavailable("the disk is full")
+        return self._storage.writing()
+
+
+class _Reading:
+    def __init__(self, inner, hang, everything) -> None:
+        self._inner, self._hang, self._everything = inner, hang, everything
+
+    async def __aenter__(self):
+        if self._everything:
+            raise StorageUnavailable("the database is down")
+        work = await self._inner.__aenter__()
+        return _Work(work, self._hang)
+
+    async def __aexit__(self, *error):
+        return await self._inner.__aexit__(*error)
+
+
+class _Work:
+    def __init__(self, work, hang) -> None:
+        self._work, self._hang = work, hang
+        self.messages = _Messages(work.messages, hang)
+
+    def __getattr__(self, name):
+        return getattr(self._work, name)
+
+
+class _Messages:
+    def __init__(self, messages, hang) -> None:
+        self._messages, self._hang = messages, hang
+
+    def __getattr__(self, name):
+        return getattr(self._messages, name)
+
+    async def by_arrival(self, **_):
+        if self._hang:
+            await asyncio.sleep(self._hang)
+        raise StorageUnavailable("a page is unreadable")
+
+
+def breaking(lore, **how) -> None:
+    lore.context._storage = Broken(lore.context._storage, **how)
+
+
+async def test_an_error_falls_back_to_recent_and_says_so(lore):
+    await lore.messages.add(TALK)
+    breaking(lore)
+    context = await lore.context.build("r", "7")
+    assert ids(context) == ["1", "2", "3", "4", "5", "6"]
+    assert context.strategy == "recent"
+    assert "a page is unreadable" in context.degraded
+    assert lore.metrics()["degradation_rate"] == 1.0
+    assert lore.metrics()["error_rate"] == 1.0
+
+
+async def test_with_the_database_down_the_context_is_empty_and_says_so(lore):
+    await lore.messages.add(TALK)
+    breaking(lore, all_reads=True)
+    context = await lore.context.build("r", "7")
+    assert (context.messages, context.message_id) == ((), "7")
+    assert "the database is down" in context.degraded
+
+
+async def test_a_slow_build_is_cut_off_and_falls_back():
+    async with roomlore.open("sqlite://", settings=Settings(context_build_timeout_seconds=0.1)) as lore:
+        await lore.messages.add(TALK)
+        breaking(lore, hang=30)
+        context = await asyncio.wait_for(lore.context.build("r", "7"), 5)
+        assert context.degraded.startswith("recent messages only (timeout")
+        assert context.build_ms >= 100
+
+
+async def test_with_fallback_off_the_error_is_raised():
+    async with roomlore.open("sqlite://", settings=Settings(fallback_on_error=False)) as lore:
+        await lore.messages.add(TALK)
+        breaking(lore)
+        with pytest.raises(StorageUnavailable, match="unreadable"):
+            await lore.context.build("r", "7")
+
+
+async def test_losing_the_recorder_loses_no_answer(lore):
+    await lore.messages.add(TALK)
+    lore.context._recorder._storage = Broken(lore.storage, writes=True)
+    context = await lore.context.build("r", "7")
+    assert context.degraded is None
+    assert context.messages
+    await lore.context._recorder.settle()
+    assert b"roomlore_usage_records_lost_total 1.0" in lore.prometheus()
+
+
+async def test_metrics_add_up(lore):
+    await lore.messages.add(TALK)
+    for number in ("3", "5", "7"):
+        await lore.context.build("r", number)
+    metrics = lore.metrics()
+    assert metrics["unique_groups_served"] == 1
+    assert metrics["contexts_built_per_hour"] >= 3
+    assert metrics["avg_context_build_time_ms"] > 0
+    assert 0 <= metrics["token_savings_rate"] <= 1
+    assert metrics["degradation_rate"] == 0

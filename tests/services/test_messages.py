@@ -1,0 +1,215 @@
+"""What `lore.messages` promises: batches, duplicates, conflicts, edits, deletes, late replies, bad input."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+import roomlore
+from roomlore import Conflict, InvalidInput, LinkKind, Message, NotFound
+
+NINE = datetime(2026, 5, 4, 9, tzinfo=UTC)
+
+
+def said(number: int, text: str = "hello there", sender: str = "ann", **fields) -> Message:
+    fields.setdefault("sent_at", NINE + timedelta(minutes=number))
+    return Message(id=str(number), room_id=fields.pop("room_id", "r"), sender_id=sender, text=text, **fields)
+
+
+async def texts(lore: roomlore.Lore, room_id: str = "r") -> list[str]:
+    return [message.text for message in await lore.messages.page(room_id)]
+
+
+async def test_a_batch_of_several_rooms_keeps_each_rooms_order(lore):
+    report = await lore.messages.add([said(1), said(1, room_id="s"), said(2), said(3)])
+    assert report.added == ("1", "2", "3", "1")
+    assert [m.arrival for m in await lore.messages.page("r")] == [1, 2, 3]
+    assert [m.arrival for m in await lore.messages.page("s")] == [1]
+
+
+async def test_the_same_message_again_is_a_duplicate_and_changes_nothing(lore):
+    await lore.messages.add(said(1))
+    before = await lore.rooms.get("r")
+    report = await lore.messages.add([said(1), said(1)])
+    assert report.added == ()
+    assert report.duplicates == ("1", "1")
+    assert await lore.rooms.get("r") == before
+
+
+async def test_a_duplicate_within_the_batch_is_one_message(lore):
+    report = await lore.messages.add([said(1), said(2), said(1)])
+    assert (report.added, report.duplicates) == (("1", "2"), ("1",))
+
+
+async def test_other_content_under_a_known_id_is_a_conflict_and_nothing_is_stored(lore):
+    await lore.messages.add(said(1, "first"))
+    with pytest.raises(Conflict, match="'1'"):
+        await lore.messages.add([said(2), said(1, "second")])
+    assert await texts(lore) == ["first"]
+
+
+async def test_conflicts_can_be_reported_while_the_rest_is_stored(lore):
+    await lore.messages.add(said(1, "first"))
+    report = await lore.messages.add([said(2, "new"), said(1, "second")], on_conflict="report")
+    assert (report.added, report.conflicts) == (("2",), ("1",))
+    assert await texts(lore) == ["first", "new"]
+
+
+async def test_the_same_message_from_two_writers_at_once_is_stored_once(lore):
+    reports = await asyncio.gather(*(lore.messages.add(said(1)) for _ in range(8)))
+    assert sum(len(report.added) for report in reports) == 1
+    assert sum(len(report.duplicates) for report in reports) == 7
+
+
+async def test_a_missing_time_is_that_of_the_message_before_and_is_flagged(lore):
+    await lore.messages.add([said(1), said(2, sent_at=None)])
+    second = (await lore.messages.get("r", "2")).message
+    assert second.sent_at == NINE + timedelta(minutes=1)
+    assert second.sent_at_estimated
+
+
+async def test_a_message_without_a_time_is_still_recognised(lore):
+    await lore.messages.add([said(1), said(2, sent_at=None)])
+    assert (await lore.messages.add(said(2, sent_at=None))).duplicates == ("2",)
+
+
+async def test_naive_times_are_utc_and_others_are_converted(lore):
+    beijing = timezone(timedelta(hours=8))
+    naive, local = datetime(2026, 5, 4, 9), datetime(2026, 5, 4, 17, tzinfo=beijing)
+    await lore.messages.add([said(1, sent_at=naive), said(2, sent_at=local)])
+    assert [m.sent_at for m in await lore.messages.page("r")] == [NINE, NINE]
+
+
+async def test_an_edit_is_analysed_anew_and_keeps_place_and_link(lore):
+    await lore.messages.add([said(1, "the cache is broken"), said(2, "which cache?", "bob", reply_to="1")])
+    before = await lore.messages.get("r", "2")
+    edited = await lore.messages.edit("r", "2", text="谁重启了数据库？")
+    after = await lore.messages.get("r", "2")
+    assert after.message == edited
+    assert edited.edited_at is not None
+    assert edited.arrival == before.message.arrival
+    assert after.link == before.link
+    assert "数据库" in after.features.keywords
+    assert edited.tokens != before.message.tokens
+
+
+async def test_a_message_added_after_an_edit_is_linked_as_after_a_restart(tmp_path):
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    async with roomlore.open(url) as lore:
+        await lore.messages.add([said(1, "lunch at noon?"), said(2, "the deploy failed", "bob")])
+        await lore.messages.edit("r", "1", text="who can restart nginx on web-2?")
+        await lore.messages.add(said(3, "nginx on web-2 restarted", "cat"))
+        link = (await lore.messages.get("r", "3")).link
+    async with roomlore.open(f"sqlite:///{tmp_path / 'b.db'}") as other:
+        await other.messages.add([said(1, "lunch at noon?"), said(2, "the deploy failed", "bob")])
+        await other.messages.edit("r", "1", text="who can restart nginx on web-2?")
+    async with roomlore.open(f"sqlite:///{tmp_path / 'b.db'}") as other:
+        await other.messages.add(said(3, "nginx on web-2 restarted", "cat"))
+        assert (await other.messages.get("r", "3")).link == link
+
+
+async def test_a_deleted_message_is_gone_but_its_id_stays_taken(lore):
+    await lore.messages.add([said(1, "secret"), said(2, "next", reply_to="1")])
+    assert await lore.messages.delete("r", ["1", "unknown"]) == 1
+    assert await texts(lore) == ["next"]
+    with pytest.raises(NotFound, match="'1'"):
+        await lore.messages.get("r", "1")
+    assert (await lore.messages.add(said(1, "secret"))).duplicates == ("1",)
+    assert await texts(lore) == ["next"]
+    assert (await lore.messages.get("r", "2")).link.kind is LinkKind.PLATFORM
+
+
+async def test_a_reply_is_linked_when_its_target_arrives_later(lore):
+    await lore.messages.add(said(5, "yes, tomorrow", "bob", reply_to="4"))
+    await lore.messages.add(said(6, "great", "cat", reply_to="5"))
+    assert (await lore.messages.get("r", "5")).link.kind is not LinkKind.PLATFORM
+    await lore.messages.add(said(4, "do we ship tomorrow?"))
+    target, late, below = [await lore.messages.get("r", number) for number in "456"]
+    assert late.link.kind is LinkKind.PLATFORM
+    assert late.link.parent == target.message.arrival
+    assert late.link.thread == below.link.thread == target.link.thread
+
+
+@pytest.mark.parametrize("split", [1, 2, 3])
+async def test_a_late_target_in_the_same_batch_is_found_too(lore, split):
+    batch = [said(5, "yes", "bob", reply_to="4"), said(6, "great", "cat", reply_to="5"), said(4, "do we ship?")]
+    await lore.messages.add(batch[:split])
+    await lore.messages.add(batch[split:])
+    links = {m.id: (await lore.messages.get("r", m.id)).link for m in batch}
+    assert links["5"].kind is LinkKind.PLATFORM
+    assert links["5"].parent == 3
+    assert {link.thread for link in links.values()} == {links["4"].thread}
+
+
+async def test_replies_in_a_circle_are_harmless(lore):
+    await lore.messages.add([said(1, "a", reply_to="2"), said(2, "b", "bob", reply_to="1"), said(3, "c", reply_to="3")])
+    first, second, third = [await lore.messages.get("r", number) for number in "123"]
+    assert second.link.parent == first.message.arrival
+    assert first.link.parent is None
+    assert third.link.kind is not LinkKind.PLATFORM
+    assert (await lore.context.build("r", "2")).parent == "1"
+
+
+async def test_a_clock_running_backwards_never_links_to_a_later_time(lore):
+    await lore.messages.add([said(9, "who broke the build?"), said(3, "bob did", "bob", sent_at=NINE)])
+    entry = await lore.messages.get("r", "3")
+    assert entry.link.parent is None
+    assert len(entry.link.mates) == 0
+
+
+async def test_nul_surrogates_and_emoji_survive(lore):
+    text = "a\x00b \ud83d c 👩‍👩‍👧‍👦 \\u0000 e\u0301"
+    await lore.messages.add(said(1, text, metadata={"k\x00": ["v\x00", {"n": None}]}))
+    message = (await lore.messages.get("r", "1")).message
+    assert message.text == text
+    assert message.metadata == {"k\x00": ["v\x00", {"n": None}]}
+
+
+async def test_a_text_of_one_megabyte_is_stored_and_a_longer_one_refused(lore):
+    await lore.messages.add(said(1, "x" * 1_048_576))
+    with pytest.raises(InvalidInput, match=r"message '2'.*max_text_chars"):
+        await lore.messages.add(said(2, "x" * 1_048_577))
+
+
+@pytest.mark.parametrize(
+    ("message", "named"),
+    [
+        (said(1, sender=""), "sender_id"),
+        (said(1, room_id=""), "room_id"),
+        (said(1, sender_name="n" * 600), "sender_name"),
+        (said(1, metadata={"x": float("nan")}), "metadata"),
+        (said(1, metadata={"x": object()}), "metadata"),
+    ],
+)
+async def test_bad_messages_are_named(lore, message, named):
+    with pytest.raises(InvalidInput, match=named):
+        await lore.messages.add([said(2), message])
+    with pytest.raises(NotFound):
+        await lore.messages.page("r")
+
+
+async def test_unknown_rooms_and_messages_are_said_to_be_unknown(lore):
+    for call in (lore.messages.page("no"), lore.messages.get("no", "1"), lore.messages.edit("no", "1", text="x")):
+        with pytest.raises(NotFound, match="no"):
+            await call
+
+
+async def test_another_tenant_sees_nothing(lore):
+    await lore.messages.add(said(1))
+    other = lore.for_tenant("other")
+    with pytest.raises(NotFound):
+        await other.messages.page("r")
+    assert await other.rooms.page() == []
+    await other.messages.add(said(1, "theirs"))
+    assert await texts(lore) == ["hello there"]
+
+
+async def test_export_gives_every_room_in_order_and_can_be_added_elsewhere(lore):
+    await lore.messages.add(
+        [said(n, f"text {n}", room_id=room, sent_at=None if n == 2 else NINE) for room in "ba" for n in (1, 2)]
+    )
+    exported = [message async for message in lore.messages.export()]
+    assert [(m.room_id, m.id) for m in exported] == [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")]
+    async with roomlore.open("sqlite://") as other:
+        await other.messages.add(exported)
+        assert [message async for message in other.messages.export()] == exported
