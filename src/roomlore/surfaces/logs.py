@@ -46,3 +46,8 @@ def where(error: BaseException) -> list[str]:
         frames.append(f"{code.co_filename.rpartition('/')[2]}:{trace.tb_lineno} {code.co_name}")
         trace = trace.tb_next
     return frames[-12:]
+
+
+def note(text: str) -> None:
+    """One warning."""
+    structlog.get_logger("roomlore").warning(text)

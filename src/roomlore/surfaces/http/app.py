@@ -46,7 +46,7 @@ def create_app(source: Lore | Settings) -> FastAPI:
         app.state.lore = source
     for router in (routes.messages, routes.contexts, routes.rooms, service):
         app.include_router(router, responses=_PROBLEMS)
-    for middleware in (RawPaths, Guard, RequestLog):
+    for middleware in (Guard, RawPaths, RequestLog):
         app.add_middleware(middleware)
     _explain_errors(app)
     return app

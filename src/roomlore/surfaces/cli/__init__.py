@@ -1,0 +1,5 @@
+"""The command line."""
+
+from roomlore.surfaces.cli.app import main
+
+__all__ = ["main"]

@@ -1,0 +1,61 @@
+"""All commands together."""
+
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from roomlore.core.models import DEFAULT_TENANT
+from roomlore.surfaces.cli import contexts, data, demo, keys, rooms, serving, tuning
+from roomlore.surfaces.cli.frame import Frame, Group
+
+app = typer.Typer(
+    cls=Group,
+    name="roomlore",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"roomlore {version('roomlore')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    ctx: typer.Context,
+    db: Annotated[str | None, typer.Option(help="Database: a path ending in .db, or a URL.", metavar="URL")] = None,
+    tenant: Annotated[str, typer.Option(help="Whose rooms.", metavar="NAME")] = DEFAULT_TENANT,
+    config: Annotated[
+        str | None, typer.Option(help="Configuration file in the place of roomlore.yaml.", metavar="PATH")
+    ] = None,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_tell_version, is_eager=True)
+    ] = False,
+) -> None:
+    """The memory layer for chat agents: messages in, the ones that matter out, each with its reason."""
+    ctx.obj = Frame(config=config, database=db, tenant=tenant)
+
+
+app.command("import")(data.import_)
+app.command("export")(data.export)
+app.command("context")(contexts.context)
+app.command("rooms")(rooms.rooms)
+app.command("threads")(rooms.threads)
+app.command("settings")(rooms.settings)
+app.command("tune")(tuning.tune)
+app.command("serve")(serving.serve)
+app.command("demo")(demo.demo)
+app.add_typer(keys.app, name="keys")
+
+
+def main() -> None:
+    """The program `roomlore`. What the terminal cannot show is replaced, never fatal."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+    app()

@@ -1,0 +1,62 @@
+"""What every command shares: the global options, an open roomlore, and errors told in a sentence."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import typer
+from typer.core import TyperGroup
+
+from roomlore.core.errors import RoomloreError
+from roomlore.core.models import DEFAULT_TENANT
+from roomlore.settings import Settings
+from roomlore.surfaces import logs
+from roomlore.wiring import Lore, open_lore
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The global options."""
+
+    config: str | None = None
+    database: str | None = None
+    tenant: str = DEFAULT_TENANT
+
+    def settings(self, **arguments: Any) -> Settings:
+        """The settings with what the command line says on top; from here on the log goes to standard error."""
+        settings = Settings(self.config, database_url=self.database, **arguments)
+        logs.configure(form=settings.log_format, level=settings.log_level)
+        for name in settings.ignored:
+            logs.note(f"{name} is no setting of roomlore and is ignored")
+        return settings
+
+    def run(self, work: Callable[[Lore], Awaitable[T]], **arguments: Any) -> T:
+        """Opens roomlore for one piece of work."""
+        settings = self.settings(**arguments)
+
+        async def inside() -> T:
+            async with open_lore(settings=settings, tenant=self.tenant) as lore:
+                return await work(lore)
+
+        return asyncio.run(inside())
+
+
+class Group(TyperGroup):
+    """Commands whose errors are one sentence on standard error and the exit status 1."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except RoomloreError as error:
+            sys.stderr.write(f"roomlore: {error}\n")
+            raise typer.Exit(1) from error
+
+
+def frame_of(ctx: typer.Context) -> Frame:
+    frame = ctx.obj
+    assert isinstance(frame, Frame)
+    return frame

@@ -1,0 +1,29 @@
+"""`roomlore serve`: the HTTP service."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from roomlore.core.errors import InvalidInput
+from roomlore.surfaces.cli.frame import frame_of
+
+
+def serve(
+    ctx: typer.Context,
+    host: Annotated[str | None, typer.Option(help="Address; a public one needs an API key first.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.")] = None,
+) -> None:
+    """Serve the HTTP API until stopped."""
+    settings = frame_of(ctx).settings(host=host, port=port)
+    try:
+        from roomlore.surfaces.http import serve as serve_http
+    except ModuleNotFoundError as error:
+        raise InvalidInput(
+            f"Serving needs the extra `server` ({error.name} is missing): pip install 'roomlore[server]'."
+        ) from error
+    asyncio.run(serve_http(settings, listening=_tell))
+
+
+def _tell(url: str) -> None:
+    typer.echo(f"roomlore listens on {url} (OpenAPI at {url}/openapi.json); stop it with Ctrl-C.")

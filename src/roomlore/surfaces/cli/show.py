@@ -1,0 +1,123 @@
+"""Values for people to read: tables that bend to the terminal, and text made inert."""
+
+import json
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from roomlore.core.models import Candidate, Context, Signals, StoredMessage
+
+PLAIN_WIDTH = 120
+_UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+_HARMLESS = frozenset("\u200d\u200c")
+_LONGEST = 400
+
+
+def console() -> Console:
+    """Standard output; wide, and without colour or motion, where it is no terminal."""
+    return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False, markup=False, emoji=False)
+
+
+def inert(text: str, longest: int = _LONGEST) -> str:
+    """Text that cannot steer a terminal: one line, without control, direction and surrogate characters."""
+    shown = text[: longest + 1]
+    safe = "".join(_inert_character(character) for character in shown)
+    line = " ".join(safe.split())
+    return line if len(text) <= longest else f"{line[:longest]}…"
+
+
+def _inert_character(character: str) -> str:
+    if character.isspace():
+        return " "
+    unsafe = unicodedata.category(character) in _UNSAFE and character not in _HARMLESS
+    return "\ufffd" if unsafe else character
+
+
+def table(*columns: str, right: Iterable[str] = (), fixed: Iterable[str] = ()) -> Table:
+    """An empty table; `right`: columns of numbers; `fixed`: columns that do not wrap."""
+    shape = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    numbers, whole = set(right), set(fixed)
+    for name in columns:
+        shape.add_column(name, justify="right" if name in numbers else "left", no_wrap=name in numbers | whole)
+    return shape
+
+
+def rows(shape: Table, lines: Iterable[Sequence[str]]) -> Table:
+    for line in lines:
+        shape.add_row(*(Text(cell) for cell in line))
+    return shape
+
+
+def clock(moment: datetime | None) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M") if moment else "–"
+
+
+def name(message: StoredMessage) -> str:
+    return inert(message.sender_name or message.sender_id, 24)
+
+
+def as_json(value: Any) -> None:
+    """Indented JSON on standard output, in UTF-8 whatever the terminal's encoding."""
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def context(built: Context, trigger: StoredMessage, out: Console) -> None:
+    """A context as a table: what was said, how it scored on each signal, why it was taken, what it saves."""
+    out.print(Text.assemble((f"{name(trigger)}: ", "bold"), inert(trigger.text)))
+    out.print(f"  {clock(trigger.at)} · {built.room_id} · {built.message_id} · {built.strategy}")
+    if built.degraded:
+        out.print(Text(f"  degraded: {inert(built.degraded)}", "yellow"))
+    if built.messages:
+        out.print(rows(_context_table(), (_line(candidate, built) for candidate in built.messages)))
+    else:
+        out.print("  Nothing earlier matters for this message.")
+    out.print(Text(f"  {savings(built)}", "green"))
+
+
+def _context_table() -> Table:
+    numbers = ("score", "reply", "user", "time", "@", "words")
+    return table("sent", "sender", "text", *numbers, "reason", right=numbers, fixed=("sent",))
+
+
+def _line(candidate: Candidate, built: Context) -> list[str]:
+    message = candidate.message
+    mark = "→ " if message.id == built.parent else ""
+    said = inert(message.text, 160)
+    return [message.at.strftime("%m-%d %H:%M"), name(message), f"{mark}{said}", *_numbers(candidate), candidate.reason]
+
+
+def _numbers(candidate: Candidate) -> list[str]:
+    return [f"{candidate.score:.2f}", *_five(candidate.signals)]
+
+
+def _five(signals: Signals | None) -> list[str]:
+    if signals is None:
+        return ["–"] * 5
+    five = (
+        signals.reply_chain,
+        signals.user_continuity,
+        signals.time_decay,
+        signals.mention_relation,
+        signals.keyword_overlap,
+    )
+    return [f"{value:.2f}" for value in five]
+
+
+def savings(built: Context) -> str:
+    """Tokens spent beside those of the plain window."""
+    spent = f"{len(built.messages)} messages, {built.tokens} tokens"
+    window = f"the last {built.window_messages} messages would have cost {built.window_tokens}"
+    if not built.window_tokens:
+        return f"{spent} ({built.build_ms:.1f} ms)"
+    share = 1 - built.tokens / built.window_tokens
+    verdict = f"{share:.0%} saved" if share >= 0 else f"{-share:.0%} more"
+    return f"{spent}; {window}: {verdict} ({built.build_ms:.1f} ms)"

@@ -1,0 +1,332 @@
+"""The HTTP service: every path, the words it takes, and what it says to bad input."""
+
+import json
+
+import pytest
+
+from roomlore.core import errors
+from roomlore.surfaces.http import problems
+
+
+async def test_a_message_goes_in_and_comes_out(http, make_message):
+    sent = make_message(1, sent_at="2024-05-01T12:00:00Z", metadata={"a": [1]}, mentions=["bob"], text="NUL \0 你好 👍")
+    answer = await http.post("/messages", json=sent)
+    assert (answer.status_code, answer.json()) == (200, {"added": ["m1"], "duplicates": [], "conflicts": []})
+    entry = (await http.get("/messages/tea/m1")).json()
+    assert entry["message"]["text"] == sent["text"]
+    assert entry["message"]["metadata"] == {"a": [1]}
+    assert entry["message"]["sent_at"] == "2024-05-01T12:00:00+00:00"
+    assert entry["message"]["arrival"] == 1
+    assert entry["link"]["kind"] == "new"
+
+
+async def test_a_batch_and_its_duplicates_and_conflicts(http, make_message):
+    batch = {"messages": [make_message(n) for n in range(3)]}
+    assert (await http.post("/messages", json=batch)).json()["added"] == ["m0", "m1", "m2"]
+    assert (await http.post("/messages", json=batch)).json()["duplicates"] == ["m0", "m1", "m2"]
+    changed = {"messages": [make_message(1, text="other"), make_message(9)]}
+    refused = await http.post("/messages", json=changed)
+    assert (refused.status_code, refused.json()["type"]) == (409, "urn:roomlore:conflict")
+    report = await http.post("/messages?on_conflict=report", json=changed)
+    assert report.json() == {"added": ["m9"], "duplicates": [], "conflicts": ["m1"]}
+
+
+@pytest.mark.parametrize("word", ["room_id", "group_id", "chat_id", "conversation_id"])
+async def test_a_room_has_four_names(http, word):
+    await http.post("/messages", json={"id": "m1", word: "tea", "sender_id": "ann", "text": "x"})
+    page = await http.get("/messages", params={word: "tea"})
+    assert [one["id"] for one in page.json()["messages"]] == ["m1"]
+    built = await http.post("/context", json={word: "tea", "message_id": "m1"})
+    assert built.json()["room_id"] == "tea"
+
+
+async def test_two_names_for_two_rooms_are_refused(http):
+    for answer in (
+        await http.get("/messages?room_id=a&group_id=b"),
+        await http.post("/context", json={"room_id": "a", "chat_id": "b"}),
+    ):
+        assert answer.status_code == 422
+        assert "name different rooms" in answer.json()["detail"]
+
+
+async def test_pages_follow_each_other(http, make_message):
+    await http.post("/messages", json={"messages": [make_message(n) for n in range(5)]})
+    seen, after = [], 0
+    while after is not None:
+        page = (await http.get("/messages", params={"room_id": "tea", "after": after, "limit": 2})).json()
+        seen += [one["id"] for one in page["messages"]]
+        after = page["next"]
+    assert seen == [f"m{n}" for n in range(5)]
+
+
+async def test_rooms_and_threads(http, make_message):
+    await http.post("/messages", json={"messages": [make_message(1, room="a"), make_message(2, room="b")]})
+    await http.post("/messages", json=make_message(3, room="a", reply_to="m1"))
+    first = (await http.get("/rooms?limit=1")).json()
+    assert ([room["room_id"] for room in first["rooms"]], first["next"]) == (["a"], "a")
+    second = (await http.get("/rooms?limit=5&after=a")).json()
+    assert ([room["room_id"] for room in second["rooms"]], second["next"]) == (["b"], None)
+    room = (await http.get("/rooms/a")).json()
+    assert room["messages"] == 2
+    assert "tenant" not in room
+    threads = (await http.get("/rooms/a/threads")).json()["threads"]
+    assert [(thread["thread_id"], thread["messages"]) for thread in threads] == [("m1", 2)]
+    entries = (await http.get("/rooms/a/threads/m3")).json()["entries"]
+    assert [entry["message"]["id"] for entry in entries] == ["m1", "m3"]
+
+
+async def test_settings_of_a_room(http, make_message):
+    await http.post("/messages", json=make_message())
+    before = (await http.get("/rooms/tea/settings")).json()["settings"]
+    assert before["strategy"] == {"value": "threaded", "source": "default"}
+    changed = await http.patch("/rooms/tea/settings", json={"strategy": "recent", "max_context_messages": 3})
+    assert changed.json()["settings"]["strategy"] == {"value": "recent", "source": "room"}
+    back = await http.patch("/rooms/tea/settings", json={"strategy": None})
+    assert back.json()["settings"]["strategy"]["source"] == "default"
+    assert back.json()["settings"]["max_context_messages"] == {"value": 3, "source": "room"}
+    bad = await http.patch("/rooms/tea/settings", json={"max_context_messages": 0})
+    assert bad.status_code == 422
+    assert "max_context_messages is 0; it must be" in bad.json()["detail"]
+
+
+async def test_a_context_its_answer_and_its_feedback(http, make_message):
+    await http.post("/messages", json={"messages": [make_message(1), make_message(2, reply_to="m1", sender_id="bob")]})
+    built = (await http.post("/context", json={"room_id": "tea", "message_id": "m2"})).json()
+    assert [one["message"]["id"] for one in built["messages"]] == ["m1"]
+    assert set(built["messages"][0]["signals"]) == {
+        "reply_chain", "user_continuity", "time_decay", "mention_relation", "keyword_overlap",
+    }  # fmt: skip
+    assert built["parent"] == "m1"
+    path = f"/context/{built['context_id']}"
+    assert (await http.post(f"{path}/response", json={"text": "an answer"})).status_code == 204
+    assert (await http.post(f"{path}/feedback", json={"text": "fine", "score": 0.8})).status_code == 204
+    record = (await http.get(path)).json()
+    assert (record["llm_response"], record["user_feedback"], record["success_indicator"]) == ("an answer", "fine", 0.8)
+    assert record["context_message_ids"] == ["m1"]
+
+
+async def test_without_a_message_the_newest_of_a_user_is_meant(http, make_message):
+    batch = [make_message(1), make_message(2), make_message(3, role="assistant")]
+    await http.post("/messages", json={"messages": batch})
+    built = await http.post("/context", json={"room_id": "tea", "strategy": "recent", "max_messages": 1})
+    assert (built.json()["message_id"], [one["message"]["id"] for one in built.json()["messages"]]) == ("m2", ["m1"])
+
+
+async def test_edit_and_delete(http, make_message):
+    await http.post("/messages", json=make_message())
+    edited = await http.patch("/messages/tea/m1", json={"text": "better", "mentions": ["bob"]})
+    assert (edited.json()["text"], edited.json()["mentions"]) == ("better", ["bob"])
+    assert edited.json()["edited_at"]
+    assert (await http.delete("/messages/tea/m1")).status_code == 204
+    assert (await http.delete("/messages/tea/m1")).status_code == 404
+    assert (await http.get("/messages/tea/m1")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "name", ["a/b", "a b", "100%", "a%2Fb", "你好", "?x=1#y", "a/../b", "m\\n", "x\0y", "threads", "+"]
+)
+async def test_any_id_can_be_asked_for(http, name):
+    from urllib.parse import quote
+
+    await http.post("/messages", json={"id": name, "room_id": name, "sender_id": "ann", "text": "x"})
+    coded = quote(name, safe="")
+    entry = await http.get(f"/messages/{coded}/{coded}")
+    assert entry.status_code == 200, entry.text
+    assert (entry.json()["message"]["id"], entry.json()["message"]["room_id"]) == (name, name)
+    assert (await http.get(f"/rooms/{coded}/threads")).json()["threads"][0]["thread_id"] == name
+    assert (await http.get("/messages", params={"room_id": name})).json()["messages"][0]["id"] == name
+
+
+async def test_a_lone_surrogate_survives(http):
+    body = b'{"id": "m1", "room_id": "tea", "sender_id": "ann", "text": "broken \\ud83d"}'
+    sent = await http.post("/messages", content=body, headers={"Content-Type": "application/json"})
+    assert sent.status_code == 200
+    assert (await http.get("/messages/tea/m1")).json()["message"]["text"] == "broken \ud83d"
+
+
+def as_json(content: bytes) -> dict:
+    return {"content": content, "headers": {"Content-Type": "application/json"}}
+
+
+DEEP = b'{"id": "m", "room_id": "r", "sender_id": "s", "metadata": {"a": ' + b"[" * 40 + b"]" * 40 + b"}}"
+BAD = [
+    ("POST", "/messages", as_json(b""), 400, "not JSON"),
+    ("POST", "/messages", as_json(b"{"), 400, "not JSON"),
+    ("POST", "/messages", as_json(b'{"a": NaN}'), 400, "NaN is no JSON value"),
+    ("POST", "/messages", as_json(b'{"a": 1e999}'), 400, "out of range"),
+    ("POST", "/messages", as_json(b'{"a": ' + b"9" * 5000 + b"}"), 400, "not JSON"),
+    ("POST", "/messages", as_json(b'{"a": "\xff"}'), 400, "not UTF-8"),
+    ("POST", "/messages", as_json(DEEP), 422, "nested deeper than 32 levels"),
+    ("POST", "/messages", as_json(b"[" * 50_000 + b"]" * 50_000), 422, "nested"),
+    ("POST", "/messages", {"content": b"{}"}, 415, "Content-Type: application/json"),
+    ("POST", "/messages", {"content": b"{}", "headers": {"Content-Type": "text/plain"}}, 415, "application/json"),
+    ("POST", "/messages", {"json": []}, 422, "must be a JSON object"),
+    ("POST", "/messages", {"json": {}}, 422, "id is missing"),
+    ("POST", "/messages", {"json": {"messages": {}}}, 422, "A batch is"),
+    ("POST", "/messages", {"json": {"messages": [{"id": "a"}]}}, 422, "messages[0]: room_id is missing"),
+    ("POST", "/messages", {"json": {"messages": [], "on_conflict": "report"}}, 422, "belongs in the query"),
+    ("POST", "/messages?on_conflict=maybe", {"json": {"messages": []}}, 422, "on_conflict"),
+    (
+        "POST",
+        "/messages",
+        {"json": {"id": "m", "room_id": "r", "sender_id": "s", "txt": "x"}},
+        422,
+        "unknown field 'txt'",
+    ),
+    (
+        "POST",
+        "/messages",
+        {"json": {"id": "m", "room_id": "r", "sender_id": "s", "text": "x" * 20_001}},
+        422,
+        "max_text_chars",
+    ),
+    (
+        "POST",
+        "/messages",
+        {"json": {"id": "m", "room_id": "r", "sender_id": "s", "text": "x" * 200_000}},
+        413,
+        "max_body_bytes",
+    ),
+    ("GET", "/messages", {}, 422, "room_id is missing"),
+    ("GET", "/messages?room_id=nowhere", {}, 404, "'nowhere'"),
+    ("GET", "/messages?room_id=tea&limit=201", {}, 422, "limit is 201"),
+    ("GET", "/messages?room_id=tea&limit=0", {}, 422, "limit"),
+    ("GET", "/messages?room_id=tea&after=-1", {}, 422, "after"),
+    ("GET", f"/messages?room_id=tea&after={2**63}", {}, 422, "after"),
+    ("GET", "/messages/tea/nothing", {}, 404, "'nothing'"),
+    ("PATCH", "/messages/tea/nothing", {"json": {"text": "x"}}, 404, ""),
+    ("PATCH", "/messages/tea/m1", {"json": {}}, 422, "at least one of text"),
+    ("PATCH", "/messages/tea/m1", {"json": {"text": 1}}, 422, "text"),
+    ("DELETE", "/messages/tea/nothing", {}, 404, "'nothing'"),
+    ("DELETE", "/messages/nowhere/m1", {}, 404, "'nowhere'"),
+    ("POST", "/context", {"json": {"room_id": "nowhere"}}, 404, "'nowhere'"),
+    ("POST", "/context", {"json": {"room_id": "tea", "message_id": "nothing"}}, 404, "'nothing'"),
+    ("POST", "/context", {"json": {"room_id": "tea", "strategy": "clever"}}, 422, "threaded, weighted, recent"),
+    ("POST", "/context", {"json": {"room_id": "tea", "max_messages": 0}}, 422, "max_messages"),
+    ("POST", "/context", {"json": {"room_id": "tea", "max_mesages": 1}}, 422, "max_mesages"),
+    ("POST", "/context", {"json": {}}, 422, "room_id"),
+    ("POST", "/context", {"json": 3}, 422, "JSON object"),
+    ("GET", "/context/nothing", {}, 404, "'nothing'"),
+    ("POST", "/context/nothing/feedback", {"json": {"score": 1}}, 404, "'nothing'"),
+    ("POST", "/context/nothing/feedback", {"json": {"score": 1.5}}, 422, "score"),
+    ("POST", "/context/nothing/feedback", {"json": {}}, 422, "give a text, a score"),
+    ("POST", "/context/nothing/response", {"json": {"text": "x"}}, 404, "'nothing'"),
+    ("GET", "/rooms/nowhere", {}, 404, "'nowhere'"),
+    ("GET", "/rooms/nowhere/threads", {}, 404, "'nowhere'"),
+    ("GET", "/rooms/tea/threads/nothing", {}, 404, "'nothing'"),
+    ("GET", "/rooms/nowhere/settings", {}, 404, "'nowhere'"),
+    ("PATCH", "/rooms/nowhere/settings", {"json": {"strategy": "recent"}}, 404, "'nowhere'"),
+    ("PATCH", "/rooms/tea/settings", {"json": []}, 422, "JSON object of settings"),
+    ("PATCH", "/rooms/tea/settings", {"json": {"port": 1}}, 422, "'port'"),
+    ("GET", "/nothing/here", {}, 404, "/openapi.json"),
+    ("PUT", "/messages", {"json": {}}, 405, "/openapi.json"),
+    ("GET", "/messages/tea/", {}, 404, ""),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status", "says"), BAD)
+async def test_bad_input_is_a_problem_that_says_what_to_do(http, make_message, method, path, body, status, says):
+    await http.post("/messages", json=make_message())
+    answer = await http.request(method, path, **body)
+    problem = answer.json()
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert set(problem) == {"type", "title", "status", "detail", "instance", "request_id"}
+    assert problem["status"] == status
+    assert problem["instance"] == path.partition("?")[0]
+    assert problem["request_id"] == answer.headers["x-request-id"]
+    assert says in problem["detail"]
+
+
+async def test_a_body_is_measured_while_it_streams(http):
+    sent = 0
+
+    async def endless():
+        nonlocal sent
+        while True:
+            sent += 10_000
+            yield b" " * 10_000
+
+    answer = await http.post("/messages", content=endless(), headers={"Content-Type": "application/json"})
+    assert answer.status_code == 413
+    assert sent <= 200_000
+
+
+async def test_a_batch_has_a_limit(http, make_message):
+    answer = await http.post("/messages", json={"messages": [make_message(n) for n in range(51)]})
+    assert answer.status_code == 422
+    assert "at most 50" in answer.json()["detail"]
+
+
+def all_errors(kind=errors.RoomloreError):
+    yield kind
+    for below in kind.__subclasses__():
+        yield from all_errors(below)
+
+
+def test_every_error_has_a_status():
+    assert set(all_errors()) == set(problems.STATUS)
+    for kind, status in problems.STATUS.items():
+        assert problems.status_of(kind()) == status
+        assert 400 <= status < 600
+
+
+async def test_health_and_a_database_that_is_gone(http, lore, monkeypatch):
+    assert (await http.get("/health/live")).json() == {"status": "ok"}
+    assert (await http.get("/health/ready")).json() == {"status": "ok"}
+
+    async def gone() -> None:
+        raise errors.StorageUnavailable("The database is away; start it.")
+
+    monkeypatch.setattr(lore, "ping", gone)
+    answer = await http.get("/health/ready")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+    assert answer.json()["detail"] == "The database is away; start it."
+    assert (await http.get("/health/live")).status_code == 200
+
+
+async def test_an_unforeseen_error_shows_nothing_of_itself(http, lore, monkeypatch, capfd):
+    async def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("somebody's secret words")
+
+    monkeypatch.setattr(lore.rooms, "page", broken)
+    answer = await http.get("/rooms", headers={"X-Request-Id": "trace-1"})
+    assert (answer.status_code, answer.headers["x-request-id"]) == (500, "trace-1")
+    assert "secret" not in answer.text
+    told = capfd.readouterr()
+    assert "ZeroDivisionError" in told.out + told.err
+    assert "secret" not in told.out + told.err
+
+
+async def test_a_strange_request_id_is_replaced(http):
+    answer = await http.get("/health/live", headers={"X-Request-Id": "a b\tc"})
+    assert answer.headers["x-request-id"].isalnum()
+
+
+async def test_metrics_have_the_names_of_the_specification(http, make_message):
+    await http.post("/messages", json={"messages": [make_message(1), make_message(2)]})
+    await http.post("/context", json={"room_id": "tea"})
+    answer = await http.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    for name in (
+        "avg_context_build_time_ms", "context_cache_hit_rate", "avg_relevance_score", "avg_context_message_count",
+        "token_savings_rate", "contexts_built_per_hour", "unique_groups_served", "user_satisfaction_score",
+        "context_effectiveness_rate", "degradation_rate", "error_rate",
+    ):  # fmt: skip
+        assert f"roomlore_{name} " in answer.text
+    assert "roomlore_contexts_built_per_hour 1.0" in answer.text
+    assert "roomlore_messages_added_total 2.0" in answer.text
+
+
+async def test_openapi_names_every_path(http, app):
+    document = (await http.get("/openapi.json")).json()
+    assert set(document["paths"]) == {
+        "/messages", "/messages/{room_id}/{message_id}", "/context", "/context/{context_id}",
+        "/context/{context_id}/response", "/context/{context_id}/feedback", "/rooms", "/rooms/{room_id}",
+        "/rooms/{room_id}/threads", "/rooms/{room_id}/threads/{message_id}", "/rooms/{room_id}/settings",
+        "/health/live", "/health/ready", "/metrics",
+    }  # fmt: skip
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            assert operation["description"], (method, path)
+            assert operation["responses"]["4XX"], (method, path)
+    assert "{" in json.dumps(document["paths"]["/messages"]["post"]["requestBody"])

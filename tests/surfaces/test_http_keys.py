@@ -1,0 +1,214 @@
+"""Who may ask: without keys this machine alone; with keys each within its tenant and scopes, on every path."""
+
+import pytest
+from fastapi.routing import APIRoute
+
+from roomlore.surfaces.http.guard import is_loopback
+
+FEEDBACK = {"score": 1.0}
+ROUTES = [
+    ("GET", "/messages?room_id=tea", None, "read"),
+    ("POST", "/messages", {"id": "mine", "room_id": "tea", "sender_id": "eve", "text": "x"}, "write"),
+    ("GET", "/messages/tea/m1", None, "read"),
+    ("PATCH", "/messages/tea/m1", {"text": "changed"}, "write"),
+    ("DELETE", "/messages/tea/m1", None, "write"),
+    ("POST", "/context", {"room_id": "tea", "message_id": "m2"}, "read"),
+    ("GET", "/context/{context}", None, "read"),
+    ("POST", "/context/{context}/response", {"text": "x"}, "write"),
+    ("POST", "/context/{context}/feedback", FEEDBACK, "write"),
+    ("GET", "/rooms", None, "read"),
+    ("GET", "/rooms/tea", None, "read"),
+    ("GET", "/rooms/tea/threads", None, "read"),
+    ("GET", "/rooms/tea/threads/m1", None, "read"),
+    ("GET", "/rooms/tea/settings", None, "read"),
+    ("PATCH", "/rooms/tea/settings", {"strategy": "recent"}, "write"),
+    ("GET", "/metrics", None, "admin"),
+]
+OTHERS = ["/openapi.json", "/nothing", "/docs", "/health", "/health/live/", "/%68ealth/live"]
+
+
+@pytest.fixture
+async def context(lore, make_message):
+    """A room of the tenant `ours` with a context built in it; gives the context's id."""
+    from roomlore.core.records import from_record
+
+    ours = lore.for_tenant("ours")
+    await ours.messages.add([from_record(make_message(n)).message for n in (1, 2)])
+    built = await ours.context.build("tea", "m2")
+    await ours.context.usage(built.context_id)
+    return built.context_id
+
+
+@pytest.fixture
+async def secrets(lore):
+    """A secret per name: ours with each scope alone, and theirs with all."""
+    made = {
+        scope: (await lore.for_tenant("ours").keys.create(scope, scopes=(scope,)))[1]
+        for scope in ("read", "write", "admin")
+    }
+    made["theirs"] = (await lore.for_tenant("theirs").keys.create("theirs", scopes=("read", "write")))[1]
+    return made
+
+
+def everything(app):
+    for route in app.routes:
+        yield from _below(route)
+
+
+def _below(route):
+    if isinstance(route, APIRoute):
+        yield route
+    for inner in getattr(getattr(route, "original_router", None), "routes", ()):
+        yield from _below(inner)
+
+
+def test_the_table_has_every_route(app):
+    known = {
+        (method, path.partition("?")[0].count("/"), path.split("/")[1].partition("?")[0]) for method, path, *_ in ROUTES
+    }
+    there = {
+        (method, route.path.count("/"), route.path.split("/")[1])
+        for route in everything(app)
+        for method in route.methods
+        if not route.path.startswith("/health")
+    }
+    assert there
+    assert there == known
+
+
+@pytest.mark.parametrize(("method", "path", "body", "scope"), ROUTES)
+async def test_every_path_needs_a_key_once_there_is_one(connect, secrets, context, method, path, body, scope):
+    path = path.format(context=context)
+    for key in (None, "rl_wrong", secrets["read"][:-1]):
+        async with connect(key=key) as client:
+            answer = await client.request(method, path, json=body)
+            assert answer.status_code == 401, path
+            assert answer.headers["www-authenticate"].startswith("Bearer")
+            assert answer.json()["type"] == "urn:roomlore:key-needed"
+
+
+@pytest.mark.parametrize(("method", "path", "body", "scope"), ROUTES)
+async def test_every_path_needs_its_scope(connect, secrets, context, method, path, body, scope):
+    path = path.format(context=context)
+    for name in ("read", "write", "admin"):
+        async with connect(key=secrets[name]) as client:
+            answer = await client.request(method, path, json=body)
+            if name in (scope, "admin"):
+                assert answer.status_code in (200, 204, 404), (name, answer.text)
+            else:
+                assert answer.status_code == 403, name
+                assert f"lacks the scope {scope}" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), [route[:3] for route in ROUTES if route[3] != "admin"])
+async def test_no_path_shows_another_tenant(connect, secrets, context, lore, method, path, body):
+    before = await _snapshot(lore)
+    async with connect(key=secrets["theirs"]) as client:
+        answer = await client.request(method, path.format(context=context), json=body)
+    if (method, path) == ("POST", "/messages"):
+        assert answer.json() == {"added": ["mine"], "duplicates": [], "conflicts": []}
+    elif path == "/rooms":
+        assert answer.json() == {"rooms": [], "next": None}
+    else:
+        assert answer.status_code == 404
+        assert "word" not in answer.text
+    assert before == await _snapshot(lore)
+
+
+async def _snapshot(lore):
+    ours = lore.for_tenant("ours")
+    return await ours.messages.page("tea"), await ours.rooms.get("tea")
+
+
+@pytest.mark.parametrize("path", OTHERS)
+async def test_nothing_else_is_open(connect, secrets, path):
+    async with connect() as client:
+        assert (await client.get(path)).status_code == 401
+
+
+async def test_health_is_open(connect, secrets):
+    async with connect(client="203.0.113.9", base="http://chat.example") as client:
+        assert (await client.get("/health/live")).status_code == 200
+        assert (await client.get("/health/ready")).status_code == 200
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer  ", "Basic cmw6cmw=", "rl_key", "bearer"])
+async def test_a_malformed_header_is_refused_even_without_keys(connect, header):
+    async with connect() as client:
+        answer = await client.get("/rooms", headers={"Authorization": header})
+        assert answer.status_code == 401
+
+
+async def test_a_revoked_key_opens_nothing(connect, lore):
+    key, secret = await lore.keys.create("bot")
+    other, _ = await lore.keys.create("other")
+    async with connect(key=secret) as client:
+        assert (await client.get("/rooms")).status_code == 200
+        await lore.keys.revoke(key.key_id)
+        assert (await client.get("/rooms")).status_code == 401
+        await lore.keys.revoke(other.key_id)
+    async with connect() as client:
+        assert (await client.get("/rooms")).status_code == 200
+
+
+async def test_a_key_works_from_anywhere_under_any_name(connect, secrets):
+    async with connect(key=secrets["read"], client="203.0.113.9", base="http://chat.example") as client:
+        assert (await client.get("/rooms", headers={"Origin": "https://other.example"})).status_code == 200
+
+
+@pytest.mark.parametrize("client", ["203.0.113.9", "10.0.0.2", "::ffff:10.0.0.2", "2001:db8::1"])
+async def test_without_keys_nobody_else_may_ask(connect, client):
+    async with connect(client=client) as http:
+        answer = await http.get("/rooms")
+        assert answer.status_code == 403
+        assert "only this machine" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    "base", ["http://localhost:1", "http://127.0.0.1", "http://127.3.2.1:80", "http://[::1]:9", "http://LOCALHOST"]
+)
+async def test_names_of_this_machine_are_fine(connect, base):
+    async with connect(base=base) as http:
+        assert (await http.get("/rooms")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "0.0.0.0", "192.168.0.9:80"]
+)
+async def test_without_keys_the_host_header_must_mean_this_machine(connect, host):
+    async with connect() as http:
+        answer = await http.get("/rooms", headers={"Host": host})
+        assert answer.status_code == 403
+        assert "Host header" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"), [("https://evil.example", 403), ("null", 403), ("http://localhost:3000", 200)]
+)
+async def test_without_keys_a_page_of_another_site_is_refused(connect, origin, status):
+    async with connect() as http:
+        assert (await http.get("/rooms", headers={"Origin": origin})).status_code == status
+
+
+async def test_a_further_host_may_be_allowed():
+    import httpx
+
+    import roomlore
+    from roomlore.surfaces.http import create_app
+
+    settings = roomlore.Settings(allowed_hosts="bot.internal")
+    async with roomlore.open("sqlite://", settings=settings) as lore:
+        transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://Bot.Internal:80") as http:
+            assert (await http.get("/rooms")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "is_here"),
+    [
+        ("localhost", True), ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("::ffff:127.0.0.1", True),
+        ("0.0.0.0", False), ("::", False), ("", False), ("10.0.0.1", False), ("example.org", False), ("127.1", False),
+    ],
+)  # fmt: skip
+def test_what_counts_as_this_machine(host, is_here):
+    assert is_loopback(host) is is_here
