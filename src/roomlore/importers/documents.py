@@ -54,17 +54,18 @@ class Walker:
     def __init__(
         self, file: BinaryIO, layout: Layout, *, encoding: str = "utf-8", place: Mapping[str, Any] | None = None
     ) -> None:
-        place = place or {"offset": 0, "stack": [], "ready": True}
+        place = place or start_at(0)
         self.window = Window(file, encoding=encoding, offset=place["offset"])
         self._layout = layout
         self._stack: Stack = [list(frame) for frame in place["stack"]]
-        self._step = self._value if place["ready"] else self._after
+        steps = {"value": self._value, "after": self._after, "first": self._first}
+        self._step: Callable[[], Event | None] = steps.get(place["next"], self._value)
 
     def place(self) -> dict[str, Any]:
-        """Where to go on from, right after an event: the offset, the open containers as [kind, key or index], and
-        whether a value comes next."""
+        """Where to go on from, right after an event: the offset, the open containers as [kind, key or index], and what
+        comes next."""
         stack = [list(frame) for frame in self._stack]
-        return {"offset": self.window.offset, "stack": stack, "ready": self._step == self._value}
+        return {"offset": self.window.offset, "stack": stack, "next": self._step.__name__.removeprefix("_")}
 
     @property
     def path(self) -> Path:
@@ -176,6 +177,11 @@ class Walker:
             self._stack = _frames(self._layout.home, ())
         elif self._stack[-1][0] == "[":
             self._stack[-1][1] += 1
+
+
+def start_at(offset: int) -> dict[str, Any]:
+    """The place where a document begins."""
+    return {"offset": offset, "stack": [], "next": "value"}
 
 
 def _frames(path: tuple[str | int | None, ...], known: Path) -> Stack:

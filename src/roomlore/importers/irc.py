@@ -25,7 +25,9 @@ _SAID = re.compile(r"\s*<[\s@+%&~!.]*(?P<nick>[^<>\s][^<>]*)>(?:\s(?P<text>.*))?
 _ACTED = re.compile(r"\s*\* ?(?P<nick>[^\s*]+)(?: (?P<text>.*))?$", re.DOTALL)
 _NOTICE = re.compile(r"\s*-(?P<nick>[^\s:>!-][^\s:>]*?)(?::[^\s]*)?- (?P<text>.*)$", re.DOTALL)
 _TABBED = re.compile(r"\t(?P<who>[^\t]*)\t(?P<text>.*)$", re.DOTALL)
-_EVENT = re.compile(r"\s*(?:={3}|\*{3}|-!-|-->|<--|--|=!=)\s+(?P<text>.*)$", re.DOTALL)
+_EVENT = re.compile(
+    r"\s*(?:(?:={3}|\*{3}|-!-|-->|<--|--|=!=)\s+(?=\S)|(?=\[(?:Users [#&]|[ @+%]\S+\])))(?P<text>.*)$", re.DOTALL
+)
 _WHO = re.compile(
     r"(?:Joins: |Parts: |Quits: )(?P<coming>\S+)|(?P<nick>[^\s*]+) (?:[\[(][^\])]*[\])] ?)*"
     r"(?:(?:has |is now |was |changed|changes|joined|left|quit|sets )|进入|离开|加入|退出|被)"

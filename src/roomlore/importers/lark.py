@@ -80,13 +80,14 @@ def _item(value: object, place: int, member: Member, source: Source, options: Op
     said = _flat(obj(value))
     if not ({"message_id", "body", "content"} & said.keys()):
         return member.bad("neither message_id nor content: not a Lark message")
-    content = _content(said)
+    withdrawn = said.get("deleted") is True
+    content = "" if withdrawn else _content(said)
     sender = obj(said.get("sender"))
     people = objects(said.get("mentions"))
     message = Message(
         id=name(said.get("message_id")) or derived_id("lark", member.number, place, said),
         room_id=options.room_id or name(said.get("chat_id")) or source.stem,
-        sender_id=_sender_id(sender) or "unknown",
+        sender_id=_sender_id(sender) or ("system" if _kind(said) == "system" else "unknown"),
         sender_name=first_name(sender.get("name"), sender.get("sender_name")),
         role=_role(said, sender),
         text=_named(_text(_kind(said), content), people),
@@ -172,6 +173,9 @@ def _card(content: dict[str, Any]) -> str:
     """Every text on a card: its title, then the rest in order."""
     title = obj(content.get("header")).get("title", content.get("title"))
     heading = words(title) or words(obj(title).get("content"))
+    rows = content.get("elements")
+    if isinstance(rows, list) and rows and all(isinstance(row, list) for row in rows):
+        return joined((heading, *("".join(map(_element, objects(row))) for row in rows)), "\n")
     return joined((heading, *_texts(content.get("elements", obj(content.get("body")).get("elements")), 0)), "\n")
 
 
@@ -217,7 +221,7 @@ def _metadata(said: dict[str, Any], content: Any) -> dict[str, Any]:
             "caption": joined(facts.get(key) for key in _CAPTIONS),
             "type": "" if kind == "text" else kind,
             "content": facts,
-            "deleted": said.get("deleted") is True,
+            "deleted": said.get("deleted"),
             "upper_message_id": said.get("upper_message_id"),
         }
     )

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from roomlore.importers.documents import Event, Layout, Path, Walker
+from roomlore.importers.documents import Event, Layout, Path, Walker, start_at
 from roomlore.importers.items import Bad, Position, excerpt
 from roomlore.importers.source import Source
 
@@ -34,7 +34,7 @@ def walking(source: Source, layout: Layout, place: Position | None) -> Iterator[
     encoding, mark = source.encoding()
     encoding = encoding if encoding.startswith("utf-16") else "utf-8"
     with source.open() as file:
-        walker = Walker(file, layout, encoding=encoding, place=place or {"offset": mark, "stack": [], "ready": True})
+        walker = Walker(file, layout, encoding=encoding, place=place or start_at(mark))
         yield walker
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role
 from roomlore.core.records import parse_time
-from roomlore.importers.documents import Layout, Walker
+from roomlore.importers.documents import Layout, Walker, start_at
 from roomlore.importers.items import Bad, Item, Options, Parsed, Position, derived_id, excerpt
 from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, words
 from roomlore.importers.source import Source
@@ -118,9 +118,7 @@ def _read_day(
     try:
         data = export.read(file)
     except (OSError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as error:
-        yield Bad(
-            {"file": file, "place": {"offset": 0, "stack": [], "ready": True}}, 0, f"{file} cannot be read: {error}", ""
-        )
+        yield Bad({"file": file, "place": start_at(0)}, 0, f"{file} cannot be read: {error}", "")
         return
     walker = Walker(BytesIO(data), _LAYOUT, place=place)
     base = source.bytes_read

@@ -160,7 +160,7 @@ def _split(whole: str) -> tuple[str, str]:
         return "", whole.strip(MARKS)
     name = match["name"].strip(MARKS + "~\u202f\u00a0 ")
     said = match["text"]
-    spoken_by_program = said.startswith("\u200e") and _SYSTEM.search(said) and _content(said).text
+    spoken_by_program = said.startswith("\u200e") and _SYSTEM.search(said.partition("\n")[0]) and _content(said).text
     return ("", said.strip(MARKS)) if spoken_by_program or not name else (name, said)
 
 

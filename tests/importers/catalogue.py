@@ -1,0 +1,75 @@
+"""The samples, what is in them, and what reading them must give.
+
+`python tests/importers/catalogue.py` writes the expectations anew; read the difference before keeping it.
+"""
+
+import json
+from pathlib import Path
+
+from roomlore.core.records import to_record
+from roomlore.importers import Bad, Item, Parsed, open_import
+
+HERE = Path(__file__).parent
+SAMPLES = HERE / "samples"
+EXPECTED = HERE / "expected"
+
+FORMAT_OF = {
+    "#kitchen.log": "irc",
+    "2004-11-15-#ubuntu.txt": "irc",
+    "Hikers - trips [7001].json": "discord",
+    "WhatsApp Chat with Hikers.txt": "whatsapp",
+    "_chat.txt": "whatsapp",
+    "bare.openai.json": "openai",
+    "chats.openai.jsonl": "openai",
+    "conversations.json": "chatgpt",
+    "irc.server.#dev.weechatlog": "irc",
+    "lark.events.jsonl": "lark",
+    "lark.json": "lark",
+    "lark.pages.jsonl": "lark",
+    "result.json": "telegram",
+    "room.jsonl": "jsonl",
+    "slack": "slack",
+    "telegram.json": "telegram",
+    "与登山队的WhatsApp聊天.txt": "whatsapp",
+}
+ONE_LINE_A_MESSAGE = (
+    "#kitchen.log",
+    "2004-11-15-#ubuntu.txt",
+    "irc.server.#dev.weechatlog",
+    "room.jsonl",
+    "lark.events.jsonl",
+)
+WHATSAPP = tuple(name for name, form in FORMAT_OF.items() if form == "whatsapp")
+DOCUMENTS = ("Hikers - trips [7001].json", "bare.openai.json", "lark.json", "result.json", "telegram.json")
+
+
+def items(path: Path, **options) -> list[Item]:
+    with open_import(path, **options) as reading:
+        return list(reading)
+
+
+def messages(path: Path, **options):
+    return [item.message for item in items(path, **options) if isinstance(item, Parsed)]
+
+
+def described(item: Item) -> dict:
+    if isinstance(item, Bad):
+        return {"bad": item.number, "reason": item.reason, "excerpt": item.excerpt}
+    edited = {"edited_at": item.edited_at.isoformat()} if item.edited_at else {}
+    return to_record(item.message) | edited
+
+
+def expected(name: str) -> list[dict]:
+    text = (EXPECTED / f"{name}.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.split("\n") if line]
+
+
+def _write() -> None:
+    for name in FORMAT_OF:
+        lines = [json.dumps(described(item), ensure_ascii=False) for item in items(SAMPLES / name)]
+        (EXPECTED / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    EXPECTED.mkdir(exist_ok=True)
+    _write()

@@ -1,0 +1,66 @@
+"""Every sample gives exactly what is expected of it, from the start or from any place in the middle."""
+
+import json
+
+import catalogue
+import pytest
+
+from roomlore.importers import FORMATS, Parsed, detect, open_import
+
+NAMES = sorted(catalogue.FORMAT_OF)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sample_reads_as_expected(name):
+    found = [catalogue.described(item) for item in catalogue.items(catalogue.SAMPLES / name)]
+    assert found == catalogue.expected(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_format_is_found_by_looking(name):
+    assert detect(catalogue.SAMPLES / name) == catalogue.FORMAT_OF[name]
+
+
+def test_every_format_has_a_sample():
+    assert set(catalogue.FORMAT_OF.values()) == set(FORMATS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reading_goes_on_from_every_position(name):
+    path = catalogue.SAMPLES / name
+    straight = catalogue.items(path)
+    for count, item in enumerate(straight, 1):
+        position = json.loads(json.dumps(item.position))
+        assert catalogue.items(path, resume_from=position) == straight[count:]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_ids_are_unique_in_a_room_even_when_all_share_one(name):
+    for options in ({}, {"room_id": "all"}):
+        keys = [(message.room_id, message.id) for message in catalogue.messages(catalogue.SAMPLES / name, **options)]
+        assert len(keys) == len(set(keys))
+        assert all(options.get("room_id", room) == room for room, _ in keys)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_replies_still_find_their_target_in_a_given_room(name):
+    found = catalogue.messages(catalogue.SAMPLES / name, room_id="all")
+    ids = {message.id for message in found}
+    assert all(message.reply_to in ids for message in found if message.reply_to)
+    assert all(message.root_id in ids for message in found if message.root_id)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_progress_ends_at_the_total(name):
+    with open_import(catalogue.SAMPLES / name) as reading:
+        seen = [reading.source.bytes_read for _ in reading]
+    assert seen == sorted(seen)
+    assert reading.source.bytes_read == reading.source.total_bytes > 0
+    assert reading.parsed + reading.bad == len(seen)
+
+
+def test_items_of_every_sample_have_times_in_utc():
+    for name in NAMES:
+        for item in catalogue.items(catalogue.SAMPLES / name):
+            if isinstance(item, Parsed) and item.message.sent_at is not None:
+                assert item.message.sent_at.utcoffset().total_seconds() == 0
