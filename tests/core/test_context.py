@@ -1,0 +1,249 @@
+"""The strategies: what is chosen, in which order, and why."""
+
+import dataclasses
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from relevance_rooms import BEGIN, entry
+
+from roomlore.core.context import (
+    ContextOptions,
+    choose_recent,
+    choose_threaded,
+    choose_weighted,
+    threaded_picks,
+    weighted_pool,
+)
+from roomlore.core.errors import InvalidInput
+from roomlore.core.models import Link, LinkKind
+from roomlore.core.relevance import RelevanceScorer, RoomView, Weights
+
+OPTIONS = ContextOptions()
+
+
+def arrivals(candidates):
+    return [candidate.message.arrival for candidate in candidates]
+
+
+def weighted(target, pool, options=OPTIONS):
+    scorer = RelevanceScorer(options.weights, options.half_life_minutes)
+    return choose_weighted(target, pool, scorer, RoomView(target=target, pool=pool, before=pool), options)
+
+
+def threaded(target, pool, chosen, options=OPTIONS):
+    view = RoomView(target=target, pool=pool)
+    return choose_threaded(target, pool, chosen, RelevanceScorer(), view, options)
+
+
+def guess(parent, probability=0.7, kind=LinkKind.GUESS):
+    return Link(kind=kind, thread=1, parent=parent, parent_probability=probability, new_probability=1 - probability)
+
+
+class TestOptions:
+    def test_the_defaults_are_those_of_the_specification(self):
+        assert dataclasses.asdict(OPTIONS) == {
+            "strategy": "threaded",
+            "enable_intelligent_memory": True,
+            "fallback_on_error": True,
+            "max_context_messages": 20,
+            "recent_messages": 10,
+            "time_window_hours": 24,
+            "relevance_threshold": 0.3,
+            "weights": {
+                "reply_chain": 0.40,
+                "user_continuity": 0.15,
+                "time_decay": 0.20,
+                "mention_relation": 0.15,
+                "keyword_overlap": 0.10,
+            },
+            "half_life_minutes": 10,
+            "candidate_limit": 50,
+            "chain_limit": 15,
+            "context_build_timeout_seconds": 5.0,
+        }
+
+    def test_a_room_may_have_its_own(self):
+        found = OPTIONS.overridden({"strategy": "weighted", "time_decay_weight": 0.7, "half_life_minutes": 30})
+        assert found == ContextOptions(strategy="weighted", weights=Weights(time_decay=0.7), half_life_minutes=30)
+        assert OPTIONS.overridden({}) == OPTIONS
+
+    def test_flat_is_what_can_be_overridden(self):
+        assert OPTIONS.overridden(OPTIONS.flat()) == OPTIONS
+        assert "reply_chain_weight" in OPTIONS.flat()
+
+    @pytest.mark.parametrize(
+        ("name", "value", "allowed"),
+        [
+            ("strategy", "magic", "one of threaded, weighted, recent"),
+            ("max_context_messages", 0, "a whole number from 1 to 200"),
+            ("max_context_messages", 2.5, "a whole number from 1 to 200"),
+            ("max_context_messages", True, "a whole number from 1 to 200"),
+            ("recent_messages", "10", "a whole number from 1 to 200"),
+            ("relevance_threshold", 1.01, "a number from 0 to 1"),
+            ("relevance_threshold", float("nan"), "a number from 0 to 1"),
+            ("time_window_hours", 0, "a number above 0 and up to 8760"),
+            ("half_life_minutes", -3, "a number above 0 and up to 525600"),
+            ("candidate_limit", 401, "a whole number from 1 to 400"),
+            ("chain_limit", -1, "a whole number from 0 to 100"),
+            ("enable_intelligent_memory", "yes", "true or false"),
+            ("reply_chain_weight", -1, "a number from 0 up"),
+        ],
+    )
+    def test_a_bad_value_is_named_with_its_range(self, name, value, allowed):
+        with pytest.raises(InvalidInput) as error:
+            OPTIONS.overridden({name: value})
+        assert str(error.value) == f"{name} is {value!r}; it must be {allowed}."
+
+    @pytest.mark.parametrize("name", ["weights", "context_build_timeout_seconds", "colour"])
+    def test_an_unknown_name_is_named(self, name):
+        with pytest.raises(InvalidInput, match=name):
+            OPTIONS.overridden({name: 1})
+
+
+class TestRecent:
+    def test_the_last_by_arrival_in_peoples_order(self):
+        messages = [entry(1).message, entry(2, minute=9).message, entry(4, minute=3).message, entry(3).message]
+        found = choose_recent(messages, 3)
+        assert arrivals(found) == [3, 4, 2]
+        assert {candidate.reason for candidate in found} == {"recent"}
+
+    def test_nothing_of_or_after_the_target(self):
+        messages = [entry(n).message for n in range(1, 9)]
+        assert arrivals(choose_recent(messages, 3, before=messages[4])) == [2, 3, 4]
+        assert choose_recent(messages, 0) == []
+
+
+class TestWeighted:
+    def test_takes_what_reaches_the_threshold_in_time_order(self):
+        target = entry(60, reply_to=2, keywords=["proxy"])
+        pool = [
+            entry(59, "bob"),
+            entry(2, "bob", minute=59),
+            entry(1, "cid", keywords=["proxy"]),
+            entry(58),
+        ]
+        found = weighted(target, pool)
+        assert arrivals(found) == [58, 2]
+        assert found[1].score == pytest.approx(0.4 + 0.2 * 0.5**0.1)
+        assert found[0].score == pytest.approx(0.15 + 0.2 * 0.5**0.2)
+
+    def test_below_the_threshold_nothing(self):
+        assert weighted(entry(99), [entry(n, "bob") for n in range(1, 50)]) == []
+
+    def test_a_score_equal_to_the_threshold_is_taken(self):
+        options = ContextOptions(relevance_threshold=0.2, weights=Weights(time_decay=0.25))
+        weights = Weights(
+            reply_chain=0.0, user_continuity=0.0, time_decay=1.0, mention_relation=0.0, keyword_overlap=0.0
+        )
+        options = dataclasses.replace(options, weights=weights, relevance_threshold=0.5)
+        assert arrivals(weighted(entry(20), [entry(10, "bob"), entry(9, "bob")], options)) == [10]
+
+    def test_the_best_where_there_are_more_than_fit(self):
+        options = ContextOptions(max_context_messages=2)
+        assert arrivals(weighted(entry(9), [entry(n) for n in range(1, 9)], options)) == [7, 8]
+
+    @pytest.mark.parametrize(
+        ("target", "candidate", "reason"),
+        [
+            (entry(9, reply_to=8), entry(8, "bob"), "directly answered (platform reply), less than a minute apart"),
+            (entry(9, minute=12, reply_to=3), entry(8, "bob", reply_to=3), "2 replies away, 4 min apart"),
+            (entry(9, addressed=["bob"]), entry(8, "bob"), "its sender is addressed, 1 min apart"),
+            (entry(9, minute=40), entry(8, minute=8, mentions=["ann"]), "same sender, one mentions the other's sender"),
+            (
+                entry(9, keywords=["proxy", "代理"]),
+                entry(8, "bob", keywords=["代理", "proxy"], minute=-99, reply_to=9),
+                "a direct reply, shared words: proxy, 代理",
+            ),
+        ],
+    )
+    def test_reasons_name_what_counted_most(self, target, candidate, reason):
+        if "less than" in reason:
+            candidate = dataclasses.replace(
+                candidate, message=dataclasses.replace(candidate.message, sent_at=target.message.at)
+            )
+        assert [c.reason for c in weighted(target, [candidate], ContextOptions(relevance_threshold=0))] == [reason]
+
+    def test_the_pool_is_the_chain_and_the_newest_of_the_window(self):
+        options = ContextOptions(chain_limit=2, candidate_limit=3, time_window_hours=0.1)
+        near = [entry(n) for n in range(80, 100)]
+        chain = [entry(3), entry(98), entry(2), entry(101)]
+        assert [e.message.arrival for e in weighted_pool(entry(100), near, chain, options)] == [3, 97, 98, 99]
+        assert [e.message.arrival for e in weighted_pool(entry(100, minute=105), near, [], options)] == [99]
+
+
+class TestThreaded:
+    def test_scores_are_the_probabilities_and_reasons_say_so(self):
+        pool = [entry(n, minute=10 - n) for n in range(1, 8)]
+        found = threaded(entry(9, link=guess(4)), pool, {2: 0.9, 4: 0.8, 6: 0.3})
+        assert [(c.message.arrival, c.score, c.reason) for c in found] == [
+            (6, 0.3, "possibly the same thread (0.30)"),
+            (4, 0.8, "direct parent, 0.70 likely"),
+            (2, 0.9, "likely the same thread (0.90)"),
+        ]
+        assert found[0].signals.user_continuity == 1
+
+    def test_a_platform_reply_says_so(self):
+        target = entry(9, reply_to=4, root=1, link=guess(4, 1.0, LinkKind.PLATFORM))
+        found = threaded(target, [entry(4, "bob"), entry(5, root=1)], {4: 1.0, 5: 0.96})
+        assert [c.reason for c in found] == ["directly answered (platform reply)", "same platform thread (0.96)"]
+
+    def test_the_likeliest_parent_is_always_among_them(self):
+        assert threaded_picks(guess(4), {2: 0.9, 3: 0.4}, 20) == {2: 0.9, 4: 0.7, 3: 0.4}
+        assert threaded_picks(guess(4, 0.2), {2: 0.9, 3: 0.8}, 2) == {2: 0.9, 4: 0.2}
+        assert threaded_picks(guess(4, 0.2), {2: 0.9, 3: 0.8}, 1) == {4: 0.2}
+
+    def test_but_not_where_something_new_is_likelier(self):
+        assert threaded_picks(guess(4, 0.3, LinkKind.NEW), {2: 0.3}, 20) == {2: 0.3}
+        assert threaded(entry(9, link=guess(4, 0.3, LinkKind.NEW)), [entry(4)], {}) == []
+
+    def test_the_parent_that_arrived_late_is_shown(self):
+        target = entry(9, reply_to=12, link=guess(12, 1.0, LinkKind.PLATFORM))
+        assert arrivals(threaded(target, [entry(12, minute=8)], {})) == [12]
+        assert arrivals(threaded(target, [entry(12, minute=10)], {})) == []
+
+    def test_what_was_deleted_is_left_out(self):
+        assert arrivals(threaded(entry(9, link=guess(4)), [entry(2)], {2: 0.9, 3: 0.8})) == [2]
+
+
+ROOMS = st.lists(
+    st.builds(
+        entry,
+        st.integers(1, 30),
+        st.sampled_from(["ann", "bob"]),
+        minute=st.integers(-3000, 3000),
+        reply_to=st.none() | st.integers(1, 30),
+        link=st.builds(guess, st.integers(1, 30), st.floats(0, 1), st.sampled_from(LinkKind)),
+    ),
+    min_size=1,
+    max_size=30,
+    unique_by=lambda e: e.message.arrival,
+)
+
+
+@given(ROOMS, st.dictionaries(st.integers(1, 30), st.floats(0, 1)), st.integers(1, 8), st.floats(0, 1))
+def test_every_selection_is_small_ordered_and_never_reads_ahead(room, chosen, k, threshold):
+    target, *pool = room
+    options = ContextOptions(max_context_messages=k, relevance_threshold=threshold)
+    messages = [e.message for e in room]
+    for found in (
+        choose_recent(messages, k, before=target.message),
+        weighted(target, room, options),
+        threaded(target, room, chosen, options),
+    ):
+        shown = [candidate.message for candidate in found]
+        assert len(shown) <= k
+        assert shown == sorted(shown, key=lambda m: (m.at, m.arrival))
+        assert len({m.arrival for m in shown}) == len(shown)
+        for message in shown:
+            assert message.id != target.message.id
+            late_parent = message.id == target.message.reply_to and message.at <= target.message.at
+            assert message.arrival < target.message.arrival or late_parent
+        assert all(0 <= candidate.score <= 1 for candidate in found)
+    assert all(candidate.score >= threshold for candidate in weighted(target, pool, options))
+
+
+def test_a_target_at_the_edge_of_time():
+    target = entry(2, minute=-(BEGIN - BEGIN.min.replace(tzinfo=BEGIN.tzinfo)) / timedelta(minutes=1))
+    assert [e.message.arrival for e in weighted_pool(target, [entry(1)], [], OPTIONS)] == [1]
