@@ -118,8 +118,23 @@ class RoomView:
 
     def rarity(self, keyword: str) -> float:
         """ln(1 + (N - df + 0.5) / (df + 0.5)) over the room, as in BM25."""
-        found = min(self.counts.get(keyword, 0), self.messages)
-        return math.log1p((self.messages - found + 0.5) / (found + 0.5))
+        known = self._rarities.get(keyword)
+        if known is None:
+            found = min(self.counts.get(keyword, 0), self.messages)
+            known = self._rarities[keyword] = math.log1p((self.messages - found + 0.5) / (found + 0.5))
+        return known
+
+    @cached_property
+    def _rarities(self) -> dict[str, float]:
+        return {}
+
+    @cached_property
+    def own_keywords(self) -> frozenset[str]:
+        return frozenset(self.target.features.keywords)
+
+    @cached_property
+    def own_names(self) -> frozenset[str]:
+        return _names_of(self.target.message)
 
 
 def precedes(message: StoredMessage, target: StoredMessage) -> bool:
@@ -175,7 +190,7 @@ class RelevanceScorer:
             reply_chain=_reply_chain(view, candidate),
             user_continuity=_user_continuity(view, candidate),
             time_decay=self._time_decay(view.target.message, candidate.message),
-            mention_relation=_mention_relation(view.target, candidate),
+            mention_relation=_mention_relation(view, candidate),
             keyword_overlap=_keyword_overlap(view, candidate),
         )
 
@@ -209,7 +224,7 @@ def _reply_chain(view: RoomView, candidate: Entry) -> float:
 
 def addresses(target: Entry, candidate: Entry) -> bool:
     """Whether the target begins with the candidate's sender's name where neither message has platform reply data."""
-    if _has_reply_data(target.message) or _has_reply_data(candidate.message):
+    if not target.features.addressed or _has_reply_data(target.message) or _has_reply_data(candidate.message):
         return False
     return not _names_of(candidate.message).isdisjoint(target.features.addressed)
 
@@ -225,35 +240,37 @@ def _has_reply_data(message: StoredMessage) -> bool:
     return bool(message.reply_to or message.root_id)
 
 
-def _names_of(message: StoredMessage) -> set[str]:
+def _names_of(message: StoredMessage) -> frozenset[str]:
     """As features may name the sender: by id, or by folded name where nobody had it yet when they were written."""
-    return {message.sender_id, fold(message.sender_id), fold(message.sender_name)} - {""}
+    return frozenset(name for name in (message.sender_id, fold(message.sender_id), fold(message.sender_name)) if name)
 
 
 def _user_continuity(view: RoomView, candidate: Entry) -> float:
     if candidate.message.sender_id == view.target.message.sender_id:
         return 1.0
-    return 0.0 if view.partners.isdisjoint(_names_of(candidate.message)) else 0.5
+    return 0.5 if view.partners and not view.partners.isdisjoint(_names_of(candidate.message)) else 0.0
 
 
-def _mention_relation(target: Entry, candidate: Entry) -> float:
+def _mention_relation(view: RoomView, candidate: Entry) -> float:
     """A call to everybody mentions nobody in particular."""
-    mine, theirs = set(target.features.mentions), set(candidate.features.mentions)
-    if not mine and not theirs:
-        return 0.0
-    if mine & _names_of(candidate.message) or theirs & _names_of(target.message):
+    mine, theirs = view.target.features.mentions, candidate.features.mentions
+    if theirs and not view.own_names.isdisjoint(theirs):
         return 1.0
-    return 0.5 if mine & theirs else 0.0
+    if not mine:
+        return 0.0
+    if not _names_of(candidate.message).isdisjoint(mine):
+        return 1.0
+    return 0.0 if set(mine).isdisjoint(theirs) else 0.5
 
 
 def _keyword_overlap(view: RoomView, candidate: Entry) -> float:
-    mine, theirs = set(view.target.features.keywords), set(candidate.features.keywords)
-    shared = mine & theirs
+    shared = view.own_keywords.intersection(candidate.features.keywords)
     if not shared:
         return 0.0
-    smaller = min(_rarity(view, mine), _rarity(view, theirs))
+    smaller = min(_rarity(view, view.own_keywords), _rarity(view, set(candidate.features.keywords)))
     return min(1.0, _rarity(view, shared) / smaller)
 
 
 def _rarity(view: RoomView, keywords: Iterable[str]) -> float:
-    return math.fsum(view.rarity(keyword) for keyword in keywords)
+    """Their rarities added up; exactly rounded, so that the order of a set does not matter."""
+    return math.fsum(map(view.rarity, keywords))
