@@ -6,10 +6,50 @@ from datetime import UTC, datetime, timedelta
 
 from roomlore import Message
 
-_SYLLABLES = ["ka", "lo", "mi", "ten", "ra", "shu", "po", "vel", "dri", "an", "zu", "bek", "to", "li", "fa", "gor", "nu", "sel", "wy", "cha"]
-_CHINESE = (
-    ["我们", "今天", "发布", "版本", "服务", "问题", "日志", "接口", "需要", "测试", "上线", "回滚", "数据库", "缓存", "怎么", "谢谢", "可以", "看看", "明天", "会议"]
-)
+_SYLLABLES = [
+    "ka",
+    "lo",
+    "mi",
+    "ten",
+    "ra",
+    "shu",
+    "po",
+    "vel",
+    "dri",
+    "an",
+    "zu",
+    "bek",
+    "to",
+    "li",
+    "fa",
+    "gor",
+    "nu",
+    "sel",
+    "wy",
+    "cha",
+]
+_CHINESE = [
+    "我们",
+    "今天",
+    "发布",
+    "版本",
+    "服务",
+    "问题",
+    "日志",
+    "接口",
+    "需要",
+    "测试",
+    "上线",
+    "回滚",
+    "数据库",
+    "缓存",
+    "怎么",
+    "谢谢",
+    "可以",
+    "看看",
+    "明天",
+    "会议",
+]
 
 
 def _vocabulary(rng: random.Random, size: int) -> list[str]:

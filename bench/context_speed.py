@@ -1,56 +1,74 @@
 """Times a context against the plain newest-rows query, a large store against a small one, and ingest.
 
 All figures of one run come from the same machine, port and process, with the kinds of call taken in turn, so the ratios
-hold where absolute times do not. The store is filled through the storage port with rooms that were really ingested once
-and then repeated under other names.
+hold where absolute times do not. The stores are filled through the storage port with a room that was really ingested
+once and is then repeated under other names.
 """
 
 import argparse
 import random
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections.abc import Awaitable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
 import roomlore
 from bench.chatter import chat
 from roomlore.adapters.sql import connect
-from roomlore.core.models import Entry
+from roomlore.core.models import DEFAULT_TENANT, Entry
 
 ROOM = 1_000
-TENANT = "default"
+BATCH = 500
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--messages", type=int, default=10_000, help="messages of the small store")
     parser.add_argument("--large", type=int, default=1_000_000, help="messages of the large store")
-    parser.add_argument("--ingest", type=int, default=5_000, help="messages added to time ingest")
+    parser.add_argument("--ingest", type=int, default=5_000, help="messages added to each store to time ingest")
     parser.add_argument("--reads", type=int, default=1_000, help="contexts built on each store")
-    parser.add_argument("--url", help="the database to use instead of two new SQLite files (it must be empty)")
+
+
+@dataclass(slots=True)
+class Subject:
+    """One store and what was timed on it, in seconds (processor seconds a message for `ingest`)."""
+
+    lore: roomlore.Lore
+    messages: int
+    plain: list[float] = field(default_factory=list)
+    built: list[float] = field(default_factory=list)
+    ingest: list[float] = field(default_factory=list)
 
 
 async def run(arguments: argparse.Namespace) -> None:
+    entries = await ingested(ROOM)
+    settings = quiet()
     with tempfile.TemporaryDirectory() as folder:
-        entries = await ingested(ROOM)
-        sizes = [arguments.messages, arguments.large]
-        urls = [f"sqlite:///{Path(folder) / str(size)}.db" for size in sizes]
-        for url, size in zip(urls, sizes, strict=True):
+        urls = []
+        for size in (arguments.messages, arguments.large):
+            urls.append(f"sqlite:///{Path(folder) / f'{size}.db'}")
             started = time.perf_counter()
-            await fill(url, entries, size)
+            await fill(urls[-1], entries, size)
             print(f"filled a store with {size:,} messages in {time.perf_counter() - started:.0f} s", flush=True)
-        await compare(urls, sizes, arguments)
+        async with (
+            roomlore.open(urls[0], settings=settings) as small,
+            roomlore.open(urls[1], settings=settings) as large,
+        ):
+            subjects = [Subject(small, arguments.messages), Subject(large, arguments.large)]
+            await time_reads(subjects, arguments.reads)
+            await time_ingest(subjects, arguments.ingest)
+    report(*subjects)
+
+
+def quiet() -> roomlore.Settings:
+    return roomlore.Settings(enable_async_data_collection=False, fallback_on_error=False)
 
 
 async def ingested(count: int) -> list[Entry]:
     async with roomlore.open("sqlite://", settings=quiet()) as lore:
         await lore.messages.add(list(chat("seed", count)))
         return [await lore.messages.get("seed", str(number)) for number in range(count)]
-
-
-def quiet() -> roomlore.Settings:
-    return roomlore.Settings(enable_async_data_collection=False, fallback_on_error=False)
 
 
 async def fill(url: str, entries: list[Entry], size: int) -> None:
@@ -60,55 +78,55 @@ async def fill(url: str, entries: list[Entry], size: int) -> None:
             room_id = f"room-{number}"
             copies = [replace(entry, message=replace(entry.message, room_id=room_id)) for entry in entries]
             async with storage.writing() as work:
-                await work.rooms.lock(tenant=TENANT, room_id=room_id, now=copies[0].message.at)
-                await work.writer.append(tenant=TENANT, room_id=room_id, entries=copies)
+                await work.rooms.lock(tenant=DEFAULT_TENANT, room_id=room_id, now=copies[0].message.at)
+                await work.writer.append(tenant=DEFAULT_TENANT, room_id=room_id, entries=copies)
     finally:
         await storage.close()
 
 
-async def timed(call: Callable[[], Awaitable[object]]) -> float:
+async def timed(call: Awaitable[object]) -> float:
     started = time.perf_counter()
-    await call()
+    await call
     return time.perf_counter() - started
 
 
-async def compare(urls: list[str], sizes: list[int], arguments: argparse.Namespace) -> None:
-    plain: list[list[float]] = [[], []]
-    built: list[list[float]] = [[], []]
-    rates: list[list[float]] = [[], []]
+async def last_rows(lore: roomlore.Lore, room_id: str, before: int) -> object:
+    async with lore.storage.reading() as work:
+        return await work.messages.recent(tenant=DEFAULT_TENANT, room_id=room_id, limit=20, before=before)
+
+
+async def time_reads(subjects: list[Subject], reads: int) -> None:
     rng = random.Random(11)
-    async with roomlore.open(urls[0], settings=quiet()) as small, roomlore.open(urls[1], settings=quiet()) as large:
-        lores = (small, large)
-        storages = [lore.storage for lore in lores]
-        for _ in range(arguments.reads):
-            for place in (0, 1):
-                room = f"room-{rng.randrange(sizes[place] // ROOM)}"
-                number = rng.randrange(100, ROOM)
-
-                async def window(storage=storages[place], room=room, number=number) -> object:
-                    async with storage.reading() as work:
-                        return await work.messages.recent(tenant=TENANT, room_id=room, limit=20, before=number + 1)
-
-                async def context(lore=lores[place], room=room, number=number) -> object:
-                    return await lore.context.build(room, str(number))
-
-                first, second = (window, context) if rng.random() < 0.5 else (context, window)
-                for call in (first, second):
-                    (plain if call is window else built)[place].append(await timed(call))
-        step = 500
-        for start in range(0, arguments.ingest, step):
-            for place in (0, 1):
-                batch = [m for m in chat(f"new-{start}", step, seed=start)]
-                rates[place].append(step / await timed(lambda lore=lores[place], batch=batch: lore.messages.add(batch)))
-    report(sizes, plain, built, rates)
+    for turn in range(reads):
+        for subject in subjects:
+            room, number = f"room-{rng.randrange(subject.messages // ROOM)}", rng.randrange(100, ROOM)
+            plain, build = last_rows(subject.lore, room, number + 1), subject.lore.context.build(room, str(number))
+            if turn % 2:
+                subject.plain.append(await timed(plain))
+                subject.built.append(await timed(build))
+            else:
+                subject.built.append(await timed(build))
+                subject.plain.append(await timed(plain))
 
 
-def report(sizes: list[int], plain: list[list[float]], built: list[list[float]], rates: list[list[float]]) -> None:
-    for place, size in enumerate(sizes):
-        window, context = median(plain[place]) * 1e3, median(built[place]) * 1e3
+async def time_ingest(subjects: list[Subject], messages: int) -> None:
+    """In batches of 500, one new room for each 1,000 messages, by processor time: one core's worth."""
+    for start in range(0, messages, ROOM):
+        batch = list(chat(f"new-{start}", ROOM, seed=start))
+        for subject in subjects:
+            for first in range(0, ROOM, BATCH):
+                used = time.process_time()
+                await subject.lore.messages.add(batch[first : first + BATCH])
+                subject.ingest.append((time.process_time() - used) / BATCH)
+
+
+def report(small: Subject, large: Subject) -> None:
+    for subject in (small, large):
+        plain, built = median(subject.plain), median(subject.built)
         print(
-            f"{size:>9,} messages: last 20 rows {window:.2f} ms, context {context:.2f} ms, ratio {context / window:.2f}; "
-            f"ingest {median(rates[place]):,.0f} messages/s"
+            f"{subject.messages:>9,} messages: last 20 rows {plain * 1e3:.2f} ms, context {built * 1e3:.2f} ms, ratio "
+            f"{built / plain:.2f}; ingest {median(subject.ingest) * 1e6:.0f} us of one core a message, "
+            f"{1 / median(subject.ingest):,.0f} messages/s"
         )
-    print(f"context, large store against small: {median(built[1]) / median(built[0]):.2f}")
-    print(f"ingest cost a message, large store against small: {median(rates[0]) / median(rates[1]):.2f}")
+    print(f"context, large store against small: {median(large.built) / median(small.built):.2f}")
+    print(f"ingest a message, large store against small: {median(large.ingest) / median(small.ingest):.2f}")

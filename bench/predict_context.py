@@ -1,7 +1,7 @@
 """Writes, for every message of a folder of rooms, the context roomlore would show and the message it links to.
 
-Messages are fed one at a time, each room into a fresh store, and a message's context is asked for before the next one is
-seen. Gold files are never opened. The output is what `score_context.py` of the evaluation kit reads.
+Messages are fed one at a time, each room into a fresh store, and a message's context is asked for before the next one
+is seen. Gold files are never opened. The output is what `score_context.py` of the evaluation kit reads.
 """
 
 import argparse

@@ -123,8 +123,8 @@ async def open_lore(
 ) -> AsyncIterator[Lore]:
     """Opens roomlore on a database, making it if it is new, and closes it when the block ends.
 
-    `url`: `sqlite:///path`, `sqlite://` (memory), `postgresql://...`, or a path that ends in .db; by default the setting
-    `database_url`. Raises `InvalidInput` for bad settings, `StorageUnavailable`.
+    `url`: `sqlite:///path`, `sqlite://` (memory), `postgresql://...`, or a path that ends in .db; by default the
+    setting `database_url`. Raises `InvalidInput` for bad settings, `StorageUnavailable`.
     """
     settings = settings or Settings()
     storage = await connect(url or settings.database_url)

@@ -1,4 +1,4 @@
-"""What reading a chat export yields: messages, and records that could not be read, each with the place to go on from."""
+"""What reading a chat export yields: messages and unreadable records, each with the place to go on from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -38,8 +38,8 @@ Item: TypeAlias = Parsed | Bad
 class ImportReport:
     """What became of an export. `bad` holds the first 1,000 skipped records, `bad_count` counts all of them.
 
-    `undated`: messages whose time had to be estimated. `repaired`: records with broken bytes replaced. `resumed`: whether
-    the reading went on from where an earlier import had been broken off.
+    `undated`: messages whose time had to be estimated. `repaired`: records with broken bytes replaced. `resumed`:
+    whether the reading went on from where an earlier import had been broken off.
     """
 
     format: str

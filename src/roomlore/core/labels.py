@@ -31,8 +31,11 @@ class RoomLabels:
 
 
 def read_labels(rows: Iterable[Mapping[str, Any]]) -> dict[str, RoomLabels]:
-    """By room, from rows of two kinds: `{"room_id", "message_id", "relevant": [ids]}` says what matters for one message,
-    `{"room_id", "message_id", "thread": name}` which thread a message is in. Raises `InvalidInput` naming the row."""
+    """By room, from rows of two kinds.
+
+    `{"room_id", "message_id", "relevant": [ids]}` says what matters for one message, `{"room_id", "message_id",
+    "thread": name}` which thread a message is in. Raises `InvalidInput` naming the row.
+    """
     relevant: dict[str, dict[str, frozenset[str]]] = {}
     thread: dict[str, dict[str, str]] = {}
     for number, row in enumerate(rows, 1):

@@ -1,6 +1,6 @@
 """The earlier messages likely to share a thread with one message, and their compact form in the store."""
 
-from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -9,46 +9,54 @@ _ROW = np.dtype([("arrival", "<i8"), ("share", "<u2")])
 _FULL = 65535
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Mates:
     """Arrivals (int64, ascending) and, for each, P(same thread) in [0, 1] (float64, a multiple of 1/65535).
 
-    Probabilities are rounded to what the store keeps when the value is made, so a room read back from the store goes on
-    exactly as one that never left memory.
+    What the store keeps, ten bytes a mate, is the value itself; the arrays are read from it when asked for. So a room
+    read back goes on exactly as one that never left memory, and mates that nobody looks at cost nothing.
     """
 
-    arrivals: npt.NDArray[np.int64]
-    probabilities: npt.NDArray[np.float64]
-
-    @classmethod
-    def none(cls) -> "Mates":
-        return cls(np.empty(0, np.int64), np.empty(0, np.float64))
+    def __init__(self, packed: bytes = b"") -> None:
+        self._packed = packed
 
     @classmethod
     def of(cls, arrivals: npt.ArrayLike, probabilities: npt.ArrayLike) -> "Mates":
         """Sorts by arrival, clips to [0, 1] and rounds to the stored precision."""
         where = np.asarray(arrivals, np.int64)
-        shares = np.rint(np.clip(np.asarray(probabilities, np.float64), 0.0, 1.0) * _FULL) / _FULL
         order = np.argsort(where, kind="stable")
-        return cls(where[order], shares[order])
-
-    def __len__(self) -> int:
-        return len(self.arrivals)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mates) and self.pack() == other.pack()
-
-    def __hash__(self) -> int:
-        return hash(self.pack())
+        rows = np.empty(len(where), _ROW)
+        rows["arrival"] = where[order]
+        rows["share"] = np.rint(np.clip(np.asarray(probabilities, np.float64)[order], 0.0, 1.0) * _FULL)
+        return cls(rows.tobytes())
 
     def pack(self) -> bytes:
         """Ten bytes a mate: little-endian int64 arrival, uint16 share of 65535."""
-        rows = np.empty(len(self.arrivals), _ROW)
-        rows["arrival"] = self.arrivals
-        rows["share"] = np.rint(self.probabilities * _FULL)
-        return rows.tobytes()
+        return self._packed
 
-    @classmethod
-    def unpack(cls, data: bytes) -> "Mates":
-        rows = np.frombuffer(data, _ROW)
-        return cls(rows["arrival"].astype(np.int64), rows["share"] / _FULL)
+    @cached_property
+    def _rows(self) -> npt.NDArray[np.void]:
+        return np.frombuffer(self._packed, _ROW)
+
+    @cached_property
+    def arrivals(self) -> npt.NDArray[np.int64]:
+        return self._rows["arrival"].astype(np.int64)
+
+    @cached_property
+    def probabilities(self) -> npt.NDArray[np.float64]:
+        return self._rows["share"] / np.float64(_FULL)
+
+    def __len__(self) -> int:
+        return len(self._packed) // _ROW.itemsize
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mates) and self._packed == other._packed
+
+    def __hash__(self) -> int:
+        return hash(self._packed)
+
+    def __repr__(self) -> str:
+        pairs = zip(self.arrivals.tolist(), self.probabilities.tolist(), strict=True)
+        return f"Mates({', '.join(f'{arrival}: {share:.2f}' for arrival, share in pairs)})"
+
+
+NO_MATES = Mates()

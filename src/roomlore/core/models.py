@@ -8,13 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
-from roomlore.core.mates import Mates
+from roomlore.core.mates import NO_MATES, Mates
 
 DEFAULT_TENANT = "default"
-
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
 
 
 class Role(StrEnum):
@@ -116,8 +114,8 @@ class Link:
     """Where a message belongs among the earlier ones of its room.
 
     `parent`: arrival of the likeliest earlier message it answers (kept even where `kind` is NEW, if there was any
-    candidate). `parent_probability`, `new_probability`: in [0, 1]. `thread`: arrival of the first message of the thread.
-    `mates`: the earlier messages likely to share its thread.
+    candidate). `parent_probability`, `new_probability`: in [0, 1]. `thread`: arrival of the first message of the
+    thread. `mates`: the earlier messages likely to share its thread.
     """
 
     kind: LinkKind
@@ -125,7 +123,7 @@ class Link:
     parent: int | None = None
     parent_probability: float = 0.0
     new_probability: float = 1.0
-    mates: Mates = field(default_factory=Mates.none)
+    mates: Mates = NO_MATES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +137,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """A room as stored. `revision` grows with every write to the room; `next_arrival` is the number the next message gets."""
+    """A room as stored.
+
+    `revision` grows with every write to the room; `next_arrival` is the number the next message gets.
+    """
 
     tenant: str
     room_id: str
@@ -153,7 +154,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A message to find the context of: its room, its entry, and how many messages and tokens the plain window before it holds."""
+    """A message to find the context of, with its room and what the plain window before it holds."""
 
     room: Room
     entry: Entry
@@ -186,9 +187,9 @@ class Candidate:
 class Context:
     """What matters for one message.
 
-    `messages` is in people's order (`sent_at`, arrival) and never holds the trigger itself. `tokens`: tokens of the texts chosen;
-    `window_tokens`: what the plain last-N window would have cost. `parent`: id of the message the trigger answers, if any.
-    `degraded`: None, or why a simpler answer was given.
+    `messages` is in people's order (`sent_at`, arrival) and never holds the trigger itself. `tokens`: tokens of the
+    texts chosen; `window_tokens`: what the plain last-N window would have cost. `parent`: id of the message among them
+    that the trigger answers, if any. `degraded`: None, or why a simpler answer was given.
     """
 
     context_id: str

@@ -25,17 +25,20 @@ class RoomState:
     ) -> None:
         self.revision = room.revision
         self.next_arrival = room.next_arrival
-        self._model = model
-        self._participants = Participants.of(participants)
-        self._entries: deque[Entry] = deque(entries, maxlen=WINDOW)
-        self._window = RoomWindow.of(entries)
+        self.model = model
+        self.participants = Participants.of(participants)
+        self.entries: deque[Entry] = deque(entries, maxlen=WINDOW)
+        self.window = RoomWindow.of(entries)
 
     def holds(self, message_id: str) -> bool:
-        return any(entry.message.id == message_id for entry in self._entries)
+        return any(entry.message.id == message_id for entry in self.entries)
 
     def begin(self, targets: Iterable[Entry], waiting: Iterable[Entry]) -> "Arrivals":
-        """Starts a batch. `targets`: stored messages that the batch replies to; `waiting`: stored replies to messages of
-        the batch, sent before their target was seen."""
+        """Starts a batch.
+
+        `targets`: stored messages that the batch replies to; `waiting`: stored replies to messages of the batch that
+        arrived before their target did.
+        """
         return Arrivals(self, targets, waiting)
 
 
@@ -44,7 +47,7 @@ class Arrivals:
 
     def __init__(self, state: RoomState, targets: Iterable[Entry], waiting: Iterable[Entry]) -> None:
         self._state = state
-        self._targets = {entry.message.id: entry for entry in (*state._entries, *targets)}
+        self._targets = {entry.message.id: entry for entry in (*state.entries, *targets)}
         self._waiting: dict[str, list[int]] = {}
         self._older = {entry.message.arrival: entry for entry in waiting}
         for entry in self._older.values():
@@ -67,16 +70,14 @@ class Arrivals:
 
     def _place(self, message: Message, tokens: int, now: datetime) -> Entry:
         state = self._state
-        previous = state._entries[-1].message.at if state._entries else None
+        previous = state.entries[-1].message.at if state.entries else None
         stored = as_stored(message, arrival=state.next_arrival, tokens=tokens, previous=previous, now=now)
-        features = analyse(stored, state._participants)
+        features = analyse(stored, state.participants)
         target = self._targets.get(stored.reply_to) if stored.reply_to else None
-        entry = Entry(
-            message=stored, features=features, link=link(state._model, state._window, stored, features, target)
-        )
-        state._participants.see(stored.sender_id, stored.sender_name)
-        state._entries.append(entry)
-        state._window.push(entry)
+        entry = Entry(message=stored, features=features, link=link(state.model, state.window, stored, features, target))
+        state.participants.see(stored.sender_id, stored.sender_name)
+        state.entries.append(entry)
+        state.window.push(entry)
         state.next_arrival += 1
         return entry
 
@@ -89,14 +90,14 @@ class Arrivals:
         entry = self._at(arrival)
         if entry is None or self._hangs_below(target, arrival):
             return
-        new = link(self._state._model, self._state._window, entry.message, entry.features, target)
+        new = link(self._state.model, self._state.window, entry.message, entry.features, target)
         if new.kind is not LinkKind.PLATFORM:
             return
         if arrival not in self._fresh:
             self.relinked[arrival] = new
         self._put(replace(entry, link=new))
         self._move(arrival, entry.link.thread, new.thread)
-        self._state._window = RoomWindow.of(self._state._entries)
+        self._state.window = RoomWindow.of(self._state.entries)
 
     def _hangs_below(self, entry: Entry, arrival: int) -> bool:
         """Whether linking the message at `arrival` to `entry` would close a circle."""
@@ -112,7 +113,7 @@ class Arrivals:
     def _move(self, root: int, old: int, new: int) -> None:
         """Takes what hangs below `root` in the old thread along into the new one, as far as it is in memory."""
         moved = {root}
-        known = {e.message.arrival: e for e in (*self._older.values(), *self._state._entries, *self._fresh.values())}
+        known = {e.message.arrival: e for e in (*self._older.values(), *self._state.entries, *self._fresh.values())}
         for arrival, entry in sorted(known.items()):
             linked = entry.link.kind is not LinkKind.NEW and entry.link.parent in moved
             if arrival != root and linked and entry.link.thread == old:
@@ -122,7 +123,7 @@ class Arrivals:
     def _at(self, arrival: int) -> Entry | None:
         if arrival in self._fresh:
             return self._fresh[arrival]
-        inside = next((e for e in self._state._entries if e.message.arrival == arrival), None)
+        inside = next((e for e in self._state.entries if e.message.arrival == arrival), None)
         return inside or self._older.get(arrival)
 
     def _put(self, entry: Entry) -> None:
@@ -132,7 +133,7 @@ class Arrivals:
         if arrival in self._older:
             self._older[arrival] = entry
         self._targets[entry.message.id] = entry
-        entries = self._state._entries
+        entries = self._state.entries
         for place, known in enumerate(entries):
             if known.message.arrival == arrival:
                 entries[place] = entry

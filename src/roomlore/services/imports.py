@@ -131,8 +131,9 @@ class ImportService:
         """Reads the export into the store, batch by batch; records that cannot be read are skipped and named.
 
         `format`: None finds it out by looking. `room_id`: puts everything into this room. `timezone`: of exports with
-        local times. `day`: ISO date of the first line of an IRC log without dates. `resume`: go on where an import of the
-        same file was broken off. Importing a file again adds nothing twice. Raises `InvalidInput`, `StorageUnavailable`.
+        local times. `day`: ISO date of the first line of an IRC log without dates. `resume`: go on where an import of
+        the same file was broken off. Importing a file again adds nothing twice. Raises `InvalidInput`,
+        `StorageUnavailable`.
         """
         export = await asyncio.to_thread(self._open, path, format, room_id=room_id, timezone=timezone, day=day)
         try:

@@ -53,7 +53,7 @@ class RoomService:
         return {name: (value, "room" if name in room.settings else "default") for name, value in effective.items()}
 
     async def configure(self, room_id: str, changes: Mapping[str, Any]) -> Room:
-        """Sets the room's own settings; a value of None takes one back. `InvalidInput` names the setting and its range."""
+        """Sets the room's own settings; None takes one back. `InvalidInput` names the setting and its range."""
         async with self._storage.writing() as work:
             await self._find(work, room_id)
             room = await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())

@@ -149,7 +149,7 @@ def _to_link(row: Sequence[Any]) -> Link:
         parent=row[8],
         parent_probability=row[9],
         new_probability=row[10],
-        mates=Mates.unpack(row[11]),
+        mates=Mates(row[11]),
     )
 
 

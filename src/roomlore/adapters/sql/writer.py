@@ -17,7 +17,7 @@ from roomlore.adapters.sql.rows import ROOM_COLUMNS, features_row, link_values, 
 from roomlore.adapters.sql.statements import Statement, among, in_locked_room
 from roomlore.adapters.sql.values import escape, numbers_text, read_list, to_micros, unescape
 from roomlore.core.errors import Conflict, NotFound
-from roomlore.core.mates import Mates
+from roomlore.core.mates import NO_MATES
 from roomlore.core.models import Entry, Link, LinkKind, Room
 
 _rooms, _m, _f = schema.rooms, schema.messages, schema.features
@@ -136,7 +136,7 @@ _EMPTY_FEATURES = Statement(
         update(_f)
         .where(in_locked_room(_f), among(_f.c.arrival, "arrivals"))
         .values(
-            mentions="[]", addressed="[]", mentions_all=False, keywords="[]", reply=null(), mates=Mates.none().pack()
+            mentions="[]", addressed="[]", mentions_all=False, keywords="[]", reply=null(), mates=NO_MATES.pack()
         )
     )
 )

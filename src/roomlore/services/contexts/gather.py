@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import lru_cache
 
 from roomlore.core.context import (
     ContextOptions,
@@ -13,7 +14,7 @@ from roomlore.core.context import (
 )
 from roomlore.core.linking import select
 from roomlore.core.models import Candidate, Entry, Target
-from roomlore.core.relevance import CONTINUITY_MESSAGES, MAX_HOPS, RelevanceScorer, RoomView
+from roomlore.core.relevance import CONTINUITY_MESSAGES, MAX_HOPS, RelevanceScorer, RoomView, Weights
 from roomlore.ports.storage import UnitOfWork
 
 
@@ -94,4 +95,9 @@ class Gatherer:
 
 
 def scorer(options: ContextOptions) -> RelevanceScorer:
-    return RelevanceScorer(options.weights, options.half_life_minutes)
+    return _scorer(options.weights, options.half_life_minutes)
+
+
+@lru_cache(maxsize=256)
+def _scorer(weights: Weights, half_life_minutes: float) -> RelevanceScorer:
+    return RelevanceScorer(weights, half_life_minutes)

@@ -69,9 +69,9 @@ class ContextService:
     ) -> Context:
         """What matters for the message (by default the newest one of a user in the room).
 
-        `strategy` and `max_messages` win over the settings. An unknown room or message raises `NotFound`, a bad argument
-        `InvalidInput`. Anything else that goes wrong, or takes longer than `context_build_timeout_seconds`, gives a simpler
-        answer that says so in `degraded`, as long as `fallback_on_error` is on.
+        `strategy` and `max_messages` win over the settings. An unknown room or message raises `NotFound`, a bad
+        argument `InvalidInput`. Anything else that goes wrong, or takes longer than `context_build_timeout_seconds`,
+        gives a simpler answer that says so in `degraded`, as long as `fallback_on_error` is on.
         """
         asked = {"strategy": strategy, "max_context_messages": max_messages}
         given = {name: value for name, value in asked.items() if value is not None}

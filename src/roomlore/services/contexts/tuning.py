@@ -35,8 +35,8 @@ class TuningService:
     ) -> TuningReport:
         """Fits the weights and the threshold, tested on held-out targets.
 
-        `labels`: rows as `core.labels.read_labels` takes them; None: the feedback that contexts got. `rooms`: these rooms
-        only. `apply`: gives the rooms that had labels the new weights as their own settings, if they did better.
+        `labels`: rows as `core.labels.read_labels` takes them; None: the feedback that contexts got. `rooms`: these
+        rooms only. `apply`: gives the rooms that had labels the new weights as their own settings, if they did better.
         Raises `InvalidInput` where there is too little to learn from.
         """
         found: dict[str, list[Example]] = {}

@@ -1,7 +1,8 @@
 """Adding a batch: read what is there, reckon features and links, write all of it if nobody was faster.
 
-Reckoning is processor work and holds no lock. The room's revision, compared under the room's row lock, is the guard: if
-another writer moved it, the batch is reckoned again on what is stored now. So the order of arrival alone decides the links.
+Reckoning is processor work and holds no lock. The room's revision, compared under the room's row lock, is the guard:
+if another writer moved it, the batch is reckoned again on what is stored now. So the order of arrival alone decides the
+links.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ class Plan:
     arrivals: Arrivals
 
 
-class _RoomMoved(Exception):
+class _RoomMovedError(Exception):
     """Another writer was faster."""
 
 
@@ -64,7 +65,7 @@ class Ingest:
             for _ in range(_TRIES):
                 try:
                     return await self._try(batches, strict=strict)
-                except _RoomMoved:
+                except _RoomMovedError:
                     continue
             return await self._insist(batches, strict=strict)
 
@@ -113,8 +114,8 @@ class Ingest:
         conflicts = [message_id for plan in plans for message_id in plan.intake.conflicts]
         if strict and conflicts:
             raise Conflict(
-                f"{len(conflicts)} message(s) are stored already with other content, {conflicts[0]!r} for one; nothing was "
-                "added. Use edit to change a message, or on_conflict='report' to add the others."
+                f"{len(conflicts)} message(s) are stored already with other content, {conflicts[0]!r} for one; nothing "
+                "was added. Use edit to change a message, or on_conflict='report' to add the others."
             )
         if sum(len(plan.intake.fresh) for plan in plans) <= _INLINE:
             self._link(plans)
@@ -136,7 +137,7 @@ class Ingest:
             room_id = plan.room.room_id
             locked = await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
             if locked.revision != plan.room.revision:
-                raise _RoomMoved
+                raise _RoomMovedError
             written[room_id] = await work.writer.append(
                 tenant=self._tenant, room_id=room_id, entries=plan.arrivals.entries
             )

@@ -64,7 +64,7 @@ class MessageService:
             return await self._entry(work, room_id, message_id)
 
     async def page(self, room_id: str, *, after: int = 0, limit: int = 100) -> list[StoredMessage]:
-        """Up to `limit` messages in order of arrival, those with an arrival above `after`; `NotFound` for an unknown room."""
+        """Up to `limit` messages in order of arrival, those above `after`; `NotFound` for an unknown room."""
         async with self._storage.reading() as work:
             await self._require_room(work, room_id)
             return await work.messages.page(tenant=self._tenant, room_id=room_id, after=after, limit=limit)
