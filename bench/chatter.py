@@ -6,54 +6,26 @@ from datetime import UTC, datetime, timedelta
 
 from roomlore import Message
 
-_SYLLABLES = [
-    "ka",
-    "lo",
-    "mi",
-    "ten",
-    "ra",
-    "shu",
-    "po",
-    "vel",
-    "dri",
-    "an",
-    "zu",
-    "bek",
-    "to",
-    "li",
-    "fa",
-    "gor",
-    "nu",
-    "sel",
-    "wy",
-    "cha",
-]
-_CHINESE = [
-    "我们",
-    "今天",
-    "发布",
-    "版本",
-    "服务",
-    "问题",
-    "日志",
-    "接口",
-    "需要",
-    "测试",
-    "上线",
-    "回滚",
-    "数据库",
-    "缓存",
-    "怎么",
-    "谢谢",
-    "可以",
-    "看看",
-    "明天",
-    "会议",
-]
+_SYLLABLES = (
+    "ka", "lo", "mi", "ten", "ra", "shu", "po", "vel", "dri", "an",
+    "zu", "bek", "to", "li", "fa", "gor", "nu", "sel", "wy", "cha",
+)  # fmt: skip
+_CHINESE = (
+    "我们", "今天", "发布", "版本", "服务", "问题", "日志", "接口", "需要", "测试",
+    "上线", "回滚", "数据库", "缓存", "怎么", "谢谢", "可以", "看看", "明天", "会议",
+)  # fmt: skip
 
 
 def _vocabulary(rng: random.Random, size: int) -> list[str]:
     return ["".join(rng.choices(_SYLLABLES, k=rng.randint(2, 4))) for _ in range(size)]
+
+
+def _sentence(rng: random.Random, vocabulary: list[str], weights: list[float]) -> str:
+    if rng.random() < 0.1:
+        text = "".join(rng.choices(_CHINESE, k=6))
+    else:
+        text = " ".join(rng.choices(vocabulary, weights, k=rng.randint(4, 16)))
+    return text + "?" * (rng.random() < 0.2)
 
 
 def chat(room_id: str, count: int, seed: int = 7) -> Iterator[Message]:
@@ -69,10 +41,7 @@ def chat(room_id: str, count: int, seed: int = 7) -> Iterator[Message]:
         if rng.random() < 0.05:
             threads[place] = rng.sample(people, 3)
         sender, other = rng.sample(threads[place], 2)
-        words = (
-            rng.choices(_CHINESE, k=6) if rng.random() < 0.1 else rng.choices(vocabulary, weights, k=rng.randint(4, 16))
-        )
-        text = ("" if ord(words[0][0]) > 0x3000 else " ").join(words) + ("?" if rng.random() < 0.2 else "")
+        text = _sentence(rng, vocabulary, weights)
         at += timedelta(seconds=rng.expovariate(1 / 20))
         yield Message(
             id=str(number),
