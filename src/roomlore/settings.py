@@ -43,7 +43,7 @@ WEIGHTS = (
 )
 
 _PASSWORD = re.compile(r"(://[^:/@]*:)[^@]*@")
-_DATABASE = re.compile(r"^(sqlite|postgres|postgresql)(\+[a-z0-9]+)?://")
+_DATABASE = re.compile(r"^(sqlite|postgres|postgresql)(\+[a-z0-9]+)?://|\.db$")
 
 
 def _setting(default: Any, description: str, *, form: str | None = None, **bounds: float) -> Any:
@@ -71,7 +71,7 @@ class Settings(BaseSettings):
     database_url: str = _setting(
         "sqlite:///roomlore.db",
         "Where everything is stored.",
-        form="a URL such as sqlite:///roomlore.db or postgresql://user:password@host/name",
+        form="a path ending in .db, or a URL such as sqlite:///roomlore.db or postgresql://user:password@host/name",
     )
     enable_intelligent_memory: bool = _setting(True, "Choose what matters; off: the plain window of recent_messages.")
     fallback_on_error: bool = _setting(
@@ -148,7 +148,7 @@ class Settings(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _known_database(cls, value: str) -> str:
-        if not _DATABASE.match(value):
+        if not _DATABASE.search(value):
             raise ValueError("unknown database")
         return value
 

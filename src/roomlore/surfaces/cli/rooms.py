@@ -98,7 +98,8 @@ def settings(
     ctx: typer.Context,
     room: Annotated[str | None, typer.Argument(help="Show or change the settings of this room.")] = None,
     changes: Annotated[
-        list[str] | None, typer.Option("--set", help="Give the room its own value; may be repeated.", metavar="NAME=VALUE")
+        list[str] | None,
+        typer.Option("--set", help="Give the room its own value; may be repeated.", metavar="NAME=VALUE"),
     ] = None,
     unset: Annotated[
         list[str] | None, typer.Option("--unset", help="Take the room's own value back.", metavar="NAME")
