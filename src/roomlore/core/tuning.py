@@ -20,6 +20,7 @@ from roomlore.core.relevance import Weights, as_row
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 STEPS = 400
+STILL = 1e-5
 RIDGE = 1e-3
 THRESHOLDS = tuple(step / 100 for step in range(5, 96))
 
@@ -207,6 +208,8 @@ def _logistic(signals: Floats, labels: Floats) -> Floats:
         chances = 0.5 * (1 + np.tanh(0.5 * (columns @ ahead)))
         slope = columns.T @ (balance * (chances - labels)) / len(signals) + ridge * ahead
         following = np.maximum(ahead - step * slope, lowest)
+        if np.abs(following - found).max() < STILL:
+            break
         faster = (1 + math.sqrt(1 + 4 * pace * pace)) / 2
         ahead = following + (pace - 1) / faster * (following - found)
         found, pace = following, faster
