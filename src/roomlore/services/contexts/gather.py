@@ -87,7 +87,10 @@ class Gatherer:
         )
 
     async def _view(self, target: Target, pool: Sequence[Entry], near: Sequence[Entry]) -> RoomView:
-        wanted = {word for entry in (target.entry, *pool) for word in entry.features.keywords}
+        """Only words of messages that share one with the target can count, so only those are looked up."""
+        mine = frozenset(target.entry.features.keywords)
+        sharing = [entry for entry in pool if not mine.isdisjoint(entry.features.keywords)]
+        wanted = mine.union(*(entry.features.keywords for entry in sharing)) if sharing else ()
         counts = await self._work.threads.keyword_counts(
             tenant=self._tenant, room_id=target.room.room_id, keywords=sorted(wanted)
         )
