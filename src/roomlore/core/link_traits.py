@@ -1,0 +1,123 @@
+"""What one message looks like to the linker: numbers that mean the same in Chinese and in English."""
+
+import math
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from roomlore.core.models import MessageFeatures, Role, StoredMessage
+from roomlore.core.text import words
+
+Vector = npt.NDArray[np.float32]
+
+READ_CHARACTERS = 1500
+MAX_WORDS = 64
+MAX_NAMED = 4
+
+
+class _Cue(NamedTuple):
+    """English words, where they count (in the first `within` words), and a Chinese pattern."""
+
+    english: frozenset[str]
+    chinese: re.Pattern[str]
+    within: int = 1000
+
+    def seen(self, tokens: list[str], found: set[str], text: str, chinese: bool) -> bool:
+        near = found if self.within > len(tokens) else tokens[: self.within]
+        return not self.english.isdisjoint(near) or (chinese and self.chinese.search(text) is not None)
+
+
+def _cue(english: str, chinese: str, within: int = 1000) -> _Cue:
+    return _Cue(frozenset(english.split()), re.compile(chinese), within)
+
+
+_CUES = {
+    "asks": _cue(
+        "what how why where who which when what's where's how's anyone anybody whats wheres",
+        "[吗嘛呢么][?？。!！~\\s]*$|怎么|怎样|如何|为什么|为何|什么|哪|谁|几[个点]|多少|是不是|有没有|能不能|可不可以|请问",
+    ),
+    "begins_asking": _cue(
+        "what how why where who which when whats what's is are do does did can could should would will has have any anyone",
+        "^(怎么|如何|为什么|为何|什么|哪|谁|请问|有没有|是不是|能不能|有人)",
+        1,
+    ),
+    "greets": _cue(
+        "hi hello hey hiya yo morning evening greetings howdy sup bye goodnight cya",
+        "你好|您好|大家好|早上好|早安|晚上好|晚安|哈[喽啰]|^嗨|^早|再见|拜拜",
+        4,
+    ),
+    "thanks": _cue("thanks thank thx ty tnx thanx cheers appreciated appreciate tks", "谢|感恩|辛苦了"),
+    "agrees": _cue(
+        "yes yeah yep yup no nope nah ok okay sure right exactly true indeed agreed k kk cool great nice ah oh hmm hm done",
+        "^(好|嗯|对|是的|是啊|行|没问题|可以|不是|不行|没有|不用|收到|明白|了解|知道|确实|哦|噢|啊|恩|当然|同意)",
+        2,
+    ),
+    "continues": _cue(
+        "and but or so because also then cause cuz plus which with unless except though anyway",
+        "^(而且|但是|但|还有|因为|所以|不过|然后|或者|另外|并且|以及|就是)",
+        1,
+    ),
+    "points": _cue("it that this they them these those its it's that's thats he she", "^(这|那|它|他|她)", 3),
+    "you": _cue("you your you're youre u ur yours yourself try use check", "[你您]|试试|可以用|建议"),
+    "i": _cue("i i'm im my me i've ive mine i'd we our", "[我咱俺]"),
+    "calls": _cue(
+        "anyone anybody someone somebody everyone everybody guys all folks people help problem question trying",
+        "有人|请问|大家|各位|谁|求助|求教|问题|大佬|群里|所有人",
+    ),
+    "laughs": _cue("lol haha hehe heh rofl lmao hah xd hahaha", "哈哈|呵呵|嘿嘿|嘻嘻|笑死|233"),
+}
+
+_TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?")
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+_URL = re.compile(r"https?://|www\.")
+_CODE = re.compile(r"[a-z0-9_]/[a-z0-9_]|[_=<>{}|`]|[a-z]\.[a-z]|[0-9]")
+_TRAILS = re.compile(r"(?:\.\.+|…|[,，:：])\s*$")
+_SMILE = re.compile(r"[:;=]-?[)(dpo/|]|[\U0001F300-\U0001FAFF]|:[a-z_]+:")
+_LEADING_NAME = re.compile(r"^@?[^\s:,：，]{1,40}\s?[:,：，]*\s*")
+
+TRAITS = (
+    "words", "characters", "asked", "url", "code", "trails", "smiles", *_CUES,
+    "addresses", "mentions", "mentions_all", "assistant",
+)  # fmt: skip
+
+
+class Reading(NamedTuple):
+    """`traits`: float32, one for each of `TRAITS`. `words`: distinct. `named`: ids, the addressed ones first;
+    `addressed` says how many those are."""
+
+    traits: Vector
+    words: tuple[str, ...]
+    named: tuple[str, ...]
+    addressed: int
+
+
+def read(message: StoredMessage, features: MessageFeatures) -> Reading:
+    """What the linker wants to know of a message by itself."""
+    text = message.text[:READ_CHARACTERS].lower()
+    known = tuple(dict.fromkeys(words(text)))[:MAX_WORDS]
+    named = tuple(dict.fromkeys((*features.addressed, *features.mentions)))[:MAX_NAMED]
+    addressed = min(len(features.addressed), MAX_NAMED)
+    body = _LEADING_NAME.sub("", text, count=1) if features.addressed else text
+    relations = (addressed > 0, len(named) > addressed, features.mentions_all, message.role is Role.ASSISTANT)
+    return Reading(np.array((*_measures(body), *_cues(body), *relations), np.float32), known, named, addressed)
+
+
+def _measures(text: str) -> tuple[float, ...]:
+    return (
+        math.log1p(len(_TOKEN.findall(text)) + len(_CHINESE.findall(text)) * 0.6),
+        math.log1p(len(text)) / 2,
+        "?" in text or "？" in text,
+        _URL.search(text) is not None,
+        _CODE.search(text) is not None,
+        _TRAILS.search(text) is not None,
+        _SMILE.search(text) is not None,
+    )
+
+
+def _cues(text: str) -> list[bool]:
+    tokens = _TOKEN.findall(text)
+    found, chinese = set(tokens), _CHINESE.search(text) is not None
+    return [cue.seen(tokens, found, text, chinese) for cue in _CUES.values()]

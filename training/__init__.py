@@ -1,0 +1,1 @@
+"""Reproduces the shipped weights of the link model."""
