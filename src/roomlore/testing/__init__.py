@@ -1,0 +1,20 @@
+"""What tests of roomlore, and of anything that plugs into it, can use: builders, held clocks, faults, contract suites.
+
+The suites in `roomlore.testing.contracts` need pytest and pytest-asyncio; the rest needs nothing.
+"""
+
+from roomlore.testing.builders import START, entry, features, link, message, usage_record
+from roomlore.testing.coordination import FrozenClock, SequentialIds
+from roomlore.testing.faults import FaultyStorage
+
+__all__ = [
+    "START",
+    "FaultyStorage",
+    "FrozenClock",
+    "SequentialIds",
+    "entry",
+    "features",
+    "link",
+    "message",
+    "usage_record",
+]

@@ -1,0 +1,61 @@
+"""Values with sensible defaults: a test names only what it is about."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from roomlore.core.models import ContextUsageRecord, Entry, Link, LinkKind, MessageFeatures, StoredMessage
+
+START = datetime(2024, 5, 1, 9, 0, tzinfo=UTC)
+
+
+def message(arrival: int = 1, **fields: Any) -> StoredMessage:
+    """A stored message `m<arrival>` of ann in "room", said `arrival` minutes after `START`."""
+    given: dict[str, Any] = {
+        "id": f"m{arrival}",
+        "room_id": "room",
+        "sender_id": "ann",
+        "text": f"text {arrival}",
+        "sent_at": START + timedelta(minutes=arrival),
+        "tokens": 3,
+    }
+    return StoredMessage(arrival=arrival, **(given | fields))
+
+
+def features(**fields: Any) -> MessageFeatures:
+    """Features of a plain remark."""
+    return MessageFeatures(**fields)
+
+
+def link(thread: int = 1, parent: int | None = None, **fields: Any) -> Link:
+    """A guessed link where there is a parent, the start of a thread where there is none."""
+    kind = LinkKind.NEW if parent is None else LinkKind.GUESS
+    given: dict[str, Any] = {"kind": kind, "parent_probability": 0.0 if parent is None else 0.75}
+    return Link(thread=thread, parent=parent, **(given | fields))
+
+
+def entry(
+    arrival: int = 1, *, features: MessageFeatures | None = None, link: Link | None = None, **fields: Any
+) -> Entry:
+    """`message(arrival, **fields)` that starts a thread of its own, unless told otherwise."""
+    return Entry(
+        message=message(arrival, **fields),
+        features=features or MessageFeatures(),
+        link=link or Link(kind=LinkKind.NEW, thread=arrival),
+    )
+
+
+def usage_record(context_id: str = "c1", **fields: Any) -> ContextUsageRecord:
+    """What a context of two messages left behind."""
+    given: dict[str, Any] = {
+        "room_id": "room",
+        "user_id": "ann",
+        "trigger_message_id": "m3",
+        "strategy": "threaded",
+        "context_message_ids": ("m1", "m2"),
+        "relevance_scores": {"m1": 0.25, "m2": 0.5},
+        "tokens": 6,
+        "window_tokens": 60,
+        "build_ms": 1.5,
+        "created_at": START,
+    }
+    return ContextUsageRecord(context_id=context_id, **(given | fields))

@@ -1,0 +1,134 @@
+"""What `Messages` must do."""
+
+from dataclasses import replace as changed
+from datetime import timedelta
+
+from roomlore.core.identity import content_hash
+from roomlore.core.mates import Mates
+from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, MessageType, ReplyInfo, Role, StoredMessage
+from roomlore.ports.storage import Storage
+from roomlore.testing.builders import START, entry
+from roomlore.testing.contracts.filling import ROOM, TENANT, erase, everything, fill
+
+_RICH = Entry(
+    message=StoredMessage(
+        id="m1",
+        room_id=ROOM,
+        sender_id="u1",
+        text="你好 👋🏽 hello",
+        sent_at=START + timedelta(microseconds=123457),
+        sender_name="安娜",
+        role=Role.ASSISTANT,
+        reply_to="later",
+        root_id="root",
+        mentions=("u2", "小明"),
+        has_tool_calls=True,
+        turn_id="t1",
+        metadata={"caption": "图", "nested": {"n": [1, 2.5, None, False]}},
+        arrival=1,
+        sent_at_estimated=True,
+        tokens=7,
+        edited_at=START + timedelta(days=1),
+    ),
+    features=MessageFeatures(
+        message_type=MessageType.QUESTION,
+        mentions=("u2",),
+        addressed=("u2",),
+        mentions_all=True,
+        keywords=("net/http", "部署"),
+        reply=ReplyInfo(kind="quote", message_id=None, sender_id="u2"),
+    ),
+    link=Link(
+        kind=LinkKind.GUESS,
+        thread=1,
+        parent=1,
+        parent_probability=0.1 + 0.2,
+        new_probability=1 / 3,
+        mates=Mates.of([5, 3], [0.7, 1.0]),
+    ),
+)
+
+
+class MessagesContract:
+    async def test_every_field_comes_back(self, storage: Storage) -> None:
+        await fill(storage, [_RICH, entry(2)])
+        assert await everything(storage) == [_RICH, entry(2)]
+
+    async def test_by_id_and_by_arrival_in_order_of_arrival(self, storage: Storage) -> None:
+        await fill(storage, [entry(n, id=f"m{9 - n}") for n in range(1, 7)])
+        async with storage.reading() as work:
+            named = await work.messages.by_id(tenant=TENANT, room_id=ROOM, message_ids=["m3", "m8", "none", "m5", "m3"])
+            numbered = await work.messages.by_arrival(tenant=TENANT, room_id=ROOM, arrivals=[6, 99, 1, 4, 4, -1])
+        assert [found.message.arrival for found in named] == [1, 4, 6]
+        assert [found.message.arrival for found in numbered] == [1, 4, 6]
+
+    async def test_ten_thousand_ids_at_once(self, storage: Storage) -> None:
+        await fill(storage, [entry(1), entry(2)])
+        asked = [f"m{n}" for n in range(2, 10_002)]
+        async with storage.reading() as work:
+            taken = await work.messages.fingerprints(tenant=TENANT, room_id=ROOM, message_ids=asked)
+        assert list(taken) == ["m2"]
+
+    async def test_fingerprints_are_the_content_hash(self, storage: Storage) -> None:
+        await fill(storage, [_RICH])
+        async with storage.reading() as work:
+            found = await work.messages.fingerprints(tenant=TENANT, room_id=ROOM, message_ids=["m1", "m2"])
+        assert found == {"m1": content_hash(changed(_RICH.message, tokens=0, edited_at=None))}
+
+    async def test_the_tail_is_the_newest_before_a_point(self, storage: Storage) -> None:
+        await fill(storage, [entry(n) for n in range(1, 11)])
+        async with storage.reading() as work:
+            newest = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=3)
+            earlier = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=3, before=6)
+            none = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=3, before=1)
+        assert [found.message.arrival for found in newest] == [8, 9, 10]
+        assert [found.message.arrival for found in earlier] == [3, 4, 5]
+        assert none == []
+
+    async def test_the_tail_since_a_time_where_the_clock_ran_backwards(self, storage: Storage) -> None:
+        minutes = [1, 50, 2, 60, 3, 70, 4, 5]
+        entries = [entry(n, sent_at=START + timedelta(minutes=minute)) for n, minute in enumerate(minutes, start=1)]
+        await fill(storage, entries)
+        since = START + timedelta(minutes=50)
+        async with storage.reading() as work:
+            two = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=2, since=since)
+            bounded = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=9, before=6, since=since)
+            all_new = await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=9, since=START)
+        assert [found.message.arrival for found in two] == [4, 6]
+        assert [found.message.arrival for found in bounded] == [2, 4]
+        assert len(all_new) == 8
+
+    async def test_recent_and_page_are_the_messages_alone(self, storage: Storage) -> None:
+        entries = [entry(n) for n in range(1, 8)]
+        await fill(storage, entries)
+        said = [found.message for found in entries]
+        async with storage.reading() as work:
+            assert await work.messages.recent(tenant=TENANT, room_id=ROOM, limit=3) == said[4:]
+            assert await work.messages.recent(tenant=TENANT, room_id=ROOM, limit=3, before=3) == said[:2]
+            assert await work.messages.page(tenant=TENANT, room_id=ROOM, after=0, limit=4) == said[:4]
+            assert await work.messages.page(tenant=TENANT, room_id=ROOM, after=4, limit=4) == said[4:]
+
+    async def test_the_same_id_lives_in_two_rooms(self, storage: Storage) -> None:
+        await fill(storage, [entry(1, text="here")])
+        await fill(storage, [entry(1, room_id="other", text="there")], room_id="other")
+        assert [found.message.text for found in await everything(storage)] == ["here"]
+        assert [found.message.text for found in await everything(storage, room_id="other")] == ["there"]
+
+    async def test_the_deleted_are_in_no_answer(self, storage: Storage) -> None:
+        await fill(storage, [entry(n) for n in range(1, 5)])
+        await erase(storage, 2, 4)
+        ids = ["m1", "m2", "m3", "m4"]
+        async with storage.reading() as work:
+            messages = work.messages
+            lists = [
+                [found.message for found in await messages.by_id(tenant=TENANT, room_id=ROOM, message_ids=ids)],
+                [found.message for found in await messages.by_arrival(tenant=TENANT, room_id=ROOM, arrivals=range(9))],
+                [found.message for found in await messages.tail(tenant=TENANT, room_id=ROOM, limit=9)],
+                [found.message for found in await messages.tail(tenant=TENANT, room_id=ROOM, limit=2, since=START)],
+                await messages.recent(tenant=TENANT, room_id=ROOM, limit=9),
+                await messages.page(tenant=TENANT, room_id=ROOM, after=0, limit=9),
+            ]
+            taken = await messages.fingerprints(tenant=TENANT, room_id=ROOM, message_ids=ids)
+        assert [[said.id for said in found] for found in lists] == [["m1", "m3"]] * 6
+        assert (taken["m2"], taken["m4"]) == ("", "")
+        assert len(taken["m1"]) == len(taken["m3"]) == 64

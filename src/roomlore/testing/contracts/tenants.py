@@ -1,0 +1,120 @@
+"""Nobody sees another tenant's rows, and an empty filter is not a filter for everything."""
+
+from typing import Any
+
+import pytest
+
+from roomlore.core.errors import NotFound
+from roomlore.core.models import ApiKey
+from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.testing.builders import START, entry, usage_record
+from roomlore.testing.contracts.filling import ROOM, TENANT, conversation, digest, fill
+
+_IDS = ["m1", "m2", "m3", "m4", "later"]
+
+
+async def _stored(storage: Storage) -> None:
+    await fill(storage, [*conversation(), entry(5, reply_to="later")])
+    async with storage.writing() as work:
+        await work.usage.record(tenant=TENANT, records=[usage_record("c1", success_indicator=1.0)])
+        key = ApiKey(key_id="k1", tenant=TENANT, name="bot", scopes=(), created_at=START)
+        await work.keys.add(key=key, secret_hash=digest("k1"))
+        await work.imports.save(tenant=TENANT, source="file", position="1", now=START)
+
+
+async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
+    """The answer of every read that names a tenant, asked for everything the room holds."""
+    rooms, messages, threads, usage = work.rooms, work.messages, work.threads, work.usage
+    here: dict[str, Any] = {"tenant": tenant, "room_id": ROOM}
+    return {
+        "rooms.find": await rooms.find(**here),
+        "rooms.page": await rooms.page(tenant=tenant, after=None, limit=9),
+        "rooms.page after": await rooms.page(tenant=tenant, after="", limit=9),
+        "rooms.participants": await rooms.participants(**here),
+        "messages.fingerprints": await messages.fingerprints(**here, message_ids=_IDS),
+        "messages.by_id": await messages.by_id(**here, message_ids=_IDS),
+        "messages.by_arrival": await messages.by_arrival(**here, arrivals=[1, 2, 3, 4, 5]),
+        "messages.tail": await messages.tail(**here, limit=9),
+        "messages.tail before": await messages.tail(**here, limit=9, before=9),
+        "messages.tail since": await messages.tail(**here, limit=9, since=START),
+        "messages.recent": await messages.recent(**here, limit=9),
+        "messages.page": await messages.page(**here, after=0, limit=9),
+        "threads.target": await threads.target(**here, message_id="m2", window=9),
+        "threads.target newest": await threads.target(**here, message_id=None, window=9),
+        "threads.related": await threads.related(**here, entry=conversation()[1], hops=5, limit=9),
+        "threads.waiting": await threads.waiting(**here, message_ids=_IDS),
+        "threads.page": await threads.page(**here, after=0, limit=9),
+        "threads.members": await threads.members(**here, thread=1, limit=9),
+        "threads.keyword_counts": await threads.keyword_counts(**here, keywords=["deploy", "部署"]),
+        "usage.find": await usage.find(tenant=tenant, context_id="c1"),
+        "usage.page": await usage.page(tenant=tenant, room_id=None, judged=False, after=None, limit=9),
+        "usage.page room": await usage.page(tenant=tenant, room_id=ROOM, judged=True, after=None, limit=9),
+        "keys.page": await work.keys.page(tenant=tenant),
+        "imports.position": await work.imports.position(tenant=tenant, source="file"),
+    }
+
+
+class TenantsContract:
+    async def test_every_read_answers_its_own_tenant(self, storage: Storage) -> None:
+        """Guards the tests below: a read that finds nothing at all would pass them."""
+        await _stored(storage)
+        async with storage.reading() as work:
+            answers = await _all_reads(work, TENANT)
+        assert [name for name, answer in answers.items() if not answer] == []
+
+    @pytest.mark.parametrize("other", ["", "other", "ACME", "acme ", "%", "acme' OR '1'='1"])
+    async def test_no_read_answers_another_tenant(self, storage: Storage, other: str) -> None:
+        await _stored(storage)
+        async with storage.reading() as work:
+            answers = await _all_reads(work, other)
+        assert [name for name, answer in answers.items() if answer] == []
+
+    async def test_no_read_mixes_two_tenants_with_the_same_ids(self, storage: Storage) -> None:
+        await _stored(storage)
+        await fill(storage, [entry(1, text="theirs")], tenant="other")
+        async with storage.reading() as work:
+            assert [m.text for m in await work.messages.recent(tenant="other", room_id=ROOM, limit=9)] == ["theirs"]
+            found = await work.messages.by_id(tenant="other", room_id=ROOM, message_ids=_IDS)
+            assert await work.rooms.participants(tenant="other", room_id=ROOM) == {"ann": ""}
+            (room,) = await work.rooms.page(tenant="other", after=None, limit=9)
+        assert [one.message.text for one in found] == ["theirs"]
+        assert room.messages == 1
+
+    async def test_no_write_reaches_another_tenant(self, storage: Storage) -> None:
+        await _stored(storage)
+        async with storage.writing() as work:
+            assert not await work.usage.respond(tenant="other", context_id="c1", llm_response="x")
+            assert not await work.usage.judge(tenant="other", context_id="c1", feedback="x", score=0.0)
+            assert not await work.keys.revoke(tenant="other", key_id="k1", now=START)
+            await work.imports.forget(tenant="other", source="file")
+            with pytest.raises(NotFound):
+                await work.rooms.configure(tenant="other", room_id=ROOM, settings={"a": 1})
+            await work.rooms.lock(tenant="other", room_id=ROOM, now=START)
+            await work.writer.erase(tenant="other", room_id=ROOM, arrivals=[1, 2, 3], now=START)
+            with pytest.raises(NotFound):
+                await work.writer.replace(tenant="other", room_id=ROOM, entry=entry(1, text="x"))
+        async with storage.reading() as work:
+            answers = await _all_reads(work, TENANT)
+            (record,) = await work.usage.page(tenant=TENANT, room_id=None, judged=False, after=None, limit=9)
+        assert [name for name, answer in answers.items() if not answer] == []
+        assert record == usage_record("c1", success_indicator=1.0)
+
+    async def test_the_same_context_id_in_two_tenants(self, storage: Storage) -> None:
+        async with storage.writing() as work:
+            await work.usage.record(tenant=TENANT, records=[usage_record("c1", tokens=1)])
+            await work.usage.record(tenant="other", records=[usage_record("c1", tokens=2)])
+            assert await work.usage.find(tenant="other", context_id="c1") == usage_record("c1", tokens=2)
+
+    async def test_empty_filters_return_nothing(self, storage: Storage) -> None:
+        await _stored(storage)
+        here: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM}
+        async with storage.reading() as work:
+            assert await work.messages.fingerprints(**here, message_ids=[]) == {}
+            assert await work.messages.by_id(**here, message_ids=[]) == []
+            assert await work.messages.by_arrival(**here, arrivals=[]) == []
+            assert await work.threads.waiting(**here, message_ids=[]) == []
+            assert await work.threads.keyword_counts(**here, keywords=[]) == {}
+            assert await work.messages.tail(**here, limit=0) == []
+            assert await work.messages.recent(**here, limit=0) == []
+            assert await work.messages.page(**here, after=0, limit=0) == []
+            assert await work.rooms.page(tenant=TENANT, after=None, limit=0) == []

