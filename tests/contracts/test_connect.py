@@ -1,0 +1,91 @@
+"""Opening: which addresses are understood, and what is said when a database cannot be opened."""
+
+import sys
+import time
+
+import psycopg
+import pytest
+
+from roomlore.adapters.sql import connect
+from roomlore.core.errors import InvalidInput, StorageUnavailable
+from roomlore.testing import START
+
+
+@pytest.mark.parametrize("form", ["sqlite:///{}/a.db", "{}/a.db", "sqlite+aiosqlite:///{}/a.db"])
+async def test_forms_of_a_file(tmp_path, form):
+    storage = await connect(form.format(tmp_path))
+    await storage.ping()
+    await storage.close()
+    assert (tmp_path / "a.db").exists()
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:"])
+async def test_forms_of_memory_are_a_database_each(url):
+    one, two = await connect(url), await connect(url)
+    async with one.writing() as work:
+        await work.rooms.lock(tenant="t", room_id="r", now=START)
+    async with two.reading() as work:
+        assert await work.rooms.find(tenant="t", room_id="r") is None
+    await one.close()
+    await two.close()
+
+
+@pytest.mark.parametrize(
+    "url", ["", "roomlore", "mysql://x/y", "postgres", "file.txt", "sqlite:/x", "://", "postgresql+asyncpg://x"]
+)
+async def test_other_addresses_are_refused_with_the_forms_there_are(url):
+    with pytest.raises(InvalidInput, match="sqlite:///path"):
+        await connect(url)
+
+
+async def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(StorageUnavailable, match="folder exists"):
+        await connect(f"sqlite:///{tmp_path}/none/a.db")
+
+
+async def test_a_file_that_is_no_database(tmp_path):
+    (tmp_path / "a.db").write_text("this is not a database at all" * 100)
+    with pytest.raises(StorageUnavailable, match="another path"):
+        await connect(f"sqlite:///{tmp_path}/a.db")
+
+
+async def test_a_postgres_that_is_not_there_keeps_the_password_to_itself():
+    with pytest.raises(StorageUnavailable) as caught:
+        await connect("postgresql://user:hunter2@127.0.0.1:1/none")
+    assert "hunter2" not in str(caught.value)
+
+
+async def test_postgres_without_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(InvalidInput, match=r"roomlore\[postgres\]"):
+        await connect("postgresql://localhost/x")
+
+
+async def test_a_warm_open_is_quick(sqlite_url):
+    assert min([await _seconds_to_open(sqlite_url) for _ in range(5)]) < 0.05
+
+
+async def _seconds_to_open(url: str) -> float:
+    started = time.perf_counter()
+    storage = await connect(url)
+    took = time.perf_counter() - started
+    await storage.close()
+    return took
+
+
+_END_THE_OTHERS = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE pid <> pg_backend_pid() AND datname = current_database()
+"""
+
+
+async def test_a_postgres_that_restarts_is_found_again(postgres_url):
+    """Every pooled connection dies; one call may fail, the next one is served."""
+    storage = await connect(postgres_url)
+    await storage.ping()
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+        other.execute(_END_THE_OTHERS)
+    with pytest.raises(StorageUnavailable):
+        await storage.ping()
+    await storage.ping()
+    await storage.close()

@@ -1,0 +1,101 @@
+"""The schema's history, on both engines."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, text
+
+from roomlore.adapters.sql import connect, migrations, schema
+from roomlore.core.errors import StorageUnavailable
+
+_OPEN = """
+import asyncio, sys
+from roomlore.adapters.sql import connect
+
+async def main():
+    sys.stdin.readline()
+    storage = await connect(sys.argv[1])
+    await storage.ping()
+    await storage.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a database without a table."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'empty.db'}"
+    return str(request.getfixturevalue("empty_postgres"))
+
+
+def _engine(url: str):
+    return create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
+
+
+def _versions(url: str) -> list[str]:
+    engine = _engine(url)
+    with engine.connect() as connection:
+        found = [row[0] for row in connection.execute(text("SELECT version_num FROM alembic_version"))]
+    engine.dispose()
+    return found
+
+
+async def test_from_empty_to_head_gives_the_schema(empty_url):
+    await (await connect(empty_url)).close()
+    engine = _engine(empty_url)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, schema.metadata) == []
+    engine.dispose()
+
+
+def test_head_is_known_without_alembic():
+    scripts = ScriptDirectory(str(Path(migrations.__file__).parent))
+    assert scripts.get_heads() == [migrations.HEAD]
+
+
+async def test_opening_twice_changes_nothing(empty_url):
+    await (await connect(empty_url)).close()
+    await (await connect(empty_url)).close()
+    assert _versions(empty_url) == [migrations.HEAD]
+
+
+async def test_two_openings_at_once(empty_url):
+    for storage in await asyncio.gather(connect(empty_url), connect(empty_url), connect(empty_url)):
+        await storage.close()
+    assert _versions(empty_url) == [migrations.HEAD]
+
+
+def test_processes_opening_a_fresh_database_at_once(empty_url):
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", _OPEN, empty_url], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    errors = [process.communicate()[1] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], errors
+    assert _versions(empty_url) == [migrations.HEAD]
+
+
+async def test_a_newer_database_is_refused(empty_url):
+    await (await connect(empty_url)).close()
+    engine = _engine(empty_url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+    with pytest.raises(StorageUnavailable, match="newer roomlore"):
+        await connect(empty_url)
+    assert _versions(empty_url) == ["9999"]
