@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from roomlore.core.models import Message, Role
 from roomlore.core.records import parse_time
@@ -23,6 +23,8 @@ _LAYOUT = Layout(
     head_home=(None,),
 )
 
+_Nodes: TypeAlias = dict[str, dict[str, Any]]
+
 
 @dataclass(slots=True)
 class _Talk:
@@ -31,8 +33,9 @@ class _Talk:
     number: int
     before: dict[str, Any]
     facts: dict[str, str] = field(default_factory=dict)
-    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    nodes: _Nodes = field(default_factory=dict)
     broken: list[Bad] = field(default_factory=list)
+    whole: bool = False
 
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
@@ -43,7 +46,7 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
     start = {key: value for key, value in (resume_from or {}).items() if key != "skip"}
     skip = resume_from.get("skip", 0) if resume_from else 0
     with walking(source, _LAYOUT, start or None) as walker:
-        for talk, after in _talks(walker, source):
+        for talk, after in _talks(walker, source, start.get("number", 1)):
             yield from _positioned(list(_items(talk, source, options)), talk.before, after, skip)
             skip = 0
 
@@ -54,19 +57,20 @@ def _positioned(items: list[Item], before: Position, after: Position, skip: int)
             yield replace(item, position=after if count == len(items) else {**before, "skip": count})
 
 
-def _talks(walker: Walker, source: Source) -> Iterator[tuple[_Talk, Position]]:
-    """Conversations with the position after each."""
-    before = walker.place()
-    talk = _Talk(1, before)
+def _talks(walker: Walker, source: Source, number: int) -> Iterator[tuple[_Talk, Position]]:
+    """Conversations with the position after each; `number`: of the first, unless its place in a list tells."""
+    before = {**walker.place(), "number": number}
+    talk = _Talk(number, before)
     for event in walker.events():
         source.bytes_read = event.end
-        if _starts_talk(event):
+        if _starts_talk(event) or (talk.whole and event.kind == "member"):
             if talk.nodes or talk.broken:
                 yield talk, before
             talk = _Talk(place_of(event.path), before)
         _gather(event, talk)
-        before = walker.place()
-        if event.kind == "leave" and _is_talk(event.path):
+        ends = event.kind == "leave" and _is_talk(event.path)
+        before = {**walker.place(), "number": talk.number + ends}
+        if ends:
             yield talk, before
             talk = _Talk(talk.number + 1, before)
     source.repaired += walker.window.repaired
@@ -89,6 +93,8 @@ def _gather(event: Event, talk: _Talk) -> None:
     elif event.kind in ("broken", "member"):
         reason = str(event.value) if event.kind == "broken" else "not a JSON object"
         talk.broken.append(Bad({}, talk.number, reason, excerpt(event.text)))
+    elif event.kind == "leave" and event.path[-1:] == ("mapping",):
+        talk.whole = True
     elif event.kind == "scalar" and event.path and _is_talk(event.path[:-1]):
         talk.facts[str(event.path[-1])] = name(event.value)
 
@@ -97,45 +103,72 @@ def _items(talk: _Talk, source: Source, options: Options) -> Iterator[Item]:
     yield from talk.broken
     own = first_name(talk.facts.get("conversation_id"), talk.facts.get("id"))
     room = own or f"{source.stem}-{talk.number}"
-    parent, asked = None, None
-    for key in _path(talk):
-        message = _message(obj(talk.nodes[key].get("message")), key, room, options)
+    for path in _paths(talk):
+        yield from _along(path, talk.nodes, room, options)
+
+
+def _along(path: list[str], nodes: _Nodes, room: str, options: Options) -> Iterator[Parsed]:
+    """Each message replies to the one before it; a question and the answer without tool calls share a turn."""
+    parent: str | None = None
+    asked: str | None = None
+    for key in path:
+        message = _message(obj(nodes[key].get("message")), key, room, options)
         if message is None:
             continue
-        message = replace(message, reply_to=parent)
-        if message.role is Role.USER:
-            asked = message.id
-            message = replace(message, turn_id=asked)
-        elif message.role is Role.ASSISTANT and not message.has_tool_calls:
-            message, asked = replace(message, turn_id=asked), None
-        parent = message.id
-        yield Parsed(message, {})
+        answers = message.role is Role.ASSISTANT and not message.has_tool_calls
+        asked = message.id if message.role is Role.USER else asked
+        turn = asked if answers or message.role is Role.USER else None
+        yield Parsed(replace(message, reply_to=parent, turn_id=turn), {})
+        parent, asked = message.id, None if answers else asked
 
 
-def _path(talk: _Talk) -> list[str]:
-    """Node ids from the root to the current node; where a node is missing, the one above it goes on."""
+def _paths(talk: _Talk) -> Iterator[list[str]]:
+    """Node ids from a root to the end in use, for each tree; there is more than one only where links are damaged."""
     nodes = talk.nodes
-    order = list(nodes)
-    above = {child: key for key in order for child in nodes[key].get("children") or [] if isinstance(child, str)}
-    key: str | None = talk.facts.get("current_node")
-    if key not in nodes:
-        key = _last_leaf(order, nodes)
-    path: dict[str, None] = {}
-    while key is not None and key not in path:
-        if key in nodes:
-            path[key] = None
-            parent = nodes[key].get("parent")
-            key = parent if isinstance(parent, str) else above.get(key)
-        else:
-            key = above.get(key)
-    return list(reversed(path))
+    above = {child: key for key, node in nodes.items() for child in _children(node)}
+    current, taken = talk.facts.get("current_node"), set[str]()
+    for tree in _trees(nodes, above):
+        path: list[str] = []
+        key = current if current in tree else _last_leaf(tree, nodes)
+        while key is not None and key not in taken:
+            path.append(key)
+            taken.add(key)
+            key = _parent(key, nodes, above)
+        yield path[::-1]
 
 
-def _last_leaf(order: list[str], nodes: dict[str, dict[str, Any]]) -> str | None:
+def _trees(nodes: _Nodes, above: dict[str, str]) -> list[list[str]]:
+    """The nodes of each tree, in the order of the file."""
+    tops: dict[str, str] = {}
+    for start in nodes:
+        trail: dict[str, None] = {}
+        key, up = start, _parent(start, nodes, above)
+        while key not in tops and up is not None and up not in trail:
+            trail[key] = None
+            key, up = up, _parent(up, nodes, above)
+        top = tops.get(key, key)
+        tops.update(dict.fromkeys((*trail, key), top))
+    return [[key for key in nodes if tops[key] == top] for top in dict.fromkeys(tops.values())]
+
+
+def _parent(key: str, nodes: _Nodes, above: dict[str, str]) -> str | None:
+    """The node before this one; a parent that is missing is looked for among those that name this one a child."""
+    named = nodes[key].get("parent", "")
+    if named is None:
+        return None
+    candidates = (named, above.get(key), above.get(named) if isinstance(named, str) else None)
+    return next((one for one in candidates if isinstance(one, str) and one in nodes and one != key), None)
+
+
+def _children(node: dict[str, Any]) -> list[str]:
+    children = node.get("children")
+    return [one for one in children if isinstance(one, str)] if isinstance(children, list) else []
+
+
+def _last_leaf(tree: list[str], nodes: _Nodes) -> str | None:
     """The newest node with nothing after it."""
-    leaves = [key for key in order if not any(child in nodes for child in nodes[key].get("children") or [])]
-    newest = sorted(leaves or order, key=lambda key: _seconds(nodes[key]))
-    return newest[-1] if newest else None
+    leaves = [key for key in tree if not any(child in nodes for child in _children(nodes[key]))]
+    return max(leaves or tree, key=lambda key: (_seconds(nodes[key]), tree.index(key)))
 
 
 def _seconds(node: dict[str, Any]) -> float:

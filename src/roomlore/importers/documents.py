@@ -77,9 +77,9 @@ class Walker:
             try:
                 event = self._step()
             except BrokenError as error:
-                text = self.window.ahead()
+                text, path = self.window.ahead(), self.path
                 found = self._recover()
-                yield Event("broken", self.path, str(error), start, self.window.offset, text)
+                yield Event("broken", path, str(error), start, self.window.offset, text)
                 if not found:
                     return
             else:

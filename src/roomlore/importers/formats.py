@@ -192,7 +192,7 @@ def _zone(name: str | None) -> Any:
         return UTC
     try:
         return ZoneInfo(name)
-    except (ValueError, OSError) as error:
+    except (KeyError, ValueError, OSError) as error:
         raise InvalidInput(f"timezone {name!r} is not known: give an IANA name such as Europe/Berlin") from error
 
 

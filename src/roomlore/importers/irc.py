@@ -22,7 +22,7 @@ _CLOCK = re.compile(
     r"(?::(?P<second>\d\d))?(?:[.,]\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)?(?: ?(?P<half>[AaPp][Mm]))?\]?(?=[ \t])"
 )
 _SAID = re.compile(r"\s*<[\s@+%&~!.]*(?P<nick>[^<>\s][^<>]*)>(?:\s(?P<text>.*))?$", re.DOTALL)
-_ACTED = re.compile(r"\s*\* ?(?P<nick>[^\s*]+)(?: (?P<text>.*))?$", re.DOTALL)
+_ACTED = re.compile(r"\s*\*\s?(?P<nick>[^\s*]+)(?: (?P<text>.*))?$", re.DOTALL)
 _NOTICE = re.compile(r"\s*-(?P<nick>[^\s:>!-][^\s:>]*?)(?::[^\s]*)?- (?P<text>.*)$", re.DOTALL)
 _TABBED = re.compile(r"\t(?P<who>[^\t]*)\t(?P<text>.*)$", re.DOTALL)
 _EVENT = re.compile(

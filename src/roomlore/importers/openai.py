@@ -90,7 +90,7 @@ def _note(event: Event, facts: Facts) -> None:
     """A new list of messages is a new conversation; what the object says before the list names it."""
     if event.kind == "enter" and event.path[-1:] != ("messages",):
         facts.clear()
-    elif event.kind == "scalar" and event.path[-1] in ("id", "conversation_id"):
+    elif event.kind == "scalar" and event.path[-1:] in (("id",), ("conversation_id",)):
         facts["room"] = name(event.value)
 
 

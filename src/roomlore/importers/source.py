@@ -53,7 +53,7 @@ class Source:
         with self.open() as file:
             head = file.read(_SAMPLE)
             for mark, name in _BOMS:
-                if head.startswith(mark):
+                if head.startswith(mark) and (name == "utf-8" or _is_wide(head)):
                     return name, len(mark)
             return guess_encoding(head + self._samples(file)), 0
 
@@ -81,6 +81,11 @@ def guess_encoding(sample: bytes) -> str:
     frequent = sum(1 for pair in pairs if _GB_FREQUENT.fullmatch(pair))
     chinese = len(pairs) * 2 >= 0.7 * high and frequent >= 0.7 * len(pairs)
     return "gb18030" if chinese else "cp1252"
+
+
+def _is_wide(head: bytes) -> bool:
+    """Two bytes a character leave many zero bytes, in digits and line ends; with few the mark is there by chance."""
+    return 20 * head.count(0) >= len(head)
 
 
 def _size(path: Path) -> int:

@@ -44,7 +44,11 @@ def _note(event: Event, facts: Facts) -> None:
     """Keeps the id of the chat that is open."""
     if event.kind == "enter" and (event.path == () or event.path[-2:-1] == ("list",)):
         facts.clear()
-    elif event.kind == "scalar" and event.path[-1] == "id" and (len(event.path) == 1 or event.path[-3:-2] == ("list",)):
+    elif (
+        event.kind == "scalar"
+        and event.path[-1:] == ("id",)
+        and (len(event.path) == 1 or event.path[-3:-2] == ("list",))
+    ):
         facts["chat"] = name(event.value)
 
 

@@ -121,8 +121,8 @@ class _Chat:
         if line.whole and not line.text.strip(MARKS + " \t"):
             return
         reason = "no date and no message before it to continue" if line.whole else TOO_LONG
-        start = self._passage.start or _state(line)
-        yield Bad({"offset": line.end, "start": start}, line.number, reason, excerpt(line.text))
+        self._passage.start = self._passage.start or _state(line)
+        yield Bad({"offset": line.end, "start": self._passage.start}, line.number, reason, excerpt(line.text))
 
     def _message(self, draft: _Draft) -> Message:
         whole = "\n".join(draft.lines).rstrip("\n")
