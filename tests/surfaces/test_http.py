@@ -201,7 +201,7 @@ BAD = [
     ("DELETE", "/messages/nowhere/m1", {}, 404, "'nowhere'"),
     ("POST", "/context", {"json": {"room_id": "nowhere"}}, 404, "'nowhere'"),
     ("POST", "/context", {"json": {"room_id": "tea", "message_id": "nothing"}}, 404, "'nothing'"),
-    ("POST", "/context", {"json": {"room_id": "tea", "strategy": "clever"}}, 422, "threaded, weighted, recent"),
+    ("POST", "/context", {"json": {"room_id": "tea", "strategy": "clever"}}, 422, "'threaded', 'weighted' or 'recent'"),
     ("POST", "/context", {"json": {"room_id": "tea", "max_messages": 0}}, 422, "max_messages"),
     ("POST", "/context", {"json": {"room_id": "tea", "max_mesages": 1}}, 422, "max_mesages"),
     ("POST", "/context", {"json": {}}, 422, "room_id"),

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from starlette.requests import Request
@@ -126,7 +126,7 @@ class ContextRequest(_Body):
 
     room_id: str = Field(min_length=1, description="The room; group_id, chat_id and conversation_id mean the same.")
     message_id: str | None = Field(None, description="By default the newest message that a user wrote.")
-    strategy: str | None = Field(None, description="threaded, weighted or recent; by default the room's.")
+    strategy: Literal["threaded", "weighted", "recent"] | None = Field(None, description="By default the room's.")
     max_messages: int | None = Field(None, ge=1, le=200, description="Most messages in the context.")
 
     @model_validator(mode="before")

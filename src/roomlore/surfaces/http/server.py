@@ -1,7 +1,10 @@
 """Serving on a port."""
 
+import signal
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import uvicorn
 
@@ -36,7 +39,23 @@ async def serve(settings: Settings, *, listening: Callable[[str], None]) -> None
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
             listening(_url(door))
-            await uvicorn.Server(config).serve([door])
+            await _Server(config).serve([door])
+
+
+class _Server(uvicorn.Server):
+    """Stops on SIGINT and SIGTERM by returning, so that what is still to be written is written."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -1,0 +1,307 @@
+"""The command line: every command, what it prints for people and for programs, and what it says to bad input."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
+from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli.app import app
+
+
+def said(name: str, room: str, sender: str, minute: int, text: str, **more: str) -> dict:
+    at = f"2024-05-01T12:{minute:02}:00Z"
+    return {"id": name, "room_id": room, "sender_id": sender, "sent_at": at, "text": text, **more}
+
+
+CHAT = [
+    said("m1", "tea", "ann", 0, "Green or black?", sender_name="Ann"),
+    said("m2", "tea", "bob", 1, "绿茶!", reply_to="m1"),
+    said("m3", "café", "cat", 2, "\x1b[2J [red]ping\u202e \0"),
+]
+
+
+@pytest.fixture
+def run():
+    def invoke(*arguments: str, code: int = 0):
+        result = CliRunner().invoke(app, ["--db", "chat.db", *arguments])
+        assert result.exit_code == code, (result.output, result.exception)
+        return result
+
+    return invoke
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory):
+    """A folder with the chat as JSON lines and as a store."""
+    folder = tmp_path_factory.mktemp("chat")
+    lines = "".join(json.dumps(row) + "\n" for row in CHAT)
+    (folder / "chat.jsonl").write_text(lines, encoding="utf-8")
+    CliRunner().invoke(app, ["--db", str(folder / "chat.db"), "import", str(folder / "chat.jsonl")])
+    return folder
+
+
+@pytest.fixture
+def chat(run, imported):
+    shutil.copytree(imported, ".", dirs_exist_ok=True)
+    return run
+
+
+def lines(result) -> list[dict]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_import_counts_and_names_what_it_skips(run):
+    Path("mixed.jsonl").write_text("".join(json.dumps(row) + "\n" for row in CHAT) + "{broken\n", encoding="utf-8")
+    first = run("import", "mixed.jsonl")
+    assert "read 3 messages (jsonl) in 2 rooms: 3 added, 1 skipped" in first.stdout
+    assert "skipped 4: " in first.stderr
+    again = json.loads(run("import", "mixed.jsonl", "--json").stdout)
+    assert (again["read"], again["added"], again["duplicates"], again["bad_count"]) == (3, 0, 3, 1)
+    assert again["bad"][0]["number"] == 4
+
+
+def test_import_into_a_room_of_ones_choice(run):
+    Path("chat.jsonl").write_text("".join(json.dumps(row) + "\n" for row in CHAT[:2]), encoding="utf-8")
+    run("import", "chat.jsonl", "--room", "mine", "--format", "jsonl")
+    assert [room["room_id"] for room in json.loads(run("rooms", "--json").stdout)] == ["mine"]
+
+
+def test_export_gives_back_what_was_imported(chat):
+    exported = lines(chat("export"))
+    assert [(row["id"], row["text"]) for row in exported] == [
+        ("m3", CHAT[2]["text"]),
+        ("m1", CHAT[0]["text"]),
+        ("m2", CHAT[1]["text"]),
+    ]
+    assert [row["id"] for row in lines(chat("export", "--room", "tea"))] == ["m1", "m2"]
+    chat("export", "--output", "out.jsonl")
+    assert Path("out.jsonl").read_text(encoding="utf-8") == chat("export").stdout
+    assert sorted(path.name for path in Path().glob("out*")) == ["out.jsonl"]
+
+
+def test_export_of_nowhere_leaves_the_file_alone(chat):
+    Path("out.jsonl").write_text("precious")
+    assert "'nowhere'" in chat("export", "--room", "nowhere", "-o", "out.jsonl", code=1).stderr
+    assert Path("out.jsonl").read_text() == "precious"
+    assert "cannot be written" in chat("export", "-o", "no/such/folder.jsonl", code=1).stderr
+
+
+def test_context_for_people(chat):
+    shown = chat("context", "tea", "m2").stdout
+    assert "bob: 绿茶!" in shown
+    assert "→ Green or black?" in shown
+    assert "1 messages, 4 tokens; the last 1 messages would have cost 4: 0% saved" in shown
+    assert shown.splitlines()[2].split() == [
+        "sent",
+        "sender",
+        "text",
+        "score",
+        "reply",
+        "user",
+        "time",
+        "@",
+        "words",
+        "reason",
+    ]
+    assert max(map(len, shown.splitlines())) <= show.PLAIN_WIDTH
+    assert "\x1b" not in shown
+    explained = chat("context", "tea", "m2", "--explain").stdout
+    assert "answers    m1 (platform, probability 1.00)" in explained
+
+
+def test_context_for_programs(chat):
+    built = json.loads(chat("context", "tea", "--json", "--strategy", "recent", "--max", "1").stdout)
+    assert (built["message_id"], built["strategy"]) == ("m2", "recent")
+    assert [one["message"]["text"] for one in built["messages"]] == ["Green or black?"]
+
+
+def test_nothing_to_show_says_so(chat):
+    assert "Nothing earlier matters" in chat("context", "tea", "m1").stdout
+
+
+def test_a_text_cannot_steer_the_terminal(chat):
+    shown = chat("context", "café", "m3").stdout
+    assert "\ufffd[2J [red]ping\ufffd \ufffd" in shown
+    assert not {"\x1b", "\u202e", "\0"} & set(shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\nb\tc", "a b c"),
+        ("\x9b31m", "\ufffd31m"),
+        ("👩\u200d👧 é", "👩\u200d👧 é"),
+        ("\ud800", "\ufffd"),
+        ("x" * 500, "x" * 400 + "…"),
+    ],
+)
+def test_inert(text, shown):
+    assert show.inert(text) == shown
+
+
+def test_rooms_and_threads(chat):
+    rooms = chat("rooms").stdout
+    assert rooms.splitlines()[0].split()[:2] == ["room", "messages"]
+    assert [line.split()[:2] for line in rooms.splitlines()[1:]] == [["café", "1"], ["tea", "2"]]
+    threads = json.loads(chat("threads", "tea", "--json").stdout)
+    assert [(thread["thread_id"], thread["messages"], thread["arrival"]) for thread in threads] == [("m1", 2, 1)]
+    assert "Green or black?" in chat("threads", "tea").stdout
+    thread = chat("threads", "tea", "--thread", "m2").stdout
+    assert "begins" in thread
+    assert "platform 1.00" in thread
+    assert [row["message"]["id"] for row in json.loads(chat("threads", "tea", "--thread", "m1", "--json").stdout)] == [
+        "m1",
+        "m2",
+    ]
+
+
+def test_settings_of_all_and_of_a_room(chat):
+    everywhere = {row["name"]: row for row in json.loads(chat("settings", "--json").stdout)}
+    assert (everywhere["database_url"]["value"], everywhere["database_url"]["source"]) == ("chat.db", "argument")
+    changed = chat("settings", "tea", "--set", "strategy=weighted", "--set", "half_life_minutes=2.5", "--json")
+    rows = {row["name"]: row for row in json.loads(changed.stdout)}
+    assert (rows["strategy"]["value"], rows["strategy"]["source"]) == ("weighted", "room")
+    assert (rows["half_life_minutes"]["value"], rows["recent_messages"]["source"]) == ("2.5", "default")
+    rows = {row["name"]: row for row in json.loads(chat("settings", "tea", "--unset", "strategy", "--json").stdout)}
+    assert (rows["strategy"]["value"], rows["strategy"]["source"]) == ("threaded", "default")
+    assert "half_life_minutes=2.5" in chat("rooms").stdout
+    assert "How a context is chosen" in chat("settings").stdout
+
+
+def test_settings_know_their_sources(run, monkeypatch):
+    Path("mine.yaml").write_text("memory: {port: 1234}")
+    monkeypatch.setenv("MEMORY_STRATEGY", "recent")
+    result = CliRunner().invoke(app, ["--config", "mine.yaml", "settings", "--json"])
+    sources = {row["name"]: row["source"] for row in json.loads(result.stdout)}
+    assert (sources["port"], sources["strategy"], sources["host"]) == ("mine.yaml", "MEMORY_STRATEGY", "default")
+
+
+def test_keys_live_and_die(run):
+    made = run("--tenant", "acme", "keys", "create", "bot", "--scope", "read")
+    secret = made.stdout.strip()
+    assert secret.startswith("rl_")
+    assert "tenant acme: read" in made.stderr
+    assert json.loads(run("keys", "list", "--json").stdout) == []
+    (key,) = json.loads(run("keys", "list", "--all-tenants", "--json").stdout)
+    assert (key["tenant"], key["name"], key["scopes"], key["revoked_at"]) == ("acme", "bot", ["read"], None)
+    assert secret not in run("keys", "list", "--all-tenants").stdout
+    assert secret.encode() not in Path("chat.db").read_bytes()
+    assert "There is no key" in run("keys", "revoke", key["key_id"], code=1).stderr
+    assert "is revoked" in run("--tenant", "acme", "keys", "revoke", key["key_id"]).stdout
+    assert json.loads(run("--tenant", "acme", "keys", "list", "--json").stdout)[0]["revoked_at"]
+
+
+def test_tenants_do_not_see_each_other(chat):
+    assert json.loads(chat("--tenant", "other", "rooms", "--json").stdout) == []
+    assert chat("--tenant", "other", "export").stdout == ""
+    assert "'tea'" in chat("--tenant", "other", "context", "tea", "m2", code=1).stderr
+
+
+def test_tune_from_labels(run):
+    run("import", str(demo_path()))
+    room = DEMO_ROOM
+    exported = [row["id"] for row in lines(run("export"))]
+    rows = [{"room_id": room, "message_id": name, "thread": str(place % 3)} for place, name in enumerate(exported)]
+    Path("labels.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    report = json.loads(run("tune", "labels.jsonl", "--folds", "2", "--json").stdout)
+    assert report["targets"] > 100
+    assert set(report["before"]) >= {"precision", "recall", "f1"}
+    told = run("tune", "labels.jsonl", "--folds", "2").stdout
+    assert "held-out targets" in told
+    assert "reply_chain_weight: " in told or "the present ones stay" in told
+
+
+def test_the_demo_shows_three_contexts_and_what_next():
+    result = CliRunner().invoke(app, ["demo"])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("would have cost") == len(DEMO_QUESTIONS) == 3
+    assert "% saved" in result.stdout
+    assert " serve" in result.stdout
+    assert " import PATH" in result.stdout
+    assert list(Path().iterdir()) == []
+
+
+BAD = [
+    (("import", "nowhere.jsonl"), 1, "nowhere.jsonl"),
+    (("import", "chat.jsonl", "--format", "clay"), 1, "clay"),
+    (("import", "chat.jsonl", "--timezone", "Moon/Far"), 1, "Moon/Far"),
+    (("context", "nowhere"), 1, "'nowhere'"),
+    (("context", "tea", "m9"), 1, "'m9'"),
+    (("context", "tea", "--strategy", "clever"), 1, "threaded, weighted, recent"),
+    (("context", "tea", "--max", "0"), 1, "max_context_messages is 0"),
+    (("context",), 2, "Missing argument"),
+    (("threads", "nowhere"), 1, "'nowhere'"),
+    (("threads", "tea", "--thread", "m9"), 1, "'m9'"),
+    (("threads", "tea", "--limit", "0"), 2, "greater than or equal to 1"),
+    (("settings", "nowhere"), 1, "'nowhere'"),
+    (("settings", "tea", "--set", "port=1"), 1, "'port'"),
+    (("settings", "tea", "--set", "strategy"), 1, "NAME=VALUE"),
+    (("settings", "tea", "--set", "max_context_messages=0"), 1, "a whole number from 1 to 200"),
+    (("settings", "tea", "--set", "strategy=[a"), 1, "strategy"),
+    (("settings", "--set", "strategy=recent"), 1, "Name the room"),
+    (("keys", "create", "x", "--scope", "root"), 1, "read, write, admin"),
+    (("keys", "revoke", "nothing"), 1, "There is no key"),
+    (("tune",), 1, "nothing to learn from"),
+    (("tune", "nowhere.jsonl"), 1, "cannot be read"),
+    (("tune", "chat.jsonl"), 1, "Label 1 needs"),
+    (("serve", "--host", "0.0.0.0"), 1, "no API key exists"),
+    (("serve", "--port", "70000"), 1, "a whole number from 0 to 65535"),
+    (("--config", "nowhere.yaml", "rooms"), 1, "nowhere.yaml cannot be read"),
+    (("--db", "mysql://x", "rooms"), 1, "database_url is mysql://x"),
+    (("dance",), 2, "No such command"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"), BAD, ids=lambda value: " ".join(value) if isinstance(value, tuple) else None
+)
+def test_bad_input_is_one_sentence_and_a_status(chat, arguments, code, says):
+    result = chat(*arguments, code=code)
+    assert says in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+    if code == 1:
+        assert result.stderr.startswith("roomlore: ")
+
+
+def program(*arguments: str, stdin: int = subprocess.DEVNULL, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", "from roomlore.surfaces.cli import main; main()", "--db", "chat.db", *arguments]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHONIO")} | environment
+    return subprocess.run(command, stdin=stdin, capture_output=True, env=clean, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "cp1252"])
+def test_the_real_program_in_any_encoding(chat, encoding):
+    shown = program("context", "tea", "m2", PYTHONIOENCODING=encoding)
+    assert shown.returncode == 0, shown.stderr
+    assert b"Green or black?" in shown.stdout
+    assert b"\x1b" not in shown.stdout
+    exported = program("export", "--room", "tea", PYTHONIOENCODING=encoding)
+    assert [json.loads(line)["id"] for line in exported.stdout.splitlines()] == ["m1", "m2"]
+    assert json.loads(program("context", "tea", "--json", PYTHONIOENCODING=encoding).stdout)["room_id"] == "tea"
+
+
+def test_the_real_program_fails_in_a_sentence(chat):
+    failed = program("context", "nowhere")
+    assert failed.returncode == 1
+    assert failed.stderr.count(b"\n") == 1
+    assert failed.stderr.startswith(b"roomlore: ")
+
+
+def test_a_closed_pipe_is_no_error(chat):
+    command = f"{sys.executable} -c 'from roomlore.surfaces.cli import main; main()' --db chat.db export | head -c 1"
+    done = subprocess.run(command, shell=True, capture_output=True, timeout=60, check=False)
+    assert done.stdout == b"{"
+    assert b"Traceback" not in done.stderr
+
+
+def test_version():
+    result = CliRunner().invoke(app, ["--version"])
+    assert result.stdout.startswith("roomlore ")

@@ -1,0 +1,79 @@
+"""`roomlore serve` as a process of its own: it listens, answers, logs without telling, and stops when told to."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+import roomlore
+
+PROGRAM = [sys.executable, "-c", "from roomlore.surfaces.cli import main; main()", "--db", "chat.db"]
+SECRET_WORDS = "the vault opens with 7319"
+
+
+@contextmanager
+def serving(*arguments: str):
+    """Yields (process, URL); the log is in serve.log."""
+    with Path("serve.log").open("wb") as log:
+        process = subprocess.Popen([*PROGRAM, "serve", "--port", "0", *arguments], stdout=subprocess.PIPE, stderr=log)
+        try:
+            line = process.stdout.readline().decode()
+            yield process, re.search(r"http://\S+", line).group()
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def log() -> list[dict]:
+    return [json.loads(line) for line in Path("serve.log").read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_works_logs_and_stops(monkeypatch, number):
+    monkeypatch.setenv("MEMORY_LOG_FORMAT", "json")
+    with serving() as (process, url):
+        batch = [{"id": f"m{n}", "group_id": "vault", "sender_id": "ann", "text": SECRET_WORDS} for n in range(3)]
+        assert httpx.post(f"{url}/messages", json={"messages": batch}).json()["added"] == ["m0", "m1", "m2"]
+        built = httpx.post(f"{url}/context", json={"room_id": "vault"}, headers={"X-Request-Id": "trace-7"}).json()
+        assert httpx.get(f"{url}/rooms?after={SECRET_WORDS}").status_code == 200
+        assert httpx.post(f"{url}/messages", content=b"{" + SECRET_WORDS.encode()).status_code == 415
+        assert httpx.get(f"{url}/rooms", headers={"Authorization": "Bearer rl_guess-3141"}).status_code == 401
+        assert httpx.get(f"{url}/rooms", headers={"Host": "evil.example"}).status_code == 403
+        process.send_signal(number)
+        assert process.wait(20) == 0
+    lines = log()
+    assert [(line["route"], line["status"]) for line in lines] == [
+        ("/messages", 200), ("/context", 200), ("/rooms", 200), ("/messages", 415), ("unknown", 401), ("unknown", 403),
+    ]  # fmt: skip
+    assert lines[1]["request_id"] == "trace-7"
+    assert {"method", "ms", "tenant", "level", "timestamp"} <= set(lines[0])
+    told = json.dumps(lines)
+    assert "vault" not in told
+    assert "3141" not in told
+    with roomlore.open_sync("chat.db") as lore:
+        assert lore.context.usage(built["context_id"]).trigger_message_id == "m2"
+
+
+def test_a_taken_port_is_one_sentence():
+    with serving() as (_, url):
+        port = url.rpartition(":")[2]
+        second = subprocess.run([*PROGRAM, "serve", "--port", port], capture_output=True, timeout=60, check=False)
+    assert second.returncode == 1
+    assert second.stderr.startswith(f"roomlore: Port {port} of '127.0.0.1' cannot be had".encode())
+    assert second.stderr.count(b"\n") == 1
+
+
+def test_a_public_address_is_served_once_there_is_a_key():
+    made = subprocess.run([*PROGRAM, "keys", "create", "bot"], capture_output=True, timeout=60, check=True)
+    secret = made.stdout.decode().strip()
+    with serving("--host", "0.0.0.0") as (_, url):
+        port = url.rpartition(":")[2]
+        assert httpx.get(f"http://127.0.0.1:{port}/rooms").status_code == 401
+        answer = httpx.get(f"http://127.0.0.1:{port}/rooms", headers={"Authorization": f"Bearer {secret}"})
+        assert answer.json() == {"rooms": [], "next": None}
