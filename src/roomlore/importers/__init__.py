@@ -4,8 +4,9 @@
 in a thread. Memory does not grow with the size of the export.
 """
 
+from roomlore.core.exports import Bad, Item, Parsed, Position
 from roomlore.importers.formats import FORMATS, Format, Import, detect, open_import
-from roomlore.importers.items import Bad, Item, Options, Parsed, Position
+from roomlore.importers.items import Options
 from roomlore.importers.source import Source
 
 __all__ = [

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from roomlore.core.exports import Bad, Item, Parsed, Position
 from roomlore.core.models import Message, Role
 from roomlore.core.records import parse_time
 from roomlore.importers.documents import Event, Layout, Path, Walker
-from roomlore.importers.items import Bad, Item, Options, Parsed, Position, derived_id, excerpt
+from roomlore.importers.items import Options, derived_id, excerpt
 from roomlore.importers.members import place_of, walking
 from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, role, words
 from roomlore.importers.source import Source

@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from roomlore.core.exports import Item, Parsed, Position
 from roomlore.core.models import Message, Role
 from roomlore.core.records import parse_time
 from roomlore.importers.documents import Event, Layout
-from roomlore.importers.items import Item, Options, Parsed, Position, derived_id
+from roomlore.importers.items import Options, derived_id
 from roomlore.importers.members import Facts, Member, read_members
 from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, words
 from roomlore.importers.source import Source

@@ -1,9 +1,10 @@
 """Which formats there are, which one a file is in, and how to open it."""
 
+import hashlib
 import re
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, date
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -11,8 +12,9 @@ from typing import Any, Self
 from zoneinfo import ZoneInfo
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.exports import Item, Parsed, Position
 from roomlore.importers import chatgpt, discord, irc, jsonl, lark, openai, slack, telegram, whatsapp
-from roomlore.importers.items import Item, Options, Parsed, Position
+from roomlore.importers.items import Options
 from roomlore.importers.json_lines import sniff_objects
 from roomlore.importers.source import Source
 from roomlore.importers.whatsapp_dates import read_stamp
@@ -74,7 +76,24 @@ class Import:
         self.parsed = 0
         self.bad = 0
         self.undated = 0
+        self._options = options
         self._items = chosen.read(source, options, resume_from)
+        self._read = chosen.read
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells this export, read with these options, from any other: 64 hex digits.
+
+        Of the path, the size, the time of the last change and the options; not of the content, which may be large.
+        """
+        path = self.source.path.resolve()
+        parts = (str(path), self.source.total_bytes, path.stat().st_mtime_ns, self.format, astuple(self._options))
+        return hashlib.sha256(repr(parts).encode("utf-8", "surrogateescape")).hexdigest()
+
+    def resume(self, position: Position) -> None:
+        """Goes on right after the item that came with `position`; only before the first item was taken."""
+        self.close()
+        self._items = self._read(self.source, self._options, position)
 
     def __iter__(self) -> Iterator[Item]:
         for item in self._items:

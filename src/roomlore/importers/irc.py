@@ -7,8 +7,9 @@ from datetime import date, datetime, time, timedelta
 from typing import Any
 from urllib.parse import unquote
 
+from roomlore.core.exports import Bad, Item, Parsed, Position
 from roomlore.core.models import Message, Role
-from roomlore.importers.items import Bad, Item, Options, Parsed, Position, excerpt
+from roomlore.importers.items import Options, excerpt
 from roomlore.importers.lines import TOO_LONG, Line, read_lines
 from roomlore.importers.passages import Passage
 from roomlore.importers.shapes import in_zone

@@ -1,41 +1,11 @@
-"""What an importer yields: messages and records it could not read, each with the place to go on from."""
+"""What importers are told, and how they name what has no name."""
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, tzinfo
-from typing import Any, TypeAlias
-
-from roomlore.core.models import Message
-
-Position: TypeAlias = Mapping[str, Any]
-"""An opaque JSON object: given back as `resume_from`, reading goes on right after the item it came with."""
+from datetime import UTC, date, tzinfo
 
 _EXCERPT = 120
-
-
-@dataclass(frozen=True, slots=True)
-class Parsed:
-    """A message as the export has it; `sent_at` None: the export gives no readable time."""
-
-    message: Message
-    position: Position
-    edited_at: datetime | None = None
-    sent_at_estimated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Bad:
-    """A line or record that was skipped. `number` counts lines (line formats) or records from 1."""
-
-    position: Position
-    number: int
-    reason: str
-    excerpt: str
-
-
-Item: TypeAlias = Parsed | Bad
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

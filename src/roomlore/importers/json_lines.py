@@ -6,7 +6,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from roomlore.importers.items import Bad, Item, Position, excerpt
+from roomlore.core.exports import Bad, Item, Position
+from roomlore.importers.items import excerpt
 from roomlore.importers.lines import TOO_LONG, Line, read_lines
 from roomlore.importers.members import Member
 from roomlore.importers.source import Source

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.exports import Item, Parsed, Position
 from roomlore.core.models import Message, Role
 from roomlore.core.records import ROOM_NAMES, from_record, parse_time
-from roomlore.importers.items import Item, Options, Parsed, Position, derived_id
+from roomlore.importers.items import Options, derived_id
 from roomlore.importers.json_lines import read_json_lines
 from roomlore.importers.members import Member
 from roomlore.importers.shapes import first_name, joined, local_time, name, obj, role, storable

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from roomlore.core.exports import Bad, Item, Parsed, Position
 from roomlore.core.models import Message, Role
 from roomlore.core.records import parse_time
 from roomlore.importers.documents import Event, Layout, Path
-from roomlore.importers.items import Bad, Item, Options, Parsed, Position, derived_id
+from roomlore.importers.items import Options, derived_id
 from roomlore.importers.json_lines import read_json_lines, sniff_objects, spread
 from roomlore.importers.members import Facts, Member, read_members
 from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, words

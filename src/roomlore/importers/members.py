@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from roomlore.core.exports import Bad, Position
 from roomlore.importers.documents import Event, Layout, Path, Walker, start_at
-from roomlore.importers.items import Bad, Position, excerpt
+from roomlore.importers.items import excerpt
 from roomlore.importers.source import Source
 
 Facts: TypeAlias = dict[str, Any]

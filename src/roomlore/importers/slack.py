@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.exports import Bad, Item, Parsed, Position
 from roomlore.core.models import Message, Role
 from roomlore.core.records import parse_time
 from roomlore.importers.documents import Layout, Walker, start_at
-from roomlore.importers.items import Bad, Item, Options, Parsed, Position, derived_id, excerpt
+from roomlore.importers.items import Options, derived_id, excerpt
 from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, words
 from roomlore.importers.source import Source
 

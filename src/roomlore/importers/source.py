@@ -22,7 +22,8 @@ class Source:
     """A file or folder to import.
 
     `total_bytes` and `bytes_read` are for a progress bar; `repaired` counts lines or records in which broken bytes
-    were replaced. Raises `InvalidInput` where the path cannot be read.
+    were replaced; `stem`: the name without its ending, for a room that has none. Raises `InvalidInput` where the
+    path cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -32,11 +33,7 @@ class Source:
         self.total_bytes = _size(path)
         self.bytes_read = 0
         self.repaired = 0
-
-    @property
-    def stem(self) -> str:
-        """The file's name without its ending: the room's name where the export has none."""
-        return self.path.resolve().stem or "import"
+        self.stem = path.resolve().stem or "import"
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
