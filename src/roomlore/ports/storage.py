@@ -173,7 +173,8 @@ class Storage(Protocol):
     """Opens units of work. All that one writes is kept together when its block ends, or none of it if it raises."""
 
     def reading(self) -> AbstractAsyncContextManager[UnitOfWork]:
-        """A view for reading; several may be open at once."""
+        """A view for reading; several may be open at once. Each call sees what was committed when it began, so two
+        calls may see a write between them: compare revisions where that matters."""
 
     def writing(self) -> AbstractAsyncContextManager[UnitOfWork]:
         """A view for writing; committed when the block ends, rolled back when it raises."""

@@ -19,6 +19,7 @@ from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, StorageU
 
 try:
     import psycopg
+    from psycopg.pq import TransactionStatus
 except ImportError:  # the extra `postgres` is not installed
     _PG_ERRORS: tuple[type[Exception], ...] = ()
     _PG_INTEGRITY: tuple[type[Exception], ...] = ()
@@ -78,7 +79,7 @@ class Connection(Protocol):
         """Runs a fixed line of SQL."""
 
     def broken(self) -> bool:
-        """Whether the connection can serve nobody any more."""
+        """Whether the connection can serve nobody else: it is closed, or still in the middle of something."""
 
 
 class SqliteConnection:
@@ -117,7 +118,7 @@ class SqliteConnection:
             await self._driver.execute_fetchall(sql)
 
     def broken(self) -> bool:
-        return False
+        return self._driver.in_transaction
 
 
 class PostgresConnection:
@@ -143,4 +144,4 @@ class PostgresConnection:
             await self._driver.execute(sql.encode())
 
     def broken(self) -> bool:
-        return self._driver.closed
+        return self._driver.closed or self._driver.info.transaction_status != TransactionStatus.IDLE

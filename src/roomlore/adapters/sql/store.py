@@ -9,8 +9,8 @@ committed when the query began, on both engines. A writing one begins, and holds
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from typing import Any
 
@@ -22,7 +22,7 @@ from sqlalchemy.pool import StaticPool
 from roomlore.adapters.sql.drivers import Connection, PostgresConnection, SqliteConnection, translated
 from roomlore.adapters.sql.unit_of_work import SqlUnitOfWork
 from roomlore.adapters.sql.upgrade import upgrade
-from roomlore.core.errors import InvalidInput
+from roomlore.core.errors import InvalidInput, RoomloreError
 
 _FORMS = "use sqlite:///path, sqlite:// (memory), postgresql://user@host/name, or a path that ends in .db"
 _POSTGRES_NAMES = {"postgres", "postgresql", "postgresql+psycopg"}
@@ -64,12 +64,12 @@ class SqlStorage:
     async def writing(self) -> AsyncIterator[SqlUnitOfWork]:
         """A view for writing, in one transaction."""
         async with self._gate or nullcontext(), _connection(self._writers) as connection:
-            await connection.run("BEGIN IMMEDIATE" if connection.dialect.name == "sqlite" else "BEGIN")
             try:
+                await connection.run("BEGIN IMMEDIATE" if connection.dialect.name == "sqlite" else "BEGIN")
                 yield SqlUnitOfWork(connection, writing=True)
                 await connection.run("COMMIT")
             except BaseException:
-                await asyncio.shield(_rollback(connection))
+                await _to_the_end(_rollback(connection))
                 raise
 
     async def ping(self) -> None:
@@ -85,8 +85,22 @@ class SqlStorage:
 
 
 async def _rollback(connection: Connection) -> None:
-    if not connection.broken():
+    """Where this fails the connection is `broken`, and its end is the transaction's."""
+    with suppress(RoomloreError):
         await connection.run("ROLLBACK")
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Waits for the work even while being cancelled, so that no connection goes back in the middle of it."""
+    task = asyncio.ensure_future(work)
+    cancelled = False
+    while not task.done():
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            cancelled = True
+    if cancelled:
+        raise asyncio.CancelledError
 
 
 @asynccontextmanager
@@ -94,14 +108,19 @@ async def _connection(engine: AsyncEngine, gate: asyncio.Lock | None = None) -> 
     """A connection of the pool. After one broke, the pool starts afresh: the others broke with it."""
     with translated():
         pooled = await engine.connect()
+    connection = None
     try:
         connection = await _speaking(pooled, gate)
         yield connection
     finally:
-        if connection.broken():
-            await pooled.invalidate()
-            await engine.dispose()
-        await asyncio.shield(pooled.close())
+        await _to_the_end(_give_back(pooled, engine, broken=connection is None or connection.broken()))
+
+
+async def _give_back(pooled: AsyncConnection, engine: AsyncEngine, *, broken: bool) -> None:
+    if broken:
+        await pooled.invalidate()
+        await engine.dispose()
+    await pooled.close()
 
 
 async def _speaking(pooled: AsyncConnection, gate: asyncio.Lock | None) -> Connection:

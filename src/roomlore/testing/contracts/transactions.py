@@ -69,6 +69,18 @@ class TransactionsContract:
             await task
         assert await append_one(storage, "next") == 1
 
+    async def test_a_writer_cancelled_at_any_moment_blocks_nobody(self, storage: Storage) -> None:
+        await fill(storage, [])
+        for step in range(40):
+            task = asyncio.create_task(append_one(storage, "cancelled"))
+            await asyncio.sleep(step / 10_000)
+            task.cancel()
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        last = await append_one(storage, "last")
+        assert [found.message.arrival for found in await everything(storage)] == list(range(1, last + 1))
+
     async def test_a_cancelled_reader_leaves_a_working_store(self, storage: Storage) -> None:
         await fill(storage, [entry(n) for n in range(1, 400)])
         for _ in range(8):
