@@ -72,7 +72,6 @@ class SyncLore:
         self._lore = lore
         self._loop = loop
         self.tenant = lore.tenant
-        self.settings = lore.settings
         self.messages = SyncService(lore.messages, loop)
         self.context = SyncService(lore.context, loop)
         self.rooms = SyncService(lore.rooms, loop)
@@ -80,10 +79,14 @@ class SyncLore:
         self.imports = SyncService(lore.imports, loop)
         self.tuning = SyncService(lore.tuning, loop)
 
+    @property
+    def settings(self) -> Settings:
+        return self._lore.settings
+
     def for_tenant(self, tenant: str) -> "SyncLore":
         return SyncLore(self._lore.for_tenant(tenant), self._loop)
 
-    def metrics(self) -> Mapping[str, float]:
+    def metrics(self) -> Mapping[str, float | None]:
         return self._lore.metrics()
 
     def prometheus(self) -> bytes:

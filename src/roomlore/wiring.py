@@ -100,7 +100,7 @@ class Lore:
         """The same for another tenant, on the same connections."""
         return Lore(self._resources, tenant)
 
-    def metrics(self) -> Mapping[str, float]:
+    def metrics(self) -> Mapping[str, float | None]:
         """The figures of this process under the names of the specification (`avg_context_build_time_ms`, ...)."""
         return self._resources.telemetry.metrics()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.exports import Bad, ImportReport, Item, Parsed, Position
@@ -23,17 +23,21 @@ _KEPT_BAD = 1_000
 class Source(Protocol):
     """The bytes behind an export."""
 
-    total_bytes: int
-    bytes_read: int
-    repaired: int
+    @property
+    def total_bytes(self) -> int: ...
+    @property
+    def bytes_read(self) -> int: ...
+    @property
+    def repaired(self) -> int: ...
 
 
 class Export(Protocol):
     """An export being read, once."""
 
-    format: str
-    source: Source
-
+    @property
+    def format(self) -> str: ...
+    @property
+    def source(self) -> Source: ...
     @property
     def fingerprint(self) -> str:
         """Tells this export, read with these options, from any other."""
@@ -61,7 +65,7 @@ class OpenExport(Protocol):
 class Adder(Protocol):
     """What stores a batch and says which messages were there already."""
 
-    async def add(self, messages: Sequence[Message], *, on_conflict: str) -> AddReport: ...
+    async def add(self, messages: Sequence[Message], *, on_conflict: Literal["raise", "report"]) -> AddReport: ...
 
 
 Progress = Callable[[int, int, int], None]

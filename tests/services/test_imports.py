@@ -1,0 +1,117 @@
+"""What `lore.imports` promises: nothing good is lost, nothing is added twice, a broken-off import goes on."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import roomlore
+from roomlore import InvalidInput
+from roomlore.core.records import to_line
+
+
+def line(number: int, **fields: object) -> str:
+    record = {
+        "id": str(number),
+        "room_id": "r",
+        "sender_id": "ann",
+        "text": f"text {number}",
+        "sent_at": "2026-01-01T08:00:00Z",
+    }
+    return json.dumps(record | fields)
+
+
+def write(path: Path, lines: list[str]) -> Path:
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+async def test_good_lines_are_stored_and_bad_ones_named(lore, tmp_path):
+    path = write(tmp_path / "a.jsonl", [line(1), "{broken", line(2), line(3, text="x" * 1_100_000), line(4)])
+    report = await lore.imports.run(path)
+    assert report.format == "jsonl"
+    assert report.added == 3
+    assert report.bad_count == 2
+    assert [bad.number for bad in report.bad] == [2, 4]
+    assert "max_text_chars" in report.bad[1].reason
+    assert [message.id for message in await lore.messages.page("r")] == ["1", "2", "4"]
+
+
+async def test_importing_again_adds_nothing(lore, tmp_path):
+    path = write(tmp_path / "a.jsonl", [line(1), line(2), line(3, sent_at=None)])
+    assert (await lore.imports.run(path)).added == 3
+    before = [message async for message in lore.messages.export()]
+    again = await lore.imports.run(path)
+    assert (again.added, again.duplicates, again.resumed) == (0, 3, False)
+    assert [message async for message in lore.messages.export()] == before
+
+
+async def test_other_content_under_a_known_id_is_named_and_left(lore, tmp_path):
+    await lore.imports.run(write(tmp_path / "a.jsonl", [line(1)]))
+    report = await lore.imports.run(write(tmp_path / "b.jsonl", [line(1, text="changed"), line(2)]))
+    assert (report.added, report.conflicts) == (1, ("1",))
+    assert (await lore.messages.get("r", "1")).message.text == "text 1"
+
+
+async def test_an_import_broken_off_goes_on_where_it_was(lore, tmp_path, monkeypatch):
+    path = write(tmp_path / "a.jsonl", [line(number) for number in range(3_500)])
+    calls = []
+    real = lore.imports._messages.add
+
+    async def fails_at_the_third_batch(messages, **how):
+        calls.append(len(messages))
+        if len(calls) == 3:
+            raise roomlore.StorageUnavailable("the disk is full")
+        return await real(messages, **how)
+
+    monkeypatch.setattr(lore.imports._messages, "add", fails_at_the_third_batch)
+    with pytest.raises(roomlore.StorageUnavailable):
+        await lore.imports.run(path)
+    report = await lore.imports.run(path)
+    assert calls == [1000, 1000, 1000, 1000, 500]
+    assert (report.resumed, report.added, report.duplicates) == (True, 1_500, 0)
+    assert (await lore.rooms.get("r")).messages == 3_500
+
+
+async def test_without_resume_it_starts_over_and_still_adds_nothing_twice(lore, tmp_path):
+    path = write(tmp_path / "a.jsonl", [line(number) for number in range(10)])
+    await lore.imports.run(path)
+    assert (await lore.imports.run(path, resume=False)).duplicates == 10
+
+
+async def test_progress_is_reported(lore, tmp_path):
+    path = write(tmp_path / "a.jsonl", [line(number) for number in range(2_500)])
+    seen = []
+    await lore.imports.run(path, progress=lambda *counts: seen.append(counts))
+    assert [messages for _, _, messages in seen] == [1_000, 2_000, 2_500]
+    assert all(done <= total == path.stat().st_size for done, total, _ in seen)
+
+
+async def test_a_missing_file_and_an_unknown_format_say_what_to_do(lore, tmp_path):
+    with pytest.raises(InvalidInput, match="does not exist"):
+        await lore.imports.run(tmp_path / "none.jsonl")
+    with pytest.raises(InvalidInput, match="jsonl"):
+        await lore.imports.run(write(tmp_path / "a.txt", ["hello"]), format="morse")
+
+
+async def test_exporting_and_importing_is_the_identity(lore, tmp_path):
+    path = write(
+        tmp_path / "a.jsonl",
+        [
+            line(1, text="nul \x00 and 👩‍👩‍👧 \ud83d", metadata={"a": {"b": [1, None]}}, mentions=["bob"]),
+            line(2, sent_at=None, sender_name="安", role="assistant", has_tool_calls=True, turn_id="t"),
+            line(3, reply_to="1", root_id="1", sent_at="2026-01-01T16:00:00.123456+08:00"),
+        ],
+    )
+    await lore.imports.run(path)
+    await lore.messages.edit("r", "3", text="edited 已修改")
+    exported = [message async for message in lore.messages.export()]
+    copy = tmp_path / "copy.jsonl"
+    copy.write_bytes(b"".join(to_line(message) for message in exported))
+    async with roomlore.open("sqlite://") as other:
+        report = await other.imports.run(copy)
+        assert (report.added, report.bad_count) == (3, 0)
+        assert [message async for message in other.messages.export()] == exported
+        for message in exported:
+            mine, theirs = await lore.messages.get("r", message.id), await other.messages.get("r", message.id)
+            assert theirs.message == mine.message
