@@ -305,3 +305,9 @@ def test_a_closed_pipe_is_no_error(chat):
 def test_version():
     result = CliRunner().invoke(app, ["--version"])
     assert result.stdout.startswith("roomlore ")
+
+
+def test_a_variable_of_somebody_else_is_named_in_the_log(run, monkeypatch):
+    monkeypatch.setenv("MEMORY_LIMIT", "512")
+    assert "MEMORY_LIMIT" in run("settings").stderr
+    assert "MEMORY_LIMIT" not in run("settings").stdout

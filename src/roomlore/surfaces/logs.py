@@ -7,35 +7,27 @@ from typing import Any, Literal
 
 import structlog
 
-_FOREIGN = frozenset({"exc_info", "exception", "stack_info"})
+_TRACES = frozenset({"exc_info", "exception", "stack_info"})
 
 
 def configure(*, form: Literal["console", "json"], level: str) -> None:
-    """Sends structlog and the standard library's log to standard error, `level` and above."""
-    renderer: Any = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-    if form == "json":
-        renderer = structlog.processors.JSONRenderer(ensure_ascii=True)
+    """Sends structlog's lines of `level` and above, and the warnings of other libraries, to standard error."""
     lowest = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            without_traces,
-            renderer,
+            _without_traces,
+            _renderer(form),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(lowest),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=_on_standard_error,
         cache_logger_on_first_use=False,
     )
-    logging.basicConfig(
-        level=max(lowest, logging.WARNING), stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s", force=True
-    )
-
-
-def without_traces(_: Any, __: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
-    """Drops exception texts: a driver's message may quote what somebody wrote. `where` and `error` name the place."""
-    return {name: value for name, value in event.items() if name not in _FOREIGN}
+    others = logging.getLogger()
+    if not any(isinstance(handler, _Bridge) for handler in others.handlers):
+        others.addHandler(_Bridge(logging.WARNING))
 
 
 def where(error: BaseException) -> list[str]:
@@ -48,6 +40,23 @@ def where(error: BaseException) -> list[str]:
     return frames[-12:]
 
 
-def note(text: str) -> None:
-    """One warning."""
-    structlog.get_logger("roomlore").warning(text)
+class _Bridge(logging.Handler):
+    """Hands records of the standard library's log to structlog, without tracebacks."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        structlog.get_logger(record.name).log(record.levelno, record.getMessage(), logger=record.name)
+
+
+def _on_standard_error(*_: Any) -> structlog.PrintLogger:
+    return structlog.PrintLogger(sys.stderr)
+
+
+def _renderer(form: str) -> Any:
+    if form == "json":
+        return structlog.processors.JSONRenderer(ensure_ascii=True)
+    return structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+
+
+def _without_traces(_: Any, __: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
+    """Drops exception texts: a driver's message may quote what somebody wrote."""
+    return {name: value for name, value in event.items() if name not in _TRACES}

@@ -29,7 +29,9 @@ def context(
     strategy: Annotated[str | None, typer.Option(help="threaded, weighted or recent; by default the room's.")] = None,
     most: Annotated[int | None, typer.Option("--max", help="Most messages.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-    explain: Annotated[bool, typer.Option(help="Say what the columns mean and how the message was read.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what the columns mean and how the message was read.")
+    ] = False,
 ) -> None:
     """Show the messages that matter for a message, each with its score, signals and reason."""
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import structlog
 import typer
 from typer.core import TyperGroup
 
@@ -16,6 +17,8 @@ from roomlore.surfaces import logs
 from roomlore.wiring import Lore, open_lore
 
 T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,7 @@ class Frame:
         settings = Settings(self.config, database_url=self.database, **arguments)
         logs.configure(form=settings.log_format, level=settings.log_level)
         for name in settings.ignored:
-            logs.note(f"{name} is no setting of roomlore and is ignored")
+            log.warning("no setting of roomlore, ignored", variable=name)
         return settings
 
     def run(self, work: Callable[[Lore], Awaitable[T]], **arguments: Any) -> T:

@@ -39,7 +39,7 @@ class RawPaths:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope.get("raw_path"):
-            scope = {**scope, "path": scope["raw_path"].decode("ascii", "replace")}
+            scope["path"] = scope["raw_path"].decode("ascii", "replace")
         await self._app(scope, receive, send)
 
 
