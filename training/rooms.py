@@ -129,7 +129,9 @@ def _conversations(room: LabelledRoom) -> list[list[int]]:
 
 def _pace(talk: list[int], room: LabelledRoom, stretch: float, rng: np.random.Generator) -> np.ndarray:  # type: ignore[type-arg]
     """Seconds since the start of each message of a conversation: its own gaps, stretched, with a long pause now and then."""
-    own = np.diff([room.messages[place].at.timestamp() for place in talk], prepend=room.messages[talk[0]].at.timestamp())
+    own = np.diff(
+        [room.messages[place].at.timestamp() for place in talk], prepend=room.messages[talk[0]].at.timestamp()
+    )
     gaps = np.minimum(own, 1800) * rng.uniform(0.3, 1.2, len(talk)) + rng.exponential(20, len(talk))
     pauses = (rng.random(len(talk)) < 0.03) * rng.exponential(5400, len(talk))
     gaps = gaps * stretch * np.exp(rng.normal(0, 0.5, len(talk))) + pauses
@@ -141,7 +143,12 @@ def _rearranged(room: LabelledRoom, order: list[int], stamps: list[float]) -> La
     new = {old: place for place, old in enumerate(order)}
     messages = _at([replace(room.messages[old], arrival=place + 1) for old, place in new.items()], stamps)
     labels = tuple(
-        Label(room.labels[old].conversation, tuple(new[p] for p in room.labels[old].parents if p in new), True, room.labels[old].selfp)
+        Label(
+            room.labels[old].conversation,
+            tuple(new[p] for p in room.labels[old].parents if p in new),
+            True,
+            room.labels[old].selfp,
+        )
         for old in order
     )
     return LabelledRoom(room.name + "-quiet", messages, labels)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from roomlore.core.analysis import Participants, analyse
-from roomlore.core.link_features import CANDIDATES, View, view
+from roomlore.core.link_features import View, view
 from roomlore.core.linking import LinkModel, RoomWindow, link
 from roomlore.core.models import Entry, Link, LinkKind, Role
 from training.rooms import LabelledRoom
@@ -30,7 +30,7 @@ def gather(room: LabelledRoom, model: LinkModel | None) -> Scenes:
         features = analyse(message, people)
         if message.role is Role.USER and label.annotated:
             look = view(window, message, features)
-            gold = np.isin(window.arrival[window.end - CANDIDATES : window.end], [p + 1 for p in label.parents]) & look.open
+            gold = np.isin(window.arrival[look.rows], [p + 1 for p in label.parents]) & look.open
             seen.append((look, gold, not gold.any()))
         found = link(model, window, message, features) if model else Link(kind=LinkKind.NEW, thread=place + 1)
         window.push(Entry(message=message, features=features, link=found))

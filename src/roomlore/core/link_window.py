@@ -17,14 +17,16 @@ from roomlore.core.link_traits import MAX_NAMED, TRAITS, Reading, read
 from roomlore.core.models import Entry, LinkKind, MessageFeatures, Role, StoredMessage
 
 SIZE = 400
+CANDIDATES = 100
 REACH = 250
 BEHIND = 150
 
 Floats = npt.NDArray[np.float32]
+Places = npt.NDArray[np.int64]
 
 UNANSWERED = frozenset({Role.SYSTEM, Role.TOOL})
-COUNTS = ("fresh", "run", "pause", "answered", "continued", "spoke_since", "called_since")
-FRESH, RUN, PAUSE, ANSWERED, CONTINUED, SPOKE_SINCE, CALLED_SINCE = range(len(COUNTS))
+COUNTS = ("fresh", "run", "pause", "answered", "continued", "spoke_since", "called_since", "joined")
+FRESH, RUN, PAUSE, ANSWERED, CONTINUED, SPOKE_SINCE, CALLED_SINCE, JOINED = range(len(COUNTS))
 LONGEST_RUN = 4
 LONG_PAUSE = 8.0
 _NEVER = -(10**9)
@@ -70,6 +72,10 @@ class _Slot(NamedTuple):
     reading: Reading | None
 
 
+def _of_root(slot: _Slot, root_id: str | None) -> bool:
+    return root_id in (slot.entry.message.id, slot.entry.message.root_id)
+
+
 class RoomWindow:
     """The last `size` entries of a room. Not safe for use by two threads at once.
 
@@ -91,9 +97,8 @@ class RoomWindow:
         self._make_rows(2 * size)
 
     def _make_rows(self, rows: int) -> None:
-        self.traits = np.zeros((rows, len(TRAITS)), np.float32)
-        self.counts = np.zeros((len(COUNTS), rows), np.float32)
-        self.mates = np.zeros((rows, rows), np.float32)
+        self.facts = np.zeros((len(COUNTS) + len(TRAITS), rows), np.float32)
+        self.kin = np.zeros((rows, rows), np.float32)
         self.arrival = np.zeros(rows, np.int64)
         self.thread = np.zeros(rows, np.int64)
         self.place = np.full(rows, _NEVER, np.int64)
@@ -117,6 +122,22 @@ class RoomWindow:
     def entries(self) -> list[Entry]:
         """What the window holds, oldest first."""
         return [slot.entry for slot in self._slots]
+
+    def of_root(self, root_id: str) -> npt.NDArray[np.bool_]:
+        """Which of the newest `size` rows belong to this platform thread."""
+        flags = [_of_root(slot, root_id) for slot in self._slots if slot.reading is not None]
+        return np.array([False] * (self.size - len(flags)) + flags, np.bool_)
+
+    def newest_of_root(self, root_id: str | None) -> Entry | None:
+        return next((slot.entry for slot in reversed(self._slots) if _of_root(slot, root_id)), None)
+
+    def mates_of(self, arrival: int) -> tuple[npt.NDArray[np.int64], Floats]:
+        """Arrivals of the messages after this one that may share its thread, and how likely each does."""
+        first = self.end - self.size
+        row = first + int(np.searchsorted(self.arrival[first : self.end], arrival))
+        if row == self.end or self.arrival[row] != arrival or self.place[row] == _NEVER:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        return self.arrival[row + 1 : self.end], self.kin[row, row + 1 : self.end]
 
     def read(self, message: StoredMessage, features: MessageFeatures) -> Reading:
         """Reads a message, once for linking it and pushing it."""
@@ -167,6 +188,7 @@ class RoomWindow:
         self.place[row] = _NEVER
         self.sender[row] = self.to[row] = self.partner[row] = -1
         self.named[row] = -1
+        self.facts[:, row] = 0.0
 
     def _forget_names(self, sender: str, reading: Reading) -> None:
         self.names.drop(sender)
@@ -179,7 +201,7 @@ class RoomWindow:
         row, message = self.end, entry.message
         me = self.names.take(message.sender_id)
         named = [self.names.take(name) for name in reading.named]
-        self.traits[row] = reading.traits
+        self.facts[len(COUNTS) :, row] = reading.traits
         self.arrival[row], self.place[row], self.at[row] = message.arrival, self.pushed, message.at.timestamp()
         self._look_back(row, me)
         self.sender[row], self.to[row] = me, named[0] if reading.addressed else -1
@@ -197,7 +219,7 @@ class RoomWindow:
         near = slice(row - BEHIND, row)
         recent = self.place[near] >= self.pushed - BEHIND
         mine = (self.sender[near] == me) & recent
-        last = self.counts[:, row]
+        last = self.facts[: len(COUNTS), row]
         last[:] = 0.0
         last[FRESH] = not mine.any()
         others = ~mine[:-LONGEST_RUN:-1]
@@ -208,9 +230,9 @@ class RoomWindow:
         """What the message changes for those before it."""
         near = slice(row - REACH, row)
         senders = self.sender[near]
-        self.counts[SPOKE_SINCE, near] += senders == me
+        self.facts[SPOKE_SINCE, near] += senders == me
         for name in named:
-            self.counts[CALLED_SINCE, near] += senders == name
+            self.facts[CALLED_SINCE, near] += senders == name
 
     def _note_link(self, row: int, me: int, entry: Entry) -> None:
         self.thread[row] = entry.link.thread
@@ -218,9 +240,10 @@ class RoomWindow:
         mates = entry.link.mates
         where = np.searchsorted(self.arrival[first:row], mates.arrivals) + first
         known = (where < row) & (self.arrival[np.minimum(where, row - 1)] == mates.arrivals)
-        self.mates[row] = 0.0
-        self.mates[row, where[known]] = mates.probabilities[known]
-        self.mates[row, row] = 1.0
+        where, shares = where[known], mates.probabilities[known].astype(np.float32)
+        self.kin[row, where] = self.kin[where, row] = shares
+        self.kin[row, row] = 1.0
+        self.facts[JOINED, where] += shares
         self.partner[row] = -1
         if entry.link.parent is not None and entry.link.kind is not LinkKind.NEW:
             self._note_parent(row, me, entry.link.parent, entry.link.parent_probability)
@@ -230,14 +253,15 @@ class RoomWindow:
         if at == row or self.arrival[at] != parent or self.place[at] < self.pushed - BEHIND:
             return
         self.partner[row] = self.sender[at]
-        self.counts[CONTINUED if self.sender[at] == me else ANSWERED, at] += probability
+        self.facts[CONTINUED if self.sender[at] == me else ANSWERED, at] += probability
 
     def _make_room(self) -> None:
         """Moves the newest rows to the front."""
         size, kept = self.size, slice(self.end - self.size, self.end)
-        for rows in (self.traits, self.arrival, self.thread, self.place, self.at, self.sender, self.to, self.partner, self.named):
+        for rows in (self.arrival, self.thread, self.place, self.at, self.sender, self.to, self.partner, self.named):
             rows[:size] = rows[kept]
-        self.counts[:, :size] = self.counts[:, kept]
-        self.mates[:size, :size] = self.mates[kept, kept]
-        self.mates[:size, size:] = 0.0
+        self.facts[:, :size] = self.facts[:, kept]
+        self.kin[:size, :size] = self.kin[kept, kept]
+        self.kin[size:] = 0.0
+        self.kin[:size, size:] = 0.0
         self.end = size

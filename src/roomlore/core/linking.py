@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from roomlore.core.link_features import CANDIDATES, PAIR, SELF, View, view
-from roomlore.core.link_window import SIZE, Floats, RoomWindow
+from roomlore.core.link_window import SIZE, UNANSWERED, Floats, RoomWindow
 from roomlore.core.mates import Mates
-from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, StoredMessage
+from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, StoredMessage
 
 __all__ = ["LinkModel", "RoomWindow", "answers", "link", "select"]
 
@@ -73,64 +73,107 @@ def link(
     """The place of `message` among the messages of the window, which end just before it.
 
     `target`: the stored message it replies to, where the platform says so and the message is known; the window is asked
-    where it is not given. A platform thread (`root_id`) leaves only messages of that thread to choose from.
+    where it is not given. A platform thread (`root_id`) leaves only the messages of that thread to choose from.
     """
-    if message.role in (Role.SYSTEM, Role.TOOL):
-        return Link(kind=LinkKind.NEW, thread=message.arrival)
+    if message.role in UNANSWERED:
+        return _start(message)
     target = target or (window.find(message.reply_to) if message.reply_to else None)
     if target is not None and target.message.arrival != message.arrival:
-        return _certain(message, target)
+        return _certain(window, message, target)
     seen = view(window, message, features)
-    chances, new = answers(model, seen)
+    if message.root_id is not None and message.root_id != message.id:
+        return _within(model, window, message, _only(seen, window, message.root_id))
+    return _guess(model, window, message, seen)
+
+
+def _start(message: StoredMessage) -> Link:
+    return Link(kind=LinkKind.NEW, thread=message.arrival)
+
+
+def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: View) -> Link:
     if not seen.open.any():
-        return Link(kind=LinkKind.NEW, thread=message.arrival)
-    near = slice(window.end - CANDIDATES, window.end)
-    best = int(chances.argmax())
-    kind = LinkKind.NEW if new >= chances[best] else LinkKind.GUESS
-    parent = int(window.arrival[near][best])
-    thread = message.arrival if kind is LinkKind.NEW else window.thread[near][best]
+        return _start(message)
+    chances, new = answers(model, seen)
+    row = seen.rows[chances.argmax()]
+    likeliest = float(chances.max())
+    kind = LinkKind.NEW if new >= likeliest else LinkKind.GUESS
     return Link(
-        kind=kind, thread=int(thread), parent=parent, parent_probability=float(chances[best]), new_probability=new,
-        mates=_spread(window, chances),
-    )  # fmt: skip
+        kind=kind,
+        thread=message.arrival if kind is LinkKind.NEW else int(window.thread[row]),
+        parent=int(window.arrival[row]),
+        parent_probability=likeliest,
+        new_probability=new,
+        mates=_mates(window, message, chances.astype(np.float32) @ seen.kin),
+    )
 
 
-def _spread(window: RoomWindow, chances: npt.NDArray[np.float64]) -> Mates:
-    """P(same thread) for every message of the window: through whichever candidate is answered."""
+def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: View) -> Link:
+    """In a platform thread: its likeliest message, or else its newest one still in the window."""
+    if not seen.open.any():
+        newest = window.newest_of_root(message.root_id)
+        return _start(message) if newest is None else _certain(window, message, newest)
+    chances, new = answers(model, seen)
+    chances /= max(1.0 - new, 1e-300)
+    row = seen.rows[chances.argmax()]
+    return Link(
+        kind=LinkKind.PLATFORM,
+        thread=int(window.thread[row]),
+        parent=int(window.arrival[row]),
+        parent_probability=1.0,
+        new_probability=0.0,
+        mates=_mates(window, message, chances.astype(np.float32) @ seen.kin),
+    )
+
+
+def _only(seen: View, window: RoomWindow, root_id: str) -> View:
+    among = window.of_root(root_id)[seen.rows - (window.end - SIZE)]
+    return seen._replace(open=seen.open & among)
+
+
+def _mates(window: RoomWindow, message: StoredMessage, shares: Floats) -> Mates:
     every = slice(window.end - SIZE, window.end)
-    near = slice(window.end - CANDIDATES, window.end)
-    odds = chances.astype(np.float32)
-    shares = odds @ window.mates[near, every] + window.mates[every, near] @ odds
-    shares[-CANDIDATES:] -= odds
-    likely = np.flatnonzero((shares >= LEAST_SHARE) & (window.sender[every] >= 0))
-    if len(likely) > MOST_MATES:
-        likely = np.sort(likely[np.argsort(-shares[likely], kind="stable")[:MOST_MATES]])
-    return Mates.of(window.arrival[every][likely], shares[likely])
+    earlier = (window.arrival[every] < message.arrival) & (window.at[every] <= message.at.timestamp())
+    likely = np.flatnonzero((shares >= LEAST_SHARE) & (window.sender[every] >= 0) & earlier)
+    return _likeliest(window.arrival[every][likely], shares[likely])
 
 
-def _certain(message: StoredMessage, target: Entry) -> Link:
-    """A platform reply: the target, and with it the target's mates."""
+def _likeliest(arrivals: npt.NDArray[np.int64], shares: npt.NDArray[np.floating]) -> Mates:
+    if len(arrivals) > MOST_MATES:
+        order = np.lexsort((-arrivals, -shares))[:MOST_MATES]
+        arrivals, shares = arrivals[order], shares[order]
+    return Mates.of(arrivals, shares)
+
+
+def _certain(window: RoomWindow, message: StoredMessage, target: Entry) -> Link:
+    """A platform reply: the target, the target's mates, and what has joined the target since."""
     mates = target.link.mates
-    arrivals = np.append(mates.arrivals, target.message.arrival)
-    shares = np.append(mates.probabilities, 1.0)
-    earlier = arrivals < message.arrival
+    joined, joining = window.mates_of(target.message.arrival)
+    arrivals = np.concatenate((mates.arrivals, [target.message.arrival], joined))
+    shares = np.concatenate((mates.probabilities, [1.0], joining))
+    fitting = (arrivals < message.arrival) & (shares >= LEAST_SHARE)
     return Link(
         kind=LinkKind.PLATFORM,
         thread=target.link.thread,
         parent=target.message.arrival,
         parent_probability=1.0,
         new_probability=0.0,
-        mates=Mates.of(arrivals[earlier], shares[earlier]),
+        mates=_likeliest(arrivals[fitting], shares[fitting]),
     )
 
 
 def select(found: Link, max_messages: int) -> list[tuple[int, float]]:
-    """(arrival, P(same thread)) of the mates to show, likeliest first: the set with the highest expected F1."""
-    order = np.argsort(-found.mates.probabilities, kind="stable")[:max_messages]
-    shares = found.mates.probabilities[order]
+    """(arrival, P(same thread)) of the earlier messages to show, likeliest first and the newer one first among equals.
+
+    The set with the highest expected F1 of at most `max_messages`: it ends where 2 * sum(p) / (size + sum of all p) peaks.
+    It holds the likeliest parent unless something new is likelier, and may be empty.
+    """
+    arrivals, shares = found.mates.arrivals, found.mates.probabilities
+    order = np.lexsort((-arrivals, -shares))[:max_messages]
     if not len(order):
         return []
-    gains = 2 * np.cumsum(shares) / (np.arange(1, len(order) + 1) + found.mates.probabilities.sum())
-    size = int(gains.argmax()) + 1
-    chosen = [(int(found.mates.arrivals[place]), float(found.mates.probabilities[place])) for place in order[:size]]
-    return chosen
+    gains = np.cumsum(shares[order]) / (np.arange(1, len(order) + 1) + shares.sum())
+    chosen = order[: int(gains.argmax()) + 1]
+    parent = np.flatnonzero(arrivals == found.parent) if found.kind is not LinkKind.NEW else chosen[:1]
+    if len(parent) and parent[0] not in chosen:
+        chosen = np.append(chosen[: max_messages - 1], parent)
+    return [(int(arrivals[place]), float(shares[place])) for place in chosen]
