@@ -29,7 +29,7 @@ def arrivals(candidates):
 
 def weighted(target, pool, options=OPTIONS):
     scorer = RelevanceScorer(options.weights, options.half_life_minutes)
-    return choose_weighted(target, pool, scorer, RoomView(target=target, pool=pool, before=pool), options)
+    return choose_weighted(target, pool, scorer, RoomView(target=target, pool=pool), options)
 
 
 def threaded(target, pool, chosen, options=OPTIONS):

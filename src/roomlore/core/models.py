@@ -91,6 +91,7 @@ class MessageFeatures:
 
     `mentions`: sender ids, or the name as written (case-folded) where nobody in the room has it yet. `addressed`: those
     of them the message begins by addressing ("anna: ...", "@anna ..."). `keywords`: distinct, in order of appearance.
+    `partners`: whom the sender addressed or answered within the 10 messages before this one.
     """
 
     message_type: MessageType = MessageType.DISCUSSION
@@ -99,6 +100,7 @@ class MessageFeatures:
     mentions_all: bool = False
     keywords: tuple[str, ...] = ()
     reply: ReplyInfo | None = None
+    partners: tuple[str, ...] = ()
 
 
 class LinkKind(StrEnum):

@@ -11,7 +11,7 @@
 
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
 from functools import cached_property
 
@@ -73,18 +73,13 @@ class RoomView:
 
     target: Entry
     pool: Sequence[Entry] = ()
-    before: Sequence[Entry] = ()
     messages: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def known(self) -> dict[int, Entry]:
         """The earlier messages by arrival, without the target itself."""
-        return {
-            entry.message.arrival: entry
-            for entry in (*self.pool, *self.before)
-            if precedes(entry.message, self.target.message)
-        }
+        return {entry.message.arrival: entry for entry in self.pool if precedes(entry.message, self.target.message)}
 
     @cached_property
     def hops(self) -> dict[str, int]:
@@ -100,21 +95,6 @@ class RoomView:
                 beside.setdefault(child, set()).add(parent)
                 beside.setdefault(parent, set()).add(child)
         return _distances(self.target.message.id, beside)
-
-    @cached_property
-    def partners(self) -> frozenset[str]:
-        """Whom the target's sender addressed or answered (by a platform reply or a quotation) in the last 10 messages
-        before the target."""
-        senders = {entry.message.id: entry.message.sender_id for entry in self.known.values()}
-        before = [entry for entry in self.before if entry.message.arrival < self.target.message.arrival]
-        before.sort(key=lambda entry: entry.message.arrival)
-        found: set[str | None] = set()
-        for entry in before[-CONTINUITY_MESSAGES:]:
-            if entry.message.sender_id == self.target.message.sender_id:
-                found.update(entry.features.addressed)
-                found.add(senders.get(entry.message.reply_to or ""))
-                found.add(entry.features.reply.sender_id if entry.features.reply else None)
-        return frozenset(person for person in found if person)
 
     def rarity(self, keyword: str) -> float:
         """ln(1 + (N - df + 0.5) / (df + 0.5)) over the room, as in BM25."""
@@ -135,6 +115,24 @@ class RoomView:
     @cached_property
     def own_names(self) -> frozenset[str]:
         return _names_of(self.target.message)
+
+
+def partners(
+    message: StoredMessage, before: Sequence[Entry], sender_of: Callable[[str], str | None]
+) -> tuple[str, ...]:
+    """Whom the sender addressed or answered (by a platform reply or a quotation) in the last 10 messages of the room.
+
+    `before`: the entries before the message in order of arrival; only the last 10 count. `sender_of`: who wrote the
+    message with an id, None where that is not known.
+    """
+    found: dict[str | None, None] = {}
+    for entry in before[-CONTINUITY_MESSAGES:]:
+        if entry.message.sender_id == message.sender_id:
+            answered, reply = entry.message.reply_to, entry.features.reply
+            found.update(dict.fromkeys(entry.features.addressed))
+            found[sender_of(answered) if answered else None] = None
+            found[reply.sender_id if reply else None] = None
+    return tuple(person for person in found if person)
 
 
 def precedes(message: StoredMessage, target: StoredMessage) -> bool:
@@ -248,7 +246,8 @@ def _names_of(message: StoredMessage) -> frozenset[str]:
 def _user_continuity(view: RoomView, candidate: Entry) -> float:
     if candidate.message.sender_id == view.target.message.sender_id:
         return 1.0
-    return 0.5 if view.partners and not view.partners.isdisjoint(_names_of(candidate.message)) else 0.0
+    partners = view.target.features.partners
+    return 0.5 if partners and not _names_of(candidate.message).isdisjoint(partners) else 0.0
 
 
 def _mention_relation(view: RoomView, candidate: Entry) -> float:

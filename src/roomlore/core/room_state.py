@@ -9,6 +9,7 @@ from roomlore.core.analysis import Participants, analyse
 from roomlore.core.intake import as_stored
 from roomlore.core.linking import LinkModel, RoomWindow, link
 from roomlore.core.models import Entry, Link, LinkKind, Message, Room, StoredMessage
+from roomlore.core.relevance import CONTINUITY_MESSAGES, partners
 
 WINDOW = 400
 
@@ -31,7 +32,15 @@ class RoomState:
         self.window = RoomWindow.of(entries)
 
     def holds(self, message_id: str) -> bool:
-        return any(entry.message.id == message_id for entry in self.entries)
+        return self.window.find(message_id) is not None
+
+    def sender_of(self, message_id: str) -> str | None:
+        entry = self.window.find(message_id)
+        return entry.message.sender_id if entry else None
+
+    def last(self, count: int) -> list[Entry]:
+        """The newest `count` entries, in order of arrival."""
+        return [self.entries[place] for place in range(max(0, len(self.entries) - count), len(self.entries))]
 
     def begin(self, targets: Iterable[Entry], waiting: Iterable[Entry]) -> "Arrivals":
         """Starts a batch.
@@ -73,6 +82,7 @@ class Arrivals:
         previous = state.entries[-1].message.at if state.entries else None
         stored = as_stored(message, arrival=state.next_arrival, tokens=tokens, previous=previous, now=now)
         features = analyse(stored, state.participants)
+        features = replace(features, partners=partners(stored, state.last(CONTINUITY_MESSAGES), state.sender_of))
         target = self._targets.get(stored.reply_to) if stored.reply_to else None
         entry = Entry(message=stored, features=features, link=link(state.model, state.window, stored, features, target))
         state.participants.see(stored.sender_id, stored.sender_name)

@@ -74,6 +74,7 @@ FEATURE_COLUMNS = (
     _f.mentions_all,
     _f.keywords,
     _f.reply,
+    _f.partners,
     _f.link_kind,
     _f.thread,
     _f.parent,
@@ -134,6 +135,7 @@ def _to_features(row: Sequence[Any]) -> MessageFeatures:
         mentions_all=bool(row[3]),
         keywords=read_list(row[4]),
         reply=None if row[5] is None else _to_reply(row[5]),
+        partners=read_list(row[6]),
     )
 
 
@@ -144,12 +146,12 @@ def _to_reply(text: str) -> ReplyInfo:
 
 def _to_link(row: Sequence[Any]) -> Link:
     return Link(
-        kind=_LINKS[row[6]],
-        thread=row[7],
-        parent=row[8],
-        parent_probability=row[9],
-        new_probability=row[10],
-        mates=Mates(row[11]),
+        kind=_LINKS[row[7]],
+        thread=row[8],
+        parent=row[9],
+        parent_probability=row[10],
+        new_probability=row[11],
+        mates=Mates(row[12]),
     )
 
 
@@ -199,6 +201,7 @@ def features_row(room_key: int, tenant: str, entry: Entry) -> tuple[Any, ...]:
         features.mentions_all,
         list_text(features.keywords),
         None if features.reply is None else _reply_text(features.reply),
+        list_text(features.partners),
         *link_values(entry.link),
     )
 

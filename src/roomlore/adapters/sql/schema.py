@@ -107,6 +107,7 @@ features = Table(
     Column("mentions_all", Boolean, nullable=False),
     Column("keywords", Text, nullable=False),
     Column("reply", Text),
+    Column("partners", Text, nullable=False),
     Column("link_kind", Text, nullable=False),
     Column("thread", BigInteger, nullable=False),
     Column("parent", BigInteger),

@@ -135,7 +135,15 @@ _EMPTY_FEATURES = Statement(
     lambda: (
         update(_f)
         .where(in_locked_room(_f), among(_f.c.arrival, "arrivals"))
-        .values(mentions="[]", addressed="[]", mentions_all=False, keywords="[]", reply=null(), mates=NO_MATES.pack())
+        .values(
+            mentions="[]",
+            addressed="[]",
+            mentions_all=False,
+            keywords="[]",
+            reply=null(),
+            partners="[]",
+            mates=NO_MATES.pack(),
+        )
     )
 )
 

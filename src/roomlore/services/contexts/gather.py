@@ -14,7 +14,7 @@ from roomlore.core.context import (
 )
 from roomlore.core.linking import select
 from roomlore.core.models import Candidate, Entry, Target
-from roomlore.core.relevance import CONTINUITY_MESSAGES, MAX_HOPS, RelevanceScorer, RoomView, Weights
+from roomlore.core.relevance import MAX_HOPS, RelevanceScorer, RoomView, Weights
 from roomlore.ports.storage import UnitOfWork
 
 
@@ -60,7 +60,7 @@ class Gatherer:
             limit=options.chain_limit,
         )
         pool = weighted_pool(target.entry, near, chain, options)
-        return pool, await self._view(target, pool, await self._before(target, near))
+        return pool, await self._view(target, pool)
 
     async def _weighted(self, target: Target, options: ContextOptions) -> list[Candidate]:
         pool, view = await self.weighted_view(target, options)
@@ -70,23 +70,13 @@ class Gatherer:
         message, found = target.entry.message, target.entry.link
         best = dict(select(found, options.max_context_messages))
         chosen = threaded_picks(found, best, options.max_context_messages)
-        neighbours = range(max(1, message.arrival - CONTINUITY_MESSAGES), message.arrival)
-        arrivals = sorted({*chosen, *neighbours})
-        entries = await self._work.messages.by_arrival(tenant=self._tenant, room_id=message.room_id, arrivals=arrivals)
-        near = [entry for entry in entries if entry.message.arrival in neighbours]
-        view = await self._view(target, [entry for entry in entries if entry.message.arrival in chosen], near)
+        entries = await self._work.messages.by_arrival(
+            tenant=self._tenant, room_id=message.room_id, arrivals=sorted(chosen)
+        )
+        view = await self._view(target, entries)
         return choose_threaded(target.entry, entries, chosen, scorer(options), view, options)
 
-    async def _before(self, target: Target, near: Sequence[Entry]) -> Sequence[Entry]:
-        """The last messages before the target, whatever their age."""
-        if len(near) >= CONTINUITY_MESSAGES:
-            return near[-CONTINUITY_MESSAGES:]
-        message = target.entry.message
-        return await self._work.messages.tail(
-            tenant=self._tenant, room_id=message.room_id, limit=CONTINUITY_MESSAGES, before=message.arrival
-        )
-
-    async def _view(self, target: Target, pool: Sequence[Entry], near: Sequence[Entry]) -> RoomView:
+    async def _view(self, target: Target, pool: Sequence[Entry]) -> RoomView:
         """Only words of messages that share one with the target can count, so only those are looked up."""
         mine = frozenset(target.entry.features.keywords)
         sharing = [entry for entry in pool if not mine.isdisjoint(entry.features.keywords)]
@@ -94,7 +84,7 @@ class Gatherer:
         counts = await self._work.threads.keyword_counts(
             tenant=self._tenant, room_id=target.room.room_id, keywords=sorted(wanted)
         )
-        return RoomView(target=target.entry, pool=pool, before=near, messages=target.room.messages, counts=counts)
+        return RoomView(target=target.entry, pool=pool, messages=target.room.messages, counts=counts)
 
 
 def scorer(options: ContextOptions) -> RelevanceScorer:

@@ -100,6 +100,7 @@ def _make_features() -> None:
         sa.Column("mentions_all", sa.Boolean(), nullable=False),
         sa.Column("keywords", sa.Text(), nullable=False),
         sa.Column("reply", sa.Text()),
+        sa.Column("partners", sa.Text(), nullable=False),
         sa.Column("link_kind", sa.Text(), nullable=False),
         sa.Column("thread", sa.BigInteger(), nullable=False),
         sa.Column("parent", sa.BigInteger()),
