@@ -115,7 +115,7 @@ async def test_nothing_of_a_deleted_message_is_left(opened):
         turn_id=secret,
         mentions=(secret,),
         metadata={secret: secret},
-        features=features(keywords=(secret,), mentions=(secret,), addressed=(secret,)),
+        features=features(keywords=(secret,), mentions=(secret,), addressed=(secret,), partners=(secret,)),
     )
     await fill(storage, [said, entry(2)])
     await erase(storage, 1)

@@ -37,6 +37,7 @@ _RICH = Entry(
         mentions_all=True,
         keywords=("net/http", "部署"),
         reply=ReplyInfo(kind="quote", message_id=None, sender_id="u2"),
+        partners=("u2", "小明"),
     ),
     link=Link(
         kind=LinkKind.GUESS,

@@ -36,7 +36,7 @@ def _filled_with(text: str) -> Entry:
         turn_id=text,
         mentions=(text,),
         metadata={text: [text]},
-        features=features(mentions=(text,), addressed=(text,), keywords=(text,)),
+        features=features(mentions=(text,), addressed=(text,), keywords=(text,), partners=(text,)),
         link=link(1),
     )
 
