@@ -1,9 +1,11 @@
 """Databases for every suite: SQLite in memory and in a file, and a real PostgreSQL."""
 
+import asyncio
 import os
 import shutil
 import warnings
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import mkdtemp
 from uuid import uuid4
@@ -64,11 +66,9 @@ def empty_postgres(postgres_server: str) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def postgres_template(postgres_server: str) -> Iterator[str]:
     """The name of a migrated database to copy."""
-    import asyncio
-
     name = f"roomlore_{uuid4().hex}"
     _run(postgres_server, f"CREATE DATABASE {name}")
-    asyncio.run(_migrate(_database(postgres_server, name)))
+    _migrate(_database(postgres_server, name))
     yield name
     _run(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
 
@@ -84,10 +84,8 @@ def postgres_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    import asyncio
-
     path = tmp_path_factory.mktemp("sqlite") / "template.db"
-    asyncio.run(_migrate(f"sqlite:///{path}"))
+    _migrate(f"sqlite:///{path}")
     return path
 
 
@@ -97,7 +95,13 @@ def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
     return f"sqlite:///{shutil.copy(sqlite_template, tmp_path / 'roomlore.db')}"
 
 
-async def _migrate(url: str) -> None:
+def _migrate(url: str) -> None:
+    """On a thread of its own: the fixture may be asked for by a test whose loop is running."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, _open_and_close(url)).result()
+
+
+async def _open_and_close(url: str) -> None:
     await (await connect(url)).close()
 
 
