@@ -2,10 +2,12 @@
 
 import json
 
+import httpx
 import pytest
 
+import roomlore
 from roomlore.core import errors
-from roomlore.surfaces.http import problems
+from roomlore.surfaces.http import create_app, problems
 
 
 async def test_a_message_goes_in_and_comes_out(http, make_message):
@@ -255,6 +257,51 @@ async def test_a_batch_has_a_limit(http, make_message):
     answer = await http.post("/messages", json={"messages": [make_message(n) for n in range(51)]})
     assert answer.status_code == 422
     assert "at most 50" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("character", ["a", "你"])
+async def test_a_text_of_a_mebibyte_is_taken_and_not_one_character_more(make_message, character):
+    async with (
+        roomlore.open("sqlite://") as lore,
+        httpx.AsyncClient(transport=httpx.ASGITransport(create_app(lore)), base_url="http://localhost") as client,
+    ):
+        text = character * 1_048_576
+        assert (await client.post("/messages", json=make_message(1, text=text))).status_code == 200
+        assert (await client.get("/messages/tea/m1")).json()["message"]["text"] == text
+        refused = await client.post("/messages", json=make_message(2, text=text + character))
+        assert refused.status_code == 422
+        assert "the limit is 1048576 (setting max_text_chars)" in refused.json()["detail"]
+
+
+async def test_an_app_opens_its_own_store_when_it_starts(make_message):
+    app = create_app(roomlore.Settings(database_url="sqlite:///own.db"))
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client,
+    ):
+        await client.post("/messages", json=make_message())
+    async with roomlore.open("own.db") as lore:
+        assert (await lore.rooms.get("tea")).messages == 1
+
+
+async def test_a_client_that_goes_away_is_no_error(app, capfd):
+    answered = []
+    scope = {
+        "type": "http", "http_version": "1.1", "method": "POST", "path": "/messages", "raw_path": b"/messages",
+        "root_path": "", "query_string": b"", "scheme": "http", "server": ("localhost", 80), "client": ("127.0.0.1", 1),
+        "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+    }  # fmt: skip
+    coming = iter([{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}])
+
+    async def receive():
+        return next(coming)
+
+    async def send(event):
+        answered.append(event)
+
+    await app(scope, receive, send)
+    assert answered[0]["status"] == 400
+    assert "request failed" not in "".join(capfd.readouterr())
 
 
 def all_errors(kind=errors.RoomloreError):

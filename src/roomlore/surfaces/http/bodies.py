@@ -1,12 +1,13 @@
 """Reading request bodies: bounded while they stream, JSON only, and named fields that nobody has to guess."""
 
+import asyncio
 import json
 import math
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.records import ROOM_NAMES
@@ -15,13 +16,16 @@ from roomlore.surfaces.http.problems import Refused, in_words
 
 T = TypeVar("T", bound=BaseModel)
 
+_LARGE = 262_144
+
 
 async def read_json(request: Request) -> Any:
     """The body as JSON. Refuses another content type (415), more than `max_body_bytes` (413, as soon as it is known),
     what is not JSON (400) and nesting below `max_json_depth` (422)."""
     settings: Settings = request.app.state.settings
     _expect_json(request)
-    value = _parse(await _read(request, settings.max_body_bytes))
+    body = await _read(request, settings.max_body_bytes)
+    value = await asyncio.to_thread(_parse, body) if len(body) > _LARGE else _parse(body)
     if _is_deeper(value, settings.max_json_depth):
         raise _too_deep(settings.max_json_depth)
     return value
@@ -59,10 +63,13 @@ async def _read(request: Request, limit: int) -> bytes:
     if declared.isdecimal() and int(declared[:20]) > limit:
         raise _too_large(limit)
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limit:
-            raise _too_large(limit)
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > limit:
+                raise _too_large(limit)
+    except ClientDisconnect as error:
+        raise Refused(400, "The body ended before it was whole; send it again.") from error
     return bytes(body)
 
 
