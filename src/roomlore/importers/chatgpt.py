@@ -130,7 +130,7 @@ def _paths(talk: _Talk) -> Iterator[list[str]]:
     current, taken = talk.facts.get("current_node"), set[str]()
     for tree in _trees(nodes, above):
         path: list[str] = []
-        key = current if current in tree else _last_leaf(tree, nodes)
+        key: str | None = current if current in tree else _last_leaf(tree, nodes)
         while key is not None and key not in taken:
             path.append(key)
             taken.add(key)
@@ -166,10 +166,15 @@ def _children(node: dict[str, Any]) -> list[str]:
     return [one for one in children if isinstance(one, str)] if isinstance(children, list) else []
 
 
-def _last_leaf(tree: list[str], nodes: _Nodes) -> str | None:
-    """The newest node with nothing after it."""
-    leaves = [key for key in tree if not any(child in nodes for child in _children(nodes[key]))]
-    return max(leaves or tree, key=lambda key: (_seconds(nodes[key]), tree.index(key)))
+def _last_leaf(tree: list[str], nodes: _Nodes) -> str:
+    """What hangs below the newest node."""
+    places = {key: place for place, key in enumerate(tree)}
+    key = max(tree, key=lambda key: (_seconds(nodes[key]), places[key]))
+    passed = {key}
+    while below := [child for child in _children(nodes[key]) if child in places and child not in passed]:
+        key = below[-1]
+        passed.add(key)
+    return key
 
 
 def _seconds(node: dict[str, Any]) -> float:

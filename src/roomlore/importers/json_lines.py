@@ -45,12 +45,13 @@ def parse_object(text: str) -> "dict[str, Any] | str":
 
 
 def sniff_objects(source: Source) -> list[dict[str, Any]] | None:
-    """The objects on the first lines if at least half of those hold one each; None: not such a file."""
+    """The objects on the first lines, if more of those hold one each than are pieces of a laid-out document."""
     before = source.bytes_read, source.repaired
-    texts = [line.text for line in islice(_short_lines(source), _SNIFFED_LINES) if line.text.strip()]
+    texts = [text for line in islice(_short_lines(source), _SNIFFED_LINES) if (text := line.text.strip())]
     source.bytes_read, source.repaired = before
     found = [value for text in texts if isinstance(value := parse_object(text), dict)]
-    return found if found and 2 * len(found) >= len(texts) else None
+    pieces = sum(text.endswith((",", "[", "{")) for text in texts)
+    return found if len(found) > pieces else None
 
 
 def _short_lines(source: Source) -> Iterator[Line]:
