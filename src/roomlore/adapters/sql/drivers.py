@@ -42,7 +42,13 @@ def translated() -> Iterator[None]:
     try:
         yield
     except _ANY as exc:
-        raise _translate(exc) from exc
+        raise _translate(_of_the_driver(exc)) from exc
+
+
+def _of_the_driver(exc: Exception) -> Exception:
+    """What SQLAlchemy wrapped, where it did."""
+    wrapped = exc.orig if isinstance(exc, sqlalchemy.exc.DBAPIError) else None
+    return wrapped if isinstance(wrapped, Exception) else exc
 
 
 def _translate(exc: Exception) -> RoomloreError:

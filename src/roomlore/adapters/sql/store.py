@@ -181,11 +181,15 @@ def _sqlite(url: URL) -> tuple[AsyncEngine, AsyncEngine]:
 
 def _on_connect(engine: AsyncEngine, *settings: str) -> None:
     def prepare(connection: Any, _record: Any) -> None:
-        cursor = connection.cursor()
-        for setting in settings:
-            cursor.execute(setting)
-        cursor.close()
-        connection.commit()
+        try:
+            cursor = connection.cursor()
+            for setting in settings:
+                cursor.execute(setting)
+            cursor.close()
+            connection.commit()
+        except BaseException:
+            connection.close()
+            raise
 
     event.listen(engine.sync_engine, "connect", prepare)
 
