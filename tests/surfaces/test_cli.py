@@ -97,7 +97,7 @@ def test_context_for_people(chat):
     shown = chat("context", "tea", "m2").stdout
     assert "bob: 绿茶!" in shown
     assert "→ Green or black?" in shown
-    assert "1 messages, 4 tokens; the last 1 messages would have cost 4: 0% saved" in shown
+    assert "1 message, 4 tokens; the last 1 message would have cost 4: 0% saved" in shown
     assert shown.splitlines()[2].split() == [
         "sent",
         "sender",
@@ -120,6 +120,15 @@ def test_context_for_programs(chat):
     built = json.loads(chat("context", "tea", "--json", "--strategy", "recent", "--max", "1").stdout)
     assert (built["message_id"], built["strategy"]) == ("m2", "recent")
     assert [one["message"]["text"] for one in built["messages"]] == ["Green or black?"]
+
+
+def test_a_long_chinese_text_is_folded_not_cut(run):
+    text = "这是一句没有空格的很长的话" * 12
+    Path("long.jsonl").write_text("".join(json.dumps(said(f"m{n}", "长", "小雪", n, text)) + "\n" for n in (1, 2)))
+    run("import", "long.jsonl")
+    shown = run("context", "长", "m2", "--strategy", "recent").stdout
+    assert "…" not in shown
+    assert shown.count("句") >= 24
 
 
 def test_nothing_to_show_says_so(chat):

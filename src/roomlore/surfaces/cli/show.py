@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -44,7 +44,8 @@ def table(*columns: str, right: Iterable[str] = (), fixed: Iterable[str] = ()) -
     shape = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     numbers, whole = set(right), set(fixed)
     for name in columns:
-        shape.add_column(name, justify="right" if name in numbers else "left", no_wrap=name in numbers | whole)
+        side: JustifyMethod = "right" if name in numbers else "left"
+        shape.add_column(name, justify=side, no_wrap=name in numbers | whole, overflow="fold")
     return shape
 
 
@@ -114,10 +115,14 @@ def _five(signals: Signals | None) -> list[str]:
 
 def savings(built: Context) -> str:
     """Tokens spent beside those of the plain window."""
-    spent = f"{len(built.messages)} messages, {built.tokens} tokens"
-    window = f"the last {built.window_messages} messages would have cost {built.window_tokens}"
+    spent = f"{_messages(len(built.messages))}, {built.tokens} tokens"
+    window = f"the last {_messages(built.window_messages)} would have cost {built.window_tokens}"
     if not built.window_tokens:
         return f"{spent} ({built.build_ms:.1f} ms)"
     share = 1 - built.tokens / built.window_tokens
     verdict = f"{share:.0%} saved" if share >= 0 else f"{-share:.0%} more"
     return f"{spent}; {window}: {verdict} ({built.build_ms:.1f} ms)"
+
+
+def _messages(count: int) -> str:
+    return f"{count} message" if count == 1 else f"{count} messages"
