@@ -39,7 +39,8 @@ def f1(gold: list[dict], people: set[str], found: dict[str, set[str]]) -> tuple[
             if label["annotated"] and want:
                 hits = len(want & found[label["id"]])
                 scores.append(2 * hits / (len(want) + len(found[label["id"]])))
-                            parents += [parent in found[label["id"]] for parent in answered if parent in people]
+                answered = (set(label["parents"]) - {label["id"]}) & people
+                parents += [parent in found[label["id"]] for parent in answered]
             earlier.setdefault(label["conv"], []).append(label["id"])
     return fmean(scores), fmean(parents)
 
