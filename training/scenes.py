@@ -6,6 +6,7 @@ import numpy as np
 
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.link_features import View, view
+from roomlore.core.link_window import SIZE
 from roomlore.core.linking import LinkModel, RoomWindow, link
 from roomlore.core.models import Entry, Link, LinkKind, Role
 from training.rooms import LabelledRoom
@@ -26,7 +27,11 @@ def gather(room: LabelledRoom, model: LinkModel | None) -> Scenes:
     """Walks a room as ingest does, linking with `model` (nothing is linked without one)."""
     window, people = RoomWindow(), Participants()
     seen: list[tuple[View, np.ndarray, bool]] = []  # type: ignore[type-arg]
+    first = next(place for place, label in enumerate(room.labels) if label.annotated) - SIZE
     for place, (message, label) in enumerate(zip(room.messages, room.labels, strict=True)):
+        if place < first:
+            people.see(message.sender_id, message.sender_name)
+            continue
         features = analyse(message, people)
         if message.role is Role.USER and label.annotated:
             look = view(window, message, features)

@@ -188,7 +188,7 @@ class _Eye:
         window, mine = self.window, self.my_rows
         people = self.senders + 1
         size = window.names.highest + 2
-        partner = window.partner[self.every]
+        partner = np.where(window.place[self.every] >= window.pushed - REACH, window.partner[self.every], -1)
         table = np.zeros((len(_TIES), size))
         self.calls = _RECENT * self.calls_me
         table[0] = np.bincount(people, None, size)
@@ -264,7 +264,7 @@ class _Eye:
             math.log(SIZE - place),
             math.log1p(max(0.0, self.at - float(window.at[last])) / 60),
             float(window.facts[_ASKED, last]),
-            float(window.facts[RUN, last]),
+            float(window.facts[RUN, last]) if window.place[last] >= window.pushed - REACH else 0.0,
             math.log1p(np.count_nonzero(self.calls_me[place + 1 :])),
         )
 

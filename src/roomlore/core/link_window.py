@@ -1,6 +1,6 @@
 """The last messages of a room, kept so that linking the next one is a handful of array operations.
 
-Everything here follows from the last `size` entries alone. Whatever a message takes from the messages before it when it
+Everything here follows from the last `SIZE` entries alone. Whatever a message takes from the messages before it when it
 is pushed comes from at most `BEHIND` entries back, and only messages at most `REACH` entries back are candidates, so a
 window rebuilt from the store holds the same numbers as one that never left memory.
 """
@@ -77,15 +77,15 @@ def _of_root(slot: _Slot, root_id: str | None) -> bool:
 
 
 class RoomWindow:
-    """The last `size` entries of a room. Not safe for use by two threads at once.
+    """The last `SIZE` entries of a room. Not safe for use by two threads at once.
 
-    Messages that can be answered have a row each; the newest is at `end - 1`, and the `size` rows before `end` are
+    Messages that can be answered have a row each; the newest is at `end - 1`, and the `SIZE` rows before `end` are
     always there, zero (people: -1) where nobody has spoken yet. `place` counts entries, system lines included.
+    `facts` holds a column of `COUNTS` and `TRAITS` for each row, `kin` P(same thread) of any two rows.
     """
 
-    def __init__(self, size: int = SIZE) -> None:
-        self.size = size
-        self.end = size
+    def __init__(self) -> None:
+        self.end = SIZE
         self.pushed = 0
         self.names = _Names()
         self.postings: dict[str, list[int]] = {}
@@ -94,7 +94,7 @@ class RoomWindow:
         self._slots: deque[_Slot] = deque()
         self._by_id: dict[str, Entry] = {}
         self._last: tuple[StoredMessage, MessageFeatures, Reading] | None = None
-        self._make_rows(2 * size)
+        self._make_rows(2 * SIZE)
 
     def _make_rows(self, rows: int) -> None:
         self.facts = np.zeros((len(COUNTS) + len(TRAITS), rows), np.float32)
@@ -109,10 +109,10 @@ class RoomWindow:
         self.named = np.full((rows, MAX_NAMED), -1, np.int64)
 
     @classmethod
-    def of(cls, entries: Iterable[Entry], size: int = SIZE) -> "RoomWindow":
-        """The window after these entries, in order of arrival; only the last `size` matter."""
-        window = cls(size)
-        for entry in list(entries)[-size:]:
+    def of(cls, entries: Iterable[Entry]) -> "RoomWindow":
+        """The window after these entries, in order of arrival; only the last `SIZE` matter."""
+        window = cls()
+        for entry in list(entries)[-SIZE:]:
             window.push(entry)
         return window
 
@@ -124,16 +124,16 @@ class RoomWindow:
         return [slot.entry for slot in self._slots]
 
     def of_root(self, root_id: str) -> npt.NDArray[np.bool_]:
-        """Which of the newest `size` rows belong to this platform thread."""
+        """Which of the newest `SIZE` rows belong to this platform thread."""
         flags = [_of_root(slot, root_id) for slot in self._slots if slot.reading is not None]
-        return np.array([False] * (self.size - len(flags)) + flags, np.bool_)
+        return np.array([False] * (SIZE - len(flags)) + flags, np.bool_)
 
     def newest_of_root(self, root_id: str | None) -> Entry | None:
         return next((slot.entry for slot in reversed(self._slots) if _of_root(slot, root_id)), None)
 
     def mates_of(self, arrival: int) -> tuple[npt.NDArray[np.int64], Floats]:
         """Arrivals of the messages after this one that may share its thread, and how likely each does."""
-        first = self.end - self.size
+        first = self.end - SIZE
         row = first + int(np.searchsorted(self.arrival[first : self.end], arrival))
         if row == self.end or self.arrival[row] != arrival or self.place[row] == _NEVER:
             return np.empty(0, np.int64), np.empty(0, np.float32)
@@ -146,9 +146,9 @@ class RoomWindow:
         return self._last[2]
 
     def shared(self, known: tuple[str, ...]) -> tuple[list[int], list[float], float]:
-        """For every earlier use of these words the place among the last `size` rows and the word's rarity; and the
+        """For every earlier use of these words the place among the last `SIZE` rows and the word's rarity; and the
         rarity of them all."""
-        first = self._serial - self.size
+        first = self._serial - SIZE
         where: list[int] = []
         weights: list[float] = []
         total = 0.0
@@ -161,8 +161,8 @@ class RoomWindow:
         return where, weights, total
 
     def push(self, entry: Entry) -> None:
-        """Takes in the next entry of the room and lets go of the oldest one if there are more than `size`."""
-        if len(self._slots) == self.size:
+        """Takes in the next entry of the room and lets go of the oldest one if there are more than `SIZE`."""
+        if len(self._slots) == SIZE:
             self._evict()
         message = entry.message
         reading = None if message.role in UNANSWERED else self.read(message, entry.features)
@@ -205,7 +205,7 @@ class RoomWindow:
         self.arrival[row], self.place[row], self.at[row] = message.arrival, self.pushed, message.at.timestamp()
         self._look_back(row, me)
         self.sender[row], self.to[row] = me, named[0] if reading.addressed else -1
-        self.named[row, : len(named)] = named
+        self.named[row, : len(named)], self.named[row, len(named) :] = named, -1
         self._note_later(row, me, named)
         self._note_link(row, me, entry)
         for word in reading.words:
@@ -236,7 +236,7 @@ class RoomWindow:
 
     def _note_link(self, row: int, me: int, entry: Entry) -> None:
         self.thread[row] = entry.link.thread
-        first = row - self.size
+        first = row - SIZE
         mates = entry.link.mates
         where = np.searchsorted(self.arrival[first:row], mates.arrivals) + first
         known = (where < row) & (self.arrival[np.minimum(where, row - 1)] == mates.arrivals)
@@ -257,7 +257,7 @@ class RoomWindow:
 
     def _make_room(self) -> None:
         """Moves the newest rows to the front."""
-        size, kept = self.size, slice(self.end - self.size, self.end)
+        size, kept = SIZE, slice(self.end - SIZE, self.end)
         for rows in (self.arrival, self.thread, self.place, self.at, self.sender, self.to, self.partner, self.named):
             rows[:size] = rows[kept]
         self.facts[:, :size] = self.facts[:, kept]

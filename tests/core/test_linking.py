@@ -1,0 +1,251 @@
+"""Linking a message: what must hold for any room, and what a reader would expect of a few."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roomlore.adapters.weights import load_link_model
+from roomlore.core.analysis import Participants, analyse
+from roomlore.core.link_features import view
+from roomlore.core.linking import RoomWindow, answers, link, select
+from roomlore.core.mates import Mates
+from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, StoredMessage
+
+MODEL = load_link_model()
+START = datetime(2024, 5, 1, 9, 0, tzinfo=UTC)
+PEOPLE = ("anna", "bo", "陈晨", "dora", "李雷", "finn", "greta", "汉娜")
+LINES = (
+    "how do I mount the new disk?",
+    "{name}: try mount /dev/sdb1 /mnt",
+    "thanks, that worked",
+    "请问怎么安装这个驱动？",
+    "@{name} 先装 build-essential 再编译",
+    "谢谢，可以了",
+    "lol",
+    "",
+    "anyone here using btrfs v1.2 on https://example.org/x ?",
+    "但是我的日志里还有报错",
+)
+
+
+def said(arrival: int, sender: str, text: str, seconds: float = 0.0, **more: object) -> StoredMessage:
+    return StoredMessage(
+        id=f"m{arrival}", room_id="r", sender_id=sender, text=text, arrival=arrival,
+        sent_at=START + timedelta(seconds=seconds or arrival * 20), **more,
+    )  # fmt: skip
+
+
+def random_room(seed: int, length: int) -> list[StoredMessage]:
+    rng = np.random.default_rng(seed)
+    room, seconds = [], 1.0
+    for arrival in range(1, length + 1):
+        seconds += float(rng.exponential(30)) - (40 if rng.random() < 0.05 else 0)
+        text = LINES[rng.integers(len(LINES))].format(name=PEOPLE[rng.integers(len(PEOPLE))])
+        more: dict[str, object] = {}
+        if rng.random() < 0.08:
+            more["reply_to"] = f"m{max(1, arrival + int(rng.integers(-500, 3)))}"
+        if rng.random() < 0.05:
+            more["root_id"] = f"m{max(1, arrival - int(rng.integers(0, 120)))}"
+        if rng.random() < 0.3:
+            more["role"] = Role.SYSTEM
+        room.append(said(arrival, PEOPLE[rng.integers(len(PEOPLE))], text, max(seconds, 1.0), **more))
+    return room
+
+
+def follow(messages: list[StoredMessage]) -> list[Entry]:
+    window, people, entries = RoomWindow(), Participants(), []
+    for message in messages:
+        features = analyse(message, people)
+        entries.append(Entry(message=message, features=features, link=link(MODEL, window, message, features)))
+        window.push(entries[-1])
+        people.see(message.sender_id, message.sender_name)
+    return entries
+
+
+LONG = follow(random_room(7, 1500))
+
+
+@pytest.mark.parametrize("place", [1, 3, 99, 250, 399, 400, 401, 640, 799, 800, 801, 1203, 1499])
+def test_a_window_rebuilt_from_the_store_links_to_the_last_bit_as_one_that_never_left_memory(place: int) -> None:
+    stored = [replace(e, link=replace(e.link, mates=Mates(e.link.mates.pack()))) for e in LONG[:place]]
+    window = RoomWindow.of(stored)
+    for entry in LONG[place : place + 30]:
+        assert link(MODEL, window, entry.message, entry.features) == entry.link
+        window.push(entry)
+
+
+def test_what_a_rebuilt_window_shows_is_the_same_to_the_last_bit() -> None:
+    window = RoomWindow()
+    for entry in LONG[:1400]:
+        window.push(entry)
+    again, message, features = RoomWindow.of(LONG[:1400]), LONG[1400].message, LONG[1400].features
+    ours, theirs = view(window, message, features), view(again, message, features)
+    assert np.array_equal(ours.own, theirs.own)
+    assert np.array_equal(ours.open, theirs.open)
+    assert np.array_equal(ours.pairs[:, ours.open], theirs.pairs[:, ours.open])
+
+
+def test_a_room_of_mostly_system_lines_survives_rebuilding() -> None:
+    rng = np.random.default_rng(3)
+    room = [replace(m, role=Role.USER if rng.random() < 0.1 else Role.SYSTEM) for m in random_room(11, 1000)]
+    entries = follow(room)
+    window = RoomWindow.of(entries[:900])
+    for entry in entries[900:]:
+        assert link(MODEL, window, entry.message, entry.features) == entry.link
+        window.push(entry)
+
+
+def test_probabilities_are_shared_out_among_the_candidates_and_something_new() -> None:
+    window = RoomWindow.of(LONG[:500])
+    for entry in LONG[500:540]:
+        chances, new = answers(MODEL, view(window, entry.message, entry.features))
+        assert chances.min() >= 0
+        assert chances.sum() + new == pytest.approx(1)
+        window.push(entry)
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(0, 10_000), st.integers(1, 60), st.integers(0, 20))
+def test_mates_and_selections_are_earlier_few_and_likely(seed: int, length: int, most: int) -> None:
+    entries = follow(random_room(seed, length))
+    by_arrival = {e.message.arrival: e.message for e in entries}
+    for entry in entries:
+        found = entry.link
+        assert 0 <= found.parent_probability <= 1
+        assert 0 <= found.new_probability <= 1
+        assert all(a < entry.message.arrival for a in found.mates.arrivals.tolist())
+        if found.kind is not LinkKind.PLATFORM:
+            assert all(by_arrival[a].at <= entry.message.at for a in found.mates.arrivals.tolist())
+        chosen = select(found, most)
+        assert len(chosen) <= most
+        assert len({a for a, _ in chosen}) == len(chosen)
+        assert {a for a, _ in chosen} <= set(found.mates.arrivals.tolist())
+        if found.kind is LinkKind.GUESS and most:
+            assert found.parent in {a for a, _ in chosen}
+
+
+@given(st.lists(st.floats(0.01, 1), max_size=40), st.integers(1, 20))
+def test_a_selection_ends_where_expected_f1_peaks(shares: list[float], most: int) -> None:
+    mates = Mates.of(range(1, len(shares) + 1), shares)
+    chosen = select(Link(kind=LinkKind.NEW, thread=99, mates=mates), most)
+    ordered = sorted(mates.probabilities.tolist(), reverse=True)
+    gains = [sum(ordered[:n]) / (n + sum(ordered)) for n in range(1, min(most, len(ordered)) + 1)]
+    assert [p for _, p in chosen] == ordered[: len(chosen)]
+    if gains:
+        assert gains[len(chosen) - 1] == pytest.approx(max(gains))
+
+
+def test_among_equals_the_newer_is_shown() -> None:
+    mates = Mates.of(range(1, 41), [1.0] * 40)
+    found = Link(kind=LinkKind.PLATFORM, thread=1, parent=1, parent_probability=1.0, mates=mates)
+    assert {a for a, _ in select(found, 20)} == {1, *range(22, 41)}
+
+
+def test_a_selection_holds_the_likeliest_parent_unless_something_new_is_likelier() -> None:
+    mates = Mates.of([1, 2, 3, 4], [0.9, 0.9, 0.9, 0.2])
+    guess = Link(kind=LinkKind.GUESS, thread=1, parent=4, parent_probability=0.2, mates=mates)
+    assert 4 in {a for a, _ in select(guess, 3)}
+    assert len(select(guess, 3)) == 3
+    assert 4 not in {a for a, _ in select(replace(guess, kind=LinkKind.NEW), 3)}
+    assert select(guess, 0) == []
+
+
+def test_a_platform_reply_is_certain_and_brings_its_targets_mates() -> None:
+    entries = follow([said(1, "anna", "disk full?"), said(2, "bo", "hello all"), said(3, "bo", "df -h", reply_to="m1")])
+    found = entries[2].link
+    assert (found.kind, found.parent, found.parent_probability, found.thread) == (LinkKind.PLATFORM, 1, 1.0, 1)
+    assert dict(zip(found.mates.arrivals.tolist(), found.mates.probabilities.tolist(), strict=True))[1] == 1.0
+
+
+def test_a_target_outside_the_window_can_be_handed_in() -> None:
+    far = replace(LONG[5], link=replace(LONG[5].link, thread=2, mates=Mates.of([2, 4], [0.9, 0.4])))
+    message = said(1501, "anna", "yes", reply_to="m6")
+    found = link(MODEL, RoomWindow.of(LONG), message, MessageFeatures(), far)
+    assert (found.kind, found.parent, found.thread) == (LinkKind.PLATFORM, 6, 2)
+    assert found.mates == Mates.of([2, 4, 6], [0.9, 0.4, 1.0])
+
+
+def test_siblings_of_a_platform_reply_are_its_mates() -> None:
+    room = [said(1, "anna", "lunch?"), said(2, "bo", "yes", reply_to="m1"), said(3, "dora", "no", reply_to="m1")]
+    assert follow(room)[2].link.mates == Mates.of([1, 2], [1.0, 1.0])
+
+
+def test_a_reply_whose_target_came_later_names_only_earlier_mates() -> None:
+    entries = follow([said(1, "anna", "one"), said(2, "bo", "yes", reply_to="m3"), said(3, "anna", "two?")])
+    assert entries[1].link.kind is not LinkKind.PLATFORM
+    found = link(MODEL, RoomWindow.of(entries), entries[1].message, entries[1].features, entries[2])
+    assert (found.kind, found.parent) == (LinkKind.PLATFORM, 3)
+    assert all(a < 2 for a in found.mates.arrivals.tolist())
+
+
+def test_replies_in_a_circle_and_to_oneself_do_no_harm() -> None:
+    room = [said(1, "a", "x", reply_to="m2"), said(2, "b", "y", reply_to="m1"), said(3, "c", "z", reply_to="m3")]
+    entries = follow(room)
+    assert [e.link.parent for e in entries[:2]] == [None, 1]
+    assert entries[2].link.kind is not LinkKind.PLATFORM
+
+
+def test_a_platform_thread_is_kept_to() -> None:
+    room = [said(n, PEOPLE[n % 5], "what about the parser error in the log?") for n in range(1, 30)]
+    room += [said(30, "anna", "same parser error here", root_id="m4")]
+    room += [said(31, "bo", "parser error fixed in the log", root_id="m4"), said(32, "dora", "?", root_id="gone")]
+    entries = follow(room)
+    assert (entries[29].link.kind, entries[29].link.parent) == (LinkKind.PLATFORM, 4)
+    assert entries[30].link.kind is LinkKind.PLATFORM
+    assert entries[30].link.parent in (4, 30)
+    assert entries[30].link.thread == entries[3].link.thread
+    assert entries[31].link.kind is LinkKind.NEW
+
+
+def test_a_platform_thread_is_kept_to_when_its_messages_are_far_back() -> None:
+    room = [said(n, PEOPLE[n % 8], LINES[n % 4].format(name="bo")) for n in range(1, 330)]
+    entries = follow([*room, said(330, "newcomer", "and this?", root_id="m9")])
+    assert (entries[-1].link.kind, entries[-1].link.parent) == (LinkKind.PLATFORM, 9)
+
+
+def test_an_empty_room_a_system_line_and_a_picture() -> None:
+    entries = follow([said(1, "anna", ""), said(2, "sys", "joined", role=Role.SYSTEM), said(3, "bo", "")])
+    assert entries[0].link == Link(kind=LinkKind.NEW, thread=1)
+    assert entries[1].link == Link(kind=LinkKind.NEW, thread=2)
+    assert 2 not in entries[2].link.mates.arrivals.tolist()
+
+
+def test_a_clock_that_runs_backwards_leaves_nothing_to_answer() -> None:
+    entries = follow([said(n, "anna", "hello there", 1000 - n) for n in range(1, 20)])
+    assert all(e.link.kind is LinkKind.NEW and not len(e.link.mates) for e in entries)
+
+
+def test_a_huge_text_costs_little_and_links() -> None:
+    huge = "error " * 200_000 + "怎么办？" * 50_000
+    entries = follow([said(1, "anna", huge), said(2, "bo", huge), said(3, "anna", "anna: ok")])
+    assert len(entries[1].link.mates) == 1
+
+
+@pytest.mark.parametrize(
+    ("room", "parents"),
+    [
+        (
+            [("anna", "how do I mount an ntfs disk?"), ("bo", "does anybody know a good editor for python?"),
+             ("dora", "bo: vim is great for python"), ("finn", "anna: use ntfs-3g for that disk"),
+             ("anna", "thanks finn"), ("bo", "dora: ok, I will try vim")],
+            {3: 2, 4: 1, 5: 4, 6: 3},
+        ),
+        (
+            [("小红", "请问怎么挂载 ntfs 硬盘？"), ("小明", "有人知道好用的编辑器吗？"),
+             ("老王", "@小明 写代码可以试试 vim"), ("阿强", "@小红 硬盘用 ntfs-3g 挂载"),
+             ("小红", "@阿强 谢谢"), ("小明", "@老王 好的，我试试 vim")],
+            {3: 2, 4: 1, 5: 4, 6: 3},
+        ),
+    ],
+    ids=["english", "chinese"],
+)  # fmt: skip
+def test_two_talks_at_once_are_told_apart(room: list[tuple[str, str]], parents: dict[int, int]) -> None:
+    entries = follow([said(n, who, text) for n, (who, text) in enumerate(room, 1)])
+    assert {n: entries[n - 1].link.parent for n in parents} == parents
+    assert entries[1].link.kind is LinkKind.NEW
+    assert entries[4].link.thread == 1
+    assert entries[5].link.thread == 2
