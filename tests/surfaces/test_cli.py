@@ -264,6 +264,7 @@ BAD = [
     (("serve", "--port", "70000"), 1, "a whole number from 0 to 65535"),
     (("--config", "nowhere.yaml", "rooms"), 1, "nowhere.yaml cannot be read"),
     (("--db", "mysql://x", "rooms"), 1, "database_url is mysql://x"),
+    (("--db", "/nowhere/at/all.db", "rooms"), 1, "folder"),
     (("dance",), 2, "No such command"),
 ]
 
