@@ -58,13 +58,20 @@ class Threads(Protocol):
     """Reading along replies and threads."""
 
     async def target(self, *, tenant: str, room_id: str, message_id: str | None, window: int) -> Target | None:
-        """In one statement, all that choosing a context begins with: the room, the entry (where `message_id` is None the
-        newest one with role user) and the tokens of the `window` messages before it. None where there is no such message.
-        This is the hot read: it costs one round trip."""
+        """All that choosing a context begins with, in one round trip: None where there is no such message.
 
-    async def related(self, *, tenant: str, room_id: str, entry: Entry, hops: int, limit: int) -> list[Entry]:
-        """Up to `limit` entries on the entry's platform reply chain, nearest first when cut: ancestors and descendants
-        by `reply_to` up to `hops` away, siblings along it, and messages with the same root."""
+        The room, the entry (where `message_id` is None the newest one with role user), and how many messages and tokens
+        the newest `window` messages before it are.
+        """
+
+    async def related(
+        self, *, tenant: str, room_id: str, entry: Entry, hops: int, limit: int, before: int | None = None
+    ) -> list[Entry]:
+        """Up to `limit` entries on the entry's platform reply chain, the nearest where cut.
+
+        These are ancestors and descendants by `reply_to` up to `hops` away, siblings along it, and messages with the
+        same root; only those with arrival < `before`, and what the entry itself replies to.
+        """
 
     async def waiting(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
         """Entries whose `reply_to` is one of these ids but whose link is not a platform link yet."""
@@ -80,9 +87,10 @@ class Threads(Protocol):
 
 
 class MessageWriter(Protocol):
-    """Changing the messages of a room whose row this unit of work has locked. Each call raises the room's revision by one.
+    """Changing the messages of a room whose row this unit of work has locked.
 
-    Participants, keyword counts and the room's counters follow by themselves.
+    Each call raises the room's revision by one. Participants, keyword counts and the room's counters follow by
+    themselves.
     """
 
     async def append(self, *, tenant: str, room_id: str, entries: Sequence[Entry]) -> Room:

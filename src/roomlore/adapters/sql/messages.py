@@ -15,7 +15,7 @@ from roomlore.adapters.sql.values import escape, names_text, numbers_text, to_mi
 from roomlore.core.models import Entry, StoredMessage
 
 _m, _f = schema.messages, schema.features
-_NEWEST_OF_ALL = 2**62
+NEWEST_OF_ALL = 2**62
 
 visible = and_(in_room(_m), _m.c.deleted_at.is_(None))
 """Messages of the room that are not deleted."""
@@ -93,7 +93,7 @@ class SqlMessages:
     ) -> list[Entry]:
         """In a room whose clock runs forward the plain tail answers `since` too; only where it does not is the
         index of times asked."""
-        bounds = {"before": _NEWEST_OF_ALL if before is None else before, "count": limit}
+        bounds = {"before": NEWEST_OF_ALL if before is None else before, "count": limit}
         rows = await self._rows(_TAIL, tenant, room_id, **bounds)
         found = [to_entry(room_id, row) for row in reversed(rows)]
         if since is None or all(entry.message.at >= since for entry in found):
@@ -102,7 +102,7 @@ class SqlMessages:
         return [to_entry(room_id, row) for row in reversed(rows)]
 
     async def recent(self, *, tenant: str, room_id: str, limit: int, before: int | None = None) -> list[StoredMessage]:
-        before = _NEWEST_OF_ALL if before is None else before
+        before = NEWEST_OF_ALL if before is None else before
         rows = await self._rows(_RECENT, tenant, room_id, before=before, count=limit)
         return [to_message(room_id, row) for row in reversed(rows)]
 

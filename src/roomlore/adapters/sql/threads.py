@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, func, literal, select, union_all
+from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, func, literal, or_, select, union_all
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.drivers import Connection
-from roomlore.adapters.sql.messages import entries, to_entries, visible
+from roomlore.adapters.sql.messages import NEWEST_OF_ALL, entries, to_entries, visible
 from roomlore.adapters.sql.rows import to_entry
 from roomlore.adapters.sql.statements import Statement, among, in_room
 from roomlore.adapters.sql.targets import NEWEST_TARGET, TARGET, to_target
@@ -63,9 +63,10 @@ def _chain() -> Select[Any]:
     ).subquery("found")
     arrival, hops = found.c[0], found.c[1]
     nearest = func.min(hops)
+    answered = select(_m.c.arrival).where(visible, _m.c.message_id == bindparam("reply_to"))
     return (
         select(arrival.label("arrival"))
-        .where(arrival != bindparam("own"))
+        .where(arrival != bindparam("own"), or_(arrival < bindparam("before"), arrival.in_(answered)))
         .group_by(arrival)
         .order_by(nearest, func.abs(arrival - bindparam("own")))
         .limit(bindparam("count"))
@@ -144,7 +145,9 @@ class SqlThreads:
             rows = await self._rows(TARGET, tenant, room_id, window=window, message_id=escape(message_id))
         return to_target(room_id, rows[0]) if rows else None
 
-    async def related(self, *, tenant: str, room_id: str, entry: Entry, hops: int, limit: int) -> list[Entry]:
+    async def related(
+        self, *, tenant: str, room_id: str, entry: Entry, hops: int, limit: int, before: int | None = None
+    ) -> list[Entry]:
         message = entry.message
         rows = await self._rows(
             _RELATED,
@@ -155,6 +158,7 @@ class SqlThreads:
             reply_to=None if message.reply_to is None else escape(message.reply_to),
             root=escape(message.root_id or message.id),
             hops=hops,
+            before=NEWEST_OF_ALL if before is None else before,
             count=limit,
         )
         return to_entries(room_id, rows)

@@ -58,6 +58,7 @@ class Gatherer:
             entry=target.entry,
             hops=MAX_HOPS,
             limit=options.chain_limit,
+            before=message.arrival,
         )
         pool = weighted_pool(target.entry, near, chain, options)
         return pool, await self._view(target, pool)

@@ -8,9 +8,11 @@ from roomlore.testing.builders import entry, features, link
 from roomlore.testing.contracts.filling import ROOM, TENANT, conversation, erase, fill
 
 
-async def _related(storage: Storage, of: Entry, *, hops: int = 5, limit: int = 50) -> list[str]:
+async def _related(
+    storage: Storage, of: Entry, *, hops: int = 5, limit: int = 50, before: int | None = None
+) -> list[str]:
     async with storage.reading() as work:
-        found = await work.threads.related(tenant=TENANT, room_id=ROOM, entry=of, hops=hops, limit=limit)
+        found = await work.threads.related(tenant=TENANT, room_id=ROOM, entry=of, hops=hops, limit=limit, before=before)
     return [near.message.id for near in found]
 
 
@@ -84,6 +86,16 @@ class ThreadsContract:
         await fill(storage, entries)
         assert await _related(storage, entries[4], limit=3) == ["m3", "m4", "m6"]
         assert await _related(storage, entries[0], hops=1, limit=4) == ["m2", "m9", "m10", "m11"]
+
+    async def test_related_before_an_arrival_spends_no_limit_on_what_came_later(self, storage: Storage) -> None:
+        entries = [*_chain(8), *(entry(n, root_id="m1") for n in range(9, 30))]
+        await fill(storage, entries)
+        assert await _related(storage, entries[4], limit=3, before=5) == ["m2", "m3", "m4"]
+
+    async def test_related_before_an_arrival_keeps_what_the_entry_answers(self, storage: Storage) -> None:
+        entries = [entry(1), entry(2, reply_to="m4"), entry(3, reply_to="m2"), entry(4), entry(5, reply_to="m4")]
+        await fill(storage, entries)
+        assert await _related(storage, entries[1], before=2) == ["m4"]
 
     async def test_reply_circles_end(self, storage: Storage) -> None:
         entries = [entry(1, reply_to="m3"), entry(2, reply_to="m1"), entry(3, reply_to="m2"), entry(4, reply_to="m4")]
