@@ -68,3 +68,9 @@ class CacheUnavailable(Unavailable):
 
 class ModelUnavailable(Unavailable):
     """No model provider answers."""
+
+
+def describe(error: BaseException) -> str:
+    """An error for a log: roomlore's own with their text, any other by its type, since its text may quote a message."""
+    name = type(error).__name__
+    return f"{name}: {error}" if isinstance(error, RoomloreError) else name

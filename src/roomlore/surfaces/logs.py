@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import structlog
 
+_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 _TRACES = frozenset({"exc_info", "exception", "stack_info"})
 
 
@@ -41,10 +42,11 @@ def where(error: BaseException) -> list[str]:
 
 
 class _Bridge(logging.Handler):
-    """Hands records of the standard library's log to structlog, without tracebacks."""
+    """Hands records of the standard library's log to structlog with what was logged beside them, without tracebacks."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        structlog.get_logger(record.name).log(record.levelno, record.getMessage(), logger=record.name)
+        beside = {name: value for name, value in vars(record).items() if name not in _RECORD}
+        structlog.get_logger(record.name).log(record.levelno, record.getMessage(), logger=record.name, **beside)
 
 
 def _on_standard_error(*_: Any) -> structlog.PrintLogger:

@@ -2,10 +2,10 @@
 
 import asyncio
 import contextlib
+import logging
 from dataclasses import dataclass
 
-import structlog
-
+from roomlore.core.errors import describe
 from roomlore.core.models import ContextUsageRecord
 from roomlore.ports.coordination import Telemetry
 from roomlore.ports.storage import Storage
@@ -14,7 +14,7 @@ _QUEUE = 2_000
 _BATCH = 100
 _SETTLE_SECONDS = 2.0
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ class UsageRecorder:
                 for tenant, records in by_tenant.items():
                     await work.usage.record(tenant=tenant, records=records)
         except Exception as error:  # noqa: BLE001 - a worker loop: whatever is wrong with one batch, the next is tried
-            self._lose(len(notes), repr(error))
+            self._lose(len(notes), describe(error))
 
     def _lose(self, records: int, why: str) -> None:
         self._telemetry.count("roomlore_usage_records_lost_total", records)
-        log.warning("usage records lost", records=records, why=why)
+        log.warning("usage records lost", extra={"records": records, "why": why})

@@ -1,16 +1,15 @@
 """The verbs of `lore.context`."""
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from statistics import fmean
 from typing import Any
 
-import structlog
-
 from roomlore.core.context import ContextOptions
-from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.errors import InvalidInput, NotFound, describe
 from roomlore.core.models import Candidate, Context, ContextUsageRecord, LinkKind, Target
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.storage import Storage
@@ -19,7 +18,7 @@ from roomlore.services.contexts.recorder import UsageRecorder
 
 _FALLBACK_SECONDS = 1.0
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +145,9 @@ class ContextService:
     async def _fall_back(
         self, room_id: str, message_id: str | None, options: ContextOptions, error: Exception
     ) -> _Draft:
-        why = f"{_kind(error)}: {error}" if str(error) else _kind(error)
-        log.warning("context degraded", room_id=room_id, message_id=message_id, why=why)
+        why = "timeout" if isinstance(error, TimeoutError) else describe(error)
+        place = {"room_id": room_id, "message_id": message_id}
+        log.warning("context degraded", extra={**place, "why": why})
         try:
             async with asyncio.timeout(_FALLBACK_SECONDS), self._storage.reading() as work:
                 target = await work.threads.target(
@@ -157,7 +157,7 @@ class ContextService:
                     recent = await Gatherer(tenant=self._tenant, work=work).recent(target, options.recent_messages)
                     return _Draft(target, "recent", tuple(recent), degraded=f"recent messages only ({why})")
         except Exception as second:  # noqa: BLE001 - the last resort is an empty context
-            log.warning("context empty", room_id=room_id, message_id=message_id, why=repr(second))
+            log.warning("context empty", extra={**place, "why": describe(second)})
         return _Draft(None, "none", degraded=f"empty ({why})")
 
     def _finish(
