@@ -1,83 +1,86 @@
 """A small feed-forward net with a listwise loss, trained by Adam: numpy, float32."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
-from training.scenes import Scenes
+from training.scenes import NOT_THERE, Scenes
 
 Floats = npt.NDArray[np.float32]
 Arrays = dict[str, Floats]
 
-BATCH = 128
+BATCH = 256
+WARM_UP = 200
+DECAY = 1e-3
+RATE = 2e-3
 
 
 def initial(pairs: int, own: int, hidden: int, inner: int, rng: np.random.Generator) -> Arrays:
-    def drawn(rows: int, columns: int) -> Floats:
-        return rng.normal(0, np.sqrt(2 / columns), (rows, columns)).astype(np.float32)
+    def drawn(rows: int, columns: int, scale: float = 1.0) -> Floats:
+        return rng.normal(0, scale * np.sqrt(2 / columns), (rows, columns)).astype(np.float32)
 
     zeros = {"first": hidden, "second": inner, "new_first": inner, "new_bias": 1}
     return {
         "pair": drawn(hidden, pairs),
-        "own": drawn(hidden, own) * 0.5,
+        "own": drawn(hidden, own, 0.5),
         "inner": drawn(inner, hidden),
-        "out": drawn(1, inner)[0] * 0.5,
+        "out": drawn(1, inner, 0.5)[0],
         "new_own": drawn(inner, own),
-        "new_out": drawn(1, inner)[0] * 0.5,
+        "new_out": drawn(1, inner, 0.5)[0],
         **{name: np.zeros(size, np.float32) for name, size in zeros.items()},
     }
 
 
-def forward(net: Arrays, pairs: Floats, own: Floats, open_: npt.NDArray[np.bool_]) -> tuple[Floats, tuple[Floats, ...]]:
-    """Log-odds (n, candidates + 1), the last column for something new; and what the way back needs."""
-    n, c, f = pairs.shape
-    one = (pairs.reshape(n * c, f) @ net["pair"].T).reshape(n, c, -1)
+def forward(
+    net: Arrays, pairs: Floats, own: Floats, offset: Floats, kept: Floats | float = 1.0
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """P (n, k + 1), the last column for something new; the hidden layers after it. `kept` scales the first layer."""
+    n, k, features = pairs.shape
+    one: Floats = (pairs.reshape(n * k, features) @ net["pair"].T).reshape(n, k, -1)
     one += (own @ net["own"].T + net["first"])[:, None]
     np.maximum(one, 0, out=one)
-    flat = one.reshape(n * c, -1)
-    two = flat @ net["inner"].T
+    one *= kept
+    two: Floats = one.reshape(n * k, -1) @ net["inner"].T
     two += net["second"]
     np.maximum(two, 0, out=two)
-    fresh = np.maximum(own @ net["new_own"].T + net["new_first"], 0)
-    logits = np.empty((n, c + 1), np.float32)
-    logits[:, :-1] = np.where(open_, (two @ net["out"]).reshape(n, c), -1e9)
-    logits[:, -1] = fresh @ net["new_out"] + net["new_bias"][0]
-    return logits, (flat, two, fresh)
-
-
-def chances(logits: Floats) -> Floats:
-    odds = np.exp(logits - logits.max(1, keepdims=True))
+    new = np.maximum(own @ net["new_own"].T + net["new_first"], 0)
+    logits = np.empty((n, k + 1), np.float32)
+    logits[:, :-1] = (two @ net["out"]).reshape(n, k) + offset
+    logits[:, -1] = new @ net["new_out"] + net["new_bias"][0]
+    odds: Floats = np.exp(logits - logits.max(1, keepdims=True))
     odds /= odds.sum(1, keepdims=True)
-    return odds
+    return odds, one, two, new
 
 
-def loss_and_slopes(net: Arrays, pairs: Floats, own: Floats, open_: Floats, gold: Floats) -> tuple[float, Arrays]:
-    """Mean of -log P(any gold answer), and its slopes."""
-    n, c, f = pairs.shape
-    logits, (flat, two, fresh) = forward(net, pairs, own, open_)
-    odds = chances(logits)
-    right = odds * gold
-    total = right.sum(1, keepdims=True) + 1e-12
-    back = (odds - right / total) / n
-    up = back[:, :-1].reshape(-1)
-    slopes = {"out": up @ two}
-    d_two = (up[:, None] * net["out"]) * (two > 0)
-    slopes["inner"], slopes["second"] = d_two.T @ flat, d_two.sum(0)
-    d_one = (d_two @ net["inner"]) * (flat > 0)
-    slopes["pair"] = d_one.T @ pairs.reshape(n * c, f)
-    d_row = d_one.reshape(n, c, -1).sum(1)
-    slopes["own"], slopes["first"] = d_row.T @ own, d_row.sum(0)
-    new = back[:, -1]
-    d_new = new[:, None] * net["new_out"] * (fresh > 0)
-    slopes |= {"new_out": new @ fresh, "new_bias": new.sum(keepdims=True)}
-    slopes |= {"new_own": d_new.T @ own, "new_first": d_new.sum(0)}
-    return float(-np.log(total).mean()), slopes
+def slopes_of(net: Arrays, pairs: Floats, own: Floats, offset: Floats, gold: Floats, kept: Floats) -> Arrays:
+    """The slopes of the mean of -log P(any right answer)."""
+    n, k, features = pairs.shape
+    chances, one, two, new = forward(net, pairs, own, offset, kept)
+    right = chances * gold
+    back = (chances - right / (right.sum(1, keepdims=True) + 1e-12)) / n
+    flat, score, fresh = one.reshape(n * k, -1), back[:, :-1].reshape(-1), back[:, -1]
+    d_two = (score[:, None] * net["out"]) * (two > 0)
+    d_one = ((d_two @ net["inner"]).reshape(n, k, -1) * kept) * (one > 0)
+    d_row = d_one.sum(1)
+    d_new = fresh[:, None] * net["new_out"] * (new > 0)
+    return {
+        "pair": d_one.reshape(n * k, -1).T @ pairs.reshape(n * k, features),
+        "own": d_row.T @ own,
+        "first": d_row.sum(0),
+        "inner": d_two.T @ flat,
+        "second": d_two.sum(0),
+        "out": score @ two,
+        "new_own": d_new.T @ own,
+        "new_first": d_new.sum(0),
+        "new_out": fresh @ new,
+        "new_bias": fresh.sum(keepdims=True),
+    }
 
 
 class Adam:
-    def __init__(self, net: Arrays, decay: float) -> None:
-        self.net, self.decay, self.steps = net, decay, 0
+    def __init__(self, net: Arrays) -> None:
+        self.net, self.steps = net, 0
         self.mean = {name: np.zeros_like(value) for name, value in net.items()}
         self.square = {name: np.zeros_like(value) for name, value in net.items()}
 
@@ -85,9 +88,85 @@ class Adam:
         self.steps += 1
         size = rate * np.sqrt(1 - 0.999**self.steps) / (1 - 0.9**self.steps)
         for name, slope in slopes.items():
-            mean, square = self.mean[name], self.square[name]
+            mean, square, value = self.mean[name], self.square[name], self.net[name]
             mean += 0.1 * (slope - mean)
             square += 0.001 * (slope * slope - square)
-            if self.net[name].ndim == 2:
-                self.net[name] *= 1 - rate * self.decay
-            self.net[name] -= (size * mean / (np.sqrt(square) + 1e-8)).astype(np.float32)
+            if value.ndim == 2:
+                value *= 1 - rate * DECAY
+            value -= (size * mean / (np.sqrt(square) + 1e-8)).astype(np.float32)
+
+
+class Scale:
+    """Brings features to mean 0 and spread 1; those that never vary are left out."""
+
+    def __init__(self, scenes: Scenes, rng: np.random.Generator) -> None:
+        some = np.sort(rng.permutation(len(scenes))[:3000])
+        pairs = scenes.pairs[some][scenes.offset[some] > NOT_THERE / 2].astype(np.float64)
+        self.pair_mean, self.pair_spread = pairs.mean(0).astype(np.float32), _spread(pairs)
+        self.own_mean, self.own_spread = scenes.own.mean(0), _spread(scenes.own.astype(np.float64))
+
+    def pairs(self, pairs: npt.NDArray[np.float16]) -> Floats:
+        scaled = pairs.astype(np.float32)
+        scaled -= self.pair_mean
+        scaled /= self.pair_spread
+        return scaled
+
+    def own(self, own: Floats) -> Floats:
+        scaled: Floats = (own - self.own_mean) / self.own_spread
+        return scaled
+
+    def folded(self, net: Arrays) -> Arrays:
+        """The net that takes features as they are."""
+        net = {name: value.copy() for name, value in net.items()}
+        net["pair"] /= self.pair_spread
+        net["own"] /= self.own_spread
+        net["new_own"] /= self.own_spread
+        net["first"] -= net["pair"] @ self.pair_mean + net["own"] @ self.own_mean
+        net["new_first"] -= net["new_own"] @ self.own_mean
+        return net
+
+
+def _spread(values: npt.NDArray[np.float64]) -> Floats:
+    spread = values.std(0)
+    return np.where(spread < 5e-3, 1e6, spread + 1e-3).astype(np.float32)
+
+
+def fit(
+    scenes: Scenes,
+    *,
+    hidden: int,
+    inner: int,
+    epochs: int,
+    dropout: float,
+    seed: int,
+    tell: Callable[[int, Arrays], None],
+) -> Arrays:
+    """Trains a net; `tell(epoch, net)` is called after each epoch with the net so far."""
+    rng = np.random.default_rng(seed)
+    scale = Scale(scenes, rng)
+    net = initial(scenes.pairs.shape[2], scenes.own.shape[1], hidden, inner, rng)
+    adam, steps = Adam(net), epochs * (len(scenes) // BATCH)
+    for epoch in range(epochs):
+        order = rng.permutation(len(scenes))
+        for start in range(0, len(scenes) - BATCH + 1, BATCH):
+            some = np.sort(order[start : start + BATCH])
+            kept = (rng.random((BATCH, 1, hidden), np.float32) >= dropout).astype(np.float32)
+            kept /= np.float32(1 - dropout)
+            pairs, own = scale.pairs(scenes.pairs[some]), scale.own(scenes.own[some])
+            slopes = slopes_of(net, pairs, own, scenes.offset[some], scenes.gold[some], kept)
+            part = 0.02 + 0.49 * (1 + np.cos(np.pi * adam.steps / steps))
+            adam.step(slopes, RATE * min(1.0, (adam.steps + 1) / WARM_UP) * part)
+        tell(epoch, scale.folded(net))
+    return scale.folded(net)
+
+
+def report(net: Arrays, scenes: Scenes) -> tuple[float, float]:
+    """Mean of -log P(right), and the share of messages whose likeliest answer is right."""
+    lost, right = 0.0, 0
+    for start in range(0, len(scenes), BATCH):
+        part = slice(start, start + BATCH)
+        gold = scenes.gold[part]
+        chances, *_ = forward(net, scenes.pairs[part].astype(np.float32), scenes.own[part], scenes.offset[part])
+        lost -= float(np.log((chances * gold).sum(1) + 1e-12).sum())
+        right += int((gold[np.arange(len(gold)), chances.argmax(1)] > 0).sum())
+    return lost / len(scenes), right / len(scenes)

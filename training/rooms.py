@@ -4,25 +4,28 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from roomlore.core.models import Role, StoredMessage
+
+Stamps = npt.NDArray[np.float64]
 
 _LEADING = re.compile(r"^@?([^\s:,]{2,30})\s?[:,]+\s+")
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """`parents`: places in the room of the messages answered. `selfp`: labelled as a start. `conversation`: None where
+    """`parents`: places in the room of the messages answered. `starts`: labelled as a start. `conversation`: None where
     unlabelled."""
 
     conversation: str | None
     parents: tuple[int, ...]
     annotated: bool
-    selfp: bool = False
+    starts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +42,16 @@ def load_rooms(folder: Path) -> Iterator[LabelledRoom]:
 
 
 def load_room(path: Path) -> LabelledRoom:
-    messages = tuple(_message(row, place + 1) for place, row in enumerate(_rows(path)))
+    messages = load_messages(path)
     places = {message.id: place for place, message in enumerate(messages)}
     gold = _rows(path.with_name(path.name.replace(".messages.", ".gold.")))
     labels = tuple(_label(row, places) for row in gold)
     return LabelledRoom(path.name.split(".messages.")[0], messages, labels)
+
+
+def load_messages(path: Path) -> tuple[StoredMessage, ...]:
+    """The messages of one room; arrivals count from 1."""
+    return tuple(_message(row, place + 1) for place, row in enumerate(_rows(path)))
 
 
 def _rows(path: Path) -> list[dict[str, object]]:
@@ -80,7 +88,7 @@ def with_seconds(room: LabelledRoom, rng: np.random.Generator) -> LabelledRoom:
     return replace(room, messages=_at(room.messages, np.maximum.accumulate(stamps)))
 
 
-def _at(messages: Sequence[StoredMessage], stamps: Sequence[float] | np.ndarray) -> tuple[StoredMessage, ...]:  # type: ignore[type-arg]
+def _at(messages: Sequence[StoredMessage], stamps: Sequence[float] | Stamps) -> tuple[StoredMessage, ...]:
     return tuple(
         replace(m, sent_at=datetime.fromtimestamp(float(s), UTC)) for m, s in zip(messages, stamps, strict=True)
     )
@@ -127,8 +135,8 @@ def _conversations(room: LabelledRoom) -> list[list[int]]:
     return [talk for talk in talks.values() if all(room.labels[place].annotated for place in talk)]
 
 
-def _pace(talk: list[int], room: LabelledRoom, stretch: float, rng: np.random.Generator) -> np.ndarray:  # type: ignore[type-arg]
-    """Seconds since the start of each message of a conversation: its own gaps, stretched, with a long pause now and then."""
+def _pace(talk: list[int], room: LabelledRoom, stretch: float, rng: np.random.Generator) -> Stamps:
+    """Seconds from the start to each message of a conversation: its own gaps, stretched, now and then a long pause."""
     own = np.diff(
         [room.messages[place].at.timestamp() for place in talk], prepend=room.messages[talk[0]].at.timestamp()
     )
@@ -147,7 +155,7 @@ def _rearranged(room: LabelledRoom, order: list[int], stamps: list[float]) -> La
             room.labels[old].conversation,
             tuple(new[p] for p in room.labels[old].parents if p in new),
             True,
-            room.labels[old].selfp,
+            room.labels[old].starts,
         )
         for old in order
     )

@@ -23,7 +23,8 @@ _NOBODY = -3
 _TIES = ("said", "calls_me", "answers_me", "called_me_last", "i_call", "i_answer")
 _KIN = ("size", "words", "mine", "named", "calls_me", "recent")
 PAIR = (
-    "away", "others_between", "speakers_between", "minutes", "minutes_to_pace5", "minutes_to_pace20", "minutes_to_pace60",
+    "away", "others_between", "speakers_between", "minutes", "minutes_to_pace5", "minutes_to_pace20",
+    "minutes_to_pace60",
     "mine", "mine_since", "my_last", "their_last", "i_address", "i_name", "i_address_last", "addresses_me", "names_me",
     "i_address_other", "addresses_other", "same_target",
     "words", "words_count", "words_of_mine", "words_of_best", "rarest",

@@ -2,7 +2,6 @@
 
 import math
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +39,8 @@ _CUES = {
         "[吗嘛呢么][?？。!！~\\s]*$|怎么|怎样|如何|为什么|为何|什么|哪|谁|几[个点]|多少|是不是|有没有|能不能|可不可以|请问",
     ),
     "begins_asking": _cue(
-        "what how why where who which when whats what's is are do does did can could should would will has have any anyone",
+        "what how why where who which when whats what's is are do does did can could should would will has "
+        "have any anyone",
         "^(怎么|如何|为什么|为何|什么|哪|谁|请问|有没有|是不是|能不能|有人)",
         1,
     ),
@@ -51,7 +51,8 @@ _CUES = {
     ),
     "thanks": _cue("thanks thank thx ty tnx thanx cheers appreciated appreciate tks", "谢|感恩|辛苦了"),
     "agrees": _cue(
-        "yes yeah yep yup no nope nah ok okay sure right exactly true indeed agreed k kk cool great nice ah oh hmm hm done",
+        "yes yeah yep yup no nope nah ok okay sure right exactly true indeed agreed k kk cool great nice ah oh "
+        "hmm hm done",
         "^(好|嗯|对|是的|是啊|行|没问题|可以|不是|不行|没有|不用|收到|明白|了解|知道|确实|哦|噢|啊|恩|当然|同意)",
         2,
     ),

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from roomlore.core.link_features import CANDIDATES, PAIR, SELF, View, view
-from roomlore.core.link_window import SIZE, UNANSWERED, Floats, RoomWindow
+from roomlore.core.link_features import View, view
+from roomlore.core.link_window import CANDIDATES, SIZE, UNANSWERED, Floats, RoomWindow
 from roomlore.core.mates import Mates
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, StoredMessage
 
@@ -21,9 +21,9 @@ MOST_MATES = 64
 class LinkModel:
     """A feed-forward net that scores each candidate, and "starts something new" beside them.
 
-    All float32. `pair` (hidden, len(PAIR)), `own` (hidden, len(SELF)) and `first` (hidden,) make the first layer, `inner`
-    (inner, hidden) and `second` (inner,) the next, `out` (inner,) the score; `new_own`, `new_first` and `new_out` the
-    score of something new.
+    All float32. `pair` (hidden, len(PAIR)), `own` (hidden, len(SELF)) and `first` (hidden,) make the first layer,
+    `inner` (inner, hidden) and `second` (inner,) the next, `out` (inner,) the score; `new_own` (inner, len(SELF)),
+    `new_first`, `new_out` (inner,) and `new_bias` (1,) the score of something new.
     """
 
     pair: Floats
@@ -164,8 +164,8 @@ def _certain(window: RoomWindow, message: StoredMessage, target: Entry) -> Link:
 def select(found: Link, max_messages: int) -> list[tuple[int, float]]:
     """(arrival, P(same thread)) of the earlier messages to show, likeliest first and the newer one first among equals.
 
-    The set with the highest expected F1 of at most `max_messages`: it ends where 2 * sum(p) / (size + sum of all p) peaks.
-    It holds the likeliest parent unless something new is likelier, and may be empty.
+    The set with the highest expected F1 of at most `max_messages`: it ends where 2 * sum(p) / (size + sum of all p)
+    peaks. It holds the likeliest parent unless something new is likelier, and may be empty.
     """
     arrivals, shares = found.mates.arrivals, found.mates.probabilities
     order = np.lexsort((-arrivals, -shares))[:max_messages]
