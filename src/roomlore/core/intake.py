@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from roomlore.core.errors import InvalidInput
 from roomlore.core.identity import content_hash
 from roomlore.core.models import Message, StoredMessage
+from roomlore.core.records import check_metadata
 
 MAX_ID_CHARS = 512
-MAX_METADATA_DEPTH = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +62,16 @@ def _check_metadata(message: Message, limits: Limits) -> None:
     if not message.metadata:
         return
     try:
+        check_metadata(dict(message.metadata))
         size = len(json.dumps(message.metadata, ensure_ascii=False, allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"metadata of message {message.id!r} must be plain JSON without NaN: {error}.") from error
+    except InvalidInput as error:
+        raise InvalidInput(f"Message {message.id!r}: {error}") from error
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"metadata of message {message.id!r} must be plain JSON: {error}.") from error
     if size > limits.metadata_chars:
         raise InvalidInput(
             f"metadata of message {message.id!r} is {size} characters of JSON; at most {limits.metadata_chars}."
         )
-    if _depth(message.metadata) > MAX_METADATA_DEPTH:
-        raise InvalidInput(f"metadata of message {message.id!r} is nested deeper than {MAX_METADATA_DEPTH} levels.")
-
-
-def _depth(value: object) -> int:
-    children: Iterable[object] = ()
-    if isinstance(value, Mapping):
-        children = value.values()
-    elif isinstance(value, list | tuple):
-        children = value
-    else:
-        return 0
-    return 1 + max(map(_depth, children), default=0)
 
 
 def is_estimated(message: Message) -> bool:
