@@ -178,6 +178,11 @@ async def test_a_text_of_one_megabyte_is_stored_and_a_longer_one_refused(lore):
         (said(1, room_id=""), "room_id"),
         (said(1, sender_name="n" * 600), "sender_name"),
         (said(1, metadata={"x": float("nan")}), "metadata"),
+        (said(1, text=None), "text"),
+        (said(1, sent_at="yesterday"), "sent_at"),
+        (said(1, role="robot"), "role"),
+        (said(1, mentions="bob"), "mentions"),
+        (said(1, reply_to=7), "reply_to"),
         (said(1, metadata={"x": object()}), "metadata"),
     ],
 )
@@ -186,6 +191,12 @@ async def test_bad_messages_are_named(lore, message, named):
         await lore.messages.add([said(2), message])
     with pytest.raises(NotFound):
         await lore.messages.page("r")
+
+
+async def test_a_role_may_be_given_as_a_plain_word(lore):
+    await lore.messages.add(said(1, role="assistant", mentions=["bob"]))
+    message = (await lore.messages.get("r", "1")).message
+    assert (message.role, message.mentions) == (roomlore.Role.ASSISTANT, ("bob",))
 
 
 async def test_unknown_rooms_and_messages_are_said_to_be_unknown(lore):

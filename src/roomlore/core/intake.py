@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.identity import content_hash
-from roomlore.core.models import Message, StoredMessage
+from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.records import check_metadata
 
 MAX_ID_CHARS = 512
+_ROLES = tuple(role.value for role in Role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ def check(messages: Sequence[Message], limits: Limits) -> None:
         raise InvalidInput(f"{len(messages)} messages in one batch; send at most {limits.batch_messages} at a time.")
     for place, message in enumerate(messages):
         _check_ids(message, place)
+        _check_types(message)
         if len(message.text) > limits.text_chars:
             raise InvalidInput(
                 f"The text of message {message.id!r} has {len(message.text)} characters; the limit is "
@@ -52,10 +54,30 @@ def _check_ids(message: Message, place: int) -> None:
             raise InvalidInput(f"Message {place} of the batch needs a non-empty string as {name}, not {value!r}.")
     for name in ("id", "room_id", "sender_id", "reply_to", "root_id", "turn_id", "sender_name"):
         value = getattr(message, name) or ""
+        if not isinstance(value, str):
+            raise _wrong(message, name, "a string")
         if len(value) > MAX_ID_CHARS:
             raise InvalidInput(
                 f"{name} of message {message.id[:40]!r} has {len(value)} characters; at most {MAX_ID_CHARS}."
             )
+
+
+def _check_types(message: Message) -> None:
+    if not isinstance(message.text, str):
+        raise _wrong(message, "text", "a string (empty for a picture, say)")
+    if message.sent_at is not None and not isinstance(message.sent_at, datetime):
+        raise _wrong(message, "sent_at", "a datetime, or None where the time is unknown")
+    if message.role not in _ROLES:
+        raise _wrong(message, "role", f"one of {', '.join(_ROLES)}")
+    if isinstance(message.mentions, str) or not all(isinstance(one, str) for one in message.mentions):
+        raise _wrong(message, "mentions", "a tuple of sender ids")
+    if not isinstance(message.metadata, Mapping):
+        raise _wrong(message, "metadata", "a mapping")
+
+
+def _wrong(message: Message, name: str, wanted: str) -> InvalidInput:
+    shown = repr(getattr(message, name))[:60]
+    return InvalidInput(f"{name} of message {message.id[:40]!r} is {shown}; it must be {wanted}.")
 
 
 def _check_metadata(message: Message, limits: Limits) -> None:
@@ -79,12 +101,14 @@ def is_estimated(message: Message) -> bool:
     return isinstance(message, StoredMessage) and message.sent_at_estimated
 
 
-def in_utc(message: Message) -> Message:
-    """The message with an aware `sent_at` in UTC; a naive time is UTC already."""
+def normalised(message: Message) -> Message:
+    """The message with an aware `sent_at` in UTC (a naive time is UTC already), a `Role` and a tuple of mentions."""
     at = message.sent_at
-    if at is None or at.tzinfo is UTC:
+    if at is not None and at.tzinfo is not UTC:
+        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    elif isinstance(message.role, Role) and isinstance(message.mentions, tuple):
         return message
-    return replace(message, sent_at=at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC))
+    return replace(message, sent_at=at, role=Role(message.role), mentions=tuple(message.mentions))
 
 
 def sort_out(messages: Iterable[Message], known: Mapping[str, str]) -> Intake:
@@ -93,7 +117,7 @@ def sort_out(messages: Iterable[Message], known: Mapping[str, str]) -> Intake:
     A deleted message's id stays taken, so that importing the same export again does not bring it back.
     """
     intake, seen = Intake(), dict(known)
-    for message in map(in_utc, messages):
+    for message in map(normalised, messages):
         fingerprint = content_hash(message)
         before = seen.get(message.id)
         if before is None:
