@@ -31,7 +31,12 @@ class Round(NamedTuple):
     dropout: float
 
 
-ROUNDS = (Round(4, 48, 24, 4, 0.0), Round(2, 64, 32, 4, 0.0), Round(1, 64, 32, 6, 0.1))
+ROUNDS = (
+    Round(4, 48, 24, 4, 0.0),
+    Round(2, 64, 32, 4, 0.0),
+    Round(1, 64, 32, 4, 0.1),
+    Round(1, 64, 32, 9, 0.15),
+)
 
 
 class Learned(NamedTuple):

@@ -79,7 +79,7 @@ class _Eye:
         self.mine = self.senders == self.me
         self.my_rows = self.mine.nonzero()[0]
         self.i_name = _any_of(self.senders, self.named)
-        self.calls_me = (window.named[self.every] == self.me).any(axis=1)
+        self.calls_me = _any_row(window.named[:, self.every] == self.me)
         self.last = window.facts[SPOKE_SINCE, self.every] == 0
         self.near = self._candidates()
         self.rows = self.near + (window.end - SIZE)
@@ -165,13 +165,13 @@ class _Eye:
     def _words(self) -> None:
         """Shared words, weighted by rarity."""
         places, weights, self.total = self.window.shared(self.reading.words)
-        self.words, self.best = _NO_WORDS, 0.0
+        self.best, self.words = 0.0, _NO_WORDS
         if not places:
             self.pairs[self.filled : self.filled + 5] = 0.0
             self.filled += 5
             return
         at, rarity = np.array(places), np.array(weights)
-        self.words = np.bincount(at, rarity, SIZE)
+        self.words = np.bincount(at, rarity, SIZE).astype(np.float64, copy=False)
         near = self.words[self.near]
         self.best = float(near.max())
         count = np.bincount(at, None, SIZE)[self.near]
@@ -196,9 +196,9 @@ class _Eye:
         table[1] = np.bincount(people, self.calls, size)
         table[3] = np.bincount(people, self.calls * self.last, size)
         if len(mine):
-            recent, named = _RECENT[mine], window.named[self.every][mine]
+            recent, named = _RECENT[mine], window.named[:, self.every][:, mine]
             table[2] = np.bincount(people, _RECENT * (partner == self.me), size)
-            table[4] = np.bincount(named.ravel() + 1, recent.repeat(named.shape[1]), size)
+            table[4] = np.bincount(named.ravel() + 1, np.concatenate((recent,) * len(named)), size)
             table[5] = np.bincount(partner[mine] + 1, recent, size)
             table[4:, 0] = 0.0
         near = people[self.near]
@@ -207,7 +207,7 @@ class _Eye:
         self.filled += len(_TIES)
         if len(mine):
             self._add(
-                _any_of(near, [slot + 1 for slot in named[-1].tolist() if slot >= 0]), near == partner[mine[-1]] + 1
+                _any_of(near, [slot + 1 for slot in named[:, -1].tolist() if slot >= 0]), near == partner[mine[-1]] + 1
             )
         else:
             self._add(_NONE, _NONE)
@@ -272,7 +272,7 @@ class _Eye:
 
 _NEWEST_ROWS = np.arange(_OLDER, SIZE)
 _NONE = np.zeros(CANDIDATES, np.bool_)
-_NO_WORDS = np.zeros(SIZE)
+_NO_WORDS: npt.NDArray[np.float64] = np.zeros(SIZE)
 _OWN_NEVER = math.log(SIZE)
 for _table in (_NEWEST_ROWS, _NONE, _NO_WORDS):
     _table.flags.writeable = False
@@ -280,8 +280,16 @@ for _table in (_NEWEST_ROWS, _NONE, _NO_WORDS):
 
 def _after(flags: Flags) -> Places:
     """How many flags are set after each place."""
-    total = flags.cumsum()
-    return total[-1] - total
+    total: Places = flags.cumsum()
+    after: Places = total[-1] - total
+    return after
+
+
+def _any_row(flags: Flags) -> Flags:
+    found: Flags = flags[0]
+    for row in flags[1:]:
+        found |= row
+    return found
 
 
 def _any_of(senders: Places, names: list[int]) -> Flags:

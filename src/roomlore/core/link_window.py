@@ -106,7 +106,7 @@ class RoomWindow:
         self.sender = np.full(rows, -1, np.int64)
         self.to = np.full(rows, -1, np.int64)
         self.partner = np.full(rows, -1, np.int64)
-        self.named = np.full((rows, MAX_NAMED), -1, np.int64)
+        self.named = np.full((MAX_NAMED, rows), -1, np.int64)
 
     @classmethod
     def of(cls, entries: Iterable[Entry]) -> "RoomWindow":
@@ -187,7 +187,7 @@ class RoomWindow:
                 del self.postings[word]
         self.place[row] = _NEVER
         self.sender[row] = self.to[row] = self.partner[row] = -1
-        self.named[row] = -1
+        self.named[:, row] = -1
         self.facts[:, row] = 0.0
 
     def _forget_names(self, sender: str, reading: Reading) -> None:
@@ -205,7 +205,8 @@ class RoomWindow:
         self.arrival[row], self.place[row], self.at[row] = message.arrival, self.pushed, message.at.timestamp()
         self._look_back(row, me)
         self.sender[row], self.to[row] = me, named[0] if reading.addressed else -1
-        self.named[row, : len(named)], self.named[row, len(named) :] = named, -1
+        self.named[:, row] = -1
+        self.named[: len(named), row] = named
         self._note_later(row, me, named)
         self._note_link(row, me, entry)
         for word in reading.words:
@@ -258,8 +259,9 @@ class RoomWindow:
     def _make_room(self) -> None:
         """Moves the newest rows to the front."""
         size, kept = SIZE, slice(self.end - SIZE, self.end)
-        for rows in (self.arrival, self.thread, self.place, self.at, self.sender, self.to, self.partner, self.named):
+        for rows in (self.arrival, self.thread, self.place, self.at, self.sender, self.to, self.partner):
             rows[:size] = rows[kept]
+        self.named[:, :size] = self.named[:, kept]
         self.facts[:, :size] = self.facts[:, kept]
         self.kin[:size, :size] = self.kin[kept, kept]
         self.kin[size:] = 0.0

@@ -131,10 +131,10 @@ def _only(seen: View, window: RoomWindow, root_id: str) -> View:
 
 
 def _mates(window: RoomWindow, message: StoredMessage, shares: Floats) -> Mates:
-    every = slice(window.end - SIZE, window.end)
-    earlier = (window.arrival[every] < message.arrival) & (window.at[every] <= message.at.timestamp())
-    likely = np.flatnonzero((shares >= LEAST_SHARE) & (window.sender[every] >= 0) & earlier)
-    return _likeliest(window.arrival[every][likely], shares[likely])
+    likely = (shares >= LEAST_SHARE).nonzero()[0]
+    rows = likely + (window.end - SIZE)
+    fitting = (window.sender[rows] >= 0) & (window.at[rows] <= message.at.timestamp())
+    return _likeliest(window.arrival[rows[fitting]], shares[likely[fitting]])
 
 
 def _likeliest(arrivals: npt.NDArray[np.int64], shares: npt.NDArray[np.floating]) -> Mates:

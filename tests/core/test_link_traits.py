@@ -1,0 +1,66 @@
+"""What the linker reads in a message must not depend on the language it is written in."""
+
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roomlore.core.analysis import Participants, analyse
+from roomlore.core.link_traits import MAX_NAMED, MAX_WORDS, TRAITS, Reading, read
+from roomlore.core.models import StoredMessage
+
+
+def reading(text: str) -> Reading:
+    people = Participants.of({"anna": "", "bo": "", "李雷": ""})
+    message = StoredMessage(
+        id="1", room_id="r", sender_id="bo", text=text, sent_at=datetime(2024, 1, 1, tzinfo=UTC), arrival=1
+    )
+    return read(message, analyse(message, people))
+
+
+def trait(text: str, name: str) -> float:
+    return float(reading(text).traits[TRAITS.index(name)])
+
+
+@pytest.mark.parametrize(
+    ("name", "english", "chinese"),
+    [
+        ("asked", "does it work?", "能用吗？"),
+        ("asks", "what is the best editor", "哪个编辑器最好"),
+        ("begins_asking", "how do I boot from usb", "怎么从 U 盘启动"),
+        ("greets", "hello all", "大家好"),
+        ("thanks", "thanks a lot", "非常感谢"),
+        ("agrees", "ok, done", "好的，收到"),
+        ("continues", "and the log is empty", "而且日志是空的"),
+        ("points", "it does not help", "这没有用"),
+        ("you", "have you looked at the log", "你看日志了没"),
+        ("i", "my disk is full", "我的硬盘满了"),
+        ("calls", "anyone here using btrfs", "有人用 btrfs 么"),
+        ("laughs", "haha", "哈哈哈"),
+        ("url", "see https://example.org/a", "看 https://example.org/a"),
+        ("trails", "well...", "那个……"),
+        ("addresses", "anna: look at dmesg", "@李雷 看一下 dmesg"),
+    ],
+)
+def test_a_cue_is_seen_in_both_languages_and_not_everywhere(name: str, english: str, chinese: str) -> None:
+    assert trait(english, name) == 1
+    assert trait(chinese, name) == 1
+    assert trait("partition table", name) == 0
+    assert trait("分区表", name) == 0
+
+
+def test_the_name_in_front_is_not_read_as_a_word() -> None:
+    assert trait("anna: hello", "greets") == 1
+    assert reading("anna: hello").named == ("anna",)
+    assert reading("anna: hello").addressed == 1
+
+
+@given(st.text(max_size=300))
+def test_any_text_gives_finite_traits_and_bounded_words(text: str) -> None:
+    found = reading(text)
+    assert found.traits.shape == (len(TRAITS),)
+    assert np.isfinite(found.traits).all()
+    assert len(set(found.words)) == len(found.words) <= MAX_WORDS
+    assert len(found.named) <= MAX_NAMED
