@@ -201,6 +201,11 @@ def test_a_platform_thread_is_kept_to() -> None:
     assert entries[31].link.kind is LinkKind.NEW
 
 
+def test_a_reply_in_a_platform_thread_is_a_guess_until_its_target_is_seen() -> None:
+    room = [said(1, "anna", "disk full?"), said(2, "bo", "lunch?"), said(3, "dora", "yes", root_id="m1", reply_to="m9")]
+    assert (follow(room)[2].link.kind, follow(room)[2].link.parent) == (LinkKind.GUESS, 1)
+
+
 def test_a_platform_thread_is_kept_to_when_its_messages_are_far_back() -> None:
     room = [said(n, PEOPLE[n % 8], LINES[n % 4].format(name="bo")) for n in range(1, 330)]
     entries = follow([*room, said(330, "newcomer", "and this?", root_id="m9")])

@@ -119,10 +119,6 @@ class RoomWindow:
     def find(self, message_id: str) -> Entry | None:
         return self._by_id.get(message_id)
 
-    def entries(self) -> list[Entry]:
-        """What the window holds, oldest first."""
-        return [slot.entry for slot in self._slots]
-
     def of_root(self, root_id: str) -> npt.NDArray[np.bool_]:
         """Which of the newest `SIZE` rows belong to this platform thread."""
         flags = [_of_root(slot, root_id) for slot in self._slots if slot.reading is not None]

@@ -1,7 +1,7 @@
 """Which earlier message does this one answer, and which share its thread."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -73,7 +73,8 @@ def link(
     """The place of `message` among the messages of the window, which end just before it.
 
     `target`: the stored message it replies to, where the platform says so and the message is known; the window is asked
-    where it is not given. A platform thread (`root_id`) leaves only the messages of that thread to choose from.
+    where it is not given; while it is not known, the link is a guess. A platform thread (`root_id`) leaves only the
+    messages of that thread to choose from.
     """
     if message.role in UNANSWERED:
         return _start(message)
@@ -82,7 +83,9 @@ def link(
         return _certain(window, message, target)
     seen = view(window, message, features)
     if message.root_id is not None and message.root_id != message.id:
-        return _within(model, window, message, _only(seen, window, message.root_id))
+        found = _within(model, window, message, _only(seen, window, message.root_id))
+        unseen = message.reply_to is not None and found.kind is LinkKind.PLATFORM
+        return replace(found, kind=LinkKind.GUESS) if unseen else found
     return _guess(model, window, message, seen)
 
 
