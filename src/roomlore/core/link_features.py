@@ -49,15 +49,23 @@ class View(NamedTuple):
     """The room from one message's place.
 
     `pairs`: float32 (len(PAIR), CANDIDATES). `own`: float32 (len(SELF),). `open`: which candidates may be answered.
-    `rows`: where in the window the candidates are, ascending. `kin`: float32 (CANDIDATES, SIZE), P(same thread) of each
-    candidate and each of the newest rows.
+    `rows`: where in the window the candidates are, ascending. `older_kin`, `newest_kin`: float32 (_, SIZE), P(same
+    thread) of the first and of the other candidates with each of the newest rows.
     """
 
     pairs: Floats
     own: Floats
     open: Flags
     rows: Places
-    kin: Floats
+    older_kin: Floats
+    newest_kin: Floats
+
+
+def spread(seen: View, chances: npt.NDArray[np.float64]) -> Floats:
+    """P(same thread) for each of the newest rows of the window: through whichever candidate is answered."""
+    odds = chances.astype(np.float32)
+    shares: Floats = odds[:_CHOSEN] @ seen.older_kin + odds[_CHOSEN:] @ seen.newest_kin
+    return shares
 
 
 def view(window: RoomWindow, message: StoredMessage, features: MessageFeatures) -> View:
@@ -100,17 +108,18 @@ class _Eye:
         window, rows = self.window, self.rows
         times = window.at[rows]
         ready = (times <= self.at) & (window.place[rows] >= window.pushed - REACH)
-        kin = window.kin[:, self.every][rows]
+        kin = window.kin[:, self.every]
+        older, newest = kin[rows[:_CHOSEN]], kin[window.end - NEWEST : window.end]
         self._distance()
         self._times(times)
         self._people()
         self._words()
         self._ties()
-        self._kin(kin)
+        self._kin(older, newest)
         facts = self.pairs[self.filled :]
-        np.take(window.facts, rows, axis=1, out=facts)
+        np.take(window.facts, rows, axis=1, out=facts, mode="clip")
         np.log1p(facts[: len(COUNTS)], out=facts[: len(COUNTS)])
-        return View(self.pairs, self._own(ready, facts), ready, rows, kin)
+        return View(self.pairs, self._own(ready, facts), ready, rows, older, newest)
 
     def _add(self, *rows: npt.NDArray[np.generic]) -> None:
         for row in rows:
@@ -212,7 +221,7 @@ class _Eye:
         else:
             self._add(_NONE, _NONE)
 
-    def _kin(self, kin: Floats) -> None:
+    def _kin(self, older: Floats, newest: Floats) -> None:
         """What each candidate's thread holds."""
         columns = np.empty((len(_KIN), SIZE), np.float32)
         columns[0] = people = self.senders >= 0
@@ -222,7 +231,9 @@ class _Eye:
         columns[4] = self.calls_me
         columns[5] = _RECENT * people
         held = self.pairs[self.filled : self.filled + len(_KIN)]
-        np.log1p(columns @ kin.T, out=held)
+        held[:, :_CHOSEN] = columns @ older.T
+        held[:, _CHOSEN:] = columns @ newest.T
+        np.log1p(held, out=held)
         self.filled += len(_KIN)
 
     def _own(self, ready: Flags, facts: Floats) -> Floats:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from roomlore.core.link_features import View, view
+from roomlore.core.link_features import View, spread, view
 from roomlore.core.link_window import CANDIDATES, SIZE, UNANSWERED, Floats, RoomWindow
 from roomlore.core.mates import Mates
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, StoredMessage
@@ -106,7 +106,7 @@ def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: V
         parent=int(window.arrival[row]),
         parent_probability=likeliest,
         new_probability=new,
-        mates=_mates(window, message, chances.astype(np.float32) @ seen.kin),
+        mates=_mates(window, message, spread(seen, chances)),
     )
 
 
@@ -124,7 +124,7 @@ def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: 
         parent=int(window.arrival[row]),
         parent_probability=1.0,
         new_probability=0.0,
-        mates=_mates(window, message, chances.astype(np.float32) @ seen.kin),
+        mates=_mates(window, message, spread(seen, chances)),
     )
 
 
