@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -52,3 +53,15 @@ def test_any_split_and_any_rereading_give_the_same_entries(messages, data):
         assert await stored(messages, cuts, remembered_rooms=0) == whole
 
     asyncio.run(compare())
+
+
+CHAIN = [("e", "d"), ("d", "c"), ("c", "b"), ("b", "a"), ("a", None), ("f", "e")]
+
+
+@pytest.mark.parametrize("cuts", [[1, 2, 3, 4, 5], [1], [3], [1, 3], [2, 5]])
+async def test_a_chain_of_replies_that_arrives_backwards_moves_as_one(cuts):
+    messages = [Message(id=own, room_id="r", sender_id=own, sent_at=START, reply_to=to) for own, to in CHAIN]
+    whole = await stored(messages, [], remembered_rooms=8)
+    assert {entry.link.thread for entry in whole} == {5}
+    assert await stored(messages, cuts, remembered_rooms=8) == whole
+    assert await stored(messages, cuts, remembered_rooms=0) == whole

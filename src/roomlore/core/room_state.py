@@ -122,13 +122,18 @@ class Arrivals:
 
     def _move(self, root: int, old: int, new: int) -> None:
         """Takes what hangs below `root` in the old thread along into the new one, as far as it is in memory."""
-        moved = {root}
         known = {e.message.arrival: e for e in (*self._older.values(), *self._state.entries, *self._fresh.values())}
-        for arrival, entry in sorted(known.items()):
-            linked = entry.link.kind is not LinkKind.NEW and entry.link.parent in moved
-            if arrival != root and linked and entry.link.thread == old:
-                moved.add(arrival)
-                self._put(replace(entry, link=replace(entry.link, thread=new)))
+        below: dict[int | None, list[Entry]] = {}
+        for entry in known.values():
+            if entry.link.kind is not LinkKind.NEW and entry.link.thread == old:
+                below.setdefault(entry.link.parent, []).append(entry)
+        moved, here = {root}, [root]
+        while here:
+            for entry in below.get(here.pop(), ()):
+                if entry.message.arrival not in moved:
+                    moved.add(entry.message.arrival)
+                    here.append(entry.message.arrival)
+                    self._put(replace(entry, link=replace(entry.link, thread=new)))
 
     def _at(self, arrival: int) -> Entry | None:
         if arrival in self._fresh:
@@ -142,6 +147,8 @@ class Arrivals:
             self._fresh[arrival] = entry
         if arrival in self._older:
             self._older[arrival] = entry
+        if arrival in self.relinked:
+            self.relinked[arrival] = entry.link
         self._targets[entry.message.id] = entry
         entries = self._state.entries
         for place, known in enumerate(entries):
