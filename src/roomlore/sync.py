@@ -5,9 +5,11 @@ import functools
 import inspect
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import CancelledError
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any, TypeVar
 
+from roomlore.core.errors import Unavailable
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.settings import Settings
 from roomlore.wiring import Lore, open_lore
@@ -20,11 +22,34 @@ class _Loop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._calls: set[asyncio.Task[Any] | None] = set()
         self._thread = threading.Thread(target=self._loop.run_forever, name="roomlore", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        """Waits for the work; `Unavailable` where this loop ends before it does, or ended before."""
+        if self._loop.is_closed():
+            work.close()
+            raise Unavailable("This roomlore is closed; make every call inside the `with` block that opened it.")
+        try:
+            return asyncio.run_coroutine_threadsafe(self._counted(work), self._loop).result()
+        except CancelledError as error:
+            raise Unavailable("This roomlore was closed during the call; call again on an open one.") from error
+
+    async def _counted(self, work: Coroutine[Any, Any, T]) -> T:
+        call = asyncio.current_task()
+        self._calls.add(call)
+        try:
+            return await work
+        finally:
+            self._calls.discard(call)
+
+    async def end_calls(self) -> None:
+        """Breaks off what other threads still wait for, so that none waits for a loop that has stopped."""
+        others = [call for call in self._calls if call and call is not asyncio.current_task()]
+        for call in others:
+            call.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
 
     def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
         while True:
@@ -100,13 +125,15 @@ class SyncLore:
 def open_sync(
     url: str | None = None, *, tenant: str = DEFAULT_TENANT, settings: Settings | None = None
 ) -> Iterator[SyncLore]:
-    """As `roomlore.open`, for code that is not async. Calls may come from any thread."""
+    """As `roomlore.open`, for code that is not async. Calls may come from any thread; those still under way when the
+    block ends, and those that come after it, raise `Unavailable`."""
     loop, stack = _Loop(), AsyncExitStack()
     try:
         lore = loop.run(stack.enter_async_context(open_lore(url, tenant=tenant, settings=settings)))
         try:
             yield SyncLore(lore, loop)
         finally:
+            loop.run(loop.end_calls())
             loop.run(stack.aclose())
     finally:
         loop.close()

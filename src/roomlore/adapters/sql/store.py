@@ -22,7 +22,7 @@ from sqlalchemy.pool import StaticPool
 from roomlore.adapters.sql.drivers import Connection, PostgresConnection, SqliteConnection, translated
 from roomlore.adapters.sql.unit_of_work import SqlUnitOfWork
 from roomlore.adapters.sql.upgrade import upgrade
-from roomlore.core.errors import InvalidInput, RoomloreError
+from roomlore.core.errors import InvalidInput, RoomloreError, StorageUnavailable
 
 _FORMS = "use sqlite:///path, sqlite:// (memory), postgresql://user@host/name, or a path that ends in .db"
 _POSTGRES_NAMES = {"postgres", "postgresql", "postgresql+psycopg"}
@@ -53,16 +53,19 @@ class SqlStorage:
         self._readers = readers
         self._writers = writers
         self._gate = asyncio.Lock() if isinstance(writers.pool, StaticPool) else None
+        self._closed = False
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[SqlUnitOfWork]:
         """A view for reading."""
+        self._check_open()
         async with _connection(self._readers, self._gate) as connection:
             yield SqlUnitOfWork(connection, writing=False)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[SqlUnitOfWork]:
         """A view for writing, in one transaction."""
+        self._check_open()
         async with self._gate or nullcontext(), _connection(self._writers) as connection:
             try:
                 await connection.run("BEGIN IMMEDIATE" if connection.dialect.name == "sqlite" else "BEGIN")
@@ -74,14 +77,21 @@ class SqlStorage:
 
     async def ping(self) -> None:
         """Returns when the database answers."""
+        self._check_open()
         async with _connection(self._readers, self._gate) as connection:
             await connection.run("SELECT 1")
 
     async def close(self) -> None:
-        """Closes every connection; a closed storage must not be used again."""
+        """Closes every connection. What asks for one afterwards gets `StorageUnavailable`."""
+        self._closed = True
         await self._readers.dispose()
         if self._writers is not self._readers:
             await self._writers.dispose()
+
+    def _check_open(self) -> None:
+        """A pool that was disposed of would open new connections, which nobody closes."""
+        if self._closed:
+            raise StorageUnavailable("This roomlore is closed; open it again.")
 
 
 async def _rollback(connection: Connection) -> None:
