@@ -233,6 +233,17 @@ class TestTotal:
         some = Signals(reply_chain=1, user_continuity=0.5, time_decay=0.3, mention_relation=0, keyword_overlap=0.2)
         assert twice.total(some) == pytest.approx(SCORER.total(some))
 
+    def test_the_weights_of_the_table_are_used_to_the_last_bit(self):
+        assert Weights().normalised() == (0.40, 0.15, 0.20, 0.15, 0.10)
+        same_sender_mentioned = Signals(
+            reply_chain=0, user_continuity=1, time_decay=0, mention_relation=1, keyword_overlap=0
+        )
+        assert SCORER.total(same_sender_mentioned) == 0.3
+
+    @pytest.mark.parametrize("size", [5e-324, 1e-300, 1e308])
+    def test_weights_of_any_size_are_normalised(self, size):
+        assert Weights.of([size] * 5).normalised() == pytest.approx([0.2] * 5)
+
     @pytest.mark.parametrize("value", [-0.1, math.nan, math.inf, "0.4", None, True])
     def test_bad_weights(self, value):
         with pytest.raises(InvalidInput, match="time_decay_weight"):

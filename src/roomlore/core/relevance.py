@@ -53,9 +53,9 @@ class Weights:
         return cls(**dict(zip(SIGNALS, values, strict=True)))
 
     def normalised(self) -> tuple[float, ...]:
-        """In the order of the table, together 1."""
-        largest = max(astuple(self))
-        shares = [value / largest for value in astuple(self)]
+        """In the order of the table, together 1; weights that add up to 1 stay as they are, to the last bit."""
+        exponent = math.frexp(max(astuple(self)))[1]
+        shares = [math.ldexp(value, -exponent) for value in astuple(self)]
         return tuple(share / math.fsum(shares) for share in shares)
 
 
@@ -63,9 +63,8 @@ class Weights:
 class RoomView:
     """What is known of a room when the context of `target` is asked for.
 
-    `pool`: the candidates, with whatever else is known of the reply chain. `before`: the last 10 messages before
-    the target (more do not matter, fewer are taken for all there are). `messages`: how many the room holds. `counts`:
-    in how many of them each keyword occurs; where none are given, all words are equally rare.
+    `pool`: the candidates, with whatever else is known of the reply chain. `messages`: how many the room holds.
+    `counts`: in how many of them each keyword occurs; where none are given, all words are equally rare.
 
     Nothing that came after the target is looked at, whatever the lists hold; the one exception is the message it
     replies to, which may have arrived late if it was sent no later.
