@@ -41,6 +41,15 @@ def test_nothing_measured_is_none_not_zero(telemetry):
     assert unknown == SUMMARIES.keys() - {"contexts_built_per_hour", "unique_groups_served"}
 
 
+def test_errors_are_a_share_of_all_builds_whether_a_simpler_answer_was_given_or_none(telemetry):
+    give_context(telemetry)
+    telemetry.count("roomlore_context_errors_total", labels={"kind": "timeout"})
+    assert telemetry.metrics()["error_rate"] == 0.5
+    give_context(telemetry, degraded="yes")
+    telemetry.count("roomlore_context_errors_total", labels={"kind": "timeout"})
+    assert telemetry.metrics()["error_rate"] == pytest.approx(2 / 3)
+
+
 def test_summaries_add_up(telemetry):
     give_context(telemetry)
     give_context(telemetry, degraded="yes")

@@ -109,8 +109,9 @@ async def test_a_room_can_have_its_own_settings(lore):
     assert (await lore.rooms.settings("r"))["strategy"] == ("recent", "room")
     await lore.rooms.configure("r", {"strategy": None})
     assert (await lore.context.build("r", "7")).strategy == "threaded"
-    with pytest.raises(InvalidInput, match="relevance_threshold"):
-        await lore.rooms.configure("r", {"relevance_threshold": 3})
+    for bad in ({"relevance_threshold": 3}, {"treshold": None}, ["strategy"]):
+        with pytest.raises(InvalidInput, match=r"threshold|treshold|by name"):
+            await lore.rooms.configure("r", bad)
 
 
 async def test_what_was_chosen_is_recorded_with_response_and_feedback(lore):
@@ -253,6 +254,48 @@ async def test_with_fallback_off_the_error_is_raised():
         breaking(lore)
         with pytest.raises(StorageUnavailable, match="unreadable"):
             await lore.context.build("r", "7")
+
+
+async def test_a_room_can_have_its_own_fallback(lore):
+    await lore.messages.add(TALK)
+    await lore.rooms.configure("r", {"recent_messages": 2})
+    breaking(lore)
+    assert ids(await lore.context.build("r", "7")) == ["5", "6"]
+    await lore.rooms.configure("r", {"fallback_on_error": False})
+    with pytest.raises(StorageUnavailable, match="unreadable"):
+        await lore.context.build("r", "7")
+
+
+async def test_the_fallback_gives_no_more_than_was_asked_for(lore):
+    await lore.messages.add(TALK)
+    breaking(lore)
+    context = await lore.context.build("r", "7", max_messages=3)
+    assert ids(context) == ["4", "5", "6"]
+    assert context.window_messages == 6
+
+
+async def test_settings_of_a_room_that_no_longer_fit_are_an_error_to_fall_back_from(tmp_path):
+    url, others = f"sqlite:///{tmp_path / 'a.db'}", [f"{one}_weight" for one in ("user_continuity", "time_decay")]
+    others += ["mention_relation_weight", "keyword_overlap_weight"]
+    async with roomlore.open(url) as lore:
+        await lore.messages.add(TALK)
+        await lore.rooms.configure("r", dict.fromkeys(others, 0))
+    async with roomlore.open(url, settings=Settings(reply_chain_weight=0)) as lore:
+        context = await lore.context.build("r", "7")
+        assert "All weights are 0" in context.degraded
+        assert len(context.messages) == 6
+
+
+async def test_a_message_of_the_year_1_has_a_context():
+    async with roomlore.open("sqlite://", settings=Settings(fallback_on_error=False)) as lore:
+        await lore.messages.add([said(n, "the same words", "ann", sent_at=datetime.min) for n in (1, 2)])
+        assert ids(await lore.context.build("r", "2", strategy="weighted")) == ["1"]
+
+
+async def test_what_is_not_scored_is_not_in_the_mean_score(lore):
+    await lore.messages.add(TALK)
+    await lore.context.build("r", "7", strategy="recent")
+    assert lore.metrics()["avg_relevance_score"] is None
 
 
 async def test_losing_the_recorder_loses_no_answer(lore):

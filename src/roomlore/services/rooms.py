@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from roomlore.core.context import ContextOptions
-from roomlore.core.errors import NotFound
+from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.models import Entry, Room, Thread
+from roomlore.core.paging import check_page
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
 
@@ -26,17 +27,20 @@ class RoomService:
 
     async def page(self, *, after: str | None = None, limit: int = 100) -> list[Room]:
         """Up to `limit` rooms by id, those with an id above `after`."""
+        check_page(limit=limit)
         async with self._storage.reading() as work:
             return await work.rooms.page(tenant=self._tenant, after=after, limit=limit)
 
     async def threads(self, room_id: str, *, after: int = 0, limit: int = 100) -> list[tuple[int, Thread]]:
         """Threads in the order they began, those whose first arrival is above `after`, each with that arrival."""
+        check_page(limit=limit, after=after)
         async with self._storage.reading() as work:
             await self._find(work, room_id)
             return await work.threads.page(tenant=self._tenant, room_id=room_id, after=after, limit=limit)
 
     async def thread(self, room_id: str, message_id: str, *, limit: int = 100) -> list[Entry]:
         """The newest `limit` messages of the thread this message is in, in order of arrival."""
+        check_page(limit=limit)
         async with self._storage.reading() as work:
             await self._find(work, room_id)
             found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=[message_id])
@@ -54,9 +58,15 @@ class RoomService:
 
     async def configure(self, room_id: str, changes: Mapping[str, Any]) -> Room:
         """Sets the room's own settings; None takes one back. `InvalidInput` names the setting and its range."""
+        if not isinstance(changes, Mapping):
+            raise InvalidInput(f"Give settings by name, such as {{'strategy': 'weighted'}}, not {changes!r:.60}.")
+        known = self._options.flat()
         async with self._storage.writing() as work:
             await self._find(work, room_id)
             room = await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
+            self._options.overridden(
+                {name: None for name in changes if name not in known and name not in room.settings}
+            )
             merged = {**room.settings, **changes}
             settings = {name: value for name, value in merged.items() if value is not None}
             self._options.overridden(settings)

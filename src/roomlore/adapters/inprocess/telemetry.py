@@ -108,7 +108,7 @@ class PrometheusTelemetry:
             "user_satisfaction_score": self._mean("roomlore_feedback_score"),
             "context_effectiveness_rate": self._share_above_half("roomlore_feedback_score"),
             "degradation_rate": self._share("roomlore_contexts_total", "degraded", "yes"),
-            "error_rate": _ratio(errors, max(contexts, errors)),
+            "error_rate": _ratio(errors, contexts + errors - self._count("roomlore_contexts_total", "degraded", "yes")),
         }
 
     def _child(self, name: str, labels: Mapping[str, str] | None) -> _Family:
@@ -129,8 +129,10 @@ class PrometheusTelemetry:
         return _ratio(self._total(f"{name}_sum"), self._total(f"{name}_count"))
 
     def _share(self, name: str, label: str, value: str) -> float | None:
-        hits = sum(amount for labels, amount in self._samples(name) if labels[label] == value)
-        return _ratio(hits, self._total(name))
+        return _ratio(self._count(name, label, value), self._total(name))
+
+    def _count(self, name: str, label: str, value: str) -> float:
+        return sum(amount for labels, amount in self._samples(name) if labels[label] == value)
 
     def _share_above_half(self, name: str) -> float | None:
         low = sum(amount for labels, amount in self._samples(f"{name}_bucket") if labels["le"] == "0.5")

@@ -1,7 +1,7 @@
 """Reading from the store what each strategy decides on."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from roomlore.core.context import (
@@ -28,12 +28,16 @@ class Gatherer:
     async def choose(self, target: Target, options: ContextOptions) -> list[Candidate]:
         """The candidates of the strategy that `options` name, in people's order."""
         if not options.enable_intelligent_memory:
-            return await self.recent(target, options.recent_messages)
+            return await self.plain(target, options)
         if options.strategy == "recent":
             return await self.recent(target, options.max_context_messages)
         if options.strategy == "weighted":
             return await self._weighted(target, options)
         return await self._threaded(target, options)
+
+    async def plain(self, target: Target, options: ContextOptions) -> list[Candidate]:
+        """The plain window, where nothing better is wanted or to be had."""
+        return await self.recent(target, min(options.recent_messages, options.max_context_messages))
 
     async def recent(self, target: Target, limit: int) -> list[Candidate]:
         message = target.entry.message
@@ -50,7 +54,7 @@ class Gatherer:
             room_id=message.room_id,
             limit=options.candidate_limit,
             before=message.arrival,
-            since=message.at - timedelta(hours=options.time_window_hours),
+            since=_hours_before(message.at, options.time_window_hours),
         )
         chain = await self._work.threads.related(
             tenant=self._tenant,
@@ -86,6 +90,11 @@ class Gatherer:
             tenant=self._tenant, room_id=target.room.room_id, keywords=sorted(wanted)
         )
         return RoomView(target=target.entry, pool=pool, messages=target.room.messages, counts=counts)
+
+
+def _hours_before(at: datetime, hours: float) -> datetime:
+    """As far back as time goes: platforms write year 1 where they know no date."""
+    return at - min(timedelta(hours=hours), at - datetime.min.replace(tzinfo=UTC))
 
 
 def scorer(options: ContextOptions) -> RelevanceScorer:

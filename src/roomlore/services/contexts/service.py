@@ -9,10 +9,10 @@ from statistics import fmean
 from typing import Any
 
 from roomlore.core.context import ContextOptions
-from roomlore.core.errors import InvalidInput, NotFound, describe
-from roomlore.core.models import Candidate, Context, ContextUsageRecord, LinkKind, Target
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
+from roomlore.core.models import Candidate, Context, ContextUsageRecord, LinkKind, Room, Target
 from roomlore.ports.coordination import Clock, Ids, Telemetry
-from roomlore.ports.storage import Storage
+from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.contexts.gather import Gatherer
 from roomlore.services.contexts.recorder import UsageRecorder
 
@@ -30,6 +30,15 @@ class _Draft:
     candidates: tuple[Candidate, ...] = ()
     arm: str | None = None
     degraded: str | None = None
+
+
+@dataclass(slots=True)
+class _Rules:
+    """What is in force for one context: the arguments over the settings; the room's own come in once it is read."""
+
+    given: Mapping[str, Any]
+    options: ContextOptions
+    arm: str | None = None
 
 
 class ContextService:
@@ -74,19 +83,19 @@ class ContextService:
         """
         asked = {"strategy": strategy, "max_context_messages": max_messages}
         given = {name: value for name, value in asked.items() if value is not None}
-        options = self._options.overridden(given)
+        rules = _Rules(given, self._options.overridden(given))
         started = self._clock.monotonic()
         try:
-            async with asyncio.timeout(options.context_build_timeout_seconds):
-                draft = await self._draft(room_id, message_id, given)
+            async with asyncio.timeout(self._options.context_build_timeout_seconds):
+                draft = await self._draft(room_id, message_id, rules)
         except (NotFound, InvalidInput):
             raise
         except Exception as error:
             self._telemetry.count("roomlore_context_errors_total", labels={"kind": _kind(error)})
-            if not options.fallback_on_error:
+            if not rules.options.fallback_on_error:
                 raise
-            draft = await self._fall_back(room_id, message_id, options, error)
-        context = self._finish(room_id, message_id, draft, options, started)
+            draft = await self._fall_back(room_id, message_id, rules, error)
+        context = self._finish(room_id, message_id, draft, started)
         self._measure(context)
         self._record(context, draft)
         return context
@@ -111,7 +120,7 @@ class ContextService:
         """Notes what people thought: a text, a number in [0, 1], or both."""
         if text is None and score is None:
             raise InvalidInput("Feedback needs a text, a score in [0, 1], or both.")
-        if score is not None and not 0 <= score <= 1:
+        if score is not None and (not isinstance(score, int | float) or not 0 <= score <= 1):
             raise InvalidInput(f"A feedback score lies in [0, 1]; {score!r} does not.")
         await self._recorder.settle()
         async with self._storage.writing() as work:
@@ -120,19 +129,29 @@ class ContextService:
         if score is not None:
             self._telemetry.observe("roomlore_feedback_score", score)
 
-    async def _draft(self, room_id: str, message_id: str | None, given: Mapping[str, Any]) -> _Draft:
+    async def _draft(self, room_id: str, message_id: str | None, rules: _Rules) -> _Draft:
         async with self._storage.reading() as work:
-            target = await work.threads.target(
-                tenant=self._tenant, room_id=room_id, message_id=message_id, window=self._options.max_context_messages
-            )
+            target = await self._target(work, room_id, message_id)
             if target is None:
                 raise NotFound(_no_message(room_id, message_id))
-            arm = self._arm(room_id)
-            own = {**target.room.settings, **(self._experiment[arm] if arm else {}), **given}
-            options = self._options.overridden(own)
-            chosen = await Gatherer(tenant=self._tenant, work=work).choose(target, options)
-        name = options.strategy if options.enable_intelligent_memory else "recent"
-        return _Draft(target, name, tuple(chosen), arm)
+            self._apply(target.room, rules)
+            chosen = await Gatherer(tenant=self._tenant, work=work).choose(target, rules.options)
+        name = rules.options.strategy if rules.options.enable_intelligent_memory else "recent"
+        return _Draft(target, name, tuple(chosen), rules.arm)
+
+    async def _target(self, work: UnitOfWork, room_id: str, message_id: str | None) -> Target | None:
+        return await work.threads.target(
+            tenant=self._tenant, room_id=room_id, message_id=message_id, window=self._options.max_context_messages
+        )
+
+    def _apply(self, room: Room, rules: _Rules) -> None:
+        """`Conflict` where what the room has of its own does not fit the settings as they are now."""
+        rules.arm = arm = self._arm(room.room_id)
+        own = {**room.settings, **(self._experiment[arm] if arm else {}), **rules.given}
+        try:
+            rules.options = self._options.overridden(own)
+        except InvalidInput as error:
+            raise Conflict(f"The settings of room {room.room_id!r} do not fit those of all rooms: {error}") from error
 
     def _arm(self, room_id: str) -> str | None:
         """The arm of the experiment this room is in, by hash: the same in every process."""
@@ -142,27 +161,21 @@ class ContextService:
         digest = sha256(f"{self._tenant}\x00{room_id}".encode("utf-8", "surrogatepass")).digest()
         return arms[int.from_bytes(digest[:8]) % len(arms)]
 
-    async def _fall_back(
-        self, room_id: str, message_id: str | None, options: ContextOptions, error: Exception
-    ) -> _Draft:
+    async def _fall_back(self, room_id: str, message_id: str | None, rules: _Rules, error: Exception) -> _Draft:
         why = "timeout" if isinstance(error, TimeoutError) else describe(error)
         place = {"room_id": room_id, "message_id": message_id}
         log.warning("context degraded", extra={**place, "why": why})
         try:
             async with asyncio.timeout(_FALLBACK_SECONDS), self._storage.reading() as work:
-                target = await work.threads.target(
-                    tenant=self._tenant, room_id=room_id, message_id=message_id, window=options.max_context_messages
-                )
+                target = await self._target(work, room_id, message_id)
                 if target is not None:
-                    recent = await Gatherer(tenant=self._tenant, work=work).recent(target, options.recent_messages)
-                    return _Draft(target, "recent", tuple(recent), degraded=f"recent messages only ({why})")
+                    recent = await Gatherer(tenant=self._tenant, work=work).plain(target, rules.options)
+                    return _Draft(target, "recent", tuple(recent), rules.arm, f"recent messages only ({why})")
         except Exception as second:  # noqa: BLE001 - the last resort is an empty context
             log.warning("context empty", extra={**place, "why": describe(second)})
-        return _Draft(None, "none", degraded=f"empty ({why})")
+        return _Draft(None, "none", arm=rules.arm, degraded=f"empty ({why})")
 
-    def _finish(
-        self, room_id: str, message_id: str | None, draft: _Draft, options: ContextOptions, started: float
-    ) -> Context:
+    def _finish(self, room_id: str, message_id: str | None, draft: _Draft, started: float) -> Context:
         target = draft.target
         link = target.entry.link if target else None
         shown = {candidate.message.arrival: candidate.message.id for candidate in draft.candidates}
@@ -191,9 +204,9 @@ class ContextService:
         self._telemetry.count("roomlore_context_tokens_total", context.tokens)
         self._telemetry.count("roomlore_window_tokens_total", context.window_tokens)
         self._telemetry.see("roomlore_rooms_served", f"{self._tenant}\x00{context.room_id}")
-        if context.messages:
-            mean = fmean(candidate.score for candidate in context.messages)
-            self._telemetry.observe("roomlore_context_score", mean)
+        scores = [candidate.score for candidate in context.messages if candidate.signals is not None]
+        if scores:
+            self._telemetry.observe("roomlore_context_score", fmean(scores))
 
     def _record(self, context: Context, draft: _Draft) -> None:
         if not self._recording or draft.target is None:
