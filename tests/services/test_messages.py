@@ -184,6 +184,11 @@ async def test_a_text_of_one_megabyte_is_stored_and_a_longer_one_refused(lore):
         (said(1, mentions="bob"), "mentions"),
         (said(1, reply_to=7), "reply_to"),
         (said(1, metadata={"x": object()}), "metadata"),
+        (said(1, sender_name=None), "sender_name"),
+        (said(1, reply_to=0), "reply_to"),
+        (said(1, has_tool_calls="yes"), "has_tool_calls"),
+        (said(1, sent_at=datetime.min.replace(tzinfo=timezone(timedelta(hours=9)))), "sent_at"),
+        ({"id": "1"}, "roomlore.Message"),
     ],
 )
 async def test_bad_messages_are_named(lore, message, named):
@@ -191,6 +196,52 @@ async def test_bad_messages_are_named(lore, message, named):
         await lore.messages.add([said(2), message])
     with pytest.raises(NotFound):
         await lore.messages.page("r")
+
+
+@pytest.mark.parametrize("given", [None, 7, "text", {"id": "1"}])
+async def test_what_is_no_message_is_named(lore, given):
+    with pytest.raises(InvalidInput, match=r"roomlore\.Message"):
+        await lore.messages.add(given)
+
+
+@pytest.mark.parametrize("limit", [-1, 0, 2**63, "x", None, True, 2.5])
+async def test_a_limit_that_is_none_is_refused_everywhere(lore, limit):
+    await lore.messages.add(said(1))
+    calls = (lore.messages.page("r", limit=limit), lore.rooms.page(limit=limit), lore.rooms.threads("r", limit=limit))
+    for call in (*calls, lore.rooms.thread("r", "1", limit=limit)):
+        with pytest.raises(InvalidInput, match="limit"):
+            await call
+    for after in (-1, "x", None):
+        with pytest.raises(InvalidInput, match="after"):
+            await lore.messages.page("r", after=after)
+
+
+async def test_an_id_that_is_no_string_is_bad_input(lore):
+    await lore.messages.add(said(1))
+    calls = (
+        lore.messages.get("r", 1),
+        lore.messages.page(7),
+        lore.messages.delete("r", [1]),
+        lore.context.build("r", 1),
+    )
+    for call in calls:
+        with pytest.raises(InvalidInput, match="string"):
+            await call
+
+
+async def test_an_edit_says_what_to_change(lore):
+    await lore.messages.add(said(1))
+    for change in ({}, {"mentions": "bob"}, {"text": 7}):
+        with pytest.raises(InvalidInput):
+            await lore.messages.edit("r", "1", **change)
+    assert (await lore.messages.get("r", "1")).message.edited_at is None
+
+
+async def test_an_edit_keeps_whom_the_sender_was_talking_with(lore):
+    await lore.messages.add([said(1, "hi", "bob"), said(2, "bob: hello"), said(3, "and one more thing")])
+    before = (await lore.messages.get("r", "3")).features.partners
+    await lore.messages.edit("r", "3", text="and another thing")
+    assert (await lore.messages.get("r", "3")).features.partners == before == ("bob",)
 
 
 async def test_a_role_may_be_given_as_a_plain_word(lore):

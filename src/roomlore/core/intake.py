@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from roomlore.core.errors import InvalidInput
 from roomlore.core.identity import content_hash
 from roomlore.core.models import Message, Role, StoredMessage
-from roomlore.core.records import check_metadata
+from roomlore.core.records import check_metadata, parse_time
 
 MAX_ID_CHARS = 512
 _ROLES = tuple(role.value for role in Role)
+_NULLABLE = ("reply_to", "root_id", "turn_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ def check(messages: Sequence[Message], limits: Limits) -> None:
     if len(messages) > limits.batch_messages:
         raise InvalidInput(f"{len(messages)} messages in one batch; send at most {limits.batch_messages} at a time.")
     for place, message in enumerate(messages):
+        if not isinstance(message, Message):
+            raise InvalidInput(f"Item {place} of the batch is no roomlore.Message but a {type(message).__name__}.")
         _check_ids(message, place)
         _check_types(message)
         if len(message.text) > limits.text_chars:
@@ -53,7 +56,9 @@ def _check_ids(message: Message, place: int) -> None:
         if not isinstance(value, str) or not value:
             raise InvalidInput(f"Message {place} of the batch needs a non-empty string as {name}, not {value!r}.")
     for name in ("id", "room_id", "sender_id", "reply_to", "root_id", "turn_id", "sender_name"):
-        value = getattr(message, name) or ""
+        value = getattr(message, name)
+        if value is None and name in _NULLABLE:
+            continue
         if not isinstance(value, str):
             raise _wrong(message, name, "a string")
         if len(value) > MAX_ID_CHARS:
@@ -67,10 +72,14 @@ def _check_types(message: Message) -> None:
         raise _wrong(message, "text", "a string (empty for a picture, say)")
     if message.sent_at is not None and not isinstance(message.sent_at, datetime):
         raise _wrong(message, "sent_at", "a datetime, or None where the time is unknown")
+    if message.sent_at is not None and parse_time(message.sent_at) is None:
+        raise _wrong(message, "sent_at", "within the years 1 to 9999 in UTC")
     if message.role not in _ROLES:
         raise _wrong(message, "role", f"one of {', '.join(_ROLES)}")
-    if isinstance(message.mentions, str) or not all(isinstance(one, str) for one in message.mentions):
+    if not isinstance(message.mentions, list | tuple) or not all(isinstance(one, str) for one in message.mentions):
         raise _wrong(message, "mentions", "a tuple of sender ids")
+    if not isinstance(message.has_tool_calls, bool):
+        raise _wrong(message, "has_tool_calls", "true or false")
     if not isinstance(message.metadata, Mapping):
         raise _wrong(message, "metadata", "a mapping")
 

@@ -27,7 +27,7 @@ class KeyService:
         wrong = [scope for scope in scopes if scope not in SCOPES]
         if wrong or not scopes:
             raise InvalidInput(f"Scopes are one or more of {', '.join(SCOPES)}; got {', '.join(scopes) or 'none'}.")
-        if not name.strip():
+        if not isinstance(name, str) or not name.strip():
             raise InvalidInput("A key needs a name that tells you later what uses it.")
         key = ApiKey(
             key_id=self._ids.new(),

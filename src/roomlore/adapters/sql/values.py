@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from roomlore.core.errors import InvalidInput
+
 _MARK = "\x1a"
 _UNHOLDABLE = re.compile("[\x00\x1a\ud800-\udfff]")
 _SPELLING = re.compile("\x1a(\x1a|0|u[0-9a-f]{4})")
@@ -18,7 +20,9 @@ _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def escape(text: str) -> str:
-    """The text without NUL, lone surrogates or single U+001A."""
+    """The text without NUL, lone surrogates or single U+001A; `InvalidInput` where it is no text."""
+    if not isinstance(text, str):
+        raise InvalidInput(f"A string is needed, not {text!r:.60}.")
     if text.isascii() and "\x00" not in text and _MARK not in text:
         return text
     return _UNHOLDABLE.sub(_spell, text)

@@ -1,6 +1,6 @@
 """The verbs of `lore.messages`."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -8,6 +8,7 @@ from roomlore.core.analysis import Participants, analyse
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.intake import Limits, check
 from roomlore.core.models import AddReport, Entry, Message, StoredMessage
+from roomlore.core.paging import check_page
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -47,6 +48,8 @@ class MessageService:
         conflict: `on_conflict="raise"` stores nothing and raises `Conflict`; `"report"` stores the rest and names it.
         Raises `InvalidInput` for what cannot be stored, `StorageUnavailable`.
         """
+        if not isinstance(messages, Iterable | Message):
+            raise InvalidInput(f"Give one roomlore.Message or a list of them, not {messages!r:.60}.")
         batch = [messages] if isinstance(messages, Message) else list(messages)
         if on_conflict not in ("raise", "report"):
             raise InvalidInput(f"on_conflict is 'raise' or 'report', not {on_conflict!r}.")
@@ -65,6 +68,7 @@ class MessageService:
 
     async def page(self, room_id: str, *, after: int = 0, limit: int = 100) -> list[StoredMessage]:
         """Up to `limit` messages in order of arrival, those above `after`; `NotFound` for an unknown room."""
+        check_page(limit=limit, after=after)
         async with self._storage.reading() as work:
             await self._require_room(work, room_id)
             return await work.messages.page(tenant=self._tenant, room_id=room_id, after=after, limit=limit)
@@ -79,6 +83,10 @@ class MessageService:
         mentions: Sequence[str] | None = None,
     ) -> StoredMessage:
         """Changes what is given and analyses the message anew; its place, time and links stay."""
+        if text is None and metadata is None and mentions is None:
+            raise InvalidInput("Give what to change: text, metadata or mentions.")
+        if not isinstance(mentions, list | tuple | None):
+            raise InvalidInput(f"mentions is {mentions!r:.60}; it must be a list of sender ids.")
         async with self._storage.writing() as work:
             await self._lock(work, room_id)
             entry = await self._entry(work, room_id, message_id)
@@ -92,7 +100,7 @@ class MessageService:
             check([message], self._limits)
             message = replace(message, tokens=self._tokens.count([message.text])[0])
             people = await work.rooms.participants(tenant=self._tenant, room_id=room_id)
-            features = analyse(message, Participants.of(people))
+            features = replace(analyse(message, Participants.of(people)), partners=entry.features.partners)
             changed = replace(entry, message=message, features=features)
             await work.writer.replace(tenant=self._tenant, room_id=room_id, entry=changed)
         return message
