@@ -20,17 +20,13 @@ MAX_NAMED = 4
 class _Cue(NamedTuple):
     """English words, where they count (in the first `within` words), and a Chinese pattern."""
 
-    english: frozenset[str]
+    english: tuple[str, ...]
     chinese: re.Pattern[str]
     within: int = 1000
 
-    def seen(self, tokens: list[str], found: set[str], text: str, chinese: bool) -> bool:
-        near = found if self.within > len(tokens) else tokens[: self.within]
-        return not self.english.isdisjoint(near) or (chinese and self.chinese.search(text) is not None)
-
 
 def _cue(english: str, chinese: str, within: int = 1000) -> _Cue:
-    return _Cue(frozenset(english.split()), re.compile(chinese), within)
+    return _Cue(tuple(english.split()), re.compile(chinese), within)
 
 
 _CUES = {
@@ -102,13 +98,15 @@ def read(message: StoredMessage, features: MessageFeatures) -> Reading:
     named = tuple(dict.fromkeys((*features.addressed, *features.mentions)))[:MAX_NAMED]
     addressed = min(len(features.addressed), MAX_NAMED)
     body = _LEADING_NAME.sub("", text, count=1) if features.addressed else text
+    tokens, chinese = _TOKEN.findall(body), 0 if body.isascii() else len(_CHINESE.findall(body))
     relations = (addressed > 0, len(named) > addressed, features.mentions_all, message.role is Role.ASSISTANT)
-    return Reading(np.array((*_measures(body), *_cues(body), *relations), np.float32), known, named, addressed)
+    traits = (*_measures(body, len(tokens) + chinese * 0.6), *_cues(body, tokens, chinese > 0), *relations)
+    return Reading(np.array(traits, np.float32), known, named, addressed)
 
 
-def _measures(text: str) -> tuple[float, ...]:
+def _measures(text: str, length: float) -> tuple[float, ...]:
     return (
-        math.log1p(len(_TOKEN.findall(text)) + len(_CHINESE.findall(text)) * 0.6),
+        math.log1p(length),
         math.log1p(len(text)) / 2,
         "?" in text or "？" in text,
         _URL.search(text) is not None,
@@ -118,7 +116,24 @@ def _measures(text: str) -> tuple[float, ...]:
     )
 
 
-def _cues(text: str) -> list[bool]:
-    tokens = _TOKEN.findall(text)
-    found, chinese = set(tokens), _CHINESE.search(text) is not None
-    return [cue.seen(tokens, found, text, chinese) for cue in _CUES.values()]
+def _cues(text: str, tokens: list[str], chinese: bool) -> list[bool]:
+    seen = [False] * len(_CUES)
+    for place, token in enumerate(tokens):
+        for cue, within in _CUES_OF.get(token, ()):
+            seen[cue] |= place < within
+    if chinese:
+        for cue, known in enumerate(_CUES.values()):
+            seen[cue] = seen[cue] or known.chinese.search(text) is not None
+    return seen
+
+
+def _by_word() -> dict[str, list[tuple[int, int]]]:
+    """English word to (number of the cue, how far into the text the word counts)."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for number, cue in enumerate(_CUES.values()):
+        for word in cue.english:
+            found.setdefault(word, []).append((number, cue.within))
+    return found
+
+
+_CUES_OF = _by_word()

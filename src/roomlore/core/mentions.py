@@ -117,8 +117,9 @@ class _Reading:
                 yield name
 
     def bare(self) -> Iterator[str]:
+        known = self._names
         for nick in _NICK.findall(self.text):
-            if sender := self._bare(nick):
+            if (nick in known or not nick.isalnum()) and (sender := self._bare(nick)):
                 yield sender
         if not self.text.isascii():
             yield from self._bare_han()
