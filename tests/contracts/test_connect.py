@@ -1,5 +1,6 @@
 """Opening: which addresses are understood, and what is said when a database cannot be opened."""
 
+import asyncio
 import sys
 import time
 
@@ -36,6 +37,20 @@ async def test_forms_of_memory_are_a_database_each(url):
 async def test_other_addresses_are_refused_with_the_forms_there_are(url):
     with pytest.raises(InvalidInput, match="sqlite:///path"):
         await connect(url)
+
+
+def test_a_missing_folder_leaves_no_thread_behind(tmp_path, monkeypatch):
+    left: list[object] = []
+    monkeypatch.setattr("threading.excepthook", left.append)
+
+    async def fail() -> None:
+        with pytest.raises(StorageUnavailable):
+            await connect(f"sqlite:///{tmp_path}/none/a.db")
+
+    for _ in range(20):
+        asyncio.run(fail())
+    time.sleep(0.05)
+    assert left == []
 
 
 async def test_a_missing_folder_is_named(tmp_path):

@@ -9,6 +9,7 @@ committed when the query began, on both engines. A writing one begins, and holds
 """
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, nullcontext, suppress
 from importlib.util import find_spec
@@ -152,11 +153,18 @@ async def connect(url: str) -> SqlStorage:
     storage = SqlStorage(readers, writers)
     try:
         with translated():
+            await _try(parsed)
             await upgrade(writers)
     except BaseException:
         await storage.close()
         raise
     return storage
+
+
+async def _try(url: URL) -> None:
+    """Opens a file once, plainly: where that fails, aiosqlite leaves a thread behind that may outlive the loop."""
+    if url.drivername in _SQLITE_NAMES and url.database and not url.query:
+        await asyncio.to_thread(lambda: sqlite3.connect(url.database or "").close())
 
 
 def _parse(url: str) -> URL:
