@@ -37,6 +37,12 @@ async def test_good_lines_are_stored_and_bad_ones_named(lore, tmp_path):
     assert [message.id for message in await lore.messages.page("r")] == ["1", "2", "4"]
 
 
+async def test_an_import_keeps_to_the_largest_batch_allowed(tmp_path):
+    path = write(tmp_path / "a.jsonl", [line(number) for number in range(7)])
+    async with roomlore.open("sqlite://", settings=roomlore.Settings(max_batch_messages=3)) as lore:
+        assert (await lore.imports.run(path)).added == 7
+
+
 async def test_importing_again_adds_nothing(lore, tmp_path):
     path = write(tmp_path / "a.jsonl", [line(1), line(2), line(3, sent_at=None)])
     assert (await lore.imports.run(path)).added == 3

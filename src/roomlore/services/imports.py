@@ -158,7 +158,8 @@ class ImportService:
 
     async def _read(self, export: Export, progress: Progress | None) -> _Tally:
         tally, items = _Tally(), iter(export)
-        while batch := await asyncio.to_thread(_next_batch, items):
+        most = min(_BATCH, self._limits.batch_messages)
+        while batch := await asyncio.to_thread(_next_batch, items, most):
             messages = [message for item in batch if (message := self._message(item, tally)) is not None]
             if messages:
                 tally.take(messages, await self._messages.add(messages, on_conflict="report"))
@@ -194,11 +195,11 @@ class ImportService:
             )
 
 
-def _next_batch(items: Iterator[Item]) -> list[Item]:
-    """Up to 1,000 items, fewer where their texts are long."""
+def _next_batch(items: Iterator[Item], most: int) -> list[Item]:
+    """Up to `most` items, fewer where their texts are long."""
     batch: list[Item] = []
     characters = 0
-    for item in islice(items, _BATCH):
+    for item in islice(items, most):
         batch.append(item)
         characters += len(item.message.text) if isinstance(item, Parsed) else 0
         if characters > _BATCH_CHARACTERS:
