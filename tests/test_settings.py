@@ -227,6 +227,21 @@ def test_an_arm_can_only_have_what_a_room_can(changes):
         Settings(experiment={"a": {}, "b": changes})
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://bot:p@ss:w/rd@db/lore", "postgresql://bot:***@db/lore"),
+        (
+            "postgresql://db/lore?user=bot&password=secret&sslmode=on",
+            "postgresql://db/lore?user=bot&password=***&sslmode=on",
+        ),
+        ("sqlite:///a.db", "sqlite:///a.db"),
+    ],
+)
+def test_a_password_of_any_form_is_masked(url, shown):
+    assert {row.name: row.value for row in explain(Settings(database_url=url))}["database_url"] == shown
+
+
 def test_a_password_is_never_shown():
     settings = Settings(database_url="postgresql://bot:secret@db/lore")
     shown = {row.name: row.value for row in explain(settings)}

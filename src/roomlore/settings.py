@@ -42,7 +42,7 @@ WEIGHTS = (
     "keyword_overlap_weight",
 )
 
-_PASSWORD = re.compile(r"(://[^:/@]*:)[^@]*@")
+_PASSWORD = re.compile(r"(://[^:/@]*:).*(?=@)|([?&]password=)[^&]*")
 _DATABASE = re.compile(r"^(sqlite|postgres|postgresql)(\+[a-z0-9]+)?://|\.db$")
 
 
@@ -301,7 +301,7 @@ def _sentence(name: str, value: Any, source: str) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, str):
-        return _PASSWORD.sub(r"\1***@", value)
+        return _PASSWORD.sub(r"\1\2***", value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):

@@ -141,6 +141,16 @@ def test_a_text_cannot_steer_the_terminal(chat):
     assert not {"\x1b", "\u202e", "\0"} & set(shown)
 
 
+def test_an_id_cannot_steer_the_terminal(run):
+    row = said("\x1b[2J1", "\x1b[31m", "ann", 0, "hello?")
+    answer = said("2", "\x1b[31m", "bob", 1, "hi", reply_to=row["id"])
+    Path("ids.jsonl").write_text(json.dumps(row) + "\n" + json.dumps(answer) + "\n")
+    run("import", "ids.jsonl")
+    for shown in (run("context", "\x1b[31m", "--explain"), run("rooms"), run("threads", "\x1b[31m")):
+        assert "\ufffd[" in shown.stdout
+        assert "\x1b" not in shown.stdout
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
@@ -211,6 +221,11 @@ def test_tenants_do_not_see_each_other(chat):
     assert json.loads(chat("--tenant", "other", "rooms", "--json").stdout) == []
     assert chat("--tenant", "other", "export").stdout == ""
     assert "'tea'" in chat("--tenant", "other", "context", "tea", "m2", code=1).stderr
+
+
+def test_labels_are_cut_at_line_feeds_alone(run):
+    Path("labels.jsonl").write_text('{"room_id": "a\u2028b", "message_id": "1", "thread": "x"}\n', encoding="utf-8")
+    assert "nothing to learn from" in run("tune", "labels.jsonl", code=1).stderr
 
 
 def test_tune_from_labels(run):

@@ -61,6 +61,15 @@ async def test_pages_follow_each_other(http, make_message):
     assert seen == [f"m{n}" for n in range(5)]
 
 
+async def test_a_small_page_is_the_usual_one_too():
+    async with roomlore.open("sqlite://", settings=roomlore.Settings(max_page=2)) as lore:
+        await lore.messages.add([roomlore.Message(id=one, room_id="tea", sender_id="ann") for one in "abc"])
+        transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1234))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            page = (await client.get("/messages?room_id=tea")).json()
+    assert ([one["id"] for one in page["messages"]], page["next"]) == (["a", "b"], 2)
+
+
 async def test_rooms_and_threads(http, make_message):
     await http.post("/messages", json={"messages": [make_message(1, room="a"), make_message(2, room="b")]})
     await http.post("/messages", json=make_message(3, room="a", reply_to="m1"))

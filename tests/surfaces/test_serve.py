@@ -18,10 +18,11 @@ SECRET_WORDS = "the vault opens with 7319"
 
 
 @contextmanager
-def serving(*arguments: str):
-    """Yields (process, URL); the log is in serve.log."""
+def serving(*arguments: str, before: tuple[str, ...] = ()):
+    """Yields (process, URL); the log is in serve.log. `before`: global options."""
     with Path("serve.log").open("wb") as log:
-        process = subprocess.Popen([*PROGRAM, "serve", "--port", "0", *arguments], stdout=subprocess.PIPE, stderr=log)
+        command = [*PROGRAM, *before, "serve", "--port", "0", *arguments]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
         try:
             line = process.stdout.readline().decode()
             yield process, re.search(r"http://\S+", line).group()
@@ -58,6 +59,13 @@ def test_a_server_works_logs_and_stops(monkeypatch, number):
     assert "3141" not in told
     with roomlore.open_sync("chat.db") as lore:
         assert lore.context.usage(built["context_id"]).trigger_message_id == "m2"
+
+
+def test_a_server_serves_the_tenant_it_was_started_for():
+    with roomlore.open_sync("chat.db", tenant="acme") as lore:
+        lore.messages.add(roomlore.Message(id="1", room_id="theirs", sender_id="ann"))
+    with serving(before=("--tenant", "acme")) as (_, url):
+        assert [room["room_id"] for room in httpx.get(f"{url}/rooms").json()["rooms"]] == ["theirs"]
 
 
 def test_a_taken_port_is_one_sentence():

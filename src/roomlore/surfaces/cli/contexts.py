@@ -58,5 +58,5 @@ def _explain(trigger: Entry, built: Context, out: Console) -> None:
     out.print(f"type       {features.message_type}")
     out.print(f"keywords   {show.inert(', '.join(features.keywords)) or '–'}")
     out.print(f"mentions   {show.inert(', '.join(features.mentions)) or '–'}")
-    out.print(f"answers    {built.parent or '–'} ({link.kind}, probability {link.parent_probability:.2f})")
+    out.print(f"answers    {show.inert(built.parent or '–')} ({link.kind}, probability {link.parent_probability:.2f})")
     out.print(f"new topic  probability {link.new_probability:.2f}")

@@ -15,14 +15,15 @@ def serve(
     port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.")] = None,
 ) -> None:
     """Serve the HTTP API until stopped."""
-    settings = frame_of(ctx).settings(host=host, port=port)
+    frame = frame_of(ctx)
+    settings = frame.settings(host=host, port=port)
     try:
         from roomlore.surfaces.http import serve as serve_http
     except ModuleNotFoundError as error:
         raise InvalidInput(
             f"Serving needs the extra `server` ({error.name} is missing): pip install 'roomlore[server]'."
         ) from error
-    asyncio.run(serve_http(settings, listening=_tell))
+    asyncio.run(serve_http(settings, tenant=frame.tenant, listening=_tell))
 
 
 def _tell(url: str) -> None:

@@ -74,7 +74,7 @@ def as_json(value: Any) -> None:
 def context(built: Context, trigger: StoredMessage, out: Console) -> None:
     """A context as a table: what was said, how it scored on each signal, why it was taken, what it saves."""
     out.print(Text.assemble((f"{name(trigger)}: ", "bold"), inert(trigger.text)))
-    out.print(f"  {clock(trigger.at)} · {built.room_id} · {built.message_id} · {built.strategy}")
+    out.print(f"  {clock(trigger.at)} · {inert(built.room_id)} · {inert(built.message_id)} · {built.strategy}")
     if built.degraded:
         out.print(Text(f"  degraded: {inert(built.degraded)}", "yellow"))
     if built.messages:
@@ -93,7 +93,13 @@ def _line(candidate: Candidate, built: Context) -> list[str]:
     message = candidate.message
     mark = "→ " if message.id == built.parent else ""
     said = inert(message.text, 160)
-    return [message.at.strftime("%m-%d %H:%M"), name(message), f"{mark}{said}", *_numbers(candidate), candidate.reason]
+    return [
+        message.at.strftime("%m-%d %H:%M"),
+        name(message),
+        f"{mark}{said}",
+        *_numbers(candidate),
+        inert(candidate.reason),
+    ]
 
 
 def _numbers(candidate: Candidate) -> list[str]:

@@ -44,7 +44,7 @@ def tune(
 
 def _read(path: Path) -> Iterator[dict[str, Any]]:
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"The labels in {path} cannot be read: {error}.") from error
     for number, line in enumerate(lines, 1):

@@ -16,6 +16,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.surfaces.http.bodies import one_room
 
 _MOST = 2**63 - 1
+_USUAL = 100
 
 
 class IdConvertor(Convertor[str]):
@@ -49,8 +50,11 @@ After = Annotated[int, Query(ge=0, le=_MOST, description="The `next` of the page
 Limit = Annotated[int, Query(ge=1, le=_MOST, description="Most items in the page; at most the setting max_page.")]
 
 
-def page_limit(request: Request, limit: Limit = 100) -> int:
+def page_limit(request: Request, limit: Limit | None = None) -> int:
+    """By default 100, or `max_page` where that is less."""
     most: int = request.app.state.settings.max_page
+    if limit is None:
+        return min(_USUAL, most)
     if limit > most:
         raise InvalidInput(f"limit is {limit}; it must be a whole number from 1 to {most} (setting max_page).")
     return limit

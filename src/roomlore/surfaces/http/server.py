@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import uvicorn
 
 from roomlore.core.errors import Forbidden, InvalidInput
+from roomlore.core.models import DEFAULT_TENANT
 from roomlore.settings import Settings
 from roomlore.surfaces.http.app import create_app
 from roomlore.surfaces.http.guard import is_loopback
@@ -17,13 +18,14 @@ from roomlore.wiring import open_lore
 _GRACE_SECONDS = 10
 
 
-async def serve(settings: Settings, *, listening: Callable[[str], None]) -> None:
-    """Serves until the process is told to stop. `listening` is called with the URL once the port takes connections.
+async def serve(settings: Settings, *, listening: Callable[[str], None], tenant: str = DEFAULT_TENANT) -> None:
+    """Serves until the process is told to stop. `listening` is called with the URL once the port takes connections;
+    `tenant`: whose rooms those without a key see while none exists.
 
     Raises `Forbidden` for an address that others can reach while no API key exists, `InvalidInput` for an address that
     cannot be had, `StorageUnavailable`.
     """
-    async with open_lore(settings=settings) as lore:
+    async with open_lore(settings=settings, tenant=tenant) as lore:
         if not is_loopback(settings.host) and not await lore.keys.any():
             raise Forbidden(
                 f"{settings.host} can be reached from other machines and no API key exists; make one first with "
