@@ -15,6 +15,7 @@ __all__ = ["LinkModel", "RoomWindow", "answers", "link", "select"]
 
 LEAST_SHARE = 0.01
 MOST_MATES = 64
+_NOTHING = np.float32(0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +46,23 @@ class LinkModel:
         """Logits: one a candidate, the last one for something new; -inf for what may not be answered."""
         hidden = self.pair @ seen.pairs
         hidden += (self.own @ seen.own + self.first)[:, None]
-        np.maximum(hidden, 0.0, out=hidden)
+        np.maximum(hidden, _NOTHING, out=hidden)
         hidden = self.inner @ hidden
         hidden += self.second[:, None]
-        np.maximum(hidden, 0.0, out=hidden)
-        logits = np.empty(CANDIDATES + 1, np.float32)
-        logits[:-1] = np.where(seen.open, self.out @ hidden, -np.inf)
-        logits[-1] = self.new_out @ np.maximum(self.new_own @ seen.own + self.new_first, 0.0) + self.new_bias[0]
+        np.maximum(hidden, _NOTHING, out=hidden)
+        logits = np.full(CANDIDATES + 1, -np.inf, np.float32)
+        np.copyto(logits[:-1], self.out @ hidden, where=seen.open)
+        begun = self.new_own @ seen.own + self.new_first
+        logits[-1] = self.new_out @ np.maximum(begun, _NOTHING, out=begun) + self.new_bias[0]
         return logits
 
 
 def answers(model: LinkModel, seen: View) -> tuple[npt.NDArray[np.float64], float]:
     """P(answers it) for each candidate, and P(starts something new); together 1."""
-    logits = model.scores(seen).astype(np.float64)
-    odds = np.exp(logits - logits.max())
-    odds /= odds.sum()
+    odds = model.scores(seen).astype(np.float64)
+    odds -= np.maximum.reduce(odds)
+    np.exp(odds, out=odds)
+    odds /= np.add.reduce(odds)
     return odds[:-1], float(odds[-1])
 
 
@@ -94,11 +97,11 @@ def _start(message: StoredMessage) -> Link:
 
 
 def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: View) -> Link:
-    if not seen.open.any():
+    if not np.count_nonzero(seen.open):
         return _start(message)
     chances, new = answers(model, seen)
-    row = seen.rows[chances.argmax()]
-    likeliest = float(chances.max())
+    best = chances.argmax()
+    row, likeliest = seen.rows[best], float(chances[best])
     kind = LinkKind.NEW if new >= likeliest else LinkKind.GUESS
     return Link(
         kind=kind,
@@ -134,17 +137,19 @@ def _only(seen: View, window: RoomWindow, root_id: str) -> View:
 
 
 def _mates(window: RoomWindow, message: StoredMessage, shares: Floats) -> Mates:
-    likely = (shares >= LEAST_SHARE).nonzero()[0]
-    rows = likely + (window.end - SIZE)
-    fitting = (window.sender[rows] >= 0) & (window.at[rows] <= message.at.timestamp())
-    return _likeliest(window.arrival[rows[fitting]], shares[likely[fitting]])
+    first = window.end - SIZE
+    fitting = shares >= LEAST_SHARE
+    fitting &= window.at[first : window.end] <= message.at.timestamp()
+    likely = fitting.nonzero()[0]
+    return _likeliest(window.arrival[first : window.end].take(likely), shares.take(likely))
 
 
 def _likeliest(arrivals: npt.NDArray[np.int64], shares: npt.NDArray[np.floating]) -> Mates:
+    """Of these, in ascending order, as many as are kept."""
     if len(arrivals) > MOST_MATES:
-        order = np.lexsort((-arrivals, -shares))[:MOST_MATES]
+        order = np.sort(np.lexsort((-arrivals, -shares))[:MOST_MATES])
         arrivals, shares = arrivals[order], shares[order]
-    return Mates.of(arrivals, shares)
+    return Mates.ascending(arrivals, shares)
 
 
 def _certain(window: RoomWindow, message: StoredMessage, target: Entry) -> Link:
@@ -171,12 +176,20 @@ def select(found: Link, max_messages: int) -> list[tuple[int, float]]:
     peaks. It holds the likeliest parent unless something new is likelier, and may be empty.
     """
     arrivals, shares = found.mates.arrivals, found.mates.probabilities
-    order = np.lexsort((-arrivals, -shares))[:max_messages]
-    if not len(order):
-        return []
-    gains = np.cumsum(shares[order]) / (np.arange(1, len(order) + 1) + shares.sum())
-    chosen = order[: int(gains.argmax()) + 1]
-    parent = np.flatnonzero(arrivals == found.parent) if found.kind is not LinkKind.NEW else chosen[:1]
-    if len(parent) and parent[0] not in chosen:
-        chosen = np.append(chosen[: max_messages - 1], parent)
-    return [(int(arrivals[place]), float(shares[place])) for place in chosen]
+    likeliest = sorted(zip(shares.tolist(), arrivals.tolist(), strict=True), reverse=True)
+    chosen = likeliest[: _best_size([share for share, _ in likeliest], max_messages)]
+    if found.kind is not LinkKind.NEW and found.parent not in [arrival for _, arrival in chosen]:
+        parent = [mate for mate in likeliest if mate[1] == found.parent]
+        chosen = chosen[: max_messages - len(parent)] + parent if max_messages else []
+    return [(arrival, share) for share, arrival in chosen]
+
+
+def _best_size(shares: list[float], most: int) -> int:
+    """How many of these, likeliest first, have the highest expected F1."""
+    total, held, best, size = sum(shares), 0.0, 0.0, 0
+    for count, share in enumerate(shares[:most], 1):
+        held += share
+        gain = held / (count + total)
+        if gain > best:
+            best, size = gain, count
+    return size

@@ -24,10 +24,18 @@ class Mates:
         """Sorts by arrival, clips to [0, 1] and rounds to the stored precision."""
         where = np.asarray(arrivals, np.int64)
         order = np.argsort(where, kind="stable")
-        rows = np.empty(len(where), _ROW)
-        rows["arrival"] = where[order]
-        rows["share"] = np.rint(np.clip(np.asarray(probabilities, np.float64)[order], 0.0, 1.0) * _FULL)
-        return cls(rows.tobytes())
+        return cls.ascending(where[order], np.clip(np.asarray(probabilities, np.float64)[order], 0.0, 1.0))
+
+    @classmethod
+    def ascending(cls, arrivals: npt.NDArray[np.int64], probabilities: npt.NDArray[np.floating]) -> "Mates":
+        """Of arrivals already in order and probabilities in [0, 1]; keeps the arrivals given."""
+        shares = np.multiply(probabilities, _FULL, dtype=np.float64)
+        np.rint(shares, out=shares)
+        rows = np.empty(len(arrivals), _ROW)
+        rows["arrival"], rows["share"] = arrivals, shares
+        mates = cls(rows.tobytes())
+        mates.arrivals, mates.probabilities = arrivals, np.divide(shares, _FULL, out=shares)
+        return mates
 
     def pack(self) -> bytes:
         """Ten bytes a mate: little-endian int64 arrival, uint16 share of 65535."""
