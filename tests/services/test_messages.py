@@ -1,6 +1,7 @@
 """What `lore.messages` promises: batches, duplicates, conflicts, edits, deletes, late replies, bad input."""
 
 import asyncio
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -13,7 +14,9 @@ NINE = datetime(2026, 5, 4, 9, tzinfo=UTC)
 
 def said(number: int, text: str = "hello there", sender: str = "ann", **fields) -> Message:
     fields.setdefault("sent_at", NINE + timedelta(minutes=number))
-    return Message(id=str(number), room_id=fields.pop("room_id", "r"), sender_id=sender, text=text, **fields)
+    return Message(
+        id=fields.pop("id", str(number)), room_id=fields.pop("room_id", "r"), sender_id=sender, text=text, **fields
+    )
 
 
 async def texts(lore: roomlore.Lore, room_id: str = "r") -> list[str]:
@@ -139,6 +142,15 @@ async def test_a_late_target_in_the_same_batch_is_found_too(lore, split):
     assert links["5"].kind is LinkKind.PLATFORM
     assert links["5"].parent == 3
     assert {link.thread for link in links.values()} == {links["4"].thread}
+
+
+async def test_a_target_that_hundreds_wait_for_is_added_at_once(lore):
+    await lore.messages.add([said(number, "same here", f"s{number % 9}", reply_to="late") for number in range(500)])
+    begun = time.perf_counter()
+    await lore.messages.add(said(0, "who else?", id="late"))
+    assert time.perf_counter() - begun < 4
+    links = [(await lore.messages.get("r", str(number))).link for number in (0, 250, 499)]
+    assert {(link.kind, link.thread, link.parent) for link in links} == {(LinkKind.PLATFORM, 501, 501)}
 
 
 async def test_replies_in_a_circle_are_harmless(lore):

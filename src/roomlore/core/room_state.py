@@ -73,8 +73,7 @@ class Arrivals:
         entry = self._place(message, tokens, now)
         self._fresh[entry.message.arrival] = entry
         self._targets[entry.message.id] = entry
-        for arrival in self._waiting.pop(message.id, ()):
-            self._adopt(arrival, entry)
+        self._adopt_all(self._waiting.pop(message.id, ()), entry)
         self._wait(entry.message)
 
     def _place(self, message: Message, tokens: int, now: datetime) -> Entry:
@@ -95,19 +94,26 @@ class Arrivals:
         if message.reply_to and message.reply_to != message.id and message.reply_to not in self._targets:
             self._waiting.setdefault(message.reply_to, []).append(message.arrival)
 
-    def _adopt(self, arrival: int, target: Entry) -> None:
-        """The message at `arrival` replied to `target` before it was seen: from now on the link is certain."""
+    def _adopt_all(self, arrivals: Iterable[int], target: Entry) -> None:
+        """These messages replied to `target` before it was seen. All are linked by the window as it stands now, which
+        is made anew once, however many they are."""
+        left = {arrival: thread for arrival in arrivals if (thread := self._adopt(arrival, target)) is not None}
+        if left:
+            self._move(left, target.link.thread)
+            self._state.window = RoomWindow.of(self._state.entries)
+
+    def _adopt(self, arrival: int, target: Entry) -> int | None:
+        """Makes one link certain; the thread the message leaves, None where the link cannot be made."""
         entry = self._at(arrival)
         if entry is None or self._hangs_below(target, arrival):
-            return
+            return None
         new = link(self._state.model, self._state.window, entry.message, entry.features, target)
         if new.kind is not LinkKind.PLATFORM:
-            return
+            return None
         if arrival not in self._fresh:
             self.relinked[arrival] = new
         self._put(replace(entry, link=new))
-        self._move(arrival, entry.link.thread, new.thread)
-        self._state.window = RoomWindow.of(self._state.entries)
+        return entry.link.thread
 
     def _hangs_below(self, entry: Entry, arrival: int) -> bool:
         """Whether linking the message at `arrival` to `entry` would close a circle."""
@@ -120,19 +126,21 @@ class Arrivals:
             here = self._at(here.link.parent) if here.link.kind is not LinkKind.NEW and here.link.parent else None
         return False
 
-    def _move(self, root: int, old: int, new: int) -> None:
-        """Takes what hangs below `root` in the old thread along into the new one, as far as it is in memory."""
+    def _move(self, left: Mapping[int, int], new: int) -> None:
+        """Takes what hangs below these messages in the thread each left along into the new one, as far as it is in
+        memory."""
         known = {e.message.arrival: e for e in (*self._older.values(), *self._state.entries, *self._fresh.values())}
-        below: dict[int | None, list[Entry]] = {}
+        below: dict[tuple[int | None, int], list[Entry]] = {}
         for entry in known.values():
-            if entry.link.kind is not LinkKind.NEW and entry.link.thread == old:
-                below.setdefault(entry.link.parent, []).append(entry)
-        moved, here = {root}, [root]
+            if entry.link.kind is not LinkKind.NEW:
+                below.setdefault((entry.link.parent, entry.link.thread), []).append(entry)
+        moved, here = set(left), list(left.items())
         while here:
-            for entry in below.get(here.pop(), ()):
+            parent, old = here.pop()
+            for entry in below.get((parent, old), ()):
                 if entry.message.arrival not in moved:
                     moved.add(entry.message.arrival)
-                    here.append(entry.message.arrival)
+                    here.append((entry.message.arrival, old))
                     self._put(replace(entry, link=replace(entry.link, thread=new)))
 
     def _at(self, arrival: int) -> Entry | None:
