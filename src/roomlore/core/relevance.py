@@ -95,6 +95,11 @@ class RoomView:
                 beside.setdefault(parent, set()).add(child)
         return _distances(self.target.message.id, beside)
 
+    @cached_property
+    def own_rarity(self) -> float:
+        """Of all the target's keywords together."""
+        return _rarity(self, self.own_keywords)
+
     def rarity(self, keyword: str) -> float:
         """ln(1 + (N - df + 0.5) / (df + 0.5)) over the room, as in BM25."""
         known = self._rarities.get(keyword)
@@ -265,7 +270,7 @@ def _keyword_overlap(view: RoomView, candidate: Entry) -> float:
     shared = view.own_keywords.intersection(candidate.features.keywords)
     if not shared:
         return 0.0
-    smaller = min(_rarity(view, view.own_keywords), _rarity(view, set(candidate.features.keywords)))
+    smaller = min(view.own_rarity, _rarity(view, set(candidate.features.keywords)))
     return min(1.0, _rarity(view, shared) / smaller)
 
 
