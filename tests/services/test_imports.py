@@ -43,6 +43,14 @@ async def test_an_import_keeps_to_the_largest_batch_allowed(tmp_path):
         assert (await lore.imports.run(path)).added == 7
 
 
+async def test_an_edited_line_without_a_time_takes_that_of_the_line_before(lore, tmp_path):
+    path = write(tmp_path / "a.jsonl", [line(1), line(2, sent_at=None, edited_at="2026-01-02T08:00:00Z")])
+    await lore.imports.run(path)
+    first, second = await lore.messages.page("r")
+    assert (second.sent_at, second.sent_at_estimated) == (first.sent_at, True)
+    assert second.edited_at is not None
+
+
 async def test_importing_again_adds_nothing(lore, tmp_path):
     path = write(tmp_path / "a.jsonl", [line(1), line(2), line(3, sent_at=None)])
     assert (await lore.imports.run(path)).added == 3

@@ -182,8 +182,10 @@ class ImportService:
         if not item.sent_at_estimated and item.edited_at is None:
             return item.message
         stored = as_stored(item.message, arrival=0, tokens=0, previous=None, now=self._clock.now())
-        estimated = item.sent_at_estimated or item.message.sent_at is None
-        return replace(stored, sent_at_estimated=estimated, edited_at=item.edited_at)
+        at = item.message.sent_at
+        return replace(
+            stored, sent_at=at, sent_at_estimated=item.sent_at_estimated or at is None, edited_at=item.edited_at
+        )
 
     async def _save(self, export: Export, position: Position) -> None:
         async with self._storage.writing() as work:
