@@ -104,7 +104,9 @@ class Settings(BaseSettings):
     token_encoding: Literal["cl100k_base", "o200k_base"] = _setting(
         "cl100k_base", "The encoding in which tokens are counted."
     )
-    room_cache_size: Whole = _setting(256, "Rooms whose last messages are kept in memory.", ge=0, le=100_000)
+    room_cache_size: Whole = _setting(
+        64, "Rooms whose last messages are kept in memory, about 3 MB each.", ge=0, le=100_000
+    )
     max_text_chars: Whole = _setting(1_048_576, "Longest text of a message, in characters.", ge=1, le=16_777_216)
     max_batch_messages: Whole = _setting(10_000, "Most messages in one call.", ge=1, le=100_000)
     max_body_bytes: Whole = _setting(16_777_216, "Largest HTTP request body, in bytes.", ge=1024, le=1_073_741_824)

@@ -11,6 +11,7 @@ from roomlore.adapters.sql import connect
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.context import ContextOptions
+from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import Limits
 from roomlore.core.linking import LinkModel
 from roomlore.core.models import DEFAULT_TENANT
@@ -46,6 +47,8 @@ class Lore:
     """One tenant's view of roomlore: `messages`, `context`, `rooms`, `keys`, `imports`, `tuning`."""
 
     def __init__(self, resources: Resources, tenant: str) -> None:
+        if not tenant or not isinstance(tenant, str):
+            raise InvalidInput(f"A tenant is a non-empty string, not {tenant!r}; leave it out for the default one.")
         self._resources = shared = resources
         self.tenant = tenant
         self.messages = MessageService(

@@ -147,8 +147,13 @@ async def test_a_revoked_key_opens_nothing(connect, lore):
         await lore.keys.revoke(key.key_id)
         assert (await client.get("/rooms")).status_code == 401
         await lore.keys.revoke(other.key_id)
+
+
+async def test_revoking_the_last_key_does_not_open_the_door_again(connect, lore):
+    key, _ = await lore.keys.create("bot")
+    await lore.keys.revoke(key.key_id)
     async with connect() as client:
-        assert (await client.get("/rooms")).status_code == 200
+        assert (await client.get("/rooms")).status_code == 401
 
 
 async def test_a_key_works_from_anywhere_under_any_name(connect, secrets):

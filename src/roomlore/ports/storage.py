@@ -142,7 +142,7 @@ class Keys(Protocol):
         """False where there is no such key."""
 
     async def any(self) -> bool:
-        """Whether at least one key is in force."""
+        """Whether a key was ever made, for any tenant; revoked ones count too."""
 
 
 class Imports(Protocol):

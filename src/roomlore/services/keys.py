@@ -61,7 +61,7 @@ class KeyService:
         return key
 
     async def any(self) -> bool:
-        """Whether any tenant has a key in force."""
+        """Whether a key was ever made, for any tenant. Once there was one, revoking the last must not open the door."""
         async with self._storage.reading() as work:
             return await work.keys.any()
 

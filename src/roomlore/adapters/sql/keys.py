@@ -40,7 +40,7 @@ _ALL = Statement(lambda: select(*_COLUMNS).order_by(_k.c.created_at, _k.c.key_id
 _TENANT = Statement(lambda: select(*_COLUMNS).where(_of_tenant).order_by(_k.c.created_at, _k.c.key_id))
 _REVOKE_ANY = Statement(_revoke)
 _REVOKE = Statement(lambda: _revoke().where(_of_tenant))
-_IN_FORCE = Statement(lambda: select(_k.c.key_id).where(_in_force).limit(1))
+_FIRST = Statement(lambda: select(_k.c.key_id).limit(1))
 
 
 class SqlKeys:
@@ -83,7 +83,7 @@ class SqlKeys:
         return bool(await self._sql.fetch(_REVOKE, tenant=escape(tenant), **params))
 
     async def any(self) -> bool:
-        return bool(await self._sql.fetch(_IN_FORCE))
+        return bool(await self._sql.fetch(_FIRST))
 
 
 def _to_key(row: Sequence[Any]) -> ApiKey:

@@ -179,15 +179,16 @@ class ContextService:
         target = draft.target
         link = target.entry.link if target else None
         shown = {candidate.message.arrival: candidate.message.id for candidate in draft.candidates}
-        answered = link is not None and link.kind is not LinkKind.NEW and link.parent is not None
+        guessed = link is not None and link.kind is not LinkKind.NEW
+        parent = shown.get(link.parent or 0) if link and guessed else None
         return Context(
             context_id=self._ids.new(),
             room_id=room_id,
             message_id=target.entry.message.id if target else message_id or "",
             strategy=draft.strategy,
             messages=draft.candidates,
-            parent=shown.get(link.parent or 0) if link and answered else None,
-            parent_probability=link.parent_probability if link and answered else 0.0,
+            parent=parent,
+            parent_probability=link.parent_probability if link and parent else 0.0,
             tokens=sum(candidate.message.tokens for candidate in draft.candidates),
             window_tokens=target.window_tokens if target else 0,
             window_messages=target.window_messages if target else 0,

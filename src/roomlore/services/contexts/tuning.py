@@ -39,6 +39,7 @@ class TuningService:
         rooms only. `apply`: gives the rooms that had labels the new weights as their own settings, if they did better.
         Raises `InvalidInput` where there is too little to learn from.
         """
+        rooms = [rooms] if isinstance(rooms, str) else rooms
         found: dict[str, list[Example]] = {}
         source = self._from_feedback(rooms) if labels is None else self._from_labels(read_labels(labels), rooms)
         async for room_id, example in source:
