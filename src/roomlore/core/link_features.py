@@ -10,21 +10,18 @@ from roomlore.core.link_traits import TRAITS
 from roomlore.core.link_window import (
     CANDIDATES,
     COUNTS,
-    NAMED,
     PARTNER,
     REACH,
     RUN,
     SENDER,
     SIZE,
-    TO,
+    Flags,
     Floats,
+    Marks,
     Places,
     RoomWindow,
-    Slots,
-)  # fmt: skip
+)
 from roomlore.core.models import MessageFeatures, StoredMessage
-
-Flags = npt.NDArray[np.bool_]
 
 NEWEST = 84
 _CHOSEN = CANDIDATES - NEWEST
@@ -52,20 +49,25 @@ SELF = (
 )  # fmt: skip
 
 _AT = {name: row for row, name in enumerate(PAIR[: -len(TRAITS)])}
-_MINUTES, _PACED, _MINE_SINCE, _SHARED, _TIED, _HELD = (
-    _AT[name] for name in ("minutes", "minutes_to_pace5", "mine_since", "words", "ties_said", "kin_size")
-)
+_MINUTES, _PACED, _MINE, _MINE_SINCE = (_AT[name] for name in ("minutes", "minutes_to_pace5", "mine", "mine_since"))
+_SHARED, _TIED, _LAST_NAMED, _HELD = (_AT[name] for name in ("words", "ties_said", "my_last_named", "kin_size"))
 _COUNTED = _AT[COUNTS[0]]
 _LOGGED = _COUNTED + len(COUNTS)
 _ASKED, _ADDRESSES, _WORDS = (len(COUNTS) + TRAITS.index(name) for name in ("asked", "addresses", "words"))
 _HABITS = slice(_WORDS, _ADDRESSES + 1, _ADDRESSES - _WORDS)
 
+_SPOKEN, _MY_LAST = slice(0, _SHARED - _MINE), slice(_SHARED - _MINE, _SHARED - _MINE + 2)
+_COLUMNS = slice(_MY_LAST.stop, _MY_LAST.stop + len(_KIN))
+_CALLS = slice(_COLUMNS.stop, _COLUMNS.stop + 3)
+_CONCERNED = _CALLS.stop
+_USES = slice(_CONCERNED + 1, None)
+
 _RECENT = np.exp(-np.arange(SIZE, 0, -1) / 20)
-_COLUMNS = np.zeros((len(_KIN), SIZE), np.float32)
-_COLUMNS[0], _COLUMNS[-1] = 1.0, _RECENT
+_RECENTLY = _RECENT.astype(np.float32)
+_LOG = np.log(np.arange(1, SIZE + 2)).astype(np.float32)
 _NEAR = np.arange(SIZE - CANDIDATES, SIZE)
-_PARTNER_LAST = np.array([[1], *[[0]] * (NAMED.stop - NAMED.start)])
-for _table in (_RECENT, _COLUMNS, _NEAR, _PARTNER_LAST):
+_NO_WORDS = np.zeros(SIZE, np.float32)
+for _table in (_RECENT, _RECENTLY, _LOG, _NEAR, _NO_WORDS):
     _table.flags.writeable = False
 
 
@@ -104,25 +106,41 @@ class _Eye:
         self.window, self.reading = window, window.read(message, features)
         self.at = message.at.timestamp()
         self.first = window.end - SIZE
-        find = window.names.find
-        self.me = find(message.sender_id)
-        self.named = [find(name) for name in self.reading.named]
-        self.people = window.people[:, self.first : window.end]
-        found = self.people == self.me
-        self.mine, self.to_me, self.answers_me = found[SENDER], found[TO], found[PARTNER]
-        self.calls_me: Flags = np.logical_or.reduce(found[NAMED], axis=0)
-        self.i_name = _any_of(self.people[SENDER], self.named)
-        self.my_rows = self.mine.nonzero()[0]
+        self.me = window.names.find(message.sender_id)
+        self.mine, self.calls_me = window.said.get(self.me, 0), window.called.get(self.me, 0)
+        self.my_last = self.mine.bit_length() - 1
+        self.uses, self.rarities, self.total = window.shared(self.reading.words)
+        self.bits = window.unpack(self._marks())
+        self.flags = self.bits.astype(np.float32)
+        self.my_rows = self.bits[0].nonzero()[0]
         self.near = self._candidates()
         self.rows = self.near + self.first
-        self.senders = self.people[SENDER].take(self.near)
+        self.senders = window.people[SENDER].take(self.rows) + 1
         self.pairs = np.zeros((len(PAIR), CANDIDATES), np.float32)
+
+    def _marks(self) -> list[int]:
+        """The sets of rows that matter: those of `PAIR` from "mine", then of `_MY_LAST`, `_COLUMNS`, `_CALLS`."""
+        window, mine, calls_me = self.window, self.mine, self.calls_me
+        said, last, to_me = window.said, window.last, window.to.get(self.me, 0)
+        every = (1 << window.end) - (1 << window.end - window.alive)
+        named = [window.names.find(name) for name in self.reading.named]
+        i_name, addressed = _any_of(said, named), named[: self.reading.addressed]
+        self.i_address = i_address = _any_of(said, addressed)
+        i_address_other, same_target = (every ^ i_address, window.to.get(addressed[0], 0)) if addressed else (0, 0)
+        answered, *called = window.people[PARTNER:, self.my_last].tolist() if mine else (-1,)
+        return [
+            mine, 0, mine & last, last, i_address, i_name, i_address & last, to_me, calls_me,
+            i_address_other, window.addressing ^ to_me, same_target,
+            _any_of(said, called), said.get(answered, 0),
+            every, 0, mine, i_name, calls_me, 0,
+            calls_me, window.answered.get(self.me, 0), calls_me & last,
+            mine | i_name | calls_me,
+            *self.uses,
+        ]  # fmt: skip
 
     def _candidates(self) -> Places:
         """The newest messages, and of the older ones first those by or to the people concerned."""
-        span = slice(_FIRST, _OLDER)
-        concerned = self.mine[span] | self.calls_me[span]
-        concerned |= self.i_name[span]
+        concerned = self.bits[_CONCERNED, _FIRST:_OLDER]
         chosen = concerned.nonzero()[0][-_CHOSEN:]
         if len(chosen) < _CHOSEN:
             others = (~concerned).nonzero()[0][len(chosen) - _CHOSEN :]
@@ -141,42 +159,37 @@ class _Eye:
         older, newest = kin[rows[:_CHOSEN]], kin[window.end - NEWEST : window.end]
         np.take(window.facts, rows, axis=1, out=pairs[_COUNTED:], mode="clip")
         self._distance()
-        gaps = self._times(times)
+        self._times(times)
         near = self._words()
         self._ties()
         self._kin(older, newest)
-        counts = pairs[:_LOGGED]
+        np.log(pairs[:_PACED], out=pairs[:_PACED])
+        counts = pairs[_SHARED:_LOGGED]
         counts += 1.0
         np.log(counts, out=counts)
-        self._paced(gaps)
         self._people()
         self._shares(near)
         return View(pairs, self._own(ready), ready, rows, older, newest)
 
     def _distance(self) -> None:
-        """Distance in messages, and who spoke in between."""
+        """One more than the distance in messages, and than those who spoke in between."""
         away, others, speakers = self.pairs[:_MINUTES]
-        np.subtract(SIZE - 1, self.near, out=away, casting="unsafe")
-        mine_since = self.pairs[_MINE_SINCE]
-        np.subtract(len(self.my_rows), self.my_rows.searchsorted(self.near, "right"), out=mine_since, casting="unsafe")
-        np.subtract(away, mine_since, out=others)
-        np.take(self.window.speakers, self.rows, out=speakers, mode="clip")
+        self.mine_since = len(self.my_rows) - self.my_rows.searchsorted(self.near, "right")
+        np.subtract(SIZE, self.near, out=away, casting="unsafe")
+        np.subtract(away, self.mine_since, out=others, casting="unsafe")
+        np.add(self.window.speakers.take(self.rows), 1.0, out=speakers)
 
-    def _times(self, times: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Gaps in minutes."""
+    def _times(self, times: npt.NDArray[np.float64]) -> None:
+        """One more than the gaps in minutes, and the logs of the gaps beside the room's pace."""
         gaps = self.at - times
         gaps /= 60
         np.maximum(gaps, 0.0, out=gaps)
-        self.pairs[_MINUTES] = gaps
-        return gaps
-
-    def _paced(self, gaps: npt.NDArray[np.float64]) -> None:
-        """The gaps beside the room's pace."""
+        np.add(gaps, 1.0, out=self.pairs[_MINUTES], casting="same_kind")
         gaps += 0.02
-        logs = np.log(gaps, out=gaps)
         self.paces = [self._pace(back) for back in _PACES]
-        for row, pace in enumerate(self.paces, _PACED):
-            np.subtract(logs, pace, out=self.pairs[row], casting="same_kind")
+        np.subtract(
+            np.log(gaps, out=gaps), [[pace] for pace in self.paces], out=self.pairs[_PACED:_MINE], casting="same_kind"
+        )
 
     def _pace(self, back: int) -> float:
         """Log of the mean minutes between the newest messages; 0 where there are too few."""
@@ -186,42 +199,19 @@ class _Eye:
 
     def _people(self) -> None:
         """Who speaks to whom."""
-        near, to, pairs = self.near, self.people[TO].take(self.near), self.pairs
-        mine, last = self.mine.take(near), self.window.last.take(self.rows)
-        to_me = self.to_me.take(near)
-        pairs[_AT["mine"]] = mine
-        pairs[_AT["my_last"]] = mine & last
-        pairs[_AT["their_last"]] = last
-        pairs[_AT["addresses_me"]] = to_me
-        pairs[_AT["names_me"]] = self.calls_me.take(near)
-        pairs[_AT["addresses_other"]] = (to >= 0) > to_me
-        if self.named:
-            pairs[_AT["i_name"]] = self.i_name.take(near)
-        if len(self.my_rows):
-            answered, *named = self.spoken_to
-            pairs[_AT["my_last_answered"]] = self.senders == answered
-            pairs[_AT["my_last_named"]] = _any_of(self.senders, [name for name in named if name >= 0])
-        self.i_address = _NONE
-        if self.reading.addressed:
-            self._address(to, last)
-
-    def _address(self, to: Slots, last: Flags) -> None:
-        """Whom the message speaks to."""
-        addressed, pairs = self.named[: self.reading.addressed], self.pairs
-        self.i_address = _any_of(self.senders, addressed)
-        pairs[_AT["i_address"]] = self.i_address
-        pairs[_AT["i_address_last"]] = self.i_address & last
-        pairs[_AT["i_address_other"]] = ~self.i_address
-        pairs[_AT["same_target"]] = to == addressed[0]
+        pairs = self.pairs
+        np.take(self.flags[_SPOKEN], self.near, axis=1, out=pairs[_MINE:_SHARED], mode="clip")
+        np.take(self.flags[_MY_LAST], self.near, axis=1, out=pairs[_LAST_NAMED:_HELD], mode="clip")
+        np.take(_LOG, self.mine_since, out=pairs[_MINE_SINCE], mode="clip")
 
     def _words(self) -> Floats | None:
         """Counts shared words, weighted by rarity."""
-        flags, rarities, self.total = self.window.shared(self.reading.words)
         self.best, self.words = 0.0, _NO_WORDS
+        rarities = self.rarities
         if not rarities:
             return None
         weights = np.array((rarities, [1.0] * len(rarities), [rarity * rarity for rarity in rarities]), np.float32)
-        counted = weights @ flags
+        counted = weights @ self.flags[_USES]
         self.words = counted[0]
         near: Floats = counted.take(self.near, axis=1)
         self.best = float(np.maximum.reduce(near[0]))
@@ -243,64 +233,60 @@ class _Eye:
         """What each candidate's sender and this one had to do with each other lately."""
         size = self.window.names.highest + 2
         table = np.zeros((len(_TIES), size), np.float32)
-        table[0] = self.window.said[:size]
-        self.calls = self._called(table)
-        answers = self.answers_me.nonzero()[0]
-        if len(answers):
-            table[2] = np.bincount(self.people[SENDER].take(answers) + 1, _RECENT.take(answers), size)
-        if len(self.my_rows):
-            self._spoken_to(table)
-        np.take(table, self.senders + 1, axis=1, out=self.pairs[_TIED : _TIED + len(_TIES)], mode="clip")
+        table[0] = self.window.counts[:size]
+        table[1:4] = self._called(size)
+        if self.mine:
+            table[4:] = self._spoken_to(size)
+        np.take(table, self.senders, axis=1, out=self.pairs[_TIED:_LAST_NAMED], mode="clip")
 
-    def _called(self, table: Floats) -> float:
-        """Who called the sender, and for whom that was the last thing said."""
-        calls = self.calls_me.nonzero()[0]
-        if not len(calls):
-            return 0.0
-        size, people, recent = table.shape[1], self.people[SENDER].take(calls) + 1, _RECENT.take(calls)
-        table[1] = np.bincount(people, recent, size)
-        table[3] = np.bincount(people, recent * self.window.last.take(calls + self.first), size)
-        return float(np.add.reduce(recent))
+    def _called(self, size: int) -> npt.NDArray[np.number]:
+        """Who called the sender, who answered, and for whom a call was the last thing said."""
+        which, row = np.divmod(self.bits[_CALLS].reshape(-1).nonzero()[0], SIZE)
+        recent = _RECENT.take(row)
+        self.calls = float(np.add.reduce(recent[: self.calls_me.bit_count()]))
+        row += self.first
+        which *= size
+        which += self.window.people[SENDER].take(row)
+        which += 1
+        counted: npt.NDArray[np.number] = np.bincount(which, recent, 3 * size)
+        return counted.reshape(3, size)
 
-    def _spoken_to(self, table: Floats) -> None:
+    def _spoken_to(self, size: int) -> npt.NDArray[np.number]:
         """Whom the sender called and answered."""
-        size, recent = table.shape[1], _RECENT.take(self.my_rows)
-        to = self.people[PARTNER:].take(self.my_rows, axis=1)
-        places = (to + (_PARTNER_LAST * size + 1)).ravel()
-        counted = np.bincount(places, np.concatenate((recent,) * len(to)), 2 * size)
-        table[4:] = counted.reshape(2, size)
-        self.spoken_to = to[:, -1].tolist()
+        recent = _RECENT.take(self.my_rows)
+        to = self.window.people[PARTNER:].take(self.my_rows + self.first, axis=1)
+        to[0] += size
+        to += 1
+        counted: npt.NDArray[np.number] = np.bincount(to.ravel(), np.concatenate((recent,) * len(to)), 2 * size)
+        return counted.reshape(2, size)
 
     def _kin(self, older: Floats, newest: Floats) -> None:
         """What each candidate's thread holds."""
-        columns = _COLUMNS.copy()
+        columns = self.flags[_COLUMNS]
         columns[1] = self.words
-        columns[2] = self.mine
-        columns[3] = self.i_name
-        columns[4] = self.calls_me
-        columns[:, : SIZE - self.window.alive] = 0.0
+        np.multiply(columns[0], _RECENTLY, out=columns[-1])
         held = self.pairs[_HELD:_COUNTED]
         held[:, :_CHOSEN] = columns @ older.T
         held[:, _CHOSEN:] = columns @ newest.T
 
     def _own(self, ready: Flags) -> Floats:
         window, end = self.window, self.window.end
-        last = window.last[end - CANDIDATES : end]
         crowd = min(max(1, window.alive), CANDIDATES)
-        addressee = self.i_address.nonzero()[0]
+        addressee = self.i_address.bit_length() - 1 - self.first
+        known = bool(self.i_address) and addressee >= self.near[0]
         habits = np.add.reduce(window.facts[_HABITS, end - CANDIDATES : end], axis=1)
         own = np.empty(len(SELF), np.float32)
         own[: len(TRAITS)] = self.reading.traits
         own[len(TRAITS) :] = (
             *self._mine(),
-            self.mine[-1],
+            self.my_last == end - 1,
             math.log1p(max(0.0, self.at - float(window.at[end - 1])) / 60) if window.alive else _UNKNOWN,
             *self.paces,
-            math.log1p(np.count_nonzero(last)),
-            math.log1p(np.count_nonzero(last[-20:])),
+            math.log1p((window.last >> end - CANDIDATES).bit_count()),
+            math.log1p((window.last >> end - 20).bit_count()),
             math.log1p(self.calls),
-            len(addressee) > 0,
-            math.log(SIZE - int(self.near[addressee[-1]])) if len(addressee) else 5.0,
+            known,
+            math.log(SIZE - addressee) if known else 5.0,
             math.log1p(self.best),
             math.log1p(self.total),
             self.best / (1.0 + self.total),
@@ -312,30 +298,25 @@ class _Eye:
 
     def _mine(self) -> tuple[float, ...]:
         """Of the sender's own messages: how many, how long ago the last was, what it was, who called since."""
-        mine, window = self.my_rows, self.window
-        if not len(mine):
+        if not self.mine:
             return (0.0, _OWN_NEVER, _UNKNOWN, 0.0, 0.0, 0.0)
-        place = int(mine[-1])
-        last = place + self.first
+        window, last = self.window, self.my_last
         return (
-            math.log1p(len(mine)),
-            math.log(SIZE - place),
+            math.log1p(self.mine.bit_count()),
+            math.log(window.end - last),
             math.log1p(max(0.0, self.at - float(window.at[last])) / 60),
             float(window.facts[_ASKED, last]),
             float(window.facts[RUN, last]) if last >= window.within else 0.0,
-            math.log1p(np.count_nonzero(self.calls_me[place + 1 :])),
+            math.log1p((self.calls_me >> last + 1).bit_count()),
         )
 
 
-_NONE = np.zeros(CANDIDATES, np.bool_)
-_NO_WORDS = np.zeros(SIZE, np.float32)
 _OWN_NEVER = math.log(SIZE)
-for _table in (_NONE, _NO_WORDS):
-    _table.flags.writeable = False
 
 
-def _any_of(senders: Slots, names: list[int]) -> Flags:
-    found: Flags = np.zeros(len(senders), np.bool_)
+def _any_of(said: Marks, names: list[int]) -> int:
+    """The rows of any of these people."""
+    rows = 0
     for name in names:
-        found |= senders == name
-    return found
+        rows |= said.get(name, 0)
+    return rows

@@ -8,7 +8,7 @@ window rebuilt from the store holds the same numbers as one that never left memo
 import math
 from collections import deque
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,20 +24,19 @@ BEHIND = 150
 
 Floats = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
-Slots = npt.NDArray[np.int16]
+Flags = npt.NDArray[np.bool_]
+Marks = dict[int, int]
 
 UNANSWERED = frozenset({Role.SYSTEM, Role.TOOL})
 COUNTS = ("fresh", "run", "pause", "answered", "continued", "spoke_since", "called_since", "joined")
 FRESH, RUN, PAUSE, ANSWERED, CONTINUED, SPOKE_SINCE, CALLED_SINCE, JOINED = range(len(COUNTS))
 LONGEST_RUN = 4
 LONG_PAUSE = 8.0
-_PEOPLE = 3 + MAX_NAMED
-SENDER, TO, PARTNER, NAMED = 0, 1, 2, slice(3, _PEOPLE)
-_SPARE = 200
+SENDER, PARTNER = 0, 1
+_SPARE = 100
 _NEVER = -(10**9)
 _RARITY = [math.log((SIZE + 1) / (uses + 0.5)) for uses in range(SIZE + 1)]
 _NOBODY = (-1,) * MAX_NAMED
-_UNSHARED = np.zeros((0, SIZE), np.float32)
 
 
 class _Names:
@@ -83,15 +82,29 @@ def _of_root(slot: _Slot, root_id: str | None) -> bool:
     return root_id in (slot.entry.message.id, slot.entry.message.root_id)
 
 
+_Key = TypeVar("_Key", int, str)
+
+
+def _unmark(marks: dict[_Key, int], key: _Key, bit: int) -> None:
+    left = marks[key] ^ bit
+    if left:
+        marks[key] = left
+    else:
+        del marks[key]
+
+
 class RoomWindow:
     """The last `SIZE` entries of a room. Not safe for use by two threads at once.
 
     Messages that can be answered have a row each; the newest is at `end - 1`, and the `SIZE` rows before `end` are
     always there, blank (people: -1, time: never) before the `alive` ones. `place` counts entries, system lines
     included; the rows from `within` on are at most `REACH` entries back. `facts` holds a column of `COUNTS` and
-    `TRAITS` for each row, `people` a column of names (`SENDER`, `TO`, `PARTNER`, `NAMED`), `kin` P(same thread) of any
-    two rows. `last` marks the newest row of each sender, `speakers` counts who spoke after a row, `said` how often each
-    name, plus one, has.
+    `TRAITS` for each row, `kin` P(same thread) of any two rows, `speakers` how many people spoke after a row, `people`
+    a column of names: the sender, the partner and those named. `counts` is how often each name, plus one, spoke.
+
+    Sets of rows are numbers, with bit n set for row n: the rows that each name `said`, those that call it, speak `to`
+    it or answer it (`answered`, as far as within), those that speak to anybody (`addressing`), the `last` of each
+    sender. Python works on such numbers many times faster than numpy on arrays this short.
     """
 
     def __init__(self) -> None:
@@ -99,8 +112,12 @@ class RoomWindow:
         self.pushed = 0
         self.alive = 0
         self.names = _Names()
-        self.said = np.zeros(SIZE * _PEOPLE, np.float32)
-        self._newest: dict[int, int] = {}
+        self.said: Marks = {}
+        self.called: Marks = {}
+        self.to: Marks = {}
+        self.answered: Marks = {}
+        self.addressing = self.last = 0
+        self.counts = np.zeros(SIZE * (2 + MAX_NAMED), np.float32)
         self._uses: dict[str, int] = {}
         self._slots: deque[_Slot] = deque()
         self._by_id: dict[str, Entry] = {}
@@ -114,8 +131,7 @@ class RoomWindow:
         self.thread = np.zeros(rows, np.int64)
         self.place = np.full(rows, _NEVER, np.int64)
         self.at = np.full(rows, np.inf)
-        self.people = np.full((_PEOPLE, rows), -1, np.int16)
-        self.last = np.zeros(rows, np.bool_)
+        self.people = np.full((2 + MAX_NAMED, rows), -1, np.int64)
         self.speakers = np.zeros(rows, np.float32)
 
     @classmethod
@@ -129,7 +145,7 @@ class RoomWindow:
     def find(self, message_id: str) -> Entry | None:
         return self._by_id.get(message_id)
 
-    def of_root(self, root_id: str) -> npt.NDArray[np.bool_]:
+    def of_root(self, root_id: str) -> Flags:
         """Which of the newest `SIZE` rows belong to this platform thread."""
         flags = [_of_root(slot, root_id) for slot in self._slots if slot.reading is not None]
         return np.array([False] * (SIZE - len(flags)) + flags, np.bool_)
@@ -151,18 +167,18 @@ class RoomWindow:
             self._last = (message, features, read(message, features))
         return self._last[2]
 
-    def shared(self, known: tuple[str, ...]) -> tuple[Floats, list[float], float]:
-        """Which of the newest `SIZE` rows use which of these words (1 or 0, words nobody used left out), the rarity of
-        each of those words, and of all of them together."""
-        first, width = self.end - SIZE, SIZE // 8
+    def shared(self, known: tuple[str, ...]) -> tuple[list[int], list[float], float]:
+        """The rows that use each of these words, words nobody used left out; the rarity of each of those words, and of
+        all words together."""
         found = [uses for word in known if (uses := self._uses.get(word))]
         rarities = [_RARITY[uses.bit_count()] for uses in found]
-        if not found:
-            return _UNSHARED, [], _RARITY[0] * len(known)
-        packed = b"".join([(uses >> first).to_bytes(width, "little") for uses in found])
-        bits = np.unpackbits(np.frombuffer(packed, np.uint8), bitorder="little")
-        flags = bits.astype(np.float32).reshape(len(found), SIZE)
-        return flags, rarities, sum(rarities) + _RARITY[0] * (len(known) - len(found))
+        return found, rarities, sum(rarities) + _RARITY[0] * (len(known) - len(found))
+
+    def unpack(self, marks: Iterable[int]) -> Flags:
+        """Sets of rows as flags: a line for each, a column for each of the newest `SIZE` rows."""
+        first, width = self.end - SIZE, SIZE // 8
+        packed = b"".join([(rows >> first).to_bytes(width, "little") for rows in marks])
+        return np.unpackbits(np.frombuffer(packed, np.uint8), bitorder="little").view(np.bool_).reshape(-1, SIZE)
 
     def push(self, entry: Entry) -> None:
         """Takes in the next entry of the room and lets go of the oldest one if there are more than `SIZE`."""
@@ -176,8 +192,15 @@ class RoomWindow:
             self._write(entry, reading)
         self.pushed += 1
         while self.within < self.end and self.place[self.within] < self.pushed - REACH:
-            self.people[PARTNER, self.within] = -1
+            self._pass(self.within)
             self.within += 1
+
+    def _pass(self, row: int) -> None:
+        """Lets go of what is not known of a row beyond reach once the window is rebuilt."""
+        partner = int(self.people[PARTNER, row])
+        if partner >= 0:
+            _unmark(self.answered, partner, 1 << row)
+            self.people[PARTNER, row] = -1
 
     def _evict(self) -> None:
         old, reading = self._slots.popleft()
@@ -186,29 +209,25 @@ class RoomWindow:
             return
         row = self.end - self.alive
         self.alive -= 1
-        self._forget_people(row, old.message.sender_id, reading)
-        self._forget_words(row, reading)
-        self.place[row], self.at[row], self.last[row] = _NEVER, np.inf, False
+        self._forget(row, old.message.sender_id, reading)
+        self.place[row], self.at[row] = _NEVER, np.inf
         self.people[:, row] = -1
         self.facts[:, row] = 0.0
 
-    def _forget_people(self, row: int, sender: str, reading: Reading) -> None:
-        slot = int(self.people[SENDER, row])
-        self.said[slot + 1] -= 1
-        if self._newest[slot] == row:
-            del self._newest[slot]
-        self.names.drop(sender)
+    def _forget(self, row: int, sender: str, reading: Reading) -> None:
+        bit, me = 1 << row, self.names.find(sender)
+        self.counts[me + 1] -= 1
+        self.last &= ~bit
+        _unmark(self.said, me, bit)
+        if reading.addressed:
+            self.addressing ^= bit
+            _unmark(self.to, self.names.find(reading.named[0]), bit)
         for name in reading.named:
+            _unmark(self.called, self.names.find(name), bit)
             self.names.drop(name)
-
-    def _forget_words(self, row: int, reading: Reading) -> None:
-        uses, bit = self._uses, 1 << row
+        self.names.drop(sender)
         for word in reading.words:
-            left = uses[word] ^ bit
-            if left:
-                uses[word] = left
-            else:
-                del uses[word]
+            _unmark(self._uses, word, bit)
 
     def _write(self, entry: Entry, reading: Reading) -> None:
         if self.end == len(self.at):
@@ -219,51 +238,53 @@ class RoomWindow:
         self.arrival[row], self.place[row], self.at[row] = message.arrival, self.pushed, message.at.timestamp()
         self._look_back(row, me, reading)
         self._note_later(row, me, named)
-        self._note_speaker(row, me)
-        self.people[:, row] = (me, named[0] if reading.addressed else -1, -1, *named, *_NOBODY[len(named) :])
+        self.people[:, row] = (me, -1, *named, *_NOBODY[len(named) :])
+        self._mark_row(row, me, named, reading)
         self._note_link(row, me, entry)
-        uses, bit = self._uses, 1 << row
-        for word in reading.words:
-            uses[word] = uses.get(word, 0) | bit
         self.end += 1
         self.alive += 1
 
+    def _mark_row(self, row: int, me: int, named: list[int], reading: Reading) -> None:
+        bit, said, uses = 1 << row, self.said.get(me, 0), self._uses
+        self.counts[me + 1] += 1
+        self.last = (self.last & ~said) | bit
+        self.said[me] = said | bit
+        if reading.addressed:
+            self.addressing |= bit
+            self.to[named[0]] = self.to.get(named[0], 0) | bit
+        for name in named:
+            self.called[name] = self.called.get(name, 0) | bit
+        for word in reading.words:
+            uses[word] = uses.get(word, 0) | bit
+
     def _look_back(self, row: int, me: int, reading: Reading) -> None:
         """What the message takes from those before it, at most `BEHIND` entries back."""
-        facts, oldest = self.facts[:, row], self.pushed - BEHIND
+        facts, oldest, said = self.facts[:, row], self.pushed - BEHIND, self.said.get(me, 0)
         facts[: len(COUNTS)] = 0.0
         facts[len(COUNTS) :] = reading.traits
-        newest = self._newest.get(me)
-        facts[FRESH] = newest is None or self.place[newest] < oldest
-        facts[RUN] = self._run(row, me, oldest)
+        facts[FRESH] = not said or self.place[said.bit_length() - 1] < oldest
+        facts[RUN] = self._run(row, said, oldest)
         recent = self.place[row - 1] >= oldest
         facts[PAUSE] = math.log1p(max(0.0, self.at[row] - self.at[row - 1]) / 60) if recent else LONG_PAUSE
 
-    def _run(self, row: int, me: int, oldest: int) -> int:
+    def _run(self, row: int, said: int, oldest: int) -> int:
         """How many messages just before this one, without a break, have the same sender."""
         for run in range(LONGEST_RUN - 1):
-            if self.people[SENDER, row - run - 1] != me or self.place[row - run - 1] < oldest:
+            if not said >> (row - run - 1) & 1 or self.place[row - run - 1] < oldest:
                 return run
         return LONGEST_RUN - 1
 
     def _note_later(self, row: int, me: int, named: list[int]) -> None:
-        """What the message changes for those before it."""
-        near = slice(row - REACH, row)
-        senders = self.people[SENDER, near]
-        self.facts[SPOKE_SINCE, near] += senders == me
+        """What the message changes for those before it; one who spoke before is no new speaker before that."""
+        first = row - REACH
+        senders = self.people[SENDER, first:row]
+        spoken = self.facts[SPOKE_SINCE, first:row]
+        spoken += senders == me
         for name in named:
-            self.facts[CALLED_SINCE, near] += senders == name
-
-    def _note_speaker(self, row: int, me: int) -> None:
-        """Who spoke before is no new speaker for the rows before that."""
-        before = self._newest.get(me)
-        if before is not None:
-            self.last[before] = False
-        self.speakers[max(before or 0, row - REACH) : row] += 1.0
+            called = self.facts[CALLED_SINCE, first:row]
+            called += senders == name
+        self.speakers[max(self.said.get(me, 0).bit_length() - 1, first) : row] += 1.0
         self.speakers[row] = 0.0
-        self.last[row] = True
-        self._newest[me] = row
-        self.said[me + 1] += 1
 
     def _note_link(self, row: int, me: int, entry: Entry) -> None:
         self.thread[row] = entry.link.thread
@@ -289,20 +310,25 @@ class RoomWindow:
         at = int(self.arrival[row - REACH : row].searchsorted(parent)) + row - REACH
         if at == row or self.arrival[at] != parent or self.place[at] < self.pushed - BEHIND:
             return
-        self.people[PARTNER, row] = sender = self.people[SENDER, at]
+        sender = int(self.people[SENDER, at])
+        self.people[PARTNER, row] = sender
+        self.answered[sender] = self.answered.get(sender, 0) | 1 << row
         self.facts[CONTINUED if sender == me else ANSWERED, at] += probability
 
     def _make_room(self) -> None:
         """Moves the newest rows to the front."""
         size, moved, kept = SIZE, self.end - SIZE, slice(self.end - SIZE, self.end)
-        for rows in (self.arrival, self.thread, self.place, self.at, self.last, self.speakers):
+        for rows in (self.arrival, self.thread, self.place, self.at, self.speakers):
             rows[:size] = rows[kept]
         self.people[:, :size] = self.people[:, kept]
         self.facts[:, :size] = self.facts[:, kept]
         self.kin[:size, :size] = self.kin[kept, kept]
         self.kin[size:] = 0.0
         self.kin[:size, size:] = 0.0
-        self._newest = {slot: row - moved for slot, row in self._newest.items()}
-        self._uses = {word: uses >> moved for word, uses in self._uses.items()}
+        for marks in (self.said, self.called, self.to, self.answered):
+            marks.update([(name, rows >> moved) for name, rows in marks.items()])
+        self._uses = {word: rows >> moved for word, rows in self._uses.items()}
+        self.addressing >>= moved
+        self.last >>= moved
         self.within -= moved
         self.end = size
