@@ -13,7 +13,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Entry, Signals, StoredMessage
@@ -59,6 +59,20 @@ class Weights:
         return tuple(share / math.fsum(shares) for share in shares)
 
 
+class Rarity(dict[str, float]):
+    """Keyword to ln(1 + (N - df + 0.5) / (df + 0.5)), as in BM25; reckoned when first asked for."""
+
+    def __init__(self, messages: int, counts: Mapping[str, int]) -> None:
+        super().__init__()
+        self._messages = messages
+        self._counts = counts
+
+    def __missing__(self, keyword: str) -> float:
+        found = min(self._counts.get(keyword, 0), self._messages)
+        self[keyword] = rarity = math.log1p((self._messages - found + 0.5) / (found + 0.5))
+        return rarity
+
+
 @dataclass(frozen=True, kw_only=True)
 class RoomView:
     """What is known of a room when the context of `target` is asked for.
@@ -100,17 +114,10 @@ class RoomView:
         """Of all the target's keywords together."""
         return _rarity(self, self.own_keywords)
 
-    def rarity(self, keyword: str) -> float:
-        """ln(1 + (N - df + 0.5) / (df + 0.5)) over the room, as in BM25."""
-        known = self._rarities.get(keyword)
-        if known is None:
-            found = min(self.counts.get(keyword, 0), self.messages)
-            known = self._rarities[keyword] = math.log1p((self.messages - found + 0.5) / (found + 0.5))
-        return known
-
     @cached_property
-    def _rarities(self) -> dict[str, float]:
-        return {}
+    def rarity(self) -> "Rarity":
+        """Keyword to its rarity in the room."""
+        return Rarity(self.messages, self.counts)
 
     @cached_property
     def own_keywords(self) -> frozenset[str]:
@@ -244,7 +251,12 @@ def _has_reply_data(message: StoredMessage) -> bool:
 
 def _names_of(message: StoredMessage) -> frozenset[str]:
     """As features may name the sender: by id, or by folded name where nobody had it yet when they were written."""
-    return frozenset(name for name in (message.sender_id, fold(message.sender_id), fold(message.sender_name)) if name)
+    return _spellings(message.sender_id, message.sender_name)
+
+
+@lru_cache(maxsize=4096)
+def _spellings(sender_id: str, sender_name: str) -> frozenset[str]:
+    return frozenset(name for name in (sender_id, fold(sender_id), fold(sender_name)) if name)
 
 
 def _user_continuity(view: RoomView, candidate: Entry) -> float:
@@ -270,10 +282,10 @@ def _keyword_overlap(view: RoomView, candidate: Entry) -> float:
     shared = view.own_keywords.intersection(candidate.features.keywords)
     if not shared:
         return 0.0
-    smaller = min(view.own_rarity, _rarity(view, set(candidate.features.keywords)))
+    smaller = min(view.own_rarity, _rarity(view, candidate.features.keywords))
     return min(1.0, _rarity(view, shared) / smaller)
 
 
 def _rarity(view: RoomView, keywords: Iterable[str]) -> float:
     """Their rarities added up; exactly rounded, so that the order of a set does not matter."""
-    return math.fsum(map(view.rarity, keywords))
+    return math.fsum(map(view.rarity.__getitem__, keywords))

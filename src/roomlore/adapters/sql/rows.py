@@ -1,6 +1,7 @@
 """Rows to values and back, by position: the hot path of every read and every write."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from roomlore.adapters.sql import schema
@@ -139,6 +140,7 @@ def _to_features(row: Sequence[Any]) -> MessageFeatures:
     )
 
 
+@lru_cache(maxsize=1 << 12)
 def _to_reply(text: str) -> ReplyInfo:
     kind, message_id, sender_id = read_list(text)
     return ReplyInfo(kind=kind, message_id=message_id, sender_id=sender_id)  # type: ignore[arg-type]
