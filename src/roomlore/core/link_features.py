@@ -66,8 +66,12 @@ _RECENT = np.exp(-np.arange(SIZE, 0, -1) / 20)
 _RECENTLY = _RECENT.astype(np.float32)
 _LOG = np.log(np.arange(1, SIZE + 2)).astype(np.float32)
 _NEAR = np.arange(SIZE - CANDIDATES, SIZE)
+_AWAY = np.arange(SIZE - 1, -1, -1)
+_WHICH = np.repeat(np.arange(3), SIZE)
+_ZERO, _ONE, _MOMENT = (np.array(number, np.float32) for number in (0.0, 1.0, 0.02))
+_MINUTE = np.array(60.0)
 _NO_WORDS = np.zeros(SIZE, np.float32)
-for _table in (_RECENT, _RECENTLY, _LOG, _NEAR, _NO_WORDS):
+for _table in (_RECENT, _RECENTLY, _LOG, _NEAR, _AWAY, _WHICH, _NO_WORDS):
     _table.flags.writeable = False
 
 
@@ -143,10 +147,11 @@ class _Eye:
         concerned = self.bits[_CONCERNED, _FIRST:_OLDER]
         chosen = concerned.nonzero()[0][-_CHOSEN:]
         if len(chosen) < _CHOSEN:
-            others = (~concerned).nonzero()[0][len(chosen) - _CHOSEN :]
-            chosen = np.sort(np.concatenate((chosen, others)))
+            concerned = concerned.copy()
+            concerned[(~concerned).nonzero()[0][len(chosen) - _CHOSEN] :] = True
+            chosen = concerned.nonzero()[0]
         near = _NEAR.copy()
-        np.add(chosen, _FIRST, out=near[:_CHOSEN])
+        np.add(chosen, _FIRST, near[:_CHOSEN])
         return near
 
     def look(self) -> View:
@@ -157,39 +162,36 @@ class _Eye:
             ready &= rows >= window.within
         kin = window.kin[:, self.first : window.end]
         older, newest = kin[rows[:_CHOSEN]], kin[window.end - NEWEST : window.end]
-        np.take(window.facts, rows, axis=1, out=pairs[_COUNTED:], mode="clip")
+        window.facts.take(rows, 1, pairs[_COUNTED:], "clip")
         self._distance()
         self._times(times)
         near = self._words()
         self._ties()
         self._kin(older, newest)
-        np.log(pairs[:_PACED], out=pairs[:_PACED])
-        counts = pairs[_SHARED:_LOGGED]
-        counts += 1.0
-        np.log(counts, out=counts)
+        _log(pairs[:_PACED])
+        _log(pairs[_SHARED:_LOGGED])
         self._people()
         self._shares(near)
         return View(pairs, self._own(ready), ready, rows, older, newest)
 
     def _distance(self) -> None:
-        """One more than the distance in messages, and than those who spoke in between."""
-        away, others, speakers = self.pairs[:_MINUTES]
-        self.mine_since = len(self.my_rows) - self.my_rows.searchsorted(self.near, "right")
-        np.subtract(SIZE, self.near, out=away, casting="unsafe")
-        np.subtract(away, self.mine_since, out=others, casting="unsafe")
-        np.add(self.window.speakers.take(self.rows), 1.0, out=speakers)
+        """Distance in messages, and who spoke in between."""
+        pairs, near = self.pairs, self.near
+        away, self.mine_since = _AWAY.take(near), len(self.my_rows) - self.my_rows.searchsorted(near, "right")
+        pairs[0] = away
+        pairs[1] = away - self.mine_since
+        self.window.speakers.take(self.rows, 0, pairs[2], "clip")
 
     def _times(self, times: npt.NDArray[np.float64]) -> None:
-        """One more than the gaps in minutes, and the logs of the gaps beside the room's pace."""
-        gaps = self.at - times
-        gaps /= 60
-        np.maximum(gaps, 0.0, out=gaps)
-        np.add(gaps, 1.0, out=self.pairs[_MINUTES], casting="same_kind")
-        gaps += 0.02
+        """Gaps in minutes, and their logs beside the room's pace."""
+        gaps, pairs = ((self.at - times) / _MINUTE).astype(np.float32), self.pairs
+        np.maximum(gaps, _ZERO, out=gaps)
+        pairs[_MINUTES] = gaps
+        np.add(gaps, _MOMENT, gaps)
+        np.log(gaps, gaps)
         self.paces = [self._pace(back) for back in _PACES]
-        np.subtract(
-            np.log(gaps, out=gaps), [[pace] for pace in self.paces], out=self.pairs[_PACED:_MINE], casting="same_kind"
-        )
+        for row, pace in enumerate(self.paces, _PACED):
+            np.subtract(gaps, pace, pairs[row])
 
     def _pace(self, back: int) -> float:
         """Log of the mean minutes between the newest messages; 0 where there are too few."""
@@ -199,22 +201,22 @@ class _Eye:
 
     def _people(self) -> None:
         """Who speaks to whom."""
-        pairs = self.pairs
-        np.take(self.flags[_SPOKEN], self.near, axis=1, out=pairs[_MINE:_SHARED], mode="clip")
-        np.take(self.flags[_MY_LAST], self.near, axis=1, out=pairs[_LAST_NAMED:_HELD], mode="clip")
-        np.take(_LOG, self.mine_since, out=pairs[_MINE_SINCE], mode="clip")
+        pairs, near = self.pairs, self.near
+        self.flags[_SPOKEN].take(near, 1, pairs[_MINE:_SHARED], "clip")
+        self.flags[_MY_LAST].take(near, 1, pairs[_LAST_NAMED:_HELD], "clip")
+        _LOG.take(self.mine_since, 0, pairs[_MINE_SINCE], "clip")
 
     def _words(self) -> Floats | None:
         """Counts shared words, weighted by rarity."""
         self.best, self.words = 0.0, _NO_WORDS
-        rarities = self.rarities
+        rarities, whole = self.rarities, self.total + 1.0
         if not rarities:
             return None
-        weights = np.array((rarities, [1.0] * len(rarities), [rarity * rarity for rarity in rarities]), np.float32)
-        counted = weights @ self.flags[_USES]
+        shares, squares = [rarity / whole for rarity in rarities], [rarity * rarity for rarity in rarities]
+        counted = np.array((rarities, [1.0] * len(rarities), shares, squares), np.float32) @ self.flags[_USES]
         self.words = counted[0]
-        near: Floats = counted.take(self.near, axis=1)
-        self.best = float(np.maximum.reduce(near[0]))
+        near: Floats = counted.take(self.near, 1)
+        self.best = float(near[0, near[0].argmax()])
         self.pairs[_SHARED : _SHARED + 2] = near[:2]
         return near
 
@@ -222,12 +224,11 @@ class _Eye:
         """Shared words beside all words, beside the most shared, and how rare the rarest are."""
         if near is None:
             return
-        words, _, squares = near
-        of_mine, of_best, rarest = self.pairs[_SHARED + 2 : _SHARED + 5]
-        np.divide(words, self.total + 1.0, out=of_mine)
-        np.divide(words, self.best + 1.0, out=of_best)
-        np.divide(squares, np.maximum(words, 1.0), out=rarest)
-        np.sqrt(rarest, out=rarest)
+        words, pairs, rarest = near[0], self.pairs, self.pairs[_SHARED + 4]
+        pairs[_SHARED + 2] = near[2]
+        np.divide(words, self.best + 1.0, pairs[_SHARED + 3])
+        np.divide(near[3], np.maximum(words, _ONE), rarest)
+        np.sqrt(rarest, rarest)
 
     def _ties(self) -> None:
         """What each candidate's sender and this one had to do with each other lately."""
@@ -237,16 +238,15 @@ class _Eye:
         table[1:4] = self._called(size)
         if self.mine:
             table[4:] = self._spoken_to(size)
-        np.take(table, self.senders, axis=1, out=self.pairs[_TIED:_LAST_NAMED], mode="clip")
+        table.take(self.senders, 1, self.pairs[_TIED:_LAST_NAMED], "clip")
 
     def _called(self, size: int) -> npt.NDArray[np.number]:
         """Who called the sender, who answered, and for whom a call was the last thing said."""
-        which, row = np.divmod(self.bits[_CALLS].reshape(-1).nonzero()[0], SIZE)
-        recent = _RECENT.take(row)
+        flags = self.bits[_CALLS].reshape(-1).nonzero()[0]
+        recent, which = _RECENT.take(flags, mode="wrap"), _WHICH.take(flags)
         self.calls = float(np.add.reduce(recent[: self.calls_me.bit_count()]))
-        row += self.first
         which *= size
-        which += self.window.people[SENDER].take(row)
+        which += self.window.people[SENDER, self.first : self.window.end].take(flags, mode="wrap")
         which += 1
         counted: npt.NDArray[np.number] = np.bincount(which, recent, 3 * size)
         return counted.reshape(3, size)
@@ -264,7 +264,7 @@ class _Eye:
         """What each candidate's thread holds."""
         columns = self.flags[_COLUMNS]
         columns[1] = self.words
-        np.multiply(columns[0], _RECENTLY, out=columns[-1])
+        np.multiply(columns[0], _RECENTLY, columns[-1])
         held = self.pairs[_HELD:_COUNTED]
         held[:, :_CHOSEN] = columns @ older.T
         held[:, _CHOSEN:] = columns @ newest.T
@@ -312,6 +312,12 @@ class _Eye:
 
 
 _OWN_NEVER = math.log(SIZE)
+
+
+def _log(counts: Floats) -> None:
+    """In place; of one more, as what is counted may be nothing."""
+    np.add(counts, _ONE, counts)
+    np.log(counts, counts)
 
 
 def _any_of(said: Marks, names: list[int]) -> int:

@@ -33,7 +33,7 @@ FRESH, RUN, PAUSE, ANSWERED, CONTINUED, SPOKE_SINCE, CALLED_SINCE, JOINED = rang
 LONGEST_RUN = 4
 LONG_PAUSE = 8.0
 SENDER, PARTNER = 0, 1
-_SPARE = 100
+_SPARE = 200
 _NEVER = -(10**9)
 _RARITY = [math.log((SIZE + 1) / (uses + 0.5)) for uses in range(SIZE + 1)]
 _NOBODY = (-1,) * MAX_NAMED
@@ -316,13 +316,14 @@ class RoomWindow:
         self.facts[CONTINUED if sender == me else ANSWERED, at] += probability
 
     def _make_room(self) -> None:
-        """Moves the newest rows to the front."""
+        """Moves the newest rows to the front, step by step where numpy would otherwise copy them twice."""
         size, moved, kept = SIZE, self.end - SIZE, slice(self.end - SIZE, self.end)
         for rows in (self.arrival, self.thread, self.place, self.at, self.speakers):
             rows[:size] = rows[kept]
         self.people[:, :size] = self.people[:, kept]
         self.facts[:, :size] = self.facts[:, kept]
-        self.kin[:size, :size] = self.kin[kept, kept]
+        for row in range(0, size, moved):
+            self.kin[row : row + moved, :size] = self.kin[row + moved : row + 2 * moved, kept]
         self.kin[size:] = 0.0
         self.kin[:size, size:] = 0.0
         for marks in (self.said, self.called, self.to, self.answered):

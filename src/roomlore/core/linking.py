@@ -15,7 +15,8 @@ __all__ = ["LinkModel", "RoomWindow", "answers", "link", "select"]
 
 LEAST_SHARE = 0.01
 MOST_MATES = 64
-_NOTHING = np.float32(0.0)
+_NOTHING = np.array(0.0, np.float32)
+_LEAST = np.array(LEAST_SHARE, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +45,29 @@ class LinkModel:
 
     def scores(self, seen: View) -> Floats:
         """Logits: one a candidate, the last one for something new; -inf for what may not be answered."""
-        hidden = self.pair @ seen.pairs
-        hidden += (self.own @ seen.own + self.first)[:, None]
-        np.maximum(hidden, _NOTHING, out=hidden)
-        hidden = self.inner @ hidden
-        hidden += self.second[:, None]
-        np.maximum(hidden, _NOTHING, out=hidden)
-        logits = np.full(CANDIDATES + 1, -np.inf, np.float32)
-        np.copyto(logits[:-1], self.out @ hidden, where=seen.open)
-        begun = self.new_own @ seen.own + self.new_first
-        logits[-1] = self.new_out @ np.maximum(begun, _NOTHING, out=begun) + self.new_bias[0]
+        own = seen.own
+        first = self.own.dot(own) + self.first
+        hidden = _from(self.pair @ seen.pairs, first)
+        second = self.inner.dot(first) + self.second
+        hidden = _from(self.inner @ hidden, second)
+        logits = np.empty(CANDIDATES + 1, np.float32)
+        np.add(self.out.dot(hidden), self.out.dot(second), logits[:-1])
+        logits[:-1][~seen.open] = -np.inf
+        begun = self.new_own.dot(own) + self.new_first
+        logits[-1] = self.new_out.dot(np.maximum(begun, _NOTHING, out=begun)) + self.new_bias[0]
         return logits
+
+
+def _from(sums: Floats, bias: Floats) -> Floats:
+    """What a layer gives, less its bias: max(sum + bias, 0) - bias. The next layer's bias makes up for it."""
+    return np.maximum(sums, np.negative(bias)[:, None], out=sums)
 
 
 def answers(model: LinkModel, seen: View) -> tuple[npt.NDArray[np.float64], float]:
     """P(answers it) for each candidate, and P(starts something new); together 1."""
     odds = model.scores(seen).astype(np.float64)
-    odds -= np.maximum.reduce(odds)
-    np.exp(odds, out=odds)
+    odds -= odds[odds.argmax()]
+    np.exp(odds, odds)
     odds /= np.add.reduce(odds)
     return odds[:-1], float(odds[-1])
 
@@ -138,7 +144,7 @@ def _only(seen: View, window: RoomWindow, root_id: str) -> View:
 
 def _mates(window: RoomWindow, message: StoredMessage, shares: Floats) -> Mates:
     first = window.end - SIZE
-    fitting = shares >= LEAST_SHARE
+    fitting = shares >= _LEAST
     fitting &= window.at[first : window.end] <= message.at.timestamp()
     likely = fitting.nonzero()[0]
     return _likeliest(window.arrival[first : window.end].take(likely), shares.take(likely))
@@ -147,7 +153,7 @@ def _mates(window: RoomWindow, message: StoredMessage, shares: Floats) -> Mates:
 def _likeliest(arrivals: npt.NDArray[np.int64], shares: npt.NDArray[np.floating]) -> Mates:
     """Of these, in ascending order, as many as are kept."""
     if len(arrivals) > MOST_MATES:
-        order = np.sort(np.lexsort((-arrivals, -shares))[:MOST_MATES])
+        order = np.sort(shares.argsort(kind="stable")[-MOST_MATES:])
         arrivals, shares = arrivals[order], shares[order]
     return Mates.ascending(arrivals, shares)
 
