@@ -177,8 +177,8 @@ class _Eye:
     def _distance(self) -> None:
         """Distance in messages, and who spoke in between."""
         pairs, near = self.pairs, self.near
-        away, self.mine_since = _AWAY.take(near), len(self.my_rows) - self.my_rows.searchsorted(near, "right")
-        pairs[0] = away
+        pairs[0] = away = _AWAY.take(near)
+        self.mine_since = len(self.my_rows) - self.my_rows.searchsorted(near, "right")
         pairs[1] = away - self.mine_since
         self.window.speakers.take(self.rows, 0, pairs[2], "clip")
 

@@ -153,7 +153,8 @@ def _mates(window: RoomWindow, message: StoredMessage, shares: Floats) -> Mates:
 def _likeliest(arrivals: npt.NDArray[np.int64], shares: npt.NDArray[np.floating]) -> Mates:
     """Of these, in ascending order, as many as are kept."""
     if len(arrivals) > MOST_MATES:
-        order = np.sort(shares.argsort(kind="stable")[-MOST_MATES:])
+        order = shares.argsort(kind="stable")[-MOST_MATES:]
+        order.sort()
         arrivals, shares = arrivals[order], shares[order]
     return Mates.ascending(arrivals, shares)
 

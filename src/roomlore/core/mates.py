@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 _ROW = np.dtype([("arrival", "<i8"), ("share", "<u2")])
-_FULL = 65535
+_FULL = np.array(65535.0)
 
 
 class Mates:
@@ -29,12 +29,12 @@ class Mates:
     @classmethod
     def ascending(cls, arrivals: npt.NDArray[np.int64], probabilities: npt.NDArray[np.floating]) -> "Mates":
         """Of arrivals already in order and probabilities in [0, 1]; keeps the arrivals given."""
-        shares = np.multiply(probabilities, _FULL, dtype=np.float64)
-        np.rint(shares, out=shares)
+        shares = probabilities * _FULL
+        np.rint(shares, shares)
         rows = np.empty(len(arrivals), _ROW)
         rows["arrival"], rows["share"] = arrivals, shares
         mates = cls(rows.tobytes())
-        mates.arrivals, mates.probabilities = arrivals, np.divide(shares, _FULL, out=shares)
+        mates.arrivals, mates.probabilities = arrivals, np.divide(shares, _FULL, shares)
         return mates
 
     def pack(self) -> bytes:
@@ -51,7 +51,8 @@ class Mates:
 
     @cached_property
     def probabilities(self) -> npt.NDArray[np.float64]:
-        return self._rows["share"] / np.float64(_FULL)
+        shares: npt.NDArray[np.float64] = self._rows["share"] / _FULL
+        return shares
 
     def __len__(self) -> int:
         return len(self._packed) // _ROW.itemsize
