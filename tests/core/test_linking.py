@@ -254,3 +254,40 @@ def test_two_talks_at_once_are_told_apart(room: list[tuple[str, str]], parents: 
     assert entries[1].link.kind is LinkKind.NEW
     assert entries[4].link.thread == 1
     assert entries[5].link.thread == 2
+
+
+class TestCallsToABot:
+    def window(self, bot: Role) -> RoomWindow:
+        window = RoomWindow()
+        for message in (
+            said(1, "anna", "why are the dates the wrong way round?"),
+            said(2, "bot", "Rollout started.", role=bot),
+            said(3, "bo", "it follows the locale of the account"),
+        ):
+            self.push(window, message)
+        return window
+
+    def push(self, window: RoomWindow, message: StoredMessage) -> None:
+        features = MessageFeatures()
+        window.push(Entry(message=message, features=features, link=link(MODEL, window, message, features)))
+
+    def test_a_call_to_an_assistant_is_no_answer_to_it(self):
+        heard = self.window(Role.ASSISTANT).without_bots(MessageFeatures(mentions=("bot", "anna"), addressed=("bot",)))
+        assert (heard.mentions, heard.addressed) == (("anna",), ())
+
+    def test_a_call_to_a_person_stays(self):
+        features = MessageFeatures(mentions=("bot",), addressed=("bot",))
+        assert self.window(Role.USER).without_bots(features) is features
+
+    def test_a_bot_that_has_long_been_silent_is_forgotten(self):
+        window = self.window(Role.ASSISTANT)
+        for number in range(4, 260):
+            self.push(window, said(number, "cat", ""))
+        features = MessageFeatures(mentions=("bot",))
+        assert window.without_bots(features) is features
+
+    def test_asking_a_bot_leaves_the_doubt_to_what_people_said(self):
+        asked = said(4, "anna", "@bot can you write that down for the owner of the account?")
+        called = MessageFeatures(mentions=("bot",), addressed=("bot",))
+        assert link(MODEL, self.window(Role.USER), asked, called).parent == 2
+        assert link(MODEL, self.window(Role.ASSISTANT), asked, called).parent == 3

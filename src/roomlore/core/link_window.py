@@ -8,6 +8,7 @@ window rebuilt from the store holds the same numbers as one that never left memo
 import math
 from collections import deque
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -121,6 +122,7 @@ class RoomWindow:
         self._uses: dict[str, int] = {}
         self._slots: deque[_Slot] = deque()
         self._by_id: dict[str, Entry] = {}
+        self._bots: dict[str, int] = {}
         self._last: tuple[StoredMessage, MessageFeatures, Reading] | None = None
         self._make_rows(SIZE + _SPARE)
 
@@ -167,6 +169,21 @@ class RoomWindow:
             self._last = (message, features, read(message, features))
         return self._last[2]
 
+    def without_bots(self, features: MessageFeatures) -> MessageFeatures:
+        """The features less any call to an assistant that spoke within reach.
+
+        Among people, who calls somebody mostly answers them. Who calls a bot mostly asks it something about what the
+        people said, and the logs that the model learned from have no bots.
+        """
+        called = [name for name in features.mentions if self._bots.get(name, _NEVER) >= self.pushed - REACH]
+        if not called:
+            return features
+        return replace(
+            features,
+            mentions=tuple(name for name in features.mentions if name not in called),
+            addressed=tuple(name for name in features.addressed if name not in called),
+        )
+
     def shared(self, known: tuple[str, ...]) -> tuple[list[int], list[float], float]:
         """The rows that use each of these words, words nobody used left out; the rarity of each of those words, and of
         all words together."""
@@ -190,6 +207,8 @@ class RoomWindow:
         self._by_id[message.id] = entry
         if reading is not None:
             self._write(entry, reading)
+        if message.role is Role.ASSISTANT:
+            self._bots[message.sender_id] = self.pushed
         self.pushed += 1
         while self.within < self.end and self.place[self.within] < self.pushed - REACH:
             self._pass(self.within)

@@ -90,7 +90,7 @@ def link(
     target = target or (window.find(message.reply_to) if message.reply_to else None)
     if target is not None and target.message.arrival != message.arrival:
         return _certain(window, message, target)
-    seen = view(window, message, features)
+    seen = view(window, message, window.without_bots(features))
     if message.root_id is not None and message.root_id != message.id:
         found = _within(model, window, message, _only(seen, window, message.root_id))
         unseen = message.reply_to is not None and found.kind is LinkKind.PLATFORM

@@ -10,7 +10,7 @@ __all__ = ["DEMO_QUESTIONS", "DEMO_ROOM", "demo_path"]
 
 DEMO_ROOM = "harbour-team"
 
-DEMO_QUESTIONS: tuple[str, ...] = ("m124", "m127", "m129")
+DEMO_QUESTIONS: tuple[str, ...] = ("m104", "m117", "m121")
 """Messages that the bot is asked to answer: in English, in Chinese and in both, each in another thread."""
 
 
