@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import roomlore
-from roomlore.core.records import from_record
+from roomlore.core.exports import Bad
+from roomlore.importers import open_import
 
 SUFFIX = ".messages.jsonl"
 
@@ -32,10 +33,11 @@ async def run(arguments: argparse.Namespace) -> None:
         started, count = time.perf_counter(), 0
         target = arguments.out_dir / path.name.replace(SUFFIX, ".predictions.jsonl")
         async with roomlore.open("sqlite://", settings=settings) as lore:
-            with path.open(encoding="utf-8") as lines, target.open("w", encoding="utf-8") as out:
-                for line in lines:
-                    message = from_record(json.loads(line)).message
-                    prediction = await predict(lore, message, arguments.strategy, arguments.k)
+            with open_import(path, "jsonl") as export, target.open("w", encoding="utf-8") as out:
+                for item in export:
+                    if isinstance(item, Bad):
+                        raise SystemExit(f"{path.name}, line {item.number}: {item.reason}")
+                    prediction = await predict(lore, item.message, arguments.strategy, arguments.k)
                     out.write(json.dumps(prediction, ensure_ascii=False) + "\n")
                     count += 1
         print(f"{path.name}: {count} messages in {time.perf_counter() - started:.1f} s", flush=True)
