@@ -1,4 +1,7 @@
-"""Made-up chat for speed benches: several threads at once, people addressing each other, words as rare as real ones."""
+"""Made-up chat for speed benches: several threads at once, people addressing each other, words as rare as real ones.
+
+Lines are about as long as those of busy public channels: a median of 7 words, a mean of 10.
+"""
 
 import random
 from collections.abc import Iterator
@@ -24,7 +27,8 @@ def _sentence(rng: random.Random, vocabulary: list[str], weights: list[float]) -
     if rng.random() < 0.1:
         text = "".join(rng.choices(_CHINESE, k=6))
     else:
-        text = " ".join(rng.choices(vocabulary, weights, k=rng.randint(4, 16)))
+        length = min(60, max(1, round(rng.lognormvariate(1.95, 0.8))))
+        text = " ".join(rng.choices(vocabulary, weights, k=length))
     return text + "?" * (rng.random() < 0.2)
 
 
