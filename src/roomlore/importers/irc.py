@@ -11,7 +11,7 @@ from roomlore.core.exports import Bad, Item, Parsed, Position
 from roomlore.core.models import Message, Role
 from roomlore.importers.items import Options, excerpt
 from roomlore.importers.lines import TOO_LONG, Line, read_lines
-from roomlore.importers.passages import Passage
+from roomlore.importers.passages import Passage, not_given_yet
 from roomlore.importers.shapes import in_zone
 from roomlore.importers.source import Source
 
@@ -83,10 +83,7 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
     Days come from the lines, from "Day changed" lines, from the file's name or from `options.day`; a clock that jumps
     back has passed midnight. Without any date `sent_at` is None.
     """
-    done = resume_from["offset"] if resume_from else -1
-    for item in _Log(source, options, resume_from).items():
-        if item.position["offset"] > done:
-            yield item
+    yield from not_given_yet(_Log(source, options, resume_from).items(), resume_from)
 
 
 class _Log:

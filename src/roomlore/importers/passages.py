@@ -5,8 +5,10 @@ messages from the first one with a new latest time to the next such one. Reading
 """
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from roomlore.core.exports import Item, Position
 from roomlore.importers.items import derived_id
 
 _LONGEST = 1 << 16
@@ -40,3 +42,9 @@ class Passage:
         self.latest = max(self.latest, stamp)
         self._seen.clear()
         self.start = {**state, "latest": self.latest, "part": self.part}
+
+
+def not_given_yet(items: Iterable[Item], resume_from: Position | None) -> Iterator[Item]:
+    """The items after `resume_from`: reading goes on from the start of its passage, so some come a second time."""
+    done = resume_from["offset"] if resume_from else -1
+    return (item for item in items if item.position["offset"] > done)

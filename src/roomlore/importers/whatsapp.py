@@ -10,7 +10,7 @@ from roomlore.core.exports import Bad, Item, Parsed, Position
 from roomlore.core.models import Message, Role
 from roomlore.importers.items import Options, excerpt
 from roomlore.importers.lines import TOO_LONG, Line, read_lines
-from roomlore.importers.passages import Passage
+from roomlore.importers.passages import Passage, not_given_yet
 from roomlore.importers.shapes import in_zone
 from roomlore.importers.source import Source
 from roomlore.importers.whatsapp_dates import MARKS, Stamp, decide_order, read_stamp
@@ -80,10 +80,7 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
     Day and month are told apart by the first thousands of lines. Lines without a sender are system messages. Left-out
     media give an empty text with a caption.
     """
-    done = resume_from["offset"] if resume_from else -1
-    for item in _Chat(source, options, resume_from).items():
-        if item.position["offset"] > done:
-            yield item
+    yield from not_given_yet(_Chat(source, options, resume_from).items(), resume_from)
 
 
 class _Chat:
