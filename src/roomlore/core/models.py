@@ -141,7 +141,8 @@ class Entry:
 class Room:
     """A room as stored.
 
-    `revision` grows with every write to the room; `next_arrival` is the number the next message gets.
+    `revision` grows with every write to the room; `next_arrival` is the number the next message gets; `words` is how
+    many indexed words its messages have in all.
     """
 
     tenant: str
@@ -149,6 +150,7 @@ class Room:
     next_arrival: int = 1
     revision: int = 0
     messages: int = 0
+    words: int = 0
     created_at: datetime
     last_sent_at: datetime | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)

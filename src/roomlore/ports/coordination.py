@@ -1,6 +1,6 @@
-"""Time, ids and measurements, injected so that tests can hold them still."""
+"""Time, ids, measurements and background work, injected so that tests can hold them still."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Protocol
 
@@ -30,3 +30,20 @@ class Telemetry(Protocol):
 
     def see(self, name: str, member: str) -> None:
         """Notes one member of a set whose size is the metric (rooms served, say)."""
+
+
+class Jobs(Protocol):
+    """Runs work behind the callers' backs, at least once.
+
+    What is due is always derived from stored data, so a job lost with a killed process is found again by its own sweep.
+    A job that fails is tried again, later each time; it never takes another with it.
+    """
+
+    def handle(self, name: str, work: Callable[[], Awaitable[None]], *, every_seconds: float) -> None:
+        """Declares a job: run once soon after the start, again whenever it is asked for, and at least this often."""
+
+    def ask(self, name: str) -> None:
+        """Asks that the job be run soon. Never waits and never fails; asked often before it begins, it is run once."""
+
+    async def close(self) -> None:
+        """Lets what runs come to its next pause, and stops."""

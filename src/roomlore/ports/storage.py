@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Link, Room, StoredMessage, Target, Thread
+from roomlore.ports.indexing import IndexStates, LexicalIndex, Outbox
 
 
 class Rooms(Protocol):
@@ -89,8 +90,8 @@ class Threads(Protocol):
 class MessageWriter(Protocol):
     """Changing the messages of a room whose row this unit of work has locked.
 
-    Each call raises the room's revision by one. Participants, keyword counts and the room's counters follow by
-    themselves.
+    Each call raises the room's revision by one. Participants, keyword counts, the lexical index and the room's counters
+    follow by themselves.
     """
 
     async def append(self, *, tenant: str, room_id: str, entries: Sequence[Entry]) -> Room:
@@ -175,6 +176,12 @@ class UnitOfWork(Protocol):
     def keys(self) -> Keys: ...
     @property
     def imports(self) -> Imports: ...
+    @property
+    def lexical(self) -> LexicalIndex: ...
+    @property
+    def outbox(self) -> Outbox: ...
+    @property
+    def index_states(self) -> IndexStates: ...
 
 
 class Storage(Protocol):

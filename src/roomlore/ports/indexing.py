@@ -1,0 +1,59 @@
+"""Where the words of messages are indexed, and what keeps the vector index in step with SQL."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from roomlore.core.models import Room, StoredMessage
+from roomlore.core.search import FactRow, IndexState, IndexTask, Postings
+
+
+class LexicalIndex(Protocol):
+    """The words of every visible message of a room. Appending, replacing and erasing keep it in step by themselves, in
+    the same transaction."""
+
+    async def look_up(self, *, tenant: str, room_id: str, words: Sequence[str]) -> Postings | None:
+        """Where each of these distinct words stands in the room; None where there is no such room. One round trip,
+        whose cost does not grow with other rooms."""
+
+    async def facts(self, *, tenant: str, room_id: str, since: int) -> list[FactRow]:
+        """The messages written after the room's revision `since` (0: all), in order of arrival; deleted ones only
+        where `since` is above 0."""
+
+    async def reword(self, *, tenant: str, room_id: str, messages: Sequence[StoredMessage]) -> None:
+        """Indexes these messages anew, in place of what is indexed of them. Only while writing, with the room locked."""
+
+
+class Outbox(Protocol):
+    """Messages whose vectors are due, of all tenants: written with the message, taken away when its vector is kept.
+
+    A message waits once however often it changes. Calls that write need a writing unit of work.
+    """
+
+    async def add(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> None:
+        """Notes that these messages were added, changed or deleted. The room is locked by this unit of work."""
+
+    async def claim(self, *, limit: int, now: datetime, lease: timedelta) -> list[IndexTask]:
+        """Takes the longest waiting tasks that nobody holds, for as long as the lease; safe beside other claimers."""
+
+    async def finish(self, *, tasks: Sequence[IndexTask]) -> None:
+        """Drops these tasks; one whose message changed meanwhile goes on waiting, free to be claimed."""
+
+    async def release(self, *, tasks: Sequence[IndexTask]) -> None:
+        """Gives the tasks back undone."""
+
+    async def waiting(self) -> int:
+        """How many tasks there are, claimed ones included."""
+
+
+class IndexStates(Protocol):
+    """How each derived index stands: one row an index, for all tenants."""
+
+    async def find(self, *, name: str) -> IndexState | None: ...
+
+    async def save(self, *, state: IndexState) -> None:
+        """Keeps the state in the place of an earlier one. Only while writing."""
+
+    async def rooms_after(self, *, tenant: str, room_id: str, limit: int) -> list[Room]:
+        """The rooms of all tenants that come after this one by (tenant, room id), in that order: the way a rebuild
+        walks. ('', '') begins."""
