@@ -145,8 +145,9 @@ class SearchHit:
 class SearchAnswer:
     """What a search found, best first.
 
-    `mode`: how it was searched: 'lexical' where no embedder is configured or the index cannot be used. `degraded`: None,
-    or why less was done than asked for. `times`: the time expressions understood in the question, with what they mean.
+    `mode`: how it was searched: 'lexical' where no embedder is configured or the index cannot be used. `degraded`:
+    None, or why less was done than asked for. `times`: the time expressions understood in the
+    question, with what they mean.
     """
 
     room_id: str

@@ -21,7 +21,7 @@ class LexicalIndex(Protocol):
         where `since` is above 0."""
 
     async def reword(self, *, tenant: str, room_id: str, messages: Sequence[StoredMessage]) -> None:
-        """Indexes these messages anew, in place of what is indexed of them. Only while writing, with the room locked."""
+        """Indexes these messages anew, in place of what is indexed of them. Only with the room locked."""
 
 
 class Outbox(Protocol):
