@@ -51,8 +51,9 @@ class IndexStates(Protocol):
 
     async def find(self, *, name: str) -> IndexState | None: ...
 
-    async def save(self, *, state: IndexState) -> None:
-        """Keeps the state in the place of an earlier one. Only while writing."""
+    async def save(self, *, state: IndexState, expected: str | None) -> bool:
+        """Keeps the state where the stored one is of the generation `expected` (None: where none is stored yet); False,
+        and nothing is changed, where another writer was faster. Only while writing."""
 
     async def rooms_after(self, *, tenant: str, room_id: str, limit: int) -> list[Room]:
         """The rooms of all tenants that come after this one by (tenant, room id), in that order: the way a rebuild
