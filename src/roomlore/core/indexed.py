@@ -1,10 +1,11 @@
 """What of a message is indexed: its sender's name, its text and `metadata.caption`."""
 
 from roomlore.core.models import Message
+from roomlore.core.search import EmbeddingModel
 from roomlore.core.text import words
 
-WORDS_VERSION = 1
-"""Raised whenever `indexed_words` gives other words for the same message: the lexical index is then rebuilt."""
+WORDS_MODEL = EmbeddingModel(name="words-1", dimensions=0)
+"""Renamed whenever `indexed_words` gives other words for the same message: the lexical index is then rebuilt."""
 
 
 def _caption(message: Message) -> str:

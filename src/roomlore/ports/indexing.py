@@ -7,6 +7,13 @@ from typing import Protocol
 from roomlore.core.models import Room, StoredMessage
 from roomlore.core.search import FactRow, IndexState, IndexTask, Postings
 
+WORDS = "words"
+VECTORS = "messages"
+"""Names of index states."""
+
+INDEXING = "indexing"
+"""The job that brings the indexes in step with SQL."""
+
 
 class LexicalIndex(Protocol):
     """The words of every visible message of a room. Appending, replacing and erasing keep it in step by themselves, in

@@ -43,6 +43,9 @@ class Messages(Protocol):
 
     async def by_arrival(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[Entry]: ...
 
+    async def plain(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
+        """The messages at these arrivals without features and links, in order of arrival."""
+
     async def tail(
         self, *, tenant: str, room_id: str, limit: int, before: int | None = None, since: datetime | None = None
     ) -> list[Entry]:

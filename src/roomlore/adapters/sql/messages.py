@@ -43,6 +43,7 @@ _FINGERPRINTS = Statement(
 )
 _BY_ID = Statement(lambda: entries(among(_m.c.message_id, "ids")))
 _BY_ARRIVAL = Statement(lambda: entries(among(_m.c.arrival, "arrivals")))
+_PLAIN = Statement(lambda: select(*MESSAGE_COLUMNS).where(visible, among(_m.c.arrival, "arrivals")))
 _TAIL = Statement(lambda: _newest(entries(_before)))
 _TAIL_SINCE = Statement(lambda: _newest(entries(_m.c.arrival.in_(_arrivals_since()))))
 _RECENT = Statement(lambda: _newest(select(*MESSAGE_COLUMNS).where(visible, _before)))
@@ -87,6 +88,12 @@ class SqlMessages:
             return []
         rows = await self._rows(_BY_ARRIVAL, tenant, room_id, arrivals=numbers_text(arrivals))
         return to_entries(room_id, rows)
+
+    async def plain(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
+        if not arrivals:
+            return []
+        rows = await self._rows(_PLAIN, tenant, room_id, arrivals=numbers_text(arrivals))
+        return [to_message(room_id, row) for row in sorted(rows, key=itemgetter(0))]
 
     async def tail(
         self, *, tenant: str, room_id: str, limit: int, before: int | None = None, since: datetime | None = None
