@@ -48,11 +48,21 @@ def _versions(url: str) -> list[str]:
     return found
 
 
+def _belongs(dialect: str):
+    """Passes over what one engine alone has: PostgreSQL's index of words, and the tables SQLite's own is made of."""
+
+    def judge(thing, name, *_):
+        return not name.startswith("message_index") and (dialect == "postgresql" or name != "ix_message_words_words")
+
+    return judge
+
+
 async def test_from_empty_to_head_gives_the_schema(empty_url):
     await (await connect(empty_url)).close()
     engine = _engine(empty_url)
     with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        opts = {"compare_type": True, "include_object": _belongs(engine.dialect.name)}
+        context = MigrationContext.configure(connection, opts=opts)
         assert compare_metadata(context, schema.metadata) == []
     engine.dispose()
 

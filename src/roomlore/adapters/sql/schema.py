@@ -20,6 +20,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+from sqlalchemy.dialects.postgresql import TSVECTOR
 
 metadata = MetaData(
     naming_convention={
@@ -48,8 +49,11 @@ rooms = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("last_sent_at", BigInteger),
     Column("settings", Text, nullable=False),
+    Column("words", BigInteger, nullable=False, server_default="0"),
+    Column("index_version", BigInteger, nullable=False, server_default="0"),
     UniqueConstraint("tenant", "room_id"),
 )
+"""`index_version`: the last version given to a task of the outbox, so that none is ever given twice."""
 
 messages = Table(
     "messages",
@@ -185,3 +189,79 @@ import_positions = Table(
     Column("position", Text, nullable=False),
     Column("saved_at", BigInteger, nullable=False),
 )
+
+message_words = Table(
+    "message_words",
+    metadata,
+    Column("room_key", Key, primary_key=True, autoincrement=False),
+    Column("arrival", BigInteger, primary_key=True, autoincrement=False),
+    Column("tenant", Name, nullable=False),
+    Column("length", BigInteger, nullable=False),
+    Column("changed", BigInteger, nullable=False),
+    Column("words", Text().with_variant(TSVECTOR(), "postgresql"), nullable=False),
+    ForeignKeyConstraint(["room_key", "arrival"], ["messages.room_key", "messages.arrival"]),
+    sqlite_with_rowid=False,
+)
+"""What of each message is indexed, deleted ones with nothing left. `changed`: the room's revision with which anything
+that ranking asks of the message was last written."""
+Index("ix_message_words_changed", message_words.c.room_key, message_words.c.changed)
+Index("ix_message_words_words", message_words.c.words, postgresql_using="gin").ddl_if(dialect="postgresql")
+
+index_outbox = Table(
+    "index_outbox",
+    metadata,
+    Column("room_key", Key, primary_key=True, autoincrement=False),
+    Column("arrival", BigInteger, primary_key=True, autoincrement=False),
+    Column("tenant", Name, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("queued", BigInteger, nullable=False),
+    Column("leased_until", BigInteger),
+    ForeignKeyConstraint(["room_key", "arrival"], ["messages.room_key", "messages.arrival"]),
+    sqlite_with_rowid=False,
+)
+"""Messages whose vectors are due. `queued`: a number that grows, so that the longest waiting comes first."""
+Index("ix_index_outbox_queued", index_outbox.c.queued, index_outbox.c.room_key, index_outbox.c.arrival)
+
+index_states = Table(
+    "index_states",
+    metadata,
+    Column("name", Name, primary_key=True),
+    Column("model", Text, nullable=False),
+    Column("dimensions", BigInteger, nullable=False),
+    Column("generation", Text, nullable=False),
+    Column("cursor", Text),
+    Column("updated_at", BigInteger, nullable=False),
+)
+
+vector_collections = Table(
+    "vector_collections",
+    metadata,
+    Column("collection", Name, primary_key=True),
+    Column("model", Text, nullable=False),
+    Column("dimensions", BigInteger, nullable=False),
+    Column("generation", Text, nullable=False),
+)
+
+vector_scopes = Table(
+    "vector_scopes",
+    metadata,
+    Column("scope_key", Key, primary_key=True),
+    Column("collection", Name, nullable=False),
+    Column("tenant", Name, nullable=False),
+    Column("scope", Name, nullable=False),
+    Column("stamp", BigInteger, nullable=False),
+    UniqueConstraint("collection", "tenant", "scope"),
+)
+"""`stamp` grows with every write to the scope."""
+
+vectors = Table(
+    "vectors",
+    metadata,
+    Column("scope_key", Key, ForeignKey("vector_scopes.scope_key"), primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("tenant", Name, nullable=False),
+    Column("stamp", BigInteger, nullable=False),
+    Column("vector", LargeBinary),
+)
+"""Vectors in the embedded index. `stamp`: the scope's when the row was written; a removed vector is NULL."""
+Index("ix_vectors_stamp", vectors.c.scope_key, vectors.c.stamp)

@@ -1,0 +1,99 @@
+"""The lexical index, the outbox and state of indexes, and vectors."""
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects.postgresql import TSVECTOR
+
+revision = "0002"
+down_revision = "0001"
+
+_NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
+_KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def upgrade() -> None:
+    for counter in ("words", "index_version"):
+        op.add_column("rooms", sa.Column(counter, sa.BigInteger(), server_default="0", nullable=False))
+    _make_words()
+    _make_outbox()
+    _make_vectors()
+
+
+def _make_words() -> None:
+    op.create_table(
+        "message_words",
+        sa.Column("room_key", _KEY, autoincrement=False, nullable=False),
+        sa.Column("arrival", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("tenant", _NAME, nullable=False),
+        sa.Column("length", sa.BigInteger(), nullable=False),
+        sa.Column("changed", sa.BigInteger(), nullable=False),
+        sa.Column("words", sa.Text().with_variant(TSVECTOR(), "postgresql"), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["room_key", "arrival"], ["messages.room_key", "messages.arrival"], name="fk_message_words_messages"
+        ),
+        sa.PrimaryKeyConstraint("room_key", "arrival", name="pk_message_words"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_message_words_changed", "message_words", ["room_key", "changed"])
+    if op.get_bind().dialect.name == "postgresql":
+        op.create_index("ix_message_words_words", "message_words", ["words"], postgresql_using="gin")
+
+
+def _make_outbox() -> None:
+    op.create_table(
+        "index_outbox",
+        sa.Column("room_key", _KEY, autoincrement=False, nullable=False),
+        sa.Column("arrival", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("tenant", _NAME, nullable=False),
+        sa.Column("version", sa.BigInteger(), nullable=False),
+        sa.Column("queued", sa.BigInteger(), nullable=False),
+        sa.Column("leased_until", sa.BigInteger()),
+        sa.ForeignKeyConstraint(
+            ["room_key", "arrival"], ["messages.room_key", "messages.arrival"], name="fk_index_outbox_messages"
+        ),
+        sa.PrimaryKeyConstraint("room_key", "arrival", name="pk_index_outbox"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_index_outbox_queued", "index_outbox", ["queued", "room_key", "arrival"])
+    op.create_table(
+        "index_states",
+        sa.Column("name", _NAME, nullable=False),
+        sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("dimensions", sa.BigInteger(), nullable=False),
+        sa.Column("generation", sa.Text(), nullable=False),
+        sa.Column("cursor", sa.Text()),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name="pk_index_states"),
+    )
+
+
+def _make_vectors() -> None:
+    op.create_table(
+        "vector_collections",
+        sa.Column("collection", _NAME, nullable=False),
+        sa.Column("model", sa.Text(), nullable=False),
+        sa.Column("dimensions", sa.BigInteger(), nullable=False),
+        sa.Column("generation", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("collection", name="pk_vector_collections"),
+    )
+    op.create_table(
+        "vector_scopes",
+        sa.Column("scope_key", _KEY, nullable=False),
+        sa.Column("collection", _NAME, nullable=False),
+        sa.Column("tenant", _NAME, nullable=False),
+        sa.Column("scope", _NAME, nullable=False),
+        sa.Column("stamp", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("scope_key", name="pk_vector_scopes"),
+        sa.UniqueConstraint("collection", "tenant", "scope", name="uq_vector_scopes_collection_tenant_scope"),
+    )
+    op.create_table(
+        "vectors",
+        sa.Column("scope_key", _KEY, autoincrement=False, nullable=False),
+        sa.Column("number", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("tenant", _NAME, nullable=False),
+        sa.Column("stamp", sa.BigInteger(), nullable=False),
+        sa.Column("vector", sa.LargeBinary()),
+        sa.ForeignKeyConstraint(["scope_key"], ["vector_scopes.scope_key"], name="fk_vectors_vector_scopes"),
+        sa.PrimaryKeyConstraint("scope_key", "number", name="pk_vectors"),
+    )
+    op.create_index("ix_vectors_stamp", "vectors", ["scope_key", "stamp"])
