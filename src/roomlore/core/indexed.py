@@ -2,7 +2,7 @@
 
 from roomlore.core.models import Message
 from roomlore.core.search import EmbeddingModel
-from roomlore.core.text import words
+from roomlore.core.terms import terms
 
 WORDS_MODEL = EmbeddingModel(name="words-1", dimensions=0)
 """Renamed whenever `indexed_words` gives other words for the same message: the lexical index is then rebuilt."""
@@ -15,7 +15,7 @@ def _caption(message: Message) -> str:
 
 def indexed_words(message: Message) -> list[str]:
     """The words a message is found by, repeats kept."""
-    return words(" ".join((message.sender_name or message.sender_id, message.text, _caption(message))))
+    return terms(message.sender_name or message.sender_id) + terms(message.text) + terms(_caption(message))
 
 
 def passage(message: Message) -> str:

@@ -21,18 +21,18 @@ MAX_KEYWORDS = 32
 _MAX_TOKEN = 128
 
 HAN = r"\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_KANA = r"\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
-_HANGUL = r"\u1100-\u11ff\u3131-\u318e\uac00-\ud7af"
+KANA = r"\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+HANGUL = r"\u1100-\u11ff\u3131-\u318e\uac00-\ud7af"
 # Letters, digits, _ and the vowel signs of Indic and Thai scripts, which \w leaves out.
-_LETTER = rf"(?:[^\W{HAN}{_KANA}{_HANGUL}]|[\u0300-\u036f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e])"
+LETTER = rf"(?:[^\W{HAN}{KANA}{HANGUL}]|[\u0300-\u036f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e])"
 _TOKEN = re.compile(
     rf"(?P<url>(?:https?|ftp)://[^\s<>\"'|{HAN}]+)"
-    rf"|(?P<latin>{_LETTER}+(?:(?:::|->|['’./:\\@=+#&~-]){_LETTER}+)*(?:\+\+|\#)?)"
+    rf"|(?P<latin>{LETTER}+(?:(?:::|->|['’./:\\@=+#&~-]){LETTER}+)*(?:\+\+|\#)?)"
     rf"|(?P<han>[{HAN}]+)"
-    rf"|(?P<syllables>[{_KANA}]+|[{_HANGUL}]+)"
+    rf"|(?P<syllables>[{KANA}]+|[{HANGUL}]+)"
     r"|(?P<emoji>[\u2600-\u27bf\U0001f1e6-\U0001f1ff\U0001f300-\U0001f3fa\U0001f400-\U0001faff])"
 )
-_PART = re.compile(rf"(?:(?!_){_LETTER})+")
+_PART = re.compile(rf"(?:(?!_){LETTER})+")
 _CONTRACTION = re.compile(r"['’](?:s|re|ve|ll|d|m)$|\A.*n['’]t$")
 _URL_HOST = re.compile(r"[a-z]+://(?:[^/@\s]*@)?(?:www\.)?([^/:?#\s]+)")
 _MARKS = regex.compile(r"\p{M}{32,}")
