@@ -237,31 +237,38 @@ vector_collections = Table(
     "vector_collections",
     metadata,
     Column("collection", Name, primary_key=True),
+    Column("kind", Text, nullable=False),
     Column("model", Text, nullable=False),
     Column("dimensions", BigInteger, nullable=False),
     Column("generation", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
 )
+"""`kind`: what holds the vectors, 'sql' (the table `vectors`) or 'pgvector' (a table of the collection's own). `epoch`
+grows whenever the collection is made anew; scopes of an earlier one are left-overs."""
 
 vector_scopes = Table(
     "vector_scopes",
     metadata,
     Column("scope_key", Key, primary_key=True),
     Column("collection", Name, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
     Column("tenant", Name, nullable=False),
     Column("scope", Name, nullable=False),
     Column("stamp", BigInteger, nullable=False),
-    UniqueConstraint("collection", "tenant", "scope"),
+    UniqueConstraint("collection", "epoch", "tenant", "scope"),
 )
-"""`stamp` grows with every write to the scope."""
+"""`stamp` grows with every vector written to the scope."""
 
 vectors = Table(
     "vectors",
     metadata,
-    Column("scope_key", Key, ForeignKey("vector_scopes.scope_key"), primary_key=True, autoincrement=False),
-    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("vector_key", Key, primary_key=True, autoincrement=False),
+    Column("scope_key", Key, nullable=False),
+    Column("number", BigInteger, nullable=False),
     Column("tenant", Name, nullable=False),
-    Column("stamp", BigInteger, nullable=False),
     Column("vector", LargeBinary),
+    UniqueConstraint("scope_key", "number"),
 )
-"""Vectors in the embedded index. `stamp`: the scope's when the row was written; a removed vector is NULL."""
-Index("ix_vectors_stamp", vectors.c.scope_key, vectors.c.stamp)
+"""`vector`: float16, little-endian; NULL where it was removed, so that caches hear of it. `vector_key` is made of the
+scope's key and its stamp (`vector_rows.first_key`): SQLite keeps a scope's rows side by side, in the order in which
+they were written."""

@@ -71,29 +71,33 @@ def _make_vectors() -> None:
     op.create_table(
         "vector_collections",
         sa.Column("collection", _NAME, nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("model", sa.Text(), nullable=False),
         sa.Column("dimensions", sa.BigInteger(), nullable=False),
         sa.Column("generation", sa.Text(), nullable=False),
+        sa.Column("epoch", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("collection", name="pk_vector_collections"),
     )
     op.create_table(
         "vector_scopes",
         sa.Column("scope_key", _KEY, nullable=False),
         sa.Column("collection", _NAME, nullable=False),
+        sa.Column("epoch", sa.BigInteger(), nullable=False),
         sa.Column("tenant", _NAME, nullable=False),
         sa.Column("scope", _NAME, nullable=False),
         sa.Column("stamp", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("scope_key", name="pk_vector_scopes"),
-        sa.UniqueConstraint("collection", "tenant", "scope", name="uq_vector_scopes_collection_tenant_scope"),
+        sa.UniqueConstraint(
+            "collection", "epoch", "tenant", "scope", name="uq_vector_scopes_collection_epoch_tenant_scope"
+        ),
     )
     op.create_table(
         "vectors",
-        sa.Column("scope_key", _KEY, autoincrement=False, nullable=False),
-        sa.Column("number", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("vector_key", _KEY, autoincrement=False, nullable=False),
+        sa.Column("scope_key", _KEY, nullable=False),
+        sa.Column("number", sa.BigInteger(), nullable=False),
         sa.Column("tenant", _NAME, nullable=False),
-        sa.Column("stamp", sa.BigInteger(), nullable=False),
         sa.Column("vector", sa.LargeBinary()),
-        sa.ForeignKeyConstraint(["scope_key"], ["vector_scopes.scope_key"], name="fk_vectors_vector_scopes"),
-        sa.PrimaryKeyConstraint("scope_key", "number", name="pk_vectors"),
+        sa.PrimaryKeyConstraint("vector_key", name="pk_vectors"),
+        sa.UniqueConstraint("scope_key", "number", name="uq_vectors_scope_key_number"),
     )
-    op.create_index("ix_vectors_stamp", "vectors", ["scope_key", "stamp"])
