@@ -11,11 +11,12 @@ from roomlore.adapters.sql.writer import SqlMessageWriter
 
 
 class SqlUnitOfWork:
-    """The port `UnitOfWork`."""
+    """The port `UnitOfWork`; `connection` is for what else this package keeps in the database."""
 
-    __slots__ = ("imports", "keys", "messages", "rooms", "threads", "usage", "writer")
+    __slots__ = ("connection", "imports", "keys", "messages", "rooms", "threads", "usage", "writer")
 
     def __init__(self, connection: Connection, *, writing: bool) -> None:
+        self.connection = connection
         locks = Locks(writing=writing)
         self.rooms = SqlRooms(connection, locks)
         self.messages = SqlMessages(connection)
