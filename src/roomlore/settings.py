@@ -12,6 +12,7 @@ from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+from zoneinfo import ZoneInfo
 
 import yaml
 from annotated_types import Ge, Gt, Le
@@ -42,6 +43,7 @@ WEIGHTS = (
     "keyword_overlap_weight",
 )
 
+SECRETS = frozenset({"embedding_api_key", "qdrant_api_key"})
 _PASSWORD = re.compile(r"(://[^:/@]*:).*(?=@)|([?&]password=)[^&]*")
 _DATABASE = re.compile(r"^(sqlite|postgres|postgresql)(\+[a-z0-9]+)?://|\.db$")
 
@@ -104,6 +106,45 @@ class Settings(BaseSettings):
     token_encoding: Literal["cl100k_base", "o200k_base"] = _setting(
         "cl100k_base", "The encoding in which tokens are counted."
     )
+    embeddings: Literal["off", "offline", "openai"] = _setting(
+        "off",
+        "What search knows meanings by: nothing, a model on this machine, or a server that speaks OpenAI's protocol.",
+    )
+    embedding_model: str = _setting(
+        "text-embedding-3-small", "The server's model (embeddings: openai).", form="a model's name"
+    )
+    embedding_dimensions: Whole = _setting(
+        1536, "Length of the server's vectors (embeddings: openai).", ge=1, le=16_384
+    )
+    embedding_url: str = _setting(
+        "https://api.openai.com/v1", "The server's address (embeddings: openai).", form="an http or https URL"
+    )
+    embedding_api_key: str = _setting("", "The server's API key (embeddings: openai).", form="a secret")
+    embedding_query_prefix: str = _setting(
+        "", "What the server's model wants before a question (embeddings: openai).", form="a text"
+    )
+    embedding_passage_prefix: str = _setting(
+        "", "What the server's model wants before a message (embeddings: openai).", form="a text"
+    )
+    embedding_timeout_seconds: Number = _setting(
+        20, "Time the server may take over one request, in seconds.", gt=0, le=600
+    )
+    vectors: Literal["auto", "sql", "pgvector", "qdrant"] = _setting(
+        "auto",
+        "Where vectors lie; auto: Qdrant if qdrant_url is set, else pgvector if the database has it, else in SQL.",
+    )
+    qdrant_url: str = _setting("", "Address of a Qdrant server.", form="a URL such as http://localhost:6333")
+    qdrant_api_key: str = _setting("", "The Qdrant server's API key.", form="a secret")
+    qdrant_timeout_seconds: Number = _setting(2, "Time Qdrant may take over a search, in seconds.", gt=0, le=600)
+    index_lease_seconds: Number = _setting(
+        60, "Time after which work on vectors that a killed process held is done by another, in seconds.", gt=0, le=3600
+    )
+    search_cache_mb: Whole = _setting(
+        512, "Memory for the vectors and facts of rooms lately searched, in MiB.", ge=1, le=1_048_576
+    )
+    time_zone: str = _setting(
+        "UTC", "Where 'yesterday' and 'last week' in a question begin.", form="a zone such as Europe/Berlin"
+    )
     room_cache_size: Whole = _setting(
         64, "Rooms whose last messages are kept in memory, about 3 MB each.", ge=0, le=100_000
     )
@@ -153,6 +194,28 @@ class Settings(BaseSettings):
         if not _DATABASE.search(value):
             raise ValueError("unknown database")
         return value
+
+    @field_validator("time_zone")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (OSError, ValueError) as error:
+            raise ValueError("unknown zone") from error
+        return value
+
+    @field_validator("embedding_url", "qdrant_url")
+    @classmethod
+    def _web_address(cls, value: str) -> str:
+        if value and not value.startswith(("http://", "https://")):
+            raise ValueError("no web address")
+        return value
+
+    @model_validator(mode="after")
+    def _qdrant_has_an_address(self) -> "Settings":
+        if self.vectors == "qdrant" and not self.qdrant_url:
+            raise ValueError("vectors is qdrant, but qdrant_url is not set; give the server's address.")
+        return self
 
     @field_validator("allowed_hosts", mode="before")
     @classmethod
@@ -207,7 +270,8 @@ def explain(settings: Settings) -> list[Row]:
 
 def row(name: str, value: Any, source: str) -> Row:
     """One setting for people to read."""
-    return Row(name, _shown(value), source, Settings.model_fields[name].description or "")
+    shown = "***" if name in SECRETS and value else _shown(value)
+    return Row(name, shown, source, Settings.model_fields[name].description or "")
 
 
 def context_options(settings: Settings) -> ContextOptions:
@@ -294,6 +358,7 @@ def _of_error(detail: Mapping[str, Any], found: Mapping[str, tuple[Any, str]]) -
         return str(detail["ctx"]["error"])
     name = str(detail["loc"][0])
     value, source = found[name]
+    value = "***" if name in SECRETS else value
     return _sentence(name, value, source)
 
 

@@ -1,13 +1,17 @@
 """From settings to adapters to services: the one place that knows them all."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from zoneinfo import ZoneInfo
 
 from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.adapters.inprocess.ids import TimeOrderedIds
+from roomlore.adapters.inprocess.jobs import InProcessJobs
+from roomlore.adapters.inprocess.remembered import RememberedEmbedder
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
-from roomlore.adapters.sql import connect
+from roomlore.adapters.qdrant import open_qdrant
+from roomlore.adapters.sql import SqlStorage, connect
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.context import ContextOptions
@@ -17,14 +21,28 @@ from roomlore.core.linking import LinkModel
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.importers import open_import
 from roomlore.ports.coordination import Clock, Ids
-from roomlore.ports.language import TokenCounter
+from roomlore.ports.indexing import INDEXING, VECTORS
+from roomlore.ports.language import Embedder, TokenCounter
 from roomlore.ports.storage import Storage
+from roomlore.ports.vectors import VectorIndex
 from roomlore.services.contexts import ContextService, TuningService, UsageRecorder
 from roomlore.services.imports import ImportService
+from roomlore.services.indexing import IndexingService, Standings, VectorIndexing, WordIndexing
 from roomlore.services.keys import KeyService
-from roomlore.services.messages import Ingest, MessageService, RoomCache
+from roomlore.services.messages import (
+    DenseSearch,
+    FactsCache,
+    Ingest,
+    MessageSearch,
+    MessageService,
+    RoomCache,
+    VectorsDue,
+)
 from roomlore.services.rooms import RoomService
 from roomlore.settings import Settings, context_options
+
+_SWEEP_SECONDS = 15.0
+_MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +59,15 @@ class Resources:
     telemetry: PrometheusTelemetry
     rooms: RoomCache
     recorder: UsageRecorder
+    facts: FactsCache
+    dense: DenseSearch
+    due: VectorsDue
+    index: IndexingService
 
 
 class Lore:
-    """One tenant's view of roomlore: `messages`, `context`, `rooms`, `keys`, `imports`, `tuning`."""
+    """One tenant's view of roomlore: `messages`, `context`, `rooms`, `keys`, `imports`, `tuning`; and `index`, which
+    all tenants share."""
 
     def __init__(self, resources: Resources, tenant: str) -> None:
         if not tenant or not isinstance(tenant, str):
@@ -61,12 +84,24 @@ class Lore:
                 tokens=shared.tokens,
                 clock=shared.clock,
                 rooms=shared.rooms,
+                due=shared.due,
             ),
             tokens=shared.tokens,
             clock=shared.clock,
             telemetry=shared.telemetry,
             limits=_limits(shared.settings),
+            due=shared.due,
+            search=MessageSearch(
+                tenant=tenant,
+                storage=shared.storage,
+                facts=shared.facts,
+                dense=shared.dense,
+                clock=shared.clock,
+                telemetry=shared.telemetry,
+                zone=ZoneInfo(shared.settings.time_zone),
+            ),
         )
+        self.index = shared.index
         self.context = ContextService(
             tenant=tenant,
             storage=shared.storage,
@@ -120,20 +155,86 @@ def _limits(settings: Settings) -> Limits:
     return Limits(text_chars=settings.max_text_chars, batch_messages=settings.max_batch_messages)
 
 
+def _embedder(settings: Settings) -> Embedder | None:
+    if settings.embeddings == "off":
+        return None
+    from roomlore.adapters.embedding import open_offline, open_openai
+
+    if settings.embeddings == "offline":
+        return RememberedEmbedder(open_offline())
+    if settings.embeddings == "openai":
+        return RememberedEmbedder(
+            open_openai(
+                url=settings.embedding_url,
+                api_key=settings.embedding_api_key,
+                model=settings.embedding_model,
+                dimensions=settings.embedding_dimensions,
+                timeout_seconds=settings.embedding_timeout_seconds,
+                query_prefix=settings.embedding_query_prefix,
+                passage_prefix=settings.embedding_passage_prefix,
+            )
+        )
+    return None
+
+
+async def _vectors(settings: Settings, storage: SqlStorage) -> VectorIndex:
+    from roomlore.adapters.sql import open_vectors
+
+    if settings.vectors == "qdrant" or (settings.vectors == "auto" and settings.qdrant_url):
+        return open_qdrant(
+            settings.qdrant_url,
+            api_key=settings.qdrant_api_key or None,
+            timeout_seconds=settings.qdrant_timeout_seconds,
+        )
+    kind = "auto" if settings.vectors == "qdrant" else settings.vectors
+    return await open_vectors(storage, kind=kind, cache_bytes=settings.search_cache_mb * _MIB)
+
+
+async def _keeps_vectors(storage: Storage) -> bool:
+    """Whether vectors were ever made of this store's messages: then what changes is noted even without an embedder."""
+    async with storage.reading() as work:
+        return await work.index_states.find(name=VECTORS) is not None
+
+
 @asynccontextmanager
 async def open_lore(
-    url: str | None = None, *, tenant: str = DEFAULT_TENANT, settings: Settings | None = None
+    url: str | None = None,
+    *,
+    tenant: str = DEFAULT_TENANT,
+    settings: Settings | None = None,
+    embedder: Embedder | None = None,
+    background: bool = True,
 ) -> AsyncIterator[Lore]:
     """Opens roomlore on a database, making it if it is new, and closes it when the block ends.
 
     `url`: `sqlite:///path`, `sqlite://` (memory), `postgresql://...`, or a path that ends in .db; by default the
-    setting `database_url`. Raises `InvalidInput` for bad settings, `StorageUnavailable`.
+    setting `database_url`. `embedder`: one of your own, in the place of the one that the settings name. `background`:
+    whether indexes are kept in step behind the calls; if not, `lore.index.drain()` does it. Raises `InvalidInput` for
+    bad settings, `StorageUnavailable`.
     """
     settings = settings or Settings()
-    storage = await connect(url or settings.database_url)
-    clock = SystemClock()
+    async with AsyncExitStack() as closing:
+        storage = await connect(url or settings.database_url)
+        closing.push_async_callback(storage.close)
+        resources = await _resources(settings, storage, embedder or _embedder(settings), closing, background=background)
+        yield Lore(resources, tenant)
+
+
+async def _resources(
+    settings: Settings, storage: SqlStorage, embedder: Embedder | None, closing: AsyncExitStack, *, background: bool
+) -> Resources:
+    clock, ids = SystemClock(), TimeOrderedIds()
     telemetry = PrometheusTelemetry(clock)
+    vectors = None
+    if embedder is not None:
+        closing.push_async_callback(embedder.close)
+        vectors = await _vectors(settings, storage)
+        closing.push_async_callback(vectors.close)
+    model = embedder.model if embedder else None
+    jobs = InProcessJobs(telemetry=telemetry)
+    standings = Standings(storage=storage, clock=clock, model=model)
     recorder = UsageRecorder(storage=storage, telemetry=telemetry)
+    closing.push_async_callback(recorder.close)
     resources = Resources(
         settings=settings,
         options=context_options(settings),
@@ -141,13 +242,32 @@ async def open_lore(
         tokens=EncodingTokens(settings.token_encoding),
         model=load_link_model(),
         clock=clock,
-        ids=TimeOrderedIds(),
+        ids=ids,
         telemetry=telemetry,
         rooms=RoomCache(size=settings.room_cache_size, telemetry=telemetry),
         recorder=recorder,
+        facts=FactsCache(size_bytes=settings.search_cache_mb * _MIB // 4),
+        dense=DenseSearch(embedder=embedder, vectors=vectors, standings=standings, clock=clock, jobs=jobs),
+        due=VectorsDue(keeping=embedder is not None or await _keeps_vectors(storage), jobs=jobs),
+        index=IndexingService(
+            storage=storage,
+            words=WordIndexing(storage=storage, clock=clock, ids=ids),
+            vectors=embedder
+            and vectors
+            and VectorIndexing(
+                storage=storage,
+                vectors=vectors,
+                embedder=embedder,
+                clock=clock,
+                ids=ids,
+                telemetry=telemetry,
+                lease_seconds=settings.index_lease_seconds,
+            ),
+            model=model,
+            standings=standings,
+        ),
     )
-    try:
-        yield Lore(resources, tenant)
-    finally:
-        await recorder.close()
-        await storage.close()
+    if background:
+        jobs.handle(INDEXING, resources.index.catch_up, every_seconds=_SWEEP_SECONDS)
+    closing.push_async_callback(jobs.close)
+    return resources

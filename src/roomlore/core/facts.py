@@ -1,11 +1,13 @@
 """The facts of a room as columns, kept in step with what changed since they were read."""
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
 from roomlore.core.search import ROLES, FactRow, Ints, RoomFacts
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ROLE_CODES = {role: code for code, role in enumerate(ROLES)}
 _PER_MESSAGE = ("arrivals", "sent_at", "senders", "roles", "lengths", "questions", "parents", "parent_odds", "threads")
 
@@ -66,3 +68,31 @@ def _columns(rows: Sequence[FactRow], codes: dict[str, int]) -> dict[str, np.nda
         "parent_odds": np.array([row.parent_odds for row in rows], np.float64),
         "threads": np.array([row.thread for row in rows], np.int64),
     }
+
+
+def chosen(
+    facts: RoomFacts, *, senders: Sequence[str] | None, since: datetime | None, until: datetime | None
+) -> Ints | None:
+    """Arrivals of the messages by these senders sent in [since, until); None where nothing was asked."""
+    if senders is None and since is None and until is None:
+        return None
+    fits = np.ones(facts.arrivals.size, np.bool_)
+    if senders is not None:
+        wanted = [place for place, sender in enumerate(facts.sender_ids) if sender in set(senders)]
+        fits &= np.isin(facts.senders, wanted)
+    if since is not None:
+        fits &= facts.sent_at >= to_micros(since)
+    if until is not None:
+        fits &= facts.sent_at < to_micros(until)
+    return facts.arrivals[fits]
+
+
+def to_micros(time: datetime) -> int:
+    """Whole microseconds since 1970-01-01 UTC; a naive time is UTC."""
+    aware = time if time.tzinfo else time.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // timedelta(microseconds=1)
+
+
+def from_micros(micros: int) -> datetime:
+    """The time so many microseconds after 1970-01-01 UTC."""
+    return _EPOCH + timedelta(microseconds=micros)

@@ -25,7 +25,7 @@ class _Job:
 
     def pause(self) -> float:
         """How long a failed job waits whatever is asked: doubled with each failure in a row."""
-        return min(_FIRST_PAUSE_SECONDS * 2 ** min(self.failures - 1, 20), _LONGEST_PAUSE_SECONDS)
+        return min(_FIRST_PAUSE_SECONDS * 2.0 ** min(self.failures - 1, 20), _LONGEST_PAUSE_SECONDS)
 
 
 class InProcessJobs:

@@ -40,6 +40,10 @@ METRICS: Mapping[str, Metric] = {
     "roomlore_feedback_score": Metric("histogram", "Feedback on contexts, in [0, 1].", (), _SHARES),
     "roomlore_rooms_served": Metric("set", "Distinct rooms a context was built for since the start."),
     "roomlore_messages_added_total": Metric("counter", "Messages added."),
+    "roomlore_searches_total": Metric("counter", "Searches of messages answered.", ("mode", "degraded")),
+    "roomlore_search_seconds": Metric("histogram", "Time to search messages, in seconds.", (), _SECONDS),
+    "roomlore_messages_indexed_total": Metric("counter", "Messages whose vectors were brought up to date."),
+    "roomlore_jobs_total": Metric("counter", "Runs of background jobs.", ("job", "result")),
     "roomlore_usage_records_lost_total": Metric("counter", "Usage records that could not be stored."),
 }
 

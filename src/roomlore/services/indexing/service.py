@@ -27,8 +27,10 @@ class IndexProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexStatus:
-    """How the indexes stand. `vectors`: 'off' without an embedder, 'whole', 'behind' (`waiting` messages have no vector
-    yet), 'rebuilding', 'missing' or 'other model'. `words`: 'whole' or 'rebuilding'. `problem`: what to do, if anything.
+    """How the indexes stand.
+
+    `vectors`: 'off' without an embedder, 'whole', 'behind' (`waiting` messages have no vector yet), 'rebuilding',
+    'missing' or 'other model'. `problem`: what to do, if anything.
     """
 
     vectors: Literal["off", "whole", "behind", "rebuilding", "missing", "other model"]

@@ -1,7 +1,7 @@
 """Bringing the vectors of messages in step with SQL: what waits in the outbox, and rebuilds.
 
-A rebuild only walks the rooms and puts every message into the outbox, so there is one way in which a vector comes to be:
-claim, read, embed, put, finish. Whatever breaks off in between is found again, and done again does no harm.
+A rebuild only walks the rooms and puts every message into the outbox, so there is one way in which a vector comes to
+be: claim, read, embed, put, finish. Whatever breaks off in between is found again, and done again does no harm.
 """
 
 import asyncio
@@ -82,18 +82,13 @@ class VectorIndexing:
         """One batch of work; how many messages it indexed. -1 where nothing is left to do or another rebuild began."""
         async with self._storage.reading() as work:
             state = await work.index_states.find(name=VECTORS)
-            waiting = await work.outbox.waiting()
         if state is None or state.generation != generation:
             return -1
-        if state.cursor is not None and waiting < _ENOUGH_WAITING:
+        if state.cursor is not None:
             await self._queue_next_page(state)
-        elif not waiting:
-            return -1
-        tasks = await self._claim()
-        if not tasks:
-            return 0 if state.cursor is not None else -1
-        await self._attempt(tasks, generation)
-        return len(tasks)
+        if tasks := await self._claim():
+            await self._attempt(tasks, generation)
+        return len(tasks) if tasks or state.cursor is not None else -1
 
     async def _begin(self, stored: IndexState | None) -> IndexState:
         """SQL first: where this is cut off before the index is made, the next look finds the two apart."""
@@ -114,6 +109,8 @@ class VectorIndexing:
     async def _queue_next_page(self, state: IndexState) -> None:
         assert state.cursor is not None
         async with self._storage.reading() as work:
+            if await work.outbox.waiting() >= _ENOUGH_WAITING:
+                return
             page = await page_after(work, state.cursor, limit=_PAGE)
         async with self._storage.writing() as work:
             moved = replace(state, cursor=page.cursor, updated_at=self._clock.now())

@@ -1,7 +1,19 @@
-"""Taking messages in, changing them, and giving them back."""
+"""Taking messages in, changing them, finding them, and giving them back."""
 
+from roomlore.services.messages.due import VectorsDue
+from roomlore.services.messages.facts_cache import FactsCache
 from roomlore.services.messages.ingest import Ingest
 from roomlore.services.messages.room_cache import RoomCache
+from roomlore.services.messages.search import DenseSearch, MessageSearch
 from roomlore.services.messages.service import MessageService, OnConflict
 
-__all__ = ["Ingest", "MessageService", "OnConflict", "RoomCache"]
+__all__ = [
+    "DenseSearch",
+    "FactsCache",
+    "Ingest",
+    "MessageSearch",
+    "MessageService",
+    "OnConflict",
+    "RoomCache",
+    "VectorsDue",
+]

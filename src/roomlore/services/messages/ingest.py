@@ -17,6 +17,7 @@ from roomlore.core.room_state import WINDOW, Arrivals, RoomState
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.services.messages.due import VectorsDue
 from roomlore.services.messages.room_cache import RoomCache
 
 _INLINE = 8
@@ -51,8 +52,10 @@ class Ingest:
         tokens: TokenCounter,
         clock: Clock,
         rooms: RoomCache,
+        due: VectorsDue,
     ) -> None:
         self._tenant = tenant
+        self._due = due
         self._storage = storage
         self._model = model
         self._tokens = tokens
@@ -77,6 +80,7 @@ class Ingest:
         if any(plan.arrivals.entries for plan in plans):
             async with self._storage.writing() as work:
                 written = await self._write(work, plans)
+            self._due.announce()
         return self._remember(plans, written)
 
     async def _insist(self, batches: Batches, *, strict: bool) -> list[Plan]:
@@ -141,6 +145,7 @@ class Ingest:
             written[room_id] = await work.writer.append(
                 tenant=self._tenant, room_id=room_id, entries=plan.arrivals.entries
             )
+            await self._due.note(work, self._tenant, room_id, plan.arrivals.entries)
             if plan.arrivals.relinked:
                 written[room_id] = await work.writer.relink(
                     tenant=self._tenant, room_id=room_id, links=plan.arrivals.relinked

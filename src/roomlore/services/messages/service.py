@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Literal
 
 from roomlore.core.analysis import Participants, analyse
@@ -9,10 +10,13 @@ from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.intake import Limits, check
 from roomlore.core.models import AddReport, Entry, Message, StoredMessage
 from roomlore.core.paging import check_page
+from roomlore.core.search import SearchAnswer, SearchMode
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.services.messages.due import VectorsDue
 from roomlore.services.messages.ingest import Ingest, Plan
+from roomlore.services.messages.search import AskedAt, Filters, MessageSearch
 
 OnConflict = Literal["raise", "report"]
 
@@ -32,6 +36,8 @@ class MessageService:
         clock: Clock,
         telemetry: Telemetry,
         limits: Limits,
+        due: VectorsDue,
+        search: MessageSearch,
     ) -> None:
         self._tenant = tenant
         self._storage = storage
@@ -40,6 +46,8 @@ class MessageService:
         self._clock = clock
         self._telemetry = telemetry
         self._limits = limits
+        self._due = due
+        self._search = search
 
     async def add(self, messages: Message | Sequence[Message], *, on_conflict: OnConflict = "raise") -> AddReport:
         """Stores one message or a batch (of any rooms) in one transaction, in the order given.
@@ -73,6 +81,29 @@ class MessageService:
             await self._require_room(work, room_id)
             return await work.messages.page(tenant=self._tenant, room_id=room_id, after=after, limit=limit)
 
+    async def search(
+        self,
+        room_id: str,
+        query: str,
+        *,
+        limit: int = 10,
+        mode: SearchMode = "hybrid",
+        sender_ids: Sequence[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        asked_at: AskedAt = None,
+    ) -> SearchAnswer:
+        """The messages of the room that answer the query best, at most `limit` (1 to 200), best first, with reasons.
+
+        `mode`: 'hybrid' searches by words and by meaning, and where no embedder is configured or the index cannot be
+        used, by words alone; the answer's `mode` and `degraded` say so. 'lexical' asks for words alone. Only messages
+        of `sender_ids`, sent in [`since`, `until`), are found where these are given. Time expressions in the query are
+        read from `asked_at`: now by default, or a time, or 'newest' for the time of the room's newest message.
+        Raises `InvalidInput`, `NotFound` for an unknown room, `StorageUnavailable`.
+        """
+        filters = Filters.of(sender_ids, since, until)
+        return await self._search.search(room_id, query, limit=limit, mode=mode, filters=filters, asked_at=asked_at)
+
     async def edit(
         self,
         room_id: str,
@@ -103,6 +134,8 @@ class MessageService:
             features = replace(analyse(message, Participants.of(people)), partners=entry.features.partners)
             changed = replace(entry, message=message, features=features)
             await work.writer.replace(tenant=self._tenant, room_id=room_id, entry=changed)
+            await self._due.note(work, self._tenant, room_id, [changed])
+        self._due.announce()
         return message
 
     async def delete(self, room_id: str, message_ids: str | Sequence[str]) -> int:
@@ -118,6 +151,8 @@ class MessageService:
                     arrivals=[entry.message.arrival for entry in found],
                     now=self._clock.now(),
                 )
+                await self._due.note(work, self._tenant, room_id, found)
+        self._due.announce()
         return len(found)
 
     async def export(self, room_id: str | None = None) -> AsyncIterator[StoredMessage]:

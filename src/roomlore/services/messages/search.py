@@ -1,0 +1,248 @@
+"""Finding messages: words and meaning, ranked together, with words alone wherever meaning cannot be had."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Literal, Protocol
+
+from roomlore.core.errors import InvalidInput, ModelUnavailable, NotFound, VectorsUnavailable, describe
+from roomlore.core.facts import chosen, from_micros
+from roomlore.core.models import StoredMessage
+from roomlore.core.query import SearchQuery, read_query
+from roomlore.core.ranking import Ranked, rank
+from roomlore.core.search import Ints, Nearest, Postings, RoomFacts, SearchAnswer, SearchHit, SearchMode
+from roomlore.core.when import time_spans
+from roomlore.ports.coordination import Clock, Jobs, Telemetry
+from roomlore.ports.indexing import INDEXING
+from roomlore.ports.language import Embedder
+from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.vectors import MESSAGES, VectorIndex
+from roomlore.services.messages.facts_cache import FactsCache
+
+MAX_QUERY_CHARS = 20_000
+MAX_HITS = 200
+_NEIGHBOURHOOD = 300
+_REST_SECONDS = 5.0
+
+AskedAt = datetime | Literal["newest"] | None
+
+log = logging.getLogger(__name__)
+
+
+class Standing(Protocol):
+    """What may be expected of the indexes."""
+
+    @property
+    def generation(self) -> str | None: ...
+    @property
+    def problem(self) -> str | None: ...
+
+
+class Standings(Protocol):
+    async def now(self) -> Standing: ...
+    def forget(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which messages may be found: of these senders, sent in [since, until)."""
+
+    senders: tuple[str, ...] | None
+    since: datetime | None
+    until: datetime | None
+
+    @classmethod
+    def of(cls, senders: Sequence[str] | None, since: datetime | None, until: datetime | None) -> "Filters":
+        """Checked; raises `InvalidInput`."""
+        if isinstance(senders, str):
+            raise InvalidInput(f"sender_ids is {senders!r}; give a list of sender ids.")
+        for name, value in (("since", since), ("until", until)):
+            if value is not None and not isinstance(value, datetime):
+                raise InvalidInput(f"{name} is {value!r:.60}; give a datetime.")
+        return cls(None if senders is None else tuple(senders), since, until)
+
+
+@dataclass(frozen=True, slots=True)
+class _Dense:
+    """What meaning found; `used`: it was asked at all."""
+
+    found: Sequence[Nearest] = ()
+    used: bool = False
+    problem: str | None = None
+
+
+class DenseSearch:
+    """Meaning, shared by all tenants of a process. After a failure it rests a moment, so that a dead server slows down
+    one search and not every one."""
+
+    def __init__(
+        self,
+        *,
+        embedder: Embedder | None,
+        vectors: VectorIndex | None,
+        standings: Standings,
+        clock: Clock,
+        jobs: Jobs,
+    ) -> None:
+        self._embedder = embedder
+        self._vectors = vectors
+        self._standings = standings
+        self._clock = clock
+        self._jobs = jobs
+        self._resting_until = 0.0
+        self._last_failure: str | None = None
+
+    async def near(self, tenant: str, room_id: str, texts: Sequence[str], only: Ints | None) -> _Dense:
+        """What lies near each of the texts; the problem instead, where it cannot be told."""
+        standing = await self._standings.now()
+        if self._embedder is None or self._vectors is None or standing.generation is None:
+            return _Dense(problem=standing.problem)
+        if self._clock.monotonic() < self._resting_until:
+            return _Dense(problem=self._last_failure)
+        try:
+            vectors = await self._embedder.embed(texts, kind="query")
+            found = await self._vectors.nearest(
+                collection=MESSAGES,
+                generation=standing.generation,
+                tenant=tenant,
+                scope=room_id,
+                vectors=vectors,
+                limit=_NEIGHBOURHOOD,
+                only=only,
+            )
+        except (ModelUnavailable, VectorsUnavailable) as error:
+            return self._rest(error)
+        return _Dense(found, used=True, problem=standing.problem)
+
+    async def problem(self) -> str | None:
+        """What is wrong with the indexes, for a search by words alone."""
+        return (await self._standings.now()).problem
+
+    def _rest(self, error: Exception) -> _Dense:
+        self._resting_until = self._clock.monotonic() + _REST_SECONDS
+        self._last_failure = f"Words alone were searched. {describe(error)}"
+        self._standings.forget()
+        self._jobs.ask(INDEXING)
+        log.warning("search goes on without vectors", extra={"why": describe(error)})
+        return _Dense(problem=self._last_failure)
+
+
+class MessageSearch:
+    """Searches the rooms of one tenant."""
+
+    def __init__(
+        self,
+        *,
+        tenant: str,
+        storage: Storage,
+        facts: FactsCache,
+        dense: DenseSearch,
+        clock: Clock,
+        telemetry: Telemetry,
+        zone: tzinfo = UTC,
+    ) -> None:
+        self._tenant = tenant
+        self._storage = storage
+        self._facts = facts
+        self._dense = dense
+        self._clock = clock
+        self._telemetry = telemetry
+        self._zone = zone
+
+    async def search(
+        self,
+        room_id: str,
+        query: str,
+        *,
+        limit: int,
+        mode: SearchMode,
+        filters: Filters,
+        asked_at: AskedAt,
+    ) -> SearchAnswer:
+        _check(query, limit=limit, mode=mode, asked_at=asked_at)
+        started = self._clock.monotonic()
+        async with self._storage.reading() as work:
+            read, postings, facts = await self._by_words(work, room_id, query, asked_at)
+        only = chosen(facts, senders=filters.senders, since=filters.since, until=filters.until)
+        dense = await self._by_meaning(room_id, read, only, mode)
+        ranked = rank(read, postings=postings, dense=dense.found, facts=facts, limit=limit, only=only)
+        messages = await self._messages(room_id, ranked)
+        answer = SearchAnswer(
+            room_id=room_id,
+            query=query,
+            mode="hybrid" if dense.used else "lexical",
+            hits=tuple(_hit(one, messages[one.arrival]) for one in ranked if one.arrival in messages),
+            times=read.spans,
+            degraded=dense.problem,
+            search_ms=1000 * (self._clock.monotonic() - started),
+        )
+        self._measure(answer)
+        return answer
+
+    async def _by_words(
+        self, work: UnitOfWork, room_id: str, text: str, asked_at: AskedAt
+    ) -> tuple[SearchQuery, Postings, RoomFacts]:
+        """Reads the query by the people known and looks its words up; again, where the room has moved since."""
+        facts = self._facts.known(self._tenant, room_id)
+        if facts is None:
+            room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
+            if room is None:
+                raise NotFound(_unknown(room_id))
+            facts = await self._facts.of(work, room)
+        while True:
+            query = self._read(text, facts, asked_at)
+            postings = await work.lexical.look_up(tenant=self._tenant, room_id=room_id, words=query.terms)
+            if postings is None:
+                raise NotFound(_unknown(room_id))
+            if facts.revision >= postings.room.revision:
+                return query, postings, facts
+            facts = await self._facts.of(work, postings.room)
+
+    def _read(self, text: str, facts: RoomFacts, asked_at: AskedAt) -> SearchQuery:
+        now = self._time_asked(facts, asked_at)
+        return read_query(text, facts=facts, spans=time_spans(text, now=now, zone=self._zone))
+
+    def _time_asked(self, facts: RoomFacts, asked_at: AskedAt) -> datetime:
+        if isinstance(asked_at, datetime):
+            return asked_at if asked_at.tzinfo else asked_at.replace(tzinfo=UTC)
+        if asked_at == "newest" and facts.sent_at.size:
+            return from_micros(int(facts.sent_at.max()))
+        return self._clock.now()
+
+    async def _by_meaning(self, room_id: str, query: SearchQuery, only: Ints | None, mode: SearchMode) -> _Dense:
+        if mode == "lexical" or not query.embed:
+            return _Dense(problem=await self._dense.problem())
+        return await self._dense.near(self._tenant, room_id, query.embed, only)
+
+    async def _messages(self, room_id: str, ranked: Sequence[Ranked]) -> dict[int, StoredMessage]:
+        arrivals = [one.arrival for one in ranked]
+        async with self._storage.reading() as work:
+            found = await work.messages.plain(tenant=self._tenant, room_id=room_id, arrivals=arrivals)
+        return {message.arrival: message for message in found}
+
+    def _measure(self, answer: SearchAnswer) -> None:
+        self._telemetry.observe("roomlore_search_seconds", answer.search_ms / 1000)
+        labels = {"mode": answer.mode, "degraded": "yes" if answer.degraded else "no"}
+        self._telemetry.count("roomlore_searches_total", labels=labels)
+
+
+def _hit(ranked: Ranked, message: StoredMessage) -> SearchHit:
+    return SearchHit(message=message, score=ranked.score, signals=ranked.signals, reason=ranked.reason)
+
+
+def _check(query: str, *, limit: int, mode: str, asked_at: AskedAt) -> None:
+    if not isinstance(query, str) or not query.strip():
+        raise InvalidInput("The query is empty; give a few words or a question.")
+    if len(query) > MAX_QUERY_CHARS:
+        raise InvalidInput(f"The query has {len(query)} characters; give at most {MAX_QUERY_CHARS}.")
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_HITS:
+        raise InvalidInput(f"limit is {limit!r}; give a whole number from 1 to {MAX_HITS}.")
+    if mode not in ("hybrid", "lexical"):
+        raise InvalidInput(f"mode is 'hybrid' or 'lexical', not {mode!r}.")
+    if not (asked_at is None or asked_at == "newest" or isinstance(asked_at, datetime)):
+        raise InvalidInput(f"asked_at is {asked_at!r:.60}; give a datetime, 'newest', or leave it out for now.")
+
+
+def _unknown(room_id: str) -> str:
+    return f"There is no room {room_id!r}; a room appears with its first message."
