@@ -1,6 +1,6 @@
 """The terms by which messages are searched: one analysis for what is indexed and for what is asked.
 
-English words are reduced to their stems (`porter_stem`), which `words` does only lightly; Chinese gives its single
+English words are reduced to their stems (Snowball), which `words` does only lightly; Chinese gives its single
 characters and every pair of neighbours, since a segmenter cuts question and message differently. Only words that
 carry no meaning at all are dropped: rarity weighs the rest. Measured in docs/explanation/search.md.
 """
@@ -8,7 +8,8 @@ carry no meaning at all are dropped: rarity weighs the rest. Measured in docs/ex
 import re
 from functools import lru_cache
 
-from roomlore.core.porter import porter_stem
+import Stemmer
+
 from roomlore.core.text import HAN, HANGUL, KANA, LETTER, head
 
 _MAX_TERM = 64
@@ -52,7 +53,8 @@ def terms(text: str) -> list[str]:
 @lru_cache(maxsize=1 << 15)
 def _latin(run: str) -> tuple[str, ...]:
     parts = re.split("['’_]+", _CONTRACTED.sub("", run))
-    return tuple(porter_stem(part[:_MAX_TERM]) for part in parts if part and part not in _EMPTY)
+    stem = Stemmer.Stemmer("english").stemWord  # made anew, since one stemmer must not serve two threads
+    return tuple(stem(part[:_MAX_TERM]) for part in parts if part and part not in _EMPTY)
 
 
 def _characters(run: str) -> list[str]:
