@@ -34,7 +34,7 @@ from roomlore.core.models import (
     StoredMessage,
 )
 
-_ROLES = {role.value: role for role in Role}
+ROLES = {role.value: role for role in Role}
 _TYPES = {kind.value: kind for kind in MessageType}
 _LINKS = {kind.value: kind for kind in LinkKind}
 
@@ -49,6 +49,7 @@ ROOM_COLUMNS = (
     _r.created_at,
     _r.last_sent_at,
     _r.settings,
+    _r.words,
 )
 MESSAGE_COLUMNS = (
     _m.arrival,
@@ -97,6 +98,7 @@ def to_room(row: Sequence[Any]) -> Room:
         created_at=from_micros(row[5]),
         last_sent_at=from_micros_or_none(row[6]),
         settings=read_mapping(row[7]),
+        words=row[8],
     )
 
 
@@ -108,7 +110,7 @@ def to_message(room_id: str, row: Sequence[Any]) -> StoredMessage:
         text=unescape(row[5]),
         sent_at=from_micros(row[6]),
         sender_name=unescape(row[3]),
-        role=_ROLES[row[4]],
+        role=ROLES[row[4]],
         reply_to=unescape_or_none(row[8]),
         root_id=unescape_or_none(row[9]),
         mentions=read_list(row[11]),

@@ -2,8 +2,11 @@
 
 from roomlore.adapters.sql.drivers import Connection
 from roomlore.adapters.sql.imports import SqlImports
+from roomlore.adapters.sql.index_states import SqlIndexStates
 from roomlore.adapters.sql.keys import SqlKeys
+from roomlore.adapters.sql.lexical import SqlLexicalIndex
 from roomlore.adapters.sql.messages import SqlMessages
+from roomlore.adapters.sql.outbox import SqlOutbox
 from roomlore.adapters.sql.rooms import Locks, SqlRooms
 from roomlore.adapters.sql.threads import SqlThreads
 from roomlore.adapters.sql.usage import SqlUsage
@@ -13,7 +16,19 @@ from roomlore.adapters.sql.writer import SqlMessageWriter
 class SqlUnitOfWork:
     """The port `UnitOfWork`; `connection` is for what else this package keeps in the database."""
 
-    __slots__ = ("connection", "imports", "keys", "messages", "rooms", "threads", "usage", "writer")
+    __slots__ = (
+        "connection",
+        "imports",
+        "index_states",
+        "keys",
+        "lexical",
+        "messages",
+        "outbox",
+        "rooms",
+        "threads",
+        "usage",
+        "writer",
+    )
 
     def __init__(self, connection: Connection, *, writing: bool) -> None:
         self.connection = connection
@@ -22,6 +37,9 @@ class SqlUnitOfWork:
         self.messages = SqlMessages(connection)
         self.threads = SqlThreads(connection)
         self.writer = SqlMessageWriter(connection, locks)
+        self.lexical = SqlLexicalIndex(connection, locks)
+        self.outbox = SqlOutbox(connection, locks)
+        self.index_states = SqlIndexStates(connection, locks)
         self.usage = SqlUsage(connection, locks)
         self.keys = SqlKeys(connection, locks)
         self.imports = SqlImports(connection, locks)

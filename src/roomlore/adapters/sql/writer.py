@@ -11,17 +11,19 @@ from sqlalchemy import Table, bindparam, case, delete, func, insert, literal_col
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.drivers import Connection
+from roomlore.adapters.sql.drivers import Connection, Row
 from roomlore.adapters.sql.rooms import LockedRoom, Locks
 from roomlore.adapters.sql.rows import ROOM_COLUMNS, features_row, link_values, message_row, to_room
+from roomlore.adapters.sql.spelling import Spelled
 from roomlore.adapters.sql.statements import Statement, among, in_locked_room
 from roomlore.adapters.sql.values import escape, numbers_text, read_list, to_micros, unescape
+from roomlore.adapters.sql.word_index import WordIndex
 from roomlore.core.errors import Conflict, NotFound
 from roomlore.core.mates import NO_MATES
 from roomlore.core.models import Entry, Link, LinkKind, Room
 
 _rooms, _m, _f = schema.rooms, schema.messages, schema.features
-_people, _words = schema.participants, schema.keyword_counts
+_people, _words, _w = schema.participants, schema.keyword_counts, schema.message_words
 _IN_THIS_THREAD_FROM = 64
 """Batches from this size on are turned into rows on another thread, so that the loop breathes."""
 
@@ -53,6 +55,10 @@ def _columns_but(table: Table, *left_out: str) -> list[str]:
     return [column.name for column in table.c if column.name not in _KEPT and column.name not in left_out]
 
 
+def _beside(table: Any) -> Any:
+    return (table.c.room_key == _m.c.room_key) & (table.c.arrival == _m.c.arrival)
+
+
 def _people_upsert() -> Any:
     given = upsert(_people)
     new, old = given.excluded, _people.c
@@ -81,13 +87,19 @@ def _none_left(table: Table) -> Any:
 
 
 def _move() -> Any:
-    """Moves what hangs below a message from one thread to another. UNION ends where replies run in a circle."""
+    """Moves what hangs below a message from one thread to another, and tells which these were. UNION ends where replies
+    run in a circle."""
     linked = (_f.c.link_kind != LinkKind.NEW.value) & (_f.c.thread == bindparam("old"))
     start = select(_f.c.arrival).where(in_locked_room(_f), _f.c.parent == bindparam("own"), linked)
     below = start.cte("below", recursive=True)
     further = select(_f.c.arrival).where(in_locked_room(_f), _f.c.parent == below.c.arrival, linked)
     moved = select(below.union(further).c.arrival)
-    return update(_f).where(in_locked_room(_f), _f.c.arrival.in_(moved)).values(thread=bindparam("new"))
+    return (
+        update(_f)
+        .where(in_locked_room(_f), _f.c.arrival.in_(moved))
+        .values(thread=bindparam("new"))
+        .returning(_f.c.arrival)
+    )
 
 
 _ADD_MESSAGES = Statement(lambda: insert(_m))
@@ -104,6 +116,7 @@ _STEP = Statement(
             revision=_rooms.c.revision + 1,
             next_arrival=_rooms.c.next_arrival + bindparam("added"),
             messages=_rooms.c.messages + bindparam("more"),
+            words=_rooms.c.words + bindparam("more_words"),
             last_sent_at=case(
                 (_rooms.c.next_arrival + bindparam("added") == bindparam("last") + 1, bindparam("last_sent_at")),
                 else_=_rooms.c.last_sent_at,
@@ -114,8 +127,8 @@ _STEP = Statement(
 )
 _STORED = Statement(
     lambda: (
-        select(_m.c.arrival, _m.c.message_id, _m.c.sender_id, _f.c.keywords, _f.c.thread)
-        .select_from(_m.join(_f, (_f.c.room_key == _m.c.room_key) & (_f.c.arrival == _m.c.arrival)))
+        select(_m.c.arrival, _m.c.message_id, _m.c.sender_id, _f.c.keywords, _f.c.thread, _w.c.length)
+        .select_from(_m.join(_f, _beside(_f)).join(_w, _beside(_w)))
         .where(in_locked_room(_m), _m.c.deleted_at.is_(None), among(_m.c.arrival, "arrivals"))
         .order_by(_m.c.arrival)
     )
@@ -154,23 +167,27 @@ class SqlMessageWriter:
     def __init__(self, connection: Connection, locks: Locks) -> None:
         self._sql = connection
         self._locks = locks
+        self._index = WordIndex(connection)
 
     async def append(self, *, tenant: str, room_id: str, entries: Sequence[Entry]) -> Room:
         """`Conflict` where an id is taken or the arrivals do not continue the room's; nothing is kept then."""
         room = self._locks.held(tenant, room_id)
         _check_arrivals(entries)
+        if not entries:
+            return await self._step(room, None)
         if len(entries) < _IN_THIS_THREAD_FROM:
-            message_rows, feature_rows = _rows(room, entries)
+            message_rows, feature_rows, spelled = self._rows(room, entries)
         else:
-            message_rows, feature_rows = await asyncio.to_thread(_rows, room, entries)
-        if entries:
-            await self._sql.many(_ADD_MESSAGES, message_rows)
-            await self._sql.many(_ADD_FEATURES, feature_rows)
-            await self._sql.many(_COUNT_PEOPLE, _speakers(room, entries))
-            await self._count_words(room, Counter(word for entry in entries for word in entry.features.keywords))
-        stored = await self._step(room, entries[-1] if entries else None, added=len(entries))
-        if entries and stored.next_arrival != entries[-1].message.arrival + 1:
+            message_rows, feature_rows, spelled = await asyncio.to_thread(self._rows, room, entries)
+        await self._sql.many(_ADD_MESSAGES, message_rows)
+        await self._sql.many(_ADD_FEATURES, feature_rows)
+        await self._sql.many(_COUNT_PEOPLE, _speakers(room, entries))
+        await self._count_words(room, Counter(word for entry in entries for word in entry.features.keywords))
+        words = sum(one.length for one in spelled)
+        stored = await self._step(room, entries[-1], added=len(entries), more=len(entries), words=words)
+        if stored.next_arrival != entries[-1].message.arrival + 1:
             raise Conflict(f"The room's next arrival is not {entries[0].message.arrival}: read the room again.")
+        await self._index.add(room, spelled, revision=stored.revision)
         return stored
 
     async def replace(self, *, tenant: str, room_id: str, entry: Entry) -> Room:
@@ -180,43 +197,61 @@ class SqlMessageWriter:
         rows = await self._stored(room, [arrival])
         if not rows or unescape(rows[0][1]) != entry.message.id:
             raise NotFound(f"There is no message {entry.message.id!r} at arrival {arrival} to replace.")
-        _, _, sender, keywords, thread = rows[0]
+        _, _, sender, keywords, thread, length = rows[0]
         await self._put(_REPLACE_MESSAGE, room, arrival, _named(_m, message_row(*_at(room), entry.message)))
         await self._put(_REPLACE_FEATURES, room, arrival, _named(_f, features_row(*_at(room), entry)))
-        await self._move(room, arrival, thread, entry.link.thread)
+        moved = await self._move(room, arrival, thread, entry.link.thread)
         await self._sql.many(_COUNT_PEOPLE, [*_speakers(room, [entry]), _silent(room, sender, arrival)])
         await self._sql.fetch(_NO_PEOPLE_LEFT, **_params(room))
         change = Counter(entry.features.keywords)
         change.subtract(read_list(keywords))
         await self._count_words(room, change)
-        return await self._step(room, entry)
+        spelled = self._index.spell(room, [entry.message])
+        stored = await self._step(room, entry, words=spelled[0].length - length)
+        await self._index.put(room, spelled, revision=stored.revision)
+        await self._index.touch(room, moved, revision=stored.revision)
+        return stored
 
     async def erase(self, *, tenant: str, room_id: str, arrivals: Sequence[int], now: datetime) -> Room:
         """Arrivals that are not there, or erased already, are passed over."""
         room = self._locks.held(tenant, room_id)
         rows = await self._stored(room, arrivals) if arrivals else []
-        if rows:
-            named = numbers_text([row[0] for row in rows])
-            await self._sql.fetch(_EMPTY_MESSAGES, arrivals=named, now=to_micros(now), **_params(room))
-            await self._sql.fetch(_EMPTY_FEATURES, arrivals=named, **_params(room))
-            await self._sql.many(_COUNT_PEOPLE, [_silent(room, row[2], row[0]) for row in rows])
-            await self._sql.fetch(_NO_PEOPLE_LEFT, **_params(room))
-            fewer: Counter[str] = Counter()
-            for row in rows:
-                fewer.subtract(read_list(row[3]))
-            await self._count_words(room, fewer)
-        return await self._step(room, None, more=-len(rows))
+        if not rows:
+            return await self._step(room, None)
+        gone = [row[0] for row in rows]
+        await self._sql.fetch(_EMPTY_MESSAGES, arrivals=numbers_text(gone), now=to_micros(now), **_params(room))
+        await self._sql.fetch(_EMPTY_FEATURES, arrivals=numbers_text(gone), **_params(room))
+        await self._sql.many(_COUNT_PEOPLE, [_silent(room, row[2], row[0]) for row in rows])
+        await self._sql.fetch(_NO_PEOPLE_LEFT, **_params(room))
+        fewer: Counter[str] = Counter()
+        for row in rows:
+            fewer.subtract(read_list(row[3]))
+        await self._count_words(room, fewer)
+        stored = await self._step(room, None, more=-len(rows), words=-sum(row[5] for row in rows))
+        await self._index.clear(room, gone, revision=stored.revision)
+        return stored
 
     async def relink(self, *, tenant: str, room_id: str, links: Mapping[int, Link]) -> Room:
         """In order of arrival; `NotFound` where a visible message is missing."""
         room = self._locks.held(tenant, room_id)
+        changed = set(links)
         for arrival in sorted(links):
             rows = await self._stored(room, [arrival])
             if not rows:
                 raise NotFound(f"There is no message at arrival {arrival} to link.")
             await self._put(_RELINK, room, arrival, dict(zip(_LINK_COLUMNS, link_values(links[arrival]), strict=True)))
-            await self._move(room, arrival, rows[0][4], links[arrival].thread)
-        return await self._step(room, None)
+            changed.update(await self._move(room, arrival, rows[0][4], links[arrival].thread))
+        stored = await self._step(room, None)
+        await self._index.touch(room, sorted(changed), revision=stored.revision)
+        return stored
+
+    def _rows(self, room: LockedRoom, entries: Sequence[Entry]) -> tuple[list[Row], list[Row], list[Spelled]]:
+        key, tenant = _at(room)
+        return (
+            [message_row(key, tenant, entry.message) for entry in entries],
+            [features_row(key, tenant, entry) for entry in entries],
+            self._index.spell(room, [entry.message for entry in entries]),
+        )
 
     async def _stored(self, room: LockedRoom, arrivals: Sequence[int]) -> Sequence[Sequence[Any]]:
         return await self._sql.fetch(_STORED, arrivals=numbers_text(arrivals), **_params(room))
@@ -225,9 +260,11 @@ class SqlMessageWriter:
         new = {f"new_{name}": value for name, value in values.items()}
         await self._sql.fetch(statement, own=arrival, **_params(room), **new)
 
-    async def _move(self, room: LockedRoom, arrival: int, old: int, new: int) -> None:
-        if old != new:
-            await self._sql.fetch(_MOVE, own=arrival, old=old, new=new, **_params(room))
+    async def _move(self, room: LockedRoom, arrival: int, old: int, new: int) -> list[int]:
+        """Takes along what hangs below; the arrivals of it."""
+        if old == new:
+            return []
+        return [row[0] for row in await self._sql.fetch(_MOVE, own=arrival, old=old, new=new, **_params(room))]
 
     async def _count_words(self, room: LockedRoom, change: Mapping[str, int]) -> None:
         key, tenant = _at(room)
@@ -237,11 +274,14 @@ class SqlMessageWriter:
         if any(count < 0 for count in change.values()):
             await self._sql.fetch(_NO_WORDS_LEFT, **_params(room))
 
-    async def _step(self, room: LockedRoom, newest: Entry | None, *, added: int = 0, more: int | None = None) -> Room:
+    async def _step(
+        self, room: LockedRoom, newest: Entry | None, *, added: int = 0, more: int = 0, words: int = 0
+    ) -> Room:
         rows = await self._sql.fetch(
             _STEP,
             added=added,
-            more=added if more is None else more,
+            more=more,
+            more_words=words,
             last=newest.message.arrival if newest else 0,
             last_sent_at=to_micros(newest.message.at) if newest else None,
             **_params(room),
@@ -265,14 +305,6 @@ def _check_arrivals(entries: Sequence[Entry]) -> None:
     for before, after in pairwise(entries):
         if after.message.arrival != before.message.arrival + 1:
             raise Conflict(f"Arrival {after.message.arrival} does not follow {before.message.arrival}.")
-
-
-def _rows(room: LockedRoom, entries: Sequence[Entry]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    key, tenant = _at(room)
-    return (
-        [message_row(key, tenant, entry.message) for entry in entries],
-        [features_row(key, tenant, entry) for entry in entries],
-    )
 
 
 def _speakers(room: LockedRoom, entries: Sequence[Entry]) -> list[tuple[Any, ...]]:

@@ -35,8 +35,12 @@ def _make_words() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index("ix_message_words_changed", "message_words", ["room_key", "changed"])
-    if op.get_bind().dialect.name == "postgresql":
+    if op.get_bind().dialect.name == "sqlite":
+        op.execute(_FTS5)
+        op.execute(_VOCABULARY)
+    else:
         op.create_index("ix_message_words_words", "message_words", ["words"], postgresql_using="gin")
+        op.execute(_POSTINGS)
 
 
 def _make_outbox() -> None:
@@ -101,3 +105,30 @@ def _make_vectors() -> None:
         sa.PrimaryKeyConstraint("vector_key", name="pk_vectors"),
         sa.UniqueConstraint("scope_key", "number", name="uq_vectors_scope_key_number"),
     )
+
+
+_FTS5 = """
+CREATE VIRTUAL TABLE message_index USING fts5 (words, content = '', columnsize = 0, tokenize = "ascii tokenchars '_'")
+"""
+_VOCABULARY = "CREATE VIRTUAL TABLE message_index_terms USING fts5vocab (message_index, instance)"
+
+# A function, because it takes settings along: a GIN index is read by a bitmap scan, which connections have switched
+# off, and its plan is kept. Of a message it gives its number as in SQLite's index, and the word's rank.
+_POSTINGS = """
+CREATE FUNCTION roomlore_postings(its_room BIGINT, its_tenant TEXT, asked TEXT)
+RETURNS TABLE (place BIGINT, found BYTEA)
+LANGUAGE plpgsql STABLE
+SET enable_bitmapscan = on SET enable_indexscan = off SET enable_seqscan = off
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT asked_for.number - 1, (
+        SELECT string_agg(int8send(w.arrival << 10 | w.length) || float4send(ts_rank('{1,1,1,1}', w.words, q.word)), '')
+        FROM message_words w
+        WHERE w.words @@ q.word AND w.tenant = its_tenant
+    )
+    FROM jsonb_array_elements_text(asked::jsonb) WITH ORDINALITY AS asked_for (word, number),
+         LATERAL (SELECT ('''' || to_hex(its_room) || 'x' || asked_for.word || '''')::tsquery AS word) AS q;
+END
+$$
+"""

@@ -1,0 +1,193 @@
+"""Looking words up, and the facts that ranking asks of a room's messages."""
+
+import asyncio
+from collections.abc import Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from sqlalchemy import (
+    ColumnElement,
+    LargeBinary,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    column,
+    func,
+    select,
+    table,
+    true,
+    update,
+)
+
+from roomlore.adapters.sql import schema
+from roomlore.adapters.sql.drivers import Connection, Row
+from roomlore.adapters.sql.rooms import Locks
+from roomlore.adapters.sql.rows import ROLES, ROOM_COLUMNS, to_room
+from roomlore.adapters.sql.spelling import MAX_COUNT, MAX_LENGTH, spell
+from roomlore.adapters.sql.statements import Statement, among, in_locked_room, in_room
+from roomlore.adapters.sql.values import escape, names_text, numbers_text, unescape
+from roomlore.adapters.sql.word_index import ARRIVAL_BITS, LENGTH_BITS, WordIndex
+from roomlore.core.models import MessageType, StoredMessage
+from roomlore.core.search import FactRow, Ints, Postings, no_postings
+
+_r, _m, _f, _w = schema.rooms, schema.messages, schema.features, schema.message_words
+_QUESTION = MessageType.QUESTION.value
+
+_named = and_(_r.c.tenant == bindparam("tenant"), _r.c.room_id == bindparam("room_id"))
+_words = bindparam("words", type_=Text)
+
+
+def _in_fts5() -> Select[Any]:
+    """Each word's place in the list and the numbers of the messages it stands in, as often as it does."""
+    asked = func.json_each(_words).table_valued("key", "value", name="asked")
+    index = table("message_index_terms", column("term"), column("doc"))
+    term = func.printf("%xx%s", _r.c.room_key, asked.c.value)
+    found = select(func.group_concat(index.c.doc)).where(index.c.term == term).scalar_subquery()
+    return select(asked.c.key, found, *ROOM_COLUMNS).select_from(_r.outerjoin(asked, true())).where(_named)
+
+
+def _in_tsvectors() -> Select[Any]:
+    """Each word's place in the list and 12 bytes for each message it stands in: its number and the word's rank."""
+    call = func.roomlore_postings(_r.c.room_key, _r.c.tenant, _words)
+    found = call.table_valued(column("place"), column("found", LargeBinary)).lateral("found")
+    return select(found.c.place, found.c.found, *ROOM_COLUMNS).select_from(_r.outerjoin(found, true())).where(_named)
+
+
+def _facts(*where: ColumnElement[bool]) -> Select[Any]:
+    its_message = and_(_m.c.room_key == _w.c.room_key, _m.c.arrival == _w.c.arrival)
+    its_features = and_(_f.c.room_key == _w.c.room_key, _f.c.arrival == _w.c.arrival)
+    columns = (
+        _w.c.arrival,
+        _m.c.sent_at,
+        _m.c.sender_id,
+        _m.c.sender_name,
+        _m.c.role,
+        _w.c.length,
+        _f.c.message_type,
+        _f.c.parent,
+        _f.c.parent_probability,
+        _f.c.thread,
+        _m.c.deleted_at,
+    )
+    return select(*columns).select_from(_w.join(_m, its_message).join(_f, its_features)).where(in_room(_w), *where)
+
+
+_IN_FTS5 = Statement(_in_fts5)
+_IN_TSVECTORS = Statement(_in_tsvectors)
+_LENGTHS = Statement(
+    lambda: (
+        select(_w.c.arrival, _w.c.length)
+        .select_from(_w.join(_m, and_(_m.c.room_key == _w.c.room_key, _m.c.arrival == _w.c.arrival)))
+        .where(in_locked_room(_w), _m.c.deleted_at.is_(None), among(_w.c.arrival, "arrivals"))
+    )
+)
+_COUNT = Statement(
+    lambda: (
+        update(_r)
+        .where(in_locked_room(_r))
+        .values(revision=_r.c.revision + 1, words=_r.c.words + bindparam("more"))
+        .returning(_r.c.revision)
+    )
+)
+_FACTS = Statement(lambda: _facts(_m.c.deleted_at.is_(None)))
+_FACTS_SINCE = Statement(lambda: _facts(_w.c.changed > bindparam("since")))
+
+
+class SqlLexicalIndex:
+    """The port `LexicalIndex`."""
+
+    def __init__(self, connection: Connection, locks: Locks) -> None:
+        self._sql = connection
+        self._locks = locks
+        self._index = WordIndex(connection)
+
+    async def look_up(self, *, tenant: str, room_id: str, words: Sequence[str]) -> Postings | None:
+        fts5 = self._sql.dialect.name == "sqlite"
+        rows = await self._sql.fetch(
+            _IN_FTS5 if fts5 else _IN_TSVECTORS,
+            tenant=escape(tenant),
+            room_id=escape(room_id),
+            words=names_text([spell(word) for word in words]),
+        )
+        if not rows:
+            return None
+        room, found = to_room(rows[0][2:]), {row[0]: row[1] for row in rows if row[1]}
+        if not found:
+            return no_postings(room, words)
+        per_word = [found.get(place) for place in range(len(words))]
+        numbers, counts, ends = _counted(per_word) if fts5 else _ranked(per_word)
+        return Postings(
+            room=room,
+            words=tuple(words),
+            ends=ends,
+            arrivals=numbers >> LENGTH_BITS & (1 << ARRIVAL_BITS) - 1,
+            counts=counts,
+            lengths=numbers & MAX_LENGTH,
+        )
+
+    async def facts(self, *, tenant: str, room_id: str, since: int) -> list[FactRow]:
+        here = {"tenant": escape(tenant), "room_id": escape(room_id)}
+        if since > 0:
+            rows = await self._sql.fetch(_FACTS_SINCE, since=since, **here)
+        else:
+            rows = await self._sql.fetch(_FACTS, **here)
+        return [_to_fact(row) for row in sorted(rows, key=itemgetter(0))]
+
+    async def reword(self, *, tenant: str, room_id: str, messages: Sequence[StoredMessage]) -> None:
+        """Raises the room's revision by one. Deleted messages are passed over."""
+        room = self._locks.held(tenant, room_id)
+        here = {"room_key": room.key, "tenant": escape(tenant)}
+        named = numbers_text([message.arrival for message in messages])
+        lengths = {row[0]: row[1] for row in await self._sql.fetch(_LENGTHS, arrivals=named, **here)}
+        there = [message for message in messages if message.arrival in lengths]
+        if there:
+            spelled = await asyncio.to_thread(self._index.spell, room, there)
+            more = sum(one.length for one in spelled) - sum(lengths.values())
+            rows = await self._sql.fetch(_COUNT, more=more, **here)
+            await self._index.put(room, spelled, revision=rows[0][0])
+
+
+def _counted(per_word: Sequence[str | None]) -> tuple[Ints, Ints, Ints]:
+    """Numbers, counts and ends from lists in which a message stands as often as the word does in it."""
+    every = np.fromstring(",".join(filter(None, per_word)), np.int64, sep=",")
+    ends = np.cumsum([numbers.count(",") + 1 if numbers else 0 for numbers in per_word])
+    begins = np.ones(len(every), np.bool_)
+    np.not_equal(every[1:], every[:-1], out=begins[1:])
+    begins[ends[ends < len(every)]] = True
+    firsts = np.flatnonzero(begins)
+    counts = np.diff(firsts, append=len(every))
+    return every[firsts], np.minimum(counts, MAX_COUNT), np.searchsorted(firsts, ends)
+
+
+def _ranked(per_word: Sequence[bytes | None]) -> tuple[Ints, Ints, Ints]:
+    """Numbers, counts and ends from records of a number and a rank, in no order."""
+    records = np.frombuffer(b"".join(filter(None, per_word)), _RECORD)
+    sizes = [len(found or b"") // _RECORD.itemsize for found in per_word]
+    order = np.lexsort((records["number"], np.repeat(np.arange(len(sizes)), sizes)))
+    counts = 1 + np.searchsorted(_BETWEEN_RANKS, records["rank"][order])
+    return records["number"][order].astype(np.int64), counts, np.cumsum(sizes)
+
+
+_RECORD = np.dtype([("number", ">i8"), ("rank", ">f4")])
+_RANKS = np.cumsum(1 / np.arange(1, MAX_COUNT + 1) ** 2) / 1.64493406685
+"""What `ts_rank` gives for a single word that stands once, twice, ... in a message, all weights being 1."""
+
+_BETWEEN_RANKS = (_RANKS[1:] + _RANKS[:-1]) / 2
+
+
+def _to_fact(row: Row) -> FactRow:
+    return FactRow(
+        arrival=row[0],
+        sent_at=row[1],
+        sender_id=unescape(row[2]),
+        sender_name=unescape(row[3]),
+        role=ROLES[row[4]],
+        length=row[5],
+        question=row[6] == _QUESTION,
+        parent=row[7] or 0,
+        parent_odds=row[8],
+        thread=row[9],
+        deleted=row[10] is not None,
+    )
