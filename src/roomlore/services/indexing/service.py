@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Literal
 
-from roomlore.core.errors import InvalidInput
-from roomlore.core.search import EmbeddingModel
+from roomlore.core.errors import InvalidInput, VectorsUnavailable
+from roomlore.core.search import EmbeddingModel, IndexState
 from roomlore.ports.indexing import VECTORS, WORDS
 from roomlore.ports.storage import Storage
 from roomlore.services.indexing.standing import Standings, model_problem, words_problem
@@ -14,6 +14,11 @@ from roomlore.services.indexing.walk import messages_in_all
 from roomlore.services.indexing.words import WordIndexing
 
 Part = Literal["words", "vectors"]
+VectorsStand = Literal["off", "whole", "behind", "rebuilding", "missing", "other model", "down"]
+
+_MISSING = (
+    "There is no vector index; `roomlore serve` makes it in the background, `roomlore reindex --pending` at once."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +35,11 @@ class IndexStatus:
     """How the indexes stand.
 
     `vectors`: 'off' without an embedder, 'whole', 'behind' (`waiting` messages have no vector yet), 'rebuilding',
-    'missing' or 'other model'. `problem`: what to do, if anything.
+    'missing' (not made yet, or lost), 'other model', or 'down' where their store does not answer. `problem`: what to
+    do, if anything.
     """
 
-    vectors: Literal["off", "whole", "behind", "rebuilding", "missing", "other model"]
+    vectors: VectorsStand
     words: Literal["whole", "rebuilding"]
     model: EmbeddingModel | None
     waiting: int
@@ -59,26 +65,33 @@ class IndexingService:
         self._standings = standings
 
     async def status(self) -> IndexStatus:
+        """How the indexes stand now; the store of vectors is asked too."""
         async with self._storage.reading() as work:
             words = await work.index_states.find(name=WORDS)
             state = await work.index_states.find(name=VECTORS)
             waiting = await work.outbox.waiting()
-        problem = words_problem(words)
-        if self._model is None:
-            kind = "off"
-        elif state is None:
-            kind = "missing"
-        elif other := model_problem(state, self._model):
-            kind, problem = "other model", other
-        else:
-            kind = "rebuilding" if state.cursor else "behind" if waiting else "whole"
+        stand, problem = await self._vectors_stand(state, waiting)
         return IndexStatus(
-            vectors=kind,  # type: ignore[arg-type]
+            vectors=stand,
             words="rebuilding" if words_problem(words) else "whole",
             model=self._model,
             waiting=waiting,
-            problem=problem,
+            problem=problem or words_problem(words),
         )
+
+    async def _vectors_stand(self, state: IndexState | None, waiting: int) -> tuple[VectorsStand, str | None]:
+        if self._model is None or self._vectors is None:
+            return "off", None
+        if state is None:
+            return "missing", _MISSING
+        if problem := model_problem(state, self._model):
+            return "other model", problem
+        try:
+            if not await self._vectors.holds(state.generation):
+                return "missing", _MISSING
+        except VectorsUnavailable as error:
+            return "down", str(error)
+        return "rebuilding" if state.cursor else "behind" if waiting else "whole", None
 
     async def rebuild(self, *, part: Part | None = None, resume: bool = False) -> AsyncIterator[IndexProgress]:
         """Makes the indexes (or one of them) anew from SQL, telling how far it has come.
@@ -91,14 +104,12 @@ class IndexingService:
             raise InvalidInput(f"part is 'words' or 'vectors', or left out for both; it is {part!r}.")
         if part == "vectors" and self._vectors is None:
             raise InvalidInput("No embedder is configured: set `embeddings` to 'offline' or 'openai' first.")
-        if part in (None, "words"):
-            if not resume:
-                await self._words.begin()
+        if not resume:
+            await self._begin(part)
+        if part != "vectors":
             async for progress in self._all_words():
                 yield progress
-        if part in (None, "vectors") and self._vectors is not None:
-            if not resume:
-                await self._vectors.begin()
+        if part != "words":
             async for progress in self.drain():
                 yield progress
 
@@ -129,6 +140,13 @@ class IndexingService:
             while await self._vectors.step(state.generation) >= 0:
                 pass
             self._standings.forget()
+
+    async def _begin(self, part: Part | None) -> None:
+        """Both before either, so that a rebuild broken off goes on with both; vectors first, as they may fail."""
+        if part != "words" and self._vectors is not None:
+            await self._vectors.begin()
+        if part != "vectors":
+            await self._words.begin()
 
     async def _all_words(self) -> AsyncIterator[IndexProgress]:
         done, total = 0, await self._left(rebuilding=True)

@@ -72,11 +72,14 @@ class VectorIndexing:
         if problem := model_problem(stored, self._embedder.model):
             log.warning(problem)
             return None
-        held = await self._vectors.generation(collection=MESSAGES)
-        if held != stored.generation:
-            log.warning("the vector index was lost and is being rebuilt", extra={"held": held})
+        if not await self.holds(stored.generation):
+            log.warning("the vector index was lost and is being rebuilt")
             return await self._begin(stored)
         return stored
+
+    async def holds(self, generation: str) -> bool:
+        """Whether the index is there and of this generation. Raises `VectorsUnavailable`."""
+        return await self._vectors.generation(collection=MESSAGES) == generation
 
     async def step(self, generation: str) -> int:
         """One batch of work; how many messages it indexed. -1 where nothing is left to do or another rebuild began."""
