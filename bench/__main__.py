@@ -3,9 +3,14 @@
 import argparse
 import asyncio
 
-from bench import context_speed, predict_context
+from bench import context_speed, peers, predict_context, predict_retrieval
 
-BENCHES = {"predict-context": predict_context, "context-speed": context_speed}
+BENCHES = {
+    "predict-context": predict_context,
+    "predict-retrieval": predict_retrieval,
+    "context-speed": context_speed,
+    "peers": peers,
+}
 
 
 def main() -> None:

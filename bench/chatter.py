@@ -32,10 +32,13 @@ def _sentence(rng: random.Random, vocabulary: list[str], weights: list[float]) -
     return text + "?" * (rng.random() < 0.2)
 
 
-def chat(room_id: str, count: int, seed: int = 7) -> Iterator[Message]:
-    """`count` messages of one room, one every twenty seconds, a tenth of them in Chinese."""
+def chat(room_id: str, count: int, seed: int = 7, *, words: int | None = None) -> Iterator[Message]:
+    """`count` messages of one room, one every twenty seconds, a tenth of them in Chinese.
+
+    Rooms of one seed say the same. `words`: the seed of the vocabulary alone, so that different rooms share words.
+    """
     rng = random.Random(seed)
-    vocabulary = _vocabulary(rng, 3000)
+    vocabulary = _vocabulary(rng if words is None else random.Random(words), 3000)
     weights = [1 / (rank + 3) for rank in range(len(vocabulary))]
     people = [f"{name}{number}" for number, name in enumerate(_vocabulary(rng, 24))]
     at = datetime(2026, 3, 2, 9, tzinfo=UTC)
