@@ -26,6 +26,7 @@ from bench.made_up import MadeUpEmbedder
 from bench.mem0_peer import Mem0Peer, Told, environment, mem0
 from bench.progress import Progress
 from roomlore.core.indexed import passage
+from roomlore.ports.language import Embedder
 
 ROOMS = 50
 BATCH = 500
@@ -185,8 +186,9 @@ def query_of(rng: Random, said: Sequence[roomlore.Message]) -> str:
 
 SPEED_HEADER = """
 Medians in ms. add: one message a call. +vector: with the work behind the call. batch: a message of a batch of one room.
+first search: the first one of each room, when nothing of it is in memory.
 
-| messages | mem0 add | add | ratio | +vector | ratio | batch | mem0 search | search | p95 | ratio | room's first search |
+| messages | mem0 add | add | ratio | +vector | ratio | batch | mem0 search | search | p95 | ratio | first search |
 |---|---|---|---|---|---|---|---|---|---|---|---|"""
 
 
@@ -235,7 +237,7 @@ async def compare_quality(python: Path, folder: Path, suffix: str, kept: Path | 
         print(f"R@{LIMIT} on {folder.name}{suffix}, {name}: {recall(queries, ranked, gold):.1%}", flush=True)
 
 
-async def tell(peer: Mem0Peer, messages: Sequence[roomlore.Message], embedder: predict_retrieval.Embedder) -> None:
+async def tell(peer: Mem0Peer, messages: Sequence[roomlore.Message], embedder: Embedder) -> None:
     """mem0's own `add`, one message a call."""
     said = [(message, passage(message)) for message in messages if passage(message)]
     vectors = await embedder.embed([text for _, text in said], kind="passage")
