@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from roomlore.core.models import DEFAULT_TENANT
-from roomlore.surfaces.cli import contexts, data, demo, keys, rooms, serving, tuning
+from roomlore.surfaces.cli import contexts, data, demo, indexing, keys, rooms, search, serving, tuning
 from roomlore.surfaces.cli.frame import Frame, Group
 
 app = typer.Typer(
@@ -44,10 +44,12 @@ def options(
 app.command("import")(data.import_)
 app.command("export")(data.export)
 app.command("context")(contexts.context)
+app.command("search")(search.search)
 app.command("rooms")(rooms.rooms)
 app.command("threads")(rooms.threads)
 app.command("settings")(rooms.settings)
 app.command("tune")(tuning.tune)
+app.command("reindex")(indexing.reindex)
 app.command("serve")(serving.serve)
 app.command("demo")(demo.demo)
 app.add_typer(keys.app, name="keys")

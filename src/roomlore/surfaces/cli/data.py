@@ -10,16 +10,15 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from roomlore.core.errors import InvalidInput
+from roomlore.core.errors import InvalidInput, ModelUnavailable, VectorsUnavailable
 from roomlore.core.exports import ImportReport
 from roomlore.core.records import to_line
-from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli import indexing, show
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.plain import plain
 from roomlore.wiring import Lore
 
 _NAMED_BAD = 20
-_INTERRUPTED = 130
 
 Advance = Callable[[int, int, int], None]
 
@@ -39,17 +38,39 @@ def import_(
 ) -> None:
     """Import a chat export. Lines that cannot be read are named and skipped; the same again adds nothing twice."""
 
-    async def work(lore: Lore) -> ImportReport:
+    imported = False
+
+    async def work(lore: Lore) -> None:
+        nonlocal imported
         with _bar(path.name) as advance:
-            return await lore.imports.run(
+            report = await lore.imports.run(
                 path, format=form, room_id=room, timezone=timezone, day=day, resume=resume, progress=advance
             )
+        imported = True
+        _tell(report, as_json=as_json)
+        await _index(lore)
 
     try:
-        report = frame_of(ctx).run(work)
+        frame_of(ctx).run(work)
     except KeyboardInterrupt as stop:
+        if imported:
+            typer.echo(f"Stopped. The messages are in; {indexing.PENDING} makes the vectors that are left.", err=True)
+            return
         typer.echo("Stopped. The same command goes on from here.", err=True)
-        raise typer.Exit(_INTERRUPTED) from stop
+        raise typer.Exit(indexing.INTERRUPTED) from stop
+
+
+async def _index(lore: Lore) -> None:
+    """Makes the vectors of what came in; the import stands without them."""
+    try:
+        await indexing.follow(lore.index.drain())
+    except InvalidInput as error:
+        typer.echo(f"The messages are in, but have no vectors. {error}", err=True)
+    except (ModelUnavailable, VectorsUnavailable) as error:
+        typer.echo(f"The messages are in; {indexing.PENDING} makes the vectors that are left. {error}", err=True)
+
+
+def _tell(report: ImportReport, *, as_json: bool) -> None:
     _name_bad(report)
     if as_json:
         show.as_json({**plain(report), "read": report.read})

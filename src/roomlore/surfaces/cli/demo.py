@@ -1,59 +1,97 @@
-"""`roomlore demo`: the bundled chat, three questions, and what to do next."""
+"""`roomlore demo`: the bundled chat, three questions to the bot, two searches, and what to do next."""
 
-import asyncio
+import shlex
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
+from rich.console import Console
 from rich.text import Text
 
-from roomlore.core.exports import ImportReport
 from roomlore.core.models import Context, StoredMessage
+from roomlore.core.search import SearchAnswer
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
-from roomlore.settings import Settings
-from roomlore.surfaces import logs
-from roomlore.surfaces.cli import show
-from roomlore.wiring import Lore, open_lore
+from roomlore.surfaces.cli import indexing, search, show
+from roomlore.surfaces.cli.frame import Frame, frame_of
+from roomlore.wiring import Lore
 
-_NEXT = """Next:
-  your own chat   roomlore --db chat.db import PATH      Slack, Discord, Telegram, WhatsApp, Lark, IRC, OpenAI, JSONL
+_SEARCHES = ("why is the CSV export garbled in Excel", "端午周六谁值班")
+_HITS = 3
+_TRY = "try.db"
+
+_NEXT = """  your own chat   roomlore --db chat.db import PATH     Slack, Discord, Telegram, WhatsApp, Lark, IRC, OpenAI
   its rooms       roomlore --db chat.db rooms
+  a search        roomlore --db chat.db search ROOM what you want to know
   a context       roomlore --db chat.db context ROOM MESSAGE --explain
-  over HTTP       roomlore --db chat.db serve            then POST /messages and POST /context"""
-
-Asked = tuple[StoredMessage, Context]
+  over HTTP       roomlore --db chat.db serve           then POST /messages, POST /context, GET /messages/search"""
 
 
-def demo() -> None:
-    """Import a bundled group chat and show what matters for three of its messages."""
-    logs.configure(form="console", level="warning")
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    messages: int
+    asked: list[tuple[StoredMessage, Context]]
+    found: list[SearchAnswer]
+    zone: str
+
+
+def demo(ctx: typer.Context) -> None:
+    """Import a bundled group chat, show what matters for three of its messages, and search it twice.
+
+    It leaves nothing behind, unless --db says where to keep the chat.
+    """
+    frame = frame_of(ctx)
+    with _kept_or_not(frame) as own:
+        shown = own.run(_run)
+    out = show.console()
+    _tell(shown, out)
+    _tell_next(frame.database)
+
+
+@contextmanager
+def _kept_or_not(frame: Frame) -> Iterator[Frame]:
+    if frame.database is not None:
+        yield frame
+        return
     with tempfile.TemporaryDirectory(prefix="roomlore-demo-") as folder:
-        report, asked = asyncio.run(_run(Path(folder) / "demo.db"))
-    _tell(report, asked)
+        yield replace(frame, database=f"sqlite:///{Path(folder) / 'demo.db'}")
 
 
-async def _run(database: Path) -> tuple[ImportReport, list[Asked]]:
-    settings = Settings(database_url=f"sqlite:///{database}")
-    async with open_lore(settings=settings) as lore:
-        report = await lore.imports.run(demo_path())
-        return report, [await _ask(lore, message_id) for message_id in DEMO_QUESTIONS]
+async def _run(lore: Lore) -> _Shown:
+    await lore.imports.run(demo_path())
+    await indexing.follow(lore.index.drain())
+    return _Shown(
+        messages=(await lore.rooms.get(DEMO_ROOM)).messages,
+        asked=[await _ask(lore, message_id) for message_id in DEMO_QUESTIONS],
+        found=[await lore.messages.search(DEMO_ROOM, text, limit=_HITS, asked_at="newest") for text in _SEARCHES],
+        zone=lore.settings.time_zone,
+    )
 
 
-async def _ask(lore: Lore, message_id: str) -> Asked:
+async def _ask(lore: Lore, message_id: str) -> tuple[StoredMessage, Context]:
     built = await lore.context.build(DEMO_ROOM, message_id)
     return (await lore.messages.get(DEMO_ROOM, message_id)).message, built
 
 
-def _tell(report: ImportReport, asked: list[Asked]) -> None:
-    out = show.console()
-    out.print(f"A group chat of one working day: {report.added} messages in {DEMO_ROOM}, several talks at once.")
+def _tell(shown: _Shown, out: Console) -> None:
+    out.print(f"A group chat of one working day: {shown.messages} messages in {DEMO_ROOM}, several talks at once.")
     out.print("Three of them are put to the bot. What does it need to know to answer?")
-    for trigger, built in asked:
+    for trigger, built in shown.asked:
         out.print()
         show.context(built, trigger, out)
     out.print()
-    spent = sum(built.tokens for _, built in asked)
-    window = sum(built.window_tokens for _, built in asked)
+    spent = sum(built.tokens for _, built in shown.asked)
+    window = sum(built.window_tokens for _, built in shown.asked)
     out.print(Text(f"Together {spent} tokens in the place of {window}: {1 - spent / window:.0%} saved.", "bold green"))
-    out.print()
-    typer.echo(_NEXT)
+    for answer in shown.found:
+        out.print()
+        out.print(Text(f"Search: {answer.query}", "bold"))
+        search.found(answer, out, shown.zone)
+
+
+def _tell_next(database: str | None) -> None:
+    kept = shlex.quote(database or _TRY)
+    keep = "" if database else f"roomlore --db {kept} demo && "
+    typer.echo(f"\nNext:\n  this chat       {keep}roomlore --db {kept} search {DEMO_ROOM} who paid for lunch\n{_NEXT}")

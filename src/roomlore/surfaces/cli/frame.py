@@ -38,11 +38,11 @@ class Frame:
         return settings
 
     def run(self, work: Callable[[Lore], Awaitable[T]], **arguments: Any) -> T:
-        """Opens roomlore for one piece of work."""
+        """Opens roomlore for one piece of work, without indexing behind it."""
         settings = self.settings(**arguments)
 
         async def inside() -> T:
-            async with open_lore(settings=settings, tenant=self.tenant) as lore:
+            async with open_lore(settings=settings, tenant=self.tenant, background=False) as lore:
                 return await work(lore)
 
         return asyncio.run(inside())

@@ -1,0 +1,116 @@
+"""`roomlore reindex`, and the progress of indexing that other commands show."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from roomlore.core.errors import InvalidInput
+from roomlore.services.indexing import IndexProgress, IndexStatus, Part
+from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli.frame import frame_of
+from roomlore.surfaces.plain import plain
+from roomlore.wiring import Lore
+
+INTERRUPTED = 130
+PENDING = "`roomlore reindex --pending`"
+
+_TOLD = {"words": "indexed the words of", "vectors": "made the vectors of"}
+
+
+def reindex(
+    ctx: typer.Context,
+    words: Annotated[bool, typer.Option("--words", help="Only the index of words.")] = False,
+    vectors: Annotated[bool, typer.Option("--vectors", help="Only the vectors.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where a rebuild was broken off.")] = False,
+    pending: Annotated[
+        bool, typer.Option("--pending", help="Rebuild nothing: make the vectors that messages wait for.")
+    ] = False,
+    status: Annotated[bool, typer.Option("--status", help="Do nothing: say how the indexes stand.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="How the indexes stand at the end, as JSON.")] = False,
+) -> None:
+    """Make the indexes of search anew from the messages, those of all tenants; searches go on meanwhile."""
+    _refuse_mixtures(rebuilding=words or vectors or resume, pending=pending, status=status)
+    part: Part | None = None if words == vectors else "words" if words else "vectors"
+
+    async def work(lore: Lore) -> tuple[dict[str, int], IndexStatus]:
+        steps = lore.index.drain() if pending else lore.index.rebuild(part=part, resume=resume)
+        done = {} if status else await follow(steps)
+        return done, await lore.index.status()
+
+    try:
+        done, standing = frame_of(ctx).run(work)
+    except KeyboardInterrupt as stop:
+        typer.echo(f"Stopped. {_how_to_go_on(part, pending=pending)} goes on from here.", err=True)
+        raise typer.Exit(INTERRUPTED) from stop
+    if as_json:
+        show.as_json(plain(standing))
+    elif status:
+        _tell_status(standing)
+    else:
+        _tell_done(done, standing, part=part, pending=pending)
+
+
+async def follow(steps: AsyncIterator[IndexProgress]) -> dict[str, int]:
+    """Waits for indexing with a bar on standard error (none where that is no terminal); how many messages of each part
+    were indexed."""
+    done: dict[str, int] = {}
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), MofNCompleteColumn())
+    shown = Console(stderr=True)
+    with Progress(
+        *columns, TimeRemainingColumn(), console=shown, transient=True, disable=not shown.is_terminal
+    ) as progress:
+        bars = {part: progress.add_task(f"indexing {part}", total=None, visible=False) for part in _TOLD}
+        async for step in steps:
+            done[step.part] = step.done
+            progress.update(bars[step.part], completed=step.done, total=step.total, visible=True)
+    return done
+
+
+def _refuse_mixtures(*, rebuilding: bool, pending: bool, status: bool) -> None:
+    if pending and (rebuilding or status):
+        raise InvalidInput("--pending rebuilds nothing; give it alone.")
+    if status and rebuilding:
+        raise InvalidInput("--status does nothing but tell; give it alone, or with --json.")
+
+
+def _how_to_go_on(part: Part | None, *, pending: bool) -> str:
+    if pending:
+        return PENDING
+    return f"`roomlore reindex{f' --{part}' if part else ''} --resume`"
+
+
+def _tell_done(done: dict[str, int], standing: IndexStatus, *, part: Part | None, pending: bool) -> None:
+    for name, count in done.items():
+        typer.echo(f"{_TOLD[name]} {count} message{'' if count == 1 else 's'}")
+    if standing.vectors == "off" and part != "words":
+        typer.echo("no vectors: `embeddings` is off, search goes by words alone")
+    elif pending and not done:
+        typer.echo("nothing was waiting")
+    if standing.problem:
+        typer.echo(show.inert(standing.problem), err=True)
+
+
+def _tell_status(standing: IndexStatus) -> None:
+    model = standing.model
+    told = {
+        "words": standing.words,
+        "vectors": standing.vectors,
+        "model": f"{show.inert(model.name)} ({model.dimensions} dimensions)" if model else "–",
+        "waiting": f"{standing.waiting} message{'' if standing.waiting == 1 else 's'}",
+        "what to do": show.inert(standing.problem or _advice(standing)),
+    }
+    shape = show.table("index", "stands", fixed=("index",))
+    show.console().print(show.rows(shape, told.items()))
+
+
+def _advice(standing: IndexStatus) -> str:
+    if standing.vectors == "off":
+        return "nothing; to search by meaning too, set `embeddings` (docs/how-to/search.md)"
+    if standing.vectors == "behind":
+        return f"nothing while `roomlore serve` runs; {PENDING} otherwise"
+    if standing.vectors == "rebuilding":
+        return "nothing while `roomlore serve` runs; `roomlore reindex --resume` otherwise"
+    return "nothing"

@@ -1,0 +1,148 @@
+"""`roomlore search`: the messages that answer a question."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
+
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.records import parse_time
+from roomlore.core.search import SearchAnswer, SearchHit
+from roomlore.core.when import FAR_PAST, TimeSpan
+from roomlore.surfaces import marks
+from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli.frame import frame_of
+from roomlore.surfaces.plain import plain
+from roomlore.wiring import Lore
+
+_READ = 20_000
+_SHOWN = 320
+_INDENT = 4
+_MARKED = "bold red"
+
+
+def search(
+    ctx: typer.Context,
+    room: Annotated[str, typer.Argument(help="The room's id.")],
+    query: Annotated[list[str], typer.Argument(help="A few words or a question; quotes are not needed.")],
+    limit: Annotated[int, typer.Option("--limit", "-n", help="Most messages, 1 to 200.")] = 10,
+    mode: Annotated[str, typer.Option(help="hybrid (words and meaning) or lexical (words alone).")] = "hybrid",
+    sender: Annotated[list[str] | None, typer.Option(help="Only what this sender id said; may be repeated.")] = None,
+    since: Annotated[str | None, typer.Option(help="Only from this time on, such as 2024-05-01.")] = None,
+    until: Annotated[str | None, typer.Option(help="Only before this time.")] = None,
+    asked_at: Annotated[
+        str | None, typer.Option(help="When the question is asked: a time, or newest; by default now.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Find the messages of a room that answer a question best, each with its score and reason."""
+    asked = " ".join(query)
+    wanted: dict[str, Any] = {
+        "sender_ids": sender,
+        "since": _time("--since", since),
+        "until": _time("--until", until),
+        "asked_at": _asked_at(asked_at),
+    }
+
+    async def work(lore: Lore) -> tuple[SearchAnswer, str]:
+        # The library checks the mode and says what it may be.
+        answer = await lore.messages.search(room, asked, limit=limit, mode=mode, **wanted)  # type: ignore[arg-type]
+        return answer, lore.settings.time_zone
+
+    answer, zone = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(plain(answer))
+        return
+    out = show.console()
+    if not answer.hits:
+        out.print(_what_to_try(answer, sender=sender, narrowed=bool(since or until)))
+    found(answer, out, zone)
+
+
+def _time(option: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    moment = parse_time(text)
+    if moment is None:
+        raise InvalidInput(f"{option} is {text!r}; write a day or a time, such as 2024-05-01 or 2024-05-01T12:30Z.")
+    return moment
+
+
+def _asked_at(text: str | None) -> datetime | Literal["newest"] | None:
+    return "newest" if text == "newest" else _time("--asked-at", text)
+
+
+def found(answer: SearchAnswer, out: Console, zone: str) -> None:
+    """An answer for people: each message with its rank, score, reason and the query's words marked, then how it was
+    searched. `zone`: where the days of the query are those of."""
+    for rank, hit in enumerate(answer.hits, 1):
+        _hit(rank, hit, answer.query, out)
+    if answer.degraded:
+        out.print(Text(f"degraded: {show.inert(answer.degraded)}", "yellow"))
+    out.print(Text(_footer(answer, zone), "dim"))
+
+
+def _hit(rank: int, hit: SearchHit, query: str, out: Console) -> None:
+    message = hit.message
+    head = Text.assemble(
+        (f"{rank:>2}  ", "bold"),
+        (f"{hit.score:.2f}  ", "green"),
+        f"{show.clock(message.at)}  ",
+        (show.name(message), "bold"),
+        (f"  {show.inert(message.id, 80)}", "dim"),
+    )
+    out.print(head)
+    for below in (_said(hit, query), Text(show.inert(hit.reason), "dim italic")):
+        out.print(Padding(below, (0, 0, 0, _INDENT), expand=False))
+    out.print()
+
+
+def _said(hit: SearchHit, query: str) -> Text:
+    """The message with the words of the query marked; of a long one the part that has most of them."""
+    caption = hit.message.metadata.get("caption")
+    both = f"{hit.message.text} {caption}" if isinstance(caption, str) else hit.message.text
+    text = show.inert(both, _READ)
+    shown, places = marks.excerpt(text, marks.matches(text, query), _SHOWN)
+    said = Text(shown or "(no text)", "" if shown else "dim")
+    for place in places:
+        said.stylize(_MARKED, *place)
+    return said
+
+
+def _footer(answer: SearchAnswer, zone: str) -> str:
+    how = "words and meaning" if answer.mode == "hybrid" else "words alone"
+    count = f"{len(answer.hits)} message{'' if len(answer.hits) == 1 else 's'}"
+    times = [f"“{show.inert(span.text, 40)}” is {spoken(span, zone)}" for span in answer.times]
+    return " · ".join([f"{count} by {how} ({answer.mode})", *times, f"{answer.search_ms:.1f} ms"])
+
+
+def spoken(span: TimeSpan, zone: str) -> str:
+    """A stretch of time in the days of a zone: whole days by their dates, both included."""
+    start, end = (moment.astimezone(ZoneInfo(zone)) for moment in (span.start, span.end))
+    whole = not any((start.hour, start.minute, start.second, end.hour, end.minute, end.second))
+    first, last = (_day(start), _day(end - timedelta(days=1))) if whole else (show.clock(start), show.clock(end))
+    if span.start <= FAR_PAST:
+        return f"up to {last}"
+    if not whole:
+        last = last.removeprefix(f"{_day(start)} ") + (f" {zone}" if zone != "UTC" else "")
+    return first if first == last else f"{first} to {last}"
+
+
+def _day(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d")
+
+
+def _what_to_try(answer: SearchAnswer, *, sender: Sequence[str] | None, narrowed: bool) -> str:
+    tries = ["fewer words, or other words"]
+    if sender:
+        tries.append("without --sender, which takes the ids that `export` shows, not names")
+    if narrowed:
+        tries.append("without --since and --until")
+    if answer.mode == "lexical":
+        tries.append("by meaning too: set `embeddings` (docs/how-to/search.md)")
+    return "\n  - ".join([f"Nothing in {show.inert(answer.room_id, 80)} fits. Try", *tries])

@@ -1,0 +1,76 @@
+"""Where the words of a question stand in a text, and the part of a long text that holds most of them."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from roomlore.core.terms import terms
+from roomlore.core.text import HAN, HANGUL, KANA, LETTER, truncate
+
+_RUN = re.compile(rf"(?P<word>{LETTER}+)|[{HAN}]+|[{KANA}]+|[{HANGUL}]+")
+_START = re.compile(rf"(?<=\s)\S|[{HAN}{KANA}{HANGUL}]")
+
+
+class Span(NamedTuple):
+    """Characters text[at:to]."""
+
+    at: int
+    to: int
+
+
+def matches(text: str, query: str) -> list[Span]:
+    """The words of the text that the query has too, in any of their forms; Chinese by pairs of characters. In order,
+    apart from each other."""
+    words, pieces = _wanted(query)
+    found: list[Span] = []
+    for run in _RUN.finditer(text):
+        if run["word"] is None:
+            found += (Span(run.start() + at, run.start() + to) for at, to in _in_run(run[0], pieces))
+        elif words.intersection(terms(run[0])):
+            found.append(Span(*run.span()))
+    return found
+
+
+def excerpt(text: str, marks: Sequence[Span], longest: int) -> tuple[str, list[Span]]:
+    """The text cut to `longest` characters where most marks are, `…` at either end that was cut; the marks in it."""
+    if len(text) <= longest:
+        return text, list(marks)
+    start = _start(text, marks, longest)
+    cut = truncate(text[start : start + longest], longest)
+    before, after = "…" if start else "", "…" if start + len(cut) < len(text) else ""
+    moved = [Span(at - start + len(before), to - start + len(before)) for at, to in marks if at >= start]
+    return f"{before}{cut}{after}", [one for one in moved if one.to <= len(before) + len(cut)]
+
+
+def _wanted(query: str) -> tuple[frozenset[str], frozenset[str]]:
+    """What to look for: stems, and pairs of Chinese characters that are not both empty; a lone one where it stands
+    alone in the query."""
+    runs = [run[0] for run in _RUN.finditer(query) if run["word"] is None]
+    pairs = {run[at : at + 2] for run in runs for at in range(len(run) - 1)}
+    telling = {pair for pair in pairs if len(terms(pair)) > 1}
+    return frozenset(terms(query)), frozenset(telling | {run for run in runs if len(run) == 1})
+
+
+def _in_run(run: str, pieces: frozenset[str]) -> list[Span]:
+    hit = [False] * (len(run) + 1)
+    for at in range(len(run)):
+        if run[at] in pieces:
+            hit[at] = True
+        if run[at : at + 2] in pieces:
+            hit[at] = hit[at + 1] = True
+    edges = [at for at in range(len(run) + 1) if (hit[at] and at < len(run)) != (at > 0 and hit[at - 1])]
+    return [Span(at, to) for at, to in zip(edges[::2], edges[1::2], strict=True)]
+
+
+def _start(text: str, marks: Sequence[Span], longest: int) -> int:
+    """Where a window of `longest` characters holds most marks, with some text before the first of them."""
+    if not marks or marks[-1].to <= longest:
+        return 0
+    starts = [mark.at for mark in marks]
+    lead = longest // 4
+    _, best = max((bisect_left(starts, at + longest - lead) - place, -at) for place, at in enumerate(starts))
+    first = -best
+    near = _START.search(text, max(0, first - lead), first)
+    start = near.start() if near else first
+    return 0 if first <= lead else min(start, max(0, len(text) - longest))
