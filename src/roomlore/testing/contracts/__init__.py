@@ -1,6 +1,8 @@
 """What every storage must do, as pytest classes. Inherit them where a fixture `storage` gives an empty `Storage`:
 
 class TestMessages(MessagesContract): ...
+
+`VectorsContract` asks for a fixture `vectors` that gives an empty `VectorIndex` instead.
 """
 
 from roomlore.testing.contracts.imports import ImportsContract
@@ -12,6 +14,7 @@ from roomlore.testing.contracts.texts import TextsContract
 from roomlore.testing.contracts.threads import ThreadsContract
 from roomlore.testing.contracts.transactions import TransactionsContract
 from roomlore.testing.contracts.usage import UsageContract
+from roomlore.testing.contracts.vectors import VectorsContract
 from roomlore.testing.contracts.writer import WriterContract
 
 __all__ = [
@@ -24,5 +27,6 @@ __all__ = [
     "ThreadsContract",
     "TransactionsContract",
     "UsageContract",
+    "VectorsContract",
     "WriterContract",
 ]

@@ -1,0 +1,212 @@
+"""Vectors in PostgreSQL's own type, where the server has pgvector: searched there, exactly, scope by scope.
+
+Each collection has a table of its own. It has no approximate index: with a scope to keep to, one lost a third of what
+it should have found. Vectors travel in the extension's binary form.
+"""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import psycopg
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
+from sqlalchemy import BigInteger, TableClause, bindparam, cast, column, delete, func, select, table
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.types import UserDefinedType
+
+from roomlore.adapters.sql import vector_rows as rows
+from roomlore.adapters.sql.drivers import Connection
+from roomlore.adapters.sql.statements import Statement, among
+from roomlore.adapters.sql.store import SqlStorage
+from roomlore.adapters.sql.values import numbers_text
+from roomlore.adapters.sql.vector_search import NOTHING, of_length_one
+from roomlore.adapters.sql.vectors import by_scope, held_collection, held_scope, matrix_of, reading, sweep, writing
+from roomlore.core.errors import InvalidInput
+from roomlore.core.search import EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
+
+KIND = "pgvector"
+_MOST_DIMENSIONS = 16_000
+_INLINE_DIMENSIONS = 3_900
+"""So many fit on a page; kept there, they are read without a detour."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Half:
+    """A vector as the extension reads it: its length, two bytes unused, then float16, all big-endian."""
+
+    data: bytes
+
+
+class _HalfDumper(Dumper):
+    """Of no declared type: the statement says what it is cast to."""
+
+    format = Format.BINARY
+
+    def dump(self, obj: Any) -> bytes:
+        data: bytes = obj.data
+        return data
+
+
+psycopg.adapters.register_dumper(_Half, _HalfDumper)
+
+
+class _HalfVector(UserDefinedType[Any]):
+    cache_ok = True
+
+    def get_col_spec(self, **_options: Any) -> str:
+        return "HALFVEC"
+
+
+def _halves(vectors: Vectors) -> list[_Half]:
+    head = struct.pack(">HH", vectors.shape[1], 0)
+    return [_Half(head + vector.tobytes()) for vector in vectors.astype(">f2")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Statements:
+    """What is asked of one collection's table."""
+
+    put: Statement
+    remove: Statement
+    count: Statement
+    nearest: Statement
+    nearest_among: Statement
+
+
+@lru_cache
+def _statements(collection: str) -> _Statements:
+    held = table(
+        rows.own_table(collection), column("scope_key", BigInteger), column("number", BigInteger), column("embedding")
+    )
+    return _Statements(
+        put=Statement(lambda: _put(held)),
+        remove=Statement(
+            lambda: delete(held).where(held.c.scope_key == bindparam("scope_key"), among(held.c.number, "numbers"))
+        ),
+        count=Statement(
+            lambda: select(func.count()).select_from(held).where(held.c.scope_key == bindparam("scope_key"))
+        ),
+        nearest=Statement(lambda: _nearest(held)),
+        nearest_among=Statement(lambda: _nearest(held).where(among(held.c.number, "numbers"))),
+    )
+
+
+def _put(held: TableClause) -> Any:
+    new = insert(held).values(
+        scope_key=bindparam("scope_key"),
+        number=bindparam("number"),
+        embedding=cast(bindparam("embedding"), _HalfVector),
+    )
+    return new.on_conflict_do_update(
+        index_elements=[held.c.scope_key, held.c.number], set_={"embedding": new.excluded.embedding}
+    )
+
+
+def _nearest(held: TableClause) -> Any:
+    distance = held.c.embedding.op("<=>")(cast(bindparam("vector"), _HalfVector)).label("distance")
+    return (
+        select(held.c.number, distance)
+        .where(held.c.scope_key == bindparam("scope_key"))
+        .order_by(distance, held.c.number)
+        .limit(bindparam("count"))
+    )
+
+
+_IS_THERE = Statement(lambda: select(func.to_regclass(bindparam("table_name")).is_not(None)))
+
+
+class PgVectors:
+    """The port `VectorIndex` on a `SqlStorage` whose PostgreSQL has pgvector; the storage stays the caller's to close.
+
+    A collection's name is small letters, digits and _; a model has at most 16,000 dimensions.
+    """
+
+    def __init__(self, storage: SqlStorage) -> None:
+        self._storage = storage
+
+    async def generation(self, *, collection: str) -> str | None:
+        async with reading(self._storage) as sql:
+            found = await rows.find_collection(sql, collection)
+            there = await sql.fetch(_IS_THERE, table_name=rows.own_table(collection))
+        return found.generation if found is not None and found.kind == KIND and there[0][0] else None
+
+    async def prepare(self, *, collection: str, model: EmbeddingModel, generation: str) -> None:
+        if not 0 < model.dimensions <= _MOST_DIMENSIONS:
+            raise InvalidInput(f"pgvector holds 1 to {_MOST_DIMENSIONS} dimensions, not {model.dimensions}.")
+        async with writing(self._storage) as sql:
+            await rows.make_collection(sql, collection, kind=KIND, model=model, generation=generation)
+            await _make_table(sql, rows.own_table(collection), model.dimensions)
+        await sweep(self._storage, collection)
+
+    async def put(self, *, collection: str, generation: str, points: Sequence[VectorPoint]) -> None:
+        if not points:
+            return
+        async with writing(self._storage) as sql:
+            held = await held_collection(sql, collection, KIND, generation)
+            halves = _halves(matrix_of(points, held.dimensions))
+            for (tenant, scope), places in by_scope(points).items():
+                state = await rows.take_stamps(sql, held, tenant=tenant, scope=scope, rows=len(places))
+                new = [(state.key, number, halves[place]) for number, place in places.items()]
+                await sql.many(_statements(collection).put, new)
+
+    async def remove(self, *, collection: str, tenant: str, scope: str, numbers: Sequence[int]) -> None:
+        if not numbers:
+            return
+        async with writing(self._storage) as sql:
+            found = await rows.find_scope(sql, collection, tenant=tenant, scope=scope)
+            if found is not None and found[0].kind == KIND and found[1].key:
+                remove = _statements(collection).remove
+                await sql.fetch(remove, scope_key=found[1].key, numbers=numbers_text(numbers))
+
+    async def nearest(
+        self,
+        *,
+        collection: str,
+        generation: str,
+        tenant: str,
+        scope: str,
+        vectors: Vectors,
+        limit: int,
+        only: Ints | None = None,
+    ) -> list[Nearest]:
+        async with reading(self._storage) as sql:
+            held, state = await held_scope(sql, collection, KIND, generation, tenant=tenant, scope=scope)
+            queries = _halves(of_length_one(vectors, held.dimensions))
+            if not state.key or limit <= 0:
+                return [NOTHING] * len(queries)
+            params: dict[str, Any] = {"scope_key": state.key, "count": limit}
+            statement = _statements(collection).nearest
+            if only is not None:
+                statement, params["numbers"] = _statements(collection).nearest_among, numbers_text(only.tolist())
+            return [_to_nearest(await sql.fetch(statement, vector=query, **params)) for query in queries]
+
+    async def count(self, *, collection: str, tenant: str, scope: str) -> int:
+        async with reading(self._storage) as sql:
+            found = await rows.find_scope(sql, collection, tenant=tenant, scope=scope)
+            if found is None or found[0].kind != KIND or not found[1].key:
+                return 0
+            counted = await sql.fetch(_statements(collection).count, scope_key=found[1].key)
+        return int(counted[0][0])
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _to_nearest(found: Sequence[Sequence[Any]]) -> Nearest:
+    numbers = np.array([row[0] for row in found], np.int64)
+    distances = np.array([row[1] for row in found], np.float64)
+    return Nearest(numbers=numbers, similarities=np.clip(1 - distances / 2, 0, 1))
+
+
+async def _make_table(sql: Connection, name: str, dimensions: int) -> None:
+    await sql.run(f"DROP TABLE IF EXISTS {name}")
+    await sql.run(
+        f"CREATE TABLE {name} (scope_key BIGINT, number BIGINT, embedding HALFVEC({dimensions}) NOT NULL,"
+        " PRIMARY KEY (scope_key, number))"
+    )
+    if dimensions <= _INLINE_DIMENSIONS:
+        await sql.run(f"ALTER TABLE {name} ALTER COLUMN embedding SET STORAGE PLAIN")

@@ -1,0 +1,66 @@
+"""Which vector index a database gets."""
+
+from typing import Literal
+
+from sqlalchemy import func, select, text
+
+from roomlore.adapters.sql.statements import Statement
+from roomlore.adapters.sql.store import SqlStorage
+from roomlore.adapters.sql.vectors import CACHE_BYTES, SqlVectors, reading, writing
+from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, VectorsUnavailable
+from roomlore.ports.vectors import VectorIndex
+
+VectorKind = Literal["auto", "sql", "pgvector"]
+
+_HAS_PGVECTOR = Statement(lambda: select(func.to_regtype("halfvec").is_not(None)))
+_OFFERS_PGVECTOR = Statement(lambda: text("SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'"))
+_INSTEAD = "or keep the vectors as BLOBs (kind 'sql')."
+
+
+async def open_vectors(
+    storage: SqlStorage, *, kind: VectorKind = "auto", cache_bytes: int = CACHE_BYTES
+) -> VectorIndex:
+    """The vector index in this database.
+
+    'sql': BLOBs searched in memory (`SqlVectors`), in any database. 'pgvector': the extension, made where it is
+    missing and the user may; `InvalidInput` on SQLite, `VectorsUnavailable` where it cannot be had. 'auto': pgvector
+    where it can be had, else BLOBs. `cache_bytes` bounds the memory of the BLOBs' index.
+    """
+    if kind == "sql":
+        return SqlVectors(storage, cache_bytes=cache_bytes)
+    trouble = await _trouble_with_pgvector(storage)
+    if trouble is None:
+        from roomlore.adapters.sql.pgvector import PgVectors  # needs the extra `postgres`
+
+        return PgVectors(storage)
+    if kind == "pgvector":
+        raise trouble
+    return SqlVectors(storage, cache_bytes=cache_bytes)
+
+
+async def _trouble_with_pgvector(storage: SqlStorage) -> RoomloreError | None:
+    """None where the database has pgvector, now if not before."""
+    async with reading(storage) as sql:
+        if sql.dialect.name != "postgresql":
+            return InvalidInput(f"pgvector is part of PostgreSQL: use a PostgreSQL database, {_INSTEAD}")
+        if (await sql.fetch(_HAS_PGVECTOR))[0][0]:
+            return None
+        if not (await sql.fetch(_OFFERS_PGVECTOR))[0][0]:
+            return VectorsUnavailable(f"This PostgreSQL server has no pgvector: install it there, {_INSTEAD}")
+    return await _make_extension(storage)
+
+
+async def _make_extension(storage: SqlStorage) -> RoomloreError | None:
+    """Where another process makes it at the same moment, this one is refused and it is there all the same."""
+    refused: RoomloreError | None = None
+    try:
+        async with writing(storage) as sql:
+            await sql.run("CREATE EXTENSION IF NOT EXISTS vector")
+    except (Conflict, VectorsUnavailable) as exc:
+        refused = exc
+    async with reading(storage) as sql:
+        if (await sql.fetch(_HAS_PGVECTOR))[0][0]:
+            return None
+    if refused is None:
+        return VectorsUnavailable(f"This server's pgvector is too old: 0.7 or newer is needed, {_INSTEAD}")
+    return VectorsUnavailable(f"Let an administrator run CREATE EXTENSION vector here, {_INSTEAD} ({refused})")

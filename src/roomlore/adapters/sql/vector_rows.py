@@ -1,0 +1,282 @@
+"""The tables of vectors: collections, their scopes, and the vectors of those that are kept as BLOBs.
+
+Every write to a scope takes new stamps from the scope's row, under that row's lock, one for each vector. So stamps come
+into sight in their order, and what was read up to a stamp needs never be read again.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, bindparam, delete, func, null, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from roomlore.adapters.sql import schema
+from roomlore.adapters.sql.drivers import Connection, Row
+from roomlore.adapters.sql.statements import Statement
+from roomlore.adapters.sql.values import escape, unescape
+from roomlore.core.errors import InvalidInput, VectorsUnavailable
+from roomlore.core.search import EmbeddingModel
+
+_STAMPS = 1 << 36
+"""How many writes a scope can see: enough for a message each millisecond for two years; it leaves room for 2**27
+scopes."""
+_SWEPT_AT_ONCE = 20_000
+_PLAIN = re.compile("[a-z][a-z0-9_]{0,39}")
+
+_collections, _scopes, _vectors = schema.vector_collections, schema.vector_scopes, schema.vectors
+
+
+def first_key(scope_key: int, stamp: int) -> int:
+    """The key of the scope's vector with this stamp."""
+    return scope_key * _STAMPS + stamp
+
+
+def own_table(collection: str) -> str:
+    """The name of the table that pgvector has for the collection; `InvalidInput` where the name is not plain."""
+    if not _PLAIN.fullmatch(collection):
+        raise InvalidInput(f"The name of a collection is small letters, digits and _, not {collection!r}.")
+    return f"vectors_of_{collection}"
+
+
+def stamp_of(vector_key: int) -> int:
+    return vector_key % _STAMPS
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A collection as stored."""
+
+    name: str
+    kind: str
+    dimensions: int
+    generation: str
+    epoch: int
+
+    def check(self, kind: str, generation: str) -> None:
+        """Raises `VectorsUnavailable` where this is not the collection the caller means."""
+        if self.kind != kind:
+            raise VectorsUnavailable(
+                f"The vectors of {self.name!r} are kept by {self.kind!r} and {kind!r} is configured: rebuild the index."
+            )
+        if self.generation != generation:
+            raise VectorsUnavailable(
+                f"The vectors of {self.name!r} are of generation {self.generation!r}, not {generation!r}: "
+                "the index was rebuilt, ask again."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeState:
+    """Where a scope's vectors are found, and the stamp of the last of them. `key` is 0 for a scope without any."""
+
+    key: int
+    stamp: int
+
+
+_in_collection = _collections.c.collection == bindparam("collection")
+_COLUMNS = (_collections.c.kind, _collections.c.dimensions, _collections.c.generation, _collections.c.epoch)
+_scope_of_collection = and_(
+    _scopes.c.collection == _collections.c.collection,
+    _scopes.c.epoch == _collections.c.epoch,
+    _scopes.c.tenant == bindparam("tenant"),
+    _scopes.c.scope == bindparam("scope"),
+)
+
+_FIND = Statement(lambda: select(*_COLUMNS).where(_in_collection))
+_HOLD = Statement(lambda: select(*_COLUMNS).where(_in_collection).with_for_update(read=True))
+_FIND_SCOPE = Statement(
+    lambda: (
+        select(*_COLUMNS, func.coalesce(_scopes.c.scope_key, 0), func.coalesce(_scopes.c.stamp, 0))
+        .select_from(_collections.outerjoin(_scopes, _scope_of_collection))
+        .where(_in_collection)
+    )
+)
+
+
+def _prepare() -> Any:
+    new = insert(_collections).values(
+        collection=bindparam("collection"),
+        kind=bindparam("kind"),
+        model=bindparam("model"),
+        dimensions=bindparam("dimensions"),
+        generation=bindparam("generation"),
+        epoch=1,
+    )
+    changed = {name: new.excluded[name] for name in ("kind", "model", "dimensions", "generation")}
+    return new.on_conflict_do_update(
+        index_elements=[_collections.c.collection], set_={**changed, "epoch": _collections.c.epoch + 1}
+    )
+
+
+def _stamp() -> Any:
+    new = insert(_scopes).values(
+        collection=bindparam("collection"),
+        epoch=bindparam("epoch"),
+        tenant=bindparam("tenant"),
+        scope=bindparam("scope"),
+        stamp=bindparam("rows"),
+    )
+    keys = [_scopes.c.collection, _scopes.c.epoch, _scopes.c.tenant, _scopes.c.scope]
+    moved = new.on_conflict_do_update(index_elements=keys, set_={"stamp": _scopes.c.stamp + new.excluded.stamp})
+    return moved.returning(_scopes.c.scope_key, _scopes.c.stamp)
+
+
+_PREPARE = Statement(_prepare)
+_STAMP = Statement(_stamp)
+
+
+def _left_over() -> ColumnElement[bool]:
+    current = select(_collections.c.epoch).where(_in_collection).scalar_subquery()
+    return and_(_scopes.c.collection == bindparam("collection"), _scopes.c.epoch < current)
+
+
+_LEFT_OVER = Statement(lambda: select(_scopes.c.scope_key, _scopes.c.stamp).where(_left_over()).limit(1))
+_LOWER_SCOPE = Statement(
+    lambda: update(_scopes).where(_scopes.c.scope_key == bindparam("lowered")).values(stamp=bindparam("new_stamp"))
+)
+_DROP_SCOPE = Statement(lambda: delete(_scopes).where(_scopes.c.scope_key == bindparam("scope_key")))
+
+
+def _range() -> ColumnElement[bool]:
+    return and_(_vectors.c.vector_key > bindparam("after"), _vectors.c.vector_key <= bindparam("until"))
+
+
+_DROP_RANGE = Statement(lambda: delete(_vectors).where(_range()))
+_PAGE = Statement(
+    lambda: (
+        select(_vectors.c.vector_key, _vectors.c.number, _vectors.c.vector)
+        .where(_range(), _vectors.c.tenant == bindparam("tenant"))
+        .order_by(_vectors.c.vector_key)
+        .limit(bindparam("count"))
+    )
+)
+_COUNT_ROWS = Statement(lambda: select(func.count()).where(_vectors.c.scope_key == bindparam("scope_key")))
+_COUNT = Statement(
+    lambda: select(func.count()).where(_vectors.c.scope_key == bindparam("scope_key"), _vectors.c.vector.is_not(None))
+)
+
+
+def _put() -> Any:
+    new = insert(_vectors).values(
+        vector_key=bindparam("vector_key"),
+        scope_key=bindparam("scope_key"),
+        number=bindparam("number"),
+        tenant=bindparam("tenant"),
+        vector=bindparam("vector"),
+    )
+    return new.on_conflict_do_update(
+        index_elements=[_vectors.c.scope_key, _vectors.c.number],
+        set_={"vector_key": new.excluded.vector_key, "vector": new.excluded.vector},
+    )
+
+
+_PUT = Statement(_put)
+_REMOVE = Statement(
+    lambda: (
+        update(_vectors)
+        .where(
+            _vectors.c.scope_key == bindparam("in_scope"),
+            _vectors.c.number == bindparam("removed"),
+            _vectors.c.vector.is_not(None),
+        )
+        .values(vector_key=bindparam("new_key"), vector=null())
+    )
+)
+
+
+async def find_collection(sql: Connection, collection: str, *, hold: bool = False) -> Collection | None:
+    """The collection; `hold`: it is not made anew while this transaction lasts."""
+    rows = await sql.fetch(_HOLD if hold else _FIND, collection=escape(collection))
+    return _to_collection(collection, rows[0]) if rows else None
+
+
+def _to_collection(name: str, row: Row) -> Collection:
+    kind, dimensions, generation, epoch = row
+    return Collection(name, kind, dimensions, unescape(generation), epoch)
+
+
+async def find_scope(
+    sql: Connection, collection: str, *, tenant: str, scope: str
+) -> tuple[Collection, ScopeState] | None:
+    """The collection and the scope in it; None where there is no such collection."""
+    rows = await sql.fetch(_FIND_SCOPE, collection=escape(collection), tenant=escape(tenant), scope=escape(scope))
+    if not rows:
+        return None
+    return _to_collection(collection, rows[0][:4]), ScopeState(*rows[0][4:])
+
+
+async def make_collection(
+    sql: Connection, collection: str, *, kind: str, model: EmbeddingModel, generation: str
+) -> None:
+    """Makes the collection, or makes it anew: its scopes are left-overs from now on."""
+    await sql.fetch(
+        _PREPARE,
+        collection=escape(collection),
+        kind=kind,
+        model=escape(model.name),
+        dimensions=model.dimensions,
+        generation=escape(generation),
+    )
+
+
+async def take_stamps(sql: Connection, collection: Collection, *, tenant: str, scope: str, rows: int) -> ScopeState:
+    """Makes the scope if it is new, locks it, and moves its stamp on by so many rows; gives it as it is after that."""
+    found = await sql.fetch(
+        _STAMP,
+        collection=escape(collection.name),
+        epoch=collection.epoch,
+        tenant=escape(tenant),
+        scope=escape(scope),
+        rows=rows,
+    )
+    return ScopeState(*found[0])
+
+
+async def put_rows(sql: Connection, rows: Iterable[tuple[int, int, int, str, bytes]]) -> None:
+    """Keeps rows of (vector key, scope key, number, tenant as stored, vector)."""
+    await sql.many(_PUT, rows)
+
+
+async def remove_rows(sql: Connection, state: ScopeState, numbers: Sequence[int]) -> None:
+    """Empties these rows of a scope whose stamp was moved on by their count."""
+    keys = range(first_key(state.key, state.stamp - len(numbers)) + 1, first_key(state.key, state.stamp) + 1)
+    await sql.many(_REMOVE, [(key, state.key, number) for key, number in zip(keys, numbers, strict=True)])
+
+
+async def page_after(sql: Connection, scope_key: int, stamp: int, *, tenant: str, count: int) -> Sequence[Row]:
+    """The scope's next rows after a stamp, in the order of stamps: vector key, number, vector or None."""
+    return await sql.fetch(
+        _PAGE,
+        after=first_key(scope_key, stamp),
+        until=first_key(scope_key + 1, 0),
+        tenant=escape(tenant),
+        count=count,
+    )
+
+
+async def count_rows(sql: Connection, scope_key: int) -> int:
+    """How many rows the scope has, removed ones too: read from an index alone."""
+    rows = await sql.fetch(_COUNT_ROWS, scope_key=scope_key)
+    return int(rows[0][0])
+
+
+async def count_vectors(sql: Connection, scope_key: int) -> int:
+    rows = await sql.fetch(_COUNT, scope_key=scope_key)
+    return int(rows[0][0])
+
+
+async def sweep(sql: Connection, collection: str) -> bool:
+    """Drops some of what the collection's earlier epochs left; False where nothing was left."""
+    found = await sql.fetch(_LEFT_OVER, collection=escape(collection))
+    if not found:
+        return False
+    scope_key, stamp = found[0]
+    kept = max(0, stamp - _SWEPT_AT_ONCE)
+    await sql.fetch(_DROP_RANGE, after=first_key(scope_key, kept), until=first_key(scope_key, stamp))
+    if kept:
+        await sql.fetch(_LOWER_SCOPE, lowered=scope_key, new_stamp=kept)
+    else:
+        await sql.fetch(_DROP_SCOPE, scope_key=scope_key)
+    return True

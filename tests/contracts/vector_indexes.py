@@ -1,0 +1,77 @@
+"""The vector indexes the contract runs on: a name, and how to open an empty one."""
+
+import os
+import warnings
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from uuid import uuid4
+
+import pytest
+from qdrant_client import AsyncQdrantClient
+
+from roomlore.adapters.qdrant import open_qdrant
+from roomlore.adapters.qdrant.index import QdrantVectors
+from roomlore.adapters.sql import connect
+from roomlore.adapters.sql.vector_choice import VectorKind, open_vectors
+from roomlore.ports.vectors import VectorIndex
+from roomlore.testing.qdrant_stand_in import QdrantStandIn
+
+Opening = AbstractAsyncContextManager[VectorIndex]
+
+
+@asynccontextmanager
+async def _in_sql(url: str, kind: VectorKind) -> AsyncIterator[VectorIndex]:
+    storage = await connect(url)
+    index = await open_vectors(storage, kind=kind)
+    yield index
+    await index.close()
+    await storage.close()
+
+
+def _in_database(url_fixture: str, kind: VectorKind, request: pytest.FixtureRequest) -> Opening:
+    return _in_sql(str(request.getfixturevalue(url_fixture)), kind)
+
+
+@asynccontextmanager
+async def _in_local_qdrant(_request: pytest.FixtureRequest) -> AsyncIterator[VectorIndex]:
+    """The client's own double: it warns that it ignores payload indexes."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Payload indexes have no effect")
+        index = QdrantVectors(AsyncQdrantClient(":memory:"))
+        yield index
+        await index.close()
+
+
+@asynccontextmanager
+async def _over_http(_request: pytest.FixtureRequest) -> AsyncIterator[VectorIndex]:
+    async with QdrantStandIn() as server:
+        index = open_qdrant(server.url, timeout_seconds=10)
+        yield index
+        await index.close()
+
+
+@asynccontextmanager
+async def _in_a_real_qdrant(_request: pytest.FixtureRequest) -> AsyncIterator[VectorIndex]:
+    url, key = os.environ.get("QDRANT_URL"), os.environ.get("QDRANT_API_KEY")
+    if not url:
+        pytest.skip("QDRANT_URL is not set: there is no real Qdrant server to test")
+    prefix = f"test_{uuid4().hex}_"
+    index = open_qdrant(url, api_key=key, prefix=prefix, timeout_seconds=10)
+    yield index
+    await index.close()
+    async with AsyncQdrantClient(url=url, api_key=key, check_compatibility=False) as client:
+        for found in (await client.get_collections()).collections:
+            if found.name.startswith(prefix):
+                await client.delete_collection(found.name)
+
+
+VECTOR_INDEXES: dict[str, Callable[[pytest.FixtureRequest], Opening]] = {
+    "sqlite-memory": lambda _request: _in_sql("sqlite://", "sql"),
+    "sqlite-file": partial(_in_database, "sqlite_url", "sql"),
+    "postgresql": partial(_in_database, "postgres_url", "sql"),
+    "pgvector": partial(_in_database, "postgres_url", "pgvector"),
+    "qdrant-local": _in_local_qdrant,
+    "qdrant-http": _over_http,
+    "qdrant-server": _in_a_real_qdrant,
+}
