@@ -8,19 +8,21 @@ call notices. Points taken out one by one, or an older state of the same generat
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import numpy as np
 from qdrant_client import AsyncQdrantClient, models
 
 from roomlore.adapters.qdrant import points as shapes
-from roomlore.adapters.qdrant.names import alias_of, check_prefix, generation_of, physical, point_id
-from roomlore.adapters.qdrant.troubles import passing_over_missing, translated
+from roomlore.adapters.qdrant.names import Held, alias_of, check_prefix, held_by, physical, point_id
+from roomlore.adapters.qdrant.troubles import CLIENT_ERRORS, is_missing, passing_over_missing, translated
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.core.search import EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
 
 _TIES = 32
-"""Asked for beyond the limit, so that of points equally near those with the smaller numbers are kept."""
+_MOST_TIES = 2_048
+"""Asked for beyond the limit, so that of points equally near those with the smaller numbers are kept: a few at first,
+more where they are not enough, and never more than this."""
 
 _REMOVED_AT_ONCE = 1_000
 
@@ -64,11 +66,12 @@ class QdrantVectors:
             name = await self._target(alias)
             if name is None or not await self._reading(self._client.collection_exists(name)):
                 return None
-            return generation_of(alias, name)
+        held = held_by(alias, name)
+        return held.generation if held else None
 
     async def prepare(self, *, collection: str, model: EmbeddingModel, generation: str) -> None:
         alias = self._alias(collection)
-        name = physical(alias, generation)
+        name = physical(alias, Held(generation, model.dimensions))
         with translated():
             await self._clear(alias)
             await self._create(name, model)
@@ -76,10 +79,16 @@ class QdrantVectors:
             await self._drop_others(alias, name)
 
     async def put(self, *, collection: str, generation: str, points: Sequence[VectorPoint]) -> None:
-        name = physical(self._alias(collection), generation)
+        alias = self._alias(collection)
+        lengths = {len(point.vector) for point in points}
         with translated():
+            if len(lengths) > 1:
+                await self._refuse(alias, generation, lengths)
             for batch in shapes.batches(points):
-                await self._writing(self._client.upsert(name, batch, wait=True))
+                name = physical(alias, Held(generation, *lengths))
+                await self._there(
+                    alias, generation, lengths, self._writing(self._client.upsert(name, batch, wait=True))
+                )
 
     async def remove(self, *, collection: str, tenant: str, scope: str, numbers: Sequence[int]) -> None:
         alias = self._alias(collection)
@@ -100,12 +109,14 @@ class QdrantVectors:
         limit: int,
         only: Ints | None = None,
     ) -> list[Nearest]:
-        name = physical(self._alias(collection), generation)
+        alias = self._alias(collection)
         if not len(vectors) or limit <= 0 or (only is not None and not len(only)):
             return [_nothing() for _ in vectors]
+        length = vectors.shape[1]
+        name = physical(alias, Held(generation, length))
         with translated():
             parts = [
-                await self._search(name, shapes.queries(vectors, where, limit + _TIES))
+                await self._there(alias, generation, {length}, self._search(name, vectors.tolist(), where, limit))
                 for where in shapes.filters(tenant, scope, only)
             ]
             return [shapes.nearest_of(found, limit) for found in zip(*parts, strict=True)]
@@ -152,17 +163,56 @@ class QdrantVectors:
 
     async def _drop_others(self, alias: str, kept: str) -> None:
         for name in await self._names():
-            if name != kept and generation_of(alias, name) is not None:
+            if name != kept and held_by(alias, name):
                 await self._writing(self._client.delete_collection(name))
 
     async def _names(self) -> list[str]:
         return [found.name for found in (await self._reading(self._client.get_collections())).collections]
 
-    async def _search(self, name: str, queries: list[models.QueryRequest]) -> list[models.QueryResponse]:
+    async def _search(
+        self, name: str, vectors: list[list[float]], where: models.Filter, limit: int
+    ) -> list[models.QueryResponse]:
+        """The nearest points of each vector, and as many more as it takes to know the smallest numbers among equals."""
+        more = _TIES
+        found = await self._ask(name, shapes.queries(vectors, where, limit + more))
+        while more < _MOST_TIES:
+            cut = [place for place, one in enumerate(found) if shapes.cut_among_equals(one, limit, limit + more)]
+            if not cut:
+                break
+            more *= 8
+            again = await self._ask(name, shapes.queries([vectors[place] for place in cut], where, limit + more))
+            for place, one in zip(cut, again, strict=True):
+                found[place] = one
+        return found
+
+    async def _ask(self, name: str, queries: list[models.QueryRequest]) -> list[models.QueryResponse]:
         answers = await self._reading(self._client.query_batch_points(name, requests=queries))
         if len(answers) != len(queries):
             raise ValueError(f"{len(answers)} answers to {len(queries)} questions")
         return answers
+
+    async def _there(self, alias: str, generation: str, lengths: set[int], call: Awaitable[T]) -> T:
+        """The answer of a call to a collection; where that is missing, the reason is raised."""
+        try:
+            return await call
+        except CLIENT_ERRORS as exc:
+            if not is_missing(exc):
+                raise
+            return await self._refuse(alias, generation, lengths)
+
+    async def _refuse(self, alias: str, generation: str, lengths: set[int]) -> NoReturn:
+        """Says why there is no collection of this generation for vectors so long."""
+        held = held_by(alias, await self._target(alias) or "")
+        if held is None:
+            raise VectorsUnavailable(_lost(alias, "is not in Qdrant: it was never made, or was wiped"))
+        if held.generation != generation:
+            raise VectorsUnavailable(_lost(alias, f"is of generation {held.generation}, not {generation}"))
+        if lengths != {held.dimensions}:
+            raise InvalidInput(
+                f"Vectors in {alias} have {held.dimensions} numbers, not {' or '.join(map(str, sorted(lengths)))}. "
+                "Put vectors of the model that it was made for; another model needs `roomlore reindex`."
+            )
+        raise VectorsUnavailable(_lost(alias, "was lost"))
 
     async def _reading(self, call: Awaitable[T]) -> T:
         async with asyncio.timeout(self._read_seconds):
@@ -171,6 +221,10 @@ class QdrantVectors:
     async def _writing(self, call: Awaitable[T]) -> T:
         async with asyncio.timeout(self._write_seconds):
             return await call
+
+
+def _lost(alias: str, how: str) -> str:
+    return f"The collection {alias} {how}. It is made anew from the database by itself, or by `roomlore reindex`."
 
 
 def _nothing() -> Nearest:

@@ -1,16 +1,19 @@
 """Points, filters and answers between the words of the port and those of qdrant-client."""
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from qdrant_client import models
 
-from roomlore.adapters.qdrant.names import point_id
-from roomlore.core.search import EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
+from roomlore.adapters.qdrant.names import point_id, storable
+from roomlore.core.search import EmbeddingModel, Ints, Nearest, VectorPoint
 
 _BATCH_FLOATS = 50_000
 _ONLY_AT_ONCE = 10_000
+_SAME_TO = 6
+"""Cosines that agree to so many decimals are taken for equal."""
 
 TENANT, SCOPE, NUMBER = "tenant", "group_id", "number"
 
@@ -42,17 +45,23 @@ def batches(points: Sequence[VectorPoint]) -> Iterator[list[models.PointStruct]]
 
 
 def _struct(point: VectorPoint) -> models.PointStruct:
-    own = {TENANT: point.tenant, SCOPE: point.scope, NUMBER: point.number}
+    own = {TENANT: storable(point.tenant), SCOPE: storable(point.scope), NUMBER: point.number}
     return models.PointStruct(
         id=point_id(point.tenant, point.scope, point.number),
         vector=point.vector.tolist(),
-        payload={**point.payload, **own},
+        payload={**_sendable(point.payload), **own},
     )
+
+
+def _sendable(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON in UTF-8 has no lone surrogates: each becomes a question mark."""
+    sent: dict[str, Any] = json.loads(json.dumps(dict(payload), ensure_ascii=False).encode("utf-8", "replace"))
+    return sent
 
 
 def within(tenant: str, scope: str, only: list[int] | None = None) -> models.Filter:
     """The points of one scope of one tenant, among these numbers if given."""
-    wanted = [_is(SCOPE, scope), _is(TENANT, tenant)]
+    wanted = [_is(SCOPE, storable(scope)), _is(TENANT, storable(tenant))]
     if only is not None:
         wanted.append(models.FieldCondition(key=NUMBER, match=models.MatchAny(any=only)))
     return models.Filter(must=list(wanted))
@@ -71,11 +80,17 @@ def filters(tenant: str, scope: str, only: Ints | None) -> list[models.Filter]:
     return [within(tenant, scope, part) for part in parts]
 
 
-def queries(vectors: Vectors, where: models.Filter, limit: int) -> list[models.QueryRequest]:
+def queries(vectors: Sequence[list[float]], where: models.Filter, limit: int) -> list[models.QueryRequest]:
     shown = models.PayloadSelectorInclude(include=[NUMBER])
-    return [
-        models.QueryRequest(query=vector, filter=where, limit=limit, with_payload=shown) for vector in vectors.tolist()
-    ]
+    return [models.QueryRequest(query=vector, filter=where, limit=limit, with_payload=shown) for vector in vectors]
+
+
+def cut_among_equals(found: models.QueryResponse, limit: int, asked: int) -> bool:
+    """Whether points that were not returned may be as near as the last one within the limit."""
+    if len(found.points) < asked:
+        return False
+    scores = sorted((point.score for point in found.points), reverse=True)
+    return round(scores[limit - 1], _SAME_TO) == round(scores[-1], _SAME_TO)
 
 
 def nearest_of(found: Sequence[models.QueryResponse], limit: int) -> Nearest:
@@ -83,7 +98,7 @@ def nearest_of(found: Sequence[models.QueryResponse], limit: int) -> Nearest:
     points = [point for answer in found for point in answer.points]
     numbers = np.array([_number(point) for point in points], np.int64)
     cosines = np.array([point.score for point in points], np.float64)
-    best = np.lexsort((numbers, -cosines))[:limit]
+    best = np.lexsort((numbers, -np.round(cosines, _SAME_TO)))[:limit]
     return Nearest(numbers=numbers[best], similarities=np.clip((1 + cosines[best]) / 2, 0.0, 1.0))
 
 

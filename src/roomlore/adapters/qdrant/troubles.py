@@ -14,12 +14,8 @@ from qdrant_client.http.exceptions import ApiException, ResponseHandlingExceptio
 from roomlore.core.errors import VectorsUnavailable
 
 _WRONG_SHAPE = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
-_ANY = (ApiException, QdrantException, OSError, RuntimeError, *_WRONG_SHAPE)
+CLIENT_ERRORS = (ApiException, QdrantException, OSError, RuntimeError, *_WRONG_SHAPE)
 
-_GONE = (
-    "The collection is not in Qdrant, or is of another generation: it was wiped or rebuilt. It is rebuilt from the "
-    "database by itself; `roomlore reindex` does it at once."
-)
 _CHECK = "Check that it runs, that its address is right, and try again."
 
 
@@ -28,7 +24,7 @@ def translated() -> Iterator[None]:
     """Turns what the client raises into `VectorsUnavailable`."""
     try:
         yield
-    except _ANY as exc:
+    except CLIENT_ERRORS as exc:
         raise VectorsUnavailable(_advice(exc)) from exc
 
 
@@ -37,12 +33,12 @@ def passing_over_missing() -> Iterator[None]:
     """Ends the block quietly where the collection is not there."""
     try:
         yield
-    except _ANY as exc:
-        if not _is_missing(exc):
+    except CLIENT_ERRORS as exc:
+        if not is_missing(exc):
             raise
 
 
-def _is_missing(exc: Exception) -> bool:
+def is_missing(exc: Exception) -> bool:
     """A server's 404 is JSON; that of something else at this address is not, and says nothing about the collection."""
     if isinstance(exc, UnexpectedResponse):
         return exc.status_code == 404 and exc.content.lstrip().startswith(b"{")
@@ -50,8 +46,6 @@ def _is_missing(exc: Exception) -> bool:
 
 
 def _advice(exc: Exception) -> str:
-    if _is_missing(exc):
-        return _GONE
     if isinstance(exc, TimeoutError):
         return "Qdrant did not answer in time. Check its load and the time limit in the settings, and try again."
     if isinstance(exc, UnexpectedResponse):
@@ -65,8 +59,5 @@ def _refused(status: int) -> str:
     if status in (401, 403):
         return f"Qdrant refuses the API key (HTTP {status}). Check the key in the settings and what it may do."
     if status in (400, 413, 422):
-        return (
-            f"Qdrant refuses the request (HTTP {status}). Check that the server is 1.10 or later and that the vectors "
-            "are as long as when the collection was made; `roomlore reindex` makes it anew."
-        )
+        return f"Qdrant refuses the request (HTTP {status}). Check that the server is 1.10 or later."
     return f"Qdrant answered with HTTP {status}. {_CHECK}"
