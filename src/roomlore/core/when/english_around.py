@@ -2,17 +2,16 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 
-from roomlore.core.when_english import UNIT, WEEKDAY, counted, weekday_number
-from roomlore.core.when_periods import DAY, Period, ago, beside, clock, days, edge, half, nth, part, past, third, week
-from roomlore.core.when_rules import Asked, Found, built, preceded
+from roomlore.core.when import english_words as words
+from roomlore.core.when.english import counted, weekday_number
+from roomlore.core.when.periods import ONE_DAY, Period, ago, beside, clock, days, edge, nth, part, third, week
+from roomlore.core.when.rules import Asked, Found, built, preceded
 
 _ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": -1, "final": -1}
 _ORDINAL = r"(?P<ordinal>first|second|third|fourth|last|final|1st|2nd|3rd|4th)"
 _CLOCK = r"(?P<hour>1[0-9]|2[0-3]|0?[0-9])(?::(?P<minute>[0-5][0-9]))?(?: ?(?P<half>[ap])\.?m\b\.?)?"
 _LARGE = ("week", "month", "season", "quarter", "half", "year", "stretch")
-_COUNT = r"(?P<count>[0-9]{1,3}|(?:a )?couple of|a few|few|several|an?|one|two|three|four|five|six|seven|eight|nine|ten)"
 
 
 def _early(match: re.Match[str], period: Period) -> Period | None:
@@ -47,14 +46,14 @@ def _beside(match: re.Match[str], period: Period) -> Period | None:
 def _shortly(match: re.Match[str], period: Period) -> Period:
     if match["side"] == "after":
         return days(period.end, 7, "stretch")
-    return days(period.start - 7 * DAY, 7, "stretch")
+    return days(period.start - 7 * ONE_DAY, 7, "stretch")
 
 
 def _counted_off(match: re.Match[str], period: Period) -> Period:
     low, high, unit = counted(match)
     if match["side"] == "before":
         return ago(period.start, low, high, unit)
-    return ago(period.end - DAY, -low, -low, unit)
+    return ago(period.end - ONE_DAY, -low, -low, unit)
 
 
 def _clock(match: re.Match[str], period: Period) -> Period | None:
@@ -71,19 +70,32 @@ def _clock(match: re.Match[str], period: Period) -> Period | None:
 
 Narrow = Callable[[re.Match[str], Period], Period | None]
 _AFTER: tuple[tuple[re.Pattern[str], Narrow], ...] = (
-    (re.compile(r",?(?: in the| at)? (?:early |late )?(?P<part>morning|noon|afternoon|evening|night|midnight)\b"), _part_of),
+    (
+        re.compile(r",?(?: in the| at)? (?:early |late )?(?P<part>morning|noon|afternoon|evening|night|midnight)\b"),
+        _part_of,
+    ),
     (re.compile(rf"(?:,? (?:at )?|t){_CLOCK}(?![0-9:/.-]?[0-9])"), _clock),
 )
 _BEFORE: tuple[tuple[re.Pattern[str], Narrow], ...] = (
     (re.compile(r"\b(?P<which>early|mid|middle|late)(?: of| in)?(?: the)?[ -]$"), _early),
     (re.compile(r"\b(?P<which>end|start|beginning)(?: of)(?: the)? $"), _edge),
-    (re.compile(rf"\b{_ORDINAL} (?:(?P<what>day|week|weekend|month|quarter|half)|{WEEKDAY}) (?:of|in)(?: the)? $"), _nth),
+    (
+        re.compile(
+            rf"\b{_ORDINAL} (?:(?P<what>day|week|weekend|month|quarter|half)|{words.WEEKDAY}) (?:of|in)(?: the)? $"
+        ),
+        _nth,
+    ),
     (re.compile(r"\b(?P<part>morning|afternoon|evening|night) (?:of|on) (?:the )?$"), _part_of),
     (re.compile(rf"\b(?:at )?{_CLOCK} (?:on )?$"), _clock),
     (re.compile(r"\bweek of (?:the )?$"), _week_of),
     (re.compile(r"\b(?:shortly|right|just|soon|immediately) (?P<side>before|after) (?:the )?$"), _shortly),
-    (re.compile(rf"\b{_COUNT} {UNIT} (?P<side>before|after) (?:the )?$"), _counted_off),
-    (re.compile(rf"\b(?:(?P<what>day|night|week|weekend|month|year)|{WEEKDAY}) (?P<side>before|after) (?:the )?$"), _beside),
+    (re.compile(rf"\b{words.COUNT} {words.UNIT} (?P<side>before|after) (?:the )?$"), _counted_off),
+    (
+        re.compile(
+            rf"\b(?:(?P<what>day|night|week|weekend|month|year)|{words.WEEKDAY}) (?P<side>before|after) (?:the )?$"
+        ),
+        _beside,
+    ),
 )
 
 

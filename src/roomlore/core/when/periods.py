@@ -10,9 +10,11 @@ from datetime import date, datetime, time, timedelta
 from typing import Literal
 
 Unit = Literal[
-    "minute", "hour", "part", "day", "weekend", "week", "month", "season", "quarter", "half", "year", "stretch", "recent"
+    "minute", "hour", "part", "day", "weekend", "week", "month", "season", "quarter", "half", "year", "stretch"
 ]
-DAY = timedelta(days=1)
+ONE_DAY = timedelta(days=1)
+# Before any chat; a zone's offset can still be added to it.
+LONG_AGO = datetime.combine(date(1900, 1, 1), time())
 PARTS = {
     "small hours": (0, 6),
     "early morning": (5, 9),
@@ -26,7 +28,7 @@ PARTS = {
 SEASONS = {"spring": (3, 3), "summer": (6, 3), "autumn": (9, 3), "winter": (12, 3)}
 _REACH = {"day": 0, "week": 3, "month": 15, "year": 182}
 _LENGTH = {"day": 1, "week": 7, "month": 30, "year": 365}
-_FINER: dict[str, tuple[int, Unit]] = {"year": (12, "month"), "month": (30, "day"), "week": (7, "day"), "day": (24, "hour")}
+_FINER = {"year": (12, "month"), "month": (30, "day"), "week": (7, "day"), "day": (24, "hour"), "hour": (60, "minute")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +44,16 @@ class Period:
 
 def days(first: date, count: int = 1, unit: Unit = "day") -> Period:
     start = midnight(first)
-    return Period(start, start + count * DAY, unit)
+    return Period(start, start + count * ONE_DAY, unit)
 
 
 def week(day: date) -> Period:
-    return days(day - day.weekday() * DAY, 7, "week")
+    return days(day - day.weekday() * ONE_DAY, 7, "week")
 
 
 def weekend(day: date) -> Period:
     """That of the day's week."""
-    return days(day + (5 - day.weekday()) * DAY, 2, "weekend")
+    return days(day + (5 - day.weekday()) * ONE_DAY, 2, "weekend")
 
 
 def months(first: date, count: int = 1, unit: Unit = "month") -> Period:
@@ -87,11 +89,11 @@ def later(day: date, count: int) -> date:
     """The same day of another month, or that month's last."""
     number = day.year * 12 + day.month - 1 + count
     first = date(number // 12, number % 12 + 1, 1)
-    return date(first.year, first.month, min(day.day, (_next_month(first) - DAY).day))
+    return date(first.year, first.month, min(day.day, (_next_month(first) - ONE_DAY).day))
 
 
 def _next_month(first: date) -> date:
-    return (first + 31 * DAY).replace(day=1)
+    return (first + 31 * ONE_DAY).replace(day=1)
 
 
 def latest(make: Callable[[int], Period], now: datetime) -> Period:
@@ -124,55 +126,51 @@ def current(make: Callable[[int], Period], now: datetime) -> Period:
 
 def latest_weekday(today: date, weekday: int) -> Period:
     """The last one before today."""
-    return replace(days(today - ((today.weekday() - weekday - 1) % 7 + 1) * DAY), every="week")
+    return replace(days(today - ((today.weekday() - weekday - 1) % 7 + 1) * ONE_DAY), every="week")
 
 
 def again(period: Period, steps: int) -> Period:
     """The same of another week or year, as `every` says."""
     if period.every == "week":
-        return replace(period, start=period.start + 7 * steps * DAY, end=period.end + 7 * steps * DAY)
+        return replace(period, start=period.start + 7 * steps * ONE_DAY, end=period.end + 7 * steps * ONE_DAY)
     start = midnight(later(period.start, 12 * steps))
     return replace(period, start=start, end=midnight(later(period.end, 12 * steps)))
 
 
 def back(now: datetime, amount: float, unit: str) -> datetime:
-    """`amount` units before; a broken amount is reckoned in the next finer unit."""
-    if amount != int(amount) and unit in _FINER:
-        times, finer = _FINER[unit]
-        return back(now, amount * times, finer)
+    """`amount` units before."""
+    amount, unit = _whole(amount, unit)
     if unit in ("month", "year"):
         return datetime.combine(later(now, -int(amount) * (12 if unit == "year" else 1)), now.time())
     return now - timedelta(**{unit + "s": amount})
 
 
-def ago(now: datetime, low: float, high: float, unit: Unit) -> Period:
+def _whole(amount: float, unit: str) -> tuple[float, str]:
+    """A broken number in the next finer unit."""
+    if amount == int(amount) or unit not in _FINER:
+        return amount, unit
+    times, finer = _FINER[unit]
+    return amount * times, finer
+
+
+def ago(now: datetime, low: float, high: float, unit: str) -> Period:
     """A unit's width around the point `low` units before `now`, wider for large numbers; where `high` differs, all
     from `high` units before up to `low`."""
-    if unit in ("minute", "hour"):
-        width = timedelta(**{unit + "s": max(1.0, high / 4)}) / 2
-        return Period(back(now, high, unit) - width, back(now, low, unit) + width, "stretch")
     if low != high:
         return Period(midnight(back(now, high, unit)), midnight(back(now, low - 1, unit)), "stretch")
-    finest = "day" if low != int(low) else unit
-    reach = (_REACH[finest] + int(low) // 8 * _LENGTH[finest]) * DAY
-    centre = midnight(back(now, low, unit))
-    return Period(centre - reach, centre + reach + DAY, "day" if not reach else "stretch")
+    amount, unit = _whole(low, unit)
+    if unit in ("minute", "hour"):
+        width = timedelta(**{unit + "s": max(1.0, amount / 4)}) / 2
+        return Period(back(now, amount, unit) - width, back(now, amount, unit) + width, "stretch")
+    reach = (_REACH[unit] + int(amount) // 8 * _LENGTH[unit]) * ONE_DAY
+    centre = midnight(back(now, amount, unit))
+    return Period(centre - reach, centre + reach + ONE_DAY, "stretch" if reach else "day")
 
 
 def past(now: datetime, amount: float, unit: str) -> Period:
     """The last `amount` units up to now: whole days, but for hours and minutes."""
     start = back(now, amount, unit)
     return Period(start if unit in ("minute", "hour") else midnight(start), now, "stretch")
-
-
-def recently(now: datetime) -> Period:
-    """A fortnight up to now: what counts as recent where nothing better is said."""
-    return replace(past(now, 14, "day"), unit="recent")
-
-
-def coming(now: datetime, amount: float, unit: str) -> Period:
-    end = back(now, -amount, unit)
-    return Period(now, end if unit in ("minute", "hour") else midnight(end) + DAY, "stretch")
 
 
 def part(day: Period, name: str) -> Period:
@@ -197,9 +195,9 @@ def third(period: Period, number: int) -> Period:
     if period.unit == "year":
         cuts = [start, midnight(later(start, 4)), midnight(later(start, 8)), end]
     elif period.unit == "month":
-        cuts = [start, start + 10 * DAY, start + 20 * DAY, end]
+        cuts = [start, start + 10 * ONE_DAY, start + 20 * ONE_DAY, end]
     else:
-        width = max(1, round((end - start) / DAY / 3)) * DAY
+        width = max(1, round((end - start) / ONE_DAY / 3)) * ONE_DAY
         cuts = [start, start + width, end - width, end]
     return replace(period, start=cuts[number - 1], end=cuts[number], unit="stretch")
 
@@ -223,11 +221,11 @@ def nth(period: Period, number: int, what: str | int) -> Period:
         found = months(later(first, width * (number - 1)) if number > 0 else later(end, -width), width, "stretch")
     elif what in ("day", "week"):
         width = 7 if what == "week" else 1
-        found = days(first + width * (number - 1) * DAY if number > 0 else end - width * DAY, width, "stretch")
+        found = days(first + width * (number - 1) * ONE_DAY if number > 0 else end - width * ONE_DAY, width, "stretch")
     else:
         weekday = 5 if what == "weekend" else int(what)
-        day = first + (weekday - first.weekday()) % 7 * DAY + 7 * (number - 1) * DAY
-        day = day if number > 0 else end - ((end.weekday() - weekday - 1) % 7 + 1) * DAY
+        day = first + (weekday - first.weekday()) % 7 * ONE_DAY + 7 * (number - 1) * ONE_DAY
+        day = day if number > 0 else end - ((end.weekday() - weekday - 1) % 7 + 1) * ONE_DAY
         found = days(day, 2 if what == "weekend" else 1)
     if found.start >= period.end:
         raise ValueError(number)
@@ -238,13 +236,13 @@ def beside(period: Period, what: str | int, *, after: bool) -> Period:
     """The day, night, week, weekend, month, year or weekday just before or after a period."""
     edge_of = period.end if after else period.start
     if what == "night":
-        return part(days(period.start - (0 if after else 1) * DAY), "night")
+        return part(days(period.start - (0 if after else 1) * ONE_DAY), "night")
     if what in ("month", "year"):
         width = 12 if what == "year" else 1
         return months(edge_of if after else later(edge_of, -width), width, "stretch")
     if what in ("day", "week"):
         width = 7 if what == "week" else 1
-        return days(edge_of if after else edge_of - width * DAY, width, "stretch")
+        return days(edge_of if after else edge_of - width * ONE_DAY, width, "stretch")
     weekday = 5 if what == "weekend" else int(what)
-    found = latest_weekday(edge_of + (7 * DAY if after else 0 * DAY), weekday)
+    found = latest_weekday(edge_of + (7 * ONE_DAY if after else 0 * ONE_DAY), weekday)
     return days(found.start, 2 if what == "weekend" else 1)

@@ -1,13 +1,17 @@
 """Holidays that a rule gives: fixed days, weekdays of a month, Easter and the festivals of the Chinese calendar."""
 
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import date, datetime
 from functools import partial
 
-from roomlore.core.lunar import clear_and_bright, festival
-from roomlore.core.when_periods import Period, days, month, nth
+from roomlore.core.when.lunar import clear_and_bright, festival
+from roomlore.core.when.periods import ONE_DAY, Period, again, days, latest, month, nth
 
-_DAY = timedelta(days=1)
+
+def latest_unless_near(make: Callable[[int], Period], now: datetime) -> Period | None:
+    """The last that has begun. None where the next is less than 30 days off, since either may be meant then."""
+    found = latest(make, now)
+    return None if again(found, 1).start - now < 30 * ONE_DAY else found
 
 
 def _fixed(number: int, day: int, count: int, year: int) -> Period:
@@ -28,16 +32,16 @@ def _easter(year: int) -> Period:
     h = (19 * a + b - b // 4 - (b - (b + 8) // 25 + 1) // 3 + 15) % 30
     k = (32 + 2 * (b % 4) + 2 * (c // 4) - h - c % 4) % 7
     number, day = divmod(h + k - 7 * ((a + 11 * h + 22 * k) // 451) + 114, 31)
-    return days(date(year, number, day + 1) - 2 * _DAY, 4)
+    return days(date(year, number, day + 1) - 2 * ONE_DAY, 4)
 
 
 def _spring_festival(year: int) -> Period:
     """From the eve to the seventh day."""
-    return days(festival(year, 1, 1) - _DAY, 8)
+    return days(festival(year, 1, 1) - ONE_DAY, 8)
 
 
 def _eve(year: int) -> Period:
-    return days(festival(year, 1, 1) - _DAY)
+    return days(festival(year, 1, 1) - ONE_DAY)
 
 
 def _lunar(number: int, day: int, year: int) -> Period:
@@ -53,15 +57,15 @@ def _on(number: int, day: int, count: int = 1) -> Callable[[int], Period]:
 
 
 ENGLISH: dict[str, Callable[[int], Period]] = {
-    "new year's eve": _on(12, 31),
-    "new year's day": _on(1, 1),
+    "new years eve": _on(12, 31),
+    "new years day": _on(1, 1),
     "new year": _turn,
     "chinese new year": _spring_festival,
     "lunar new year": _spring_festival,
     "spring festival": _spring_festival,
     "mid-autumn festival": partial(_lunar, 8, 15),
     "dragon boat festival": partial(_lunar, 5, 5),
-    "valentine's day": _on(2, 14),
+    "valentines day": _on(2, 14),
     "easter": _easter,
     "halloween": _on(10, 31),
     "thanksgiving": _thanksgiving,

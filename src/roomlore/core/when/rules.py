@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from roomlore.core.when_periods import Period
+from roomlore.core.when.periods import Period
 
 LOOK_BACK = 48
 

@@ -4,17 +4,20 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
 
-from roomlore.core import when_chinese, when_english, when_ranges
 from roomlore.core.text import READ_LIMIT
-from roomlore.core.when_around import narrowed
-from roomlore.core.when_rules import Asked, Found, read
+from roomlore.core.when import chinese, english, english_words, ranges
+from roomlore.core.when.english_around import narrowed
+from roomlore.core.when.periods import LONG_AGO
+from roomlore.core.when.rules import Asked, Found, read
 
 FAR_PAST = datetime(1900, 1, 1, tzinfo=UTC)
 MOST_SPANS = 16
+_MOST_READ = 4 * MOST_SPANS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +49,8 @@ _FOLD = {
     ord("～"): ord("~"),
 }
 _COMING = re.compile(
-    r"\b(?:will|won't|shall|(?<!was )(?<!were )going to|gonna|upcoming|tomorrow|plans for)\b|'ll\b|即将|将要|将会|明天|打算"
+    r"\b(?:will|won't|shall|(?<!was )(?<!were )going to|gonna|upcoming|tomorrow|plans for)\b|'ll\b"
+    r"|即将|将要|将会|明天|打算"
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -61,22 +65,20 @@ def time_spans(text: str, *, now: datetime, zone: tzinfo = UTC) -> tuple[TimeSpa
     first 20,000 characters.
     """
     asked = Asked(text[:READ_LIMIT].translate(_FOLD), text, now.astimezone(zone).replace(tzinfo=None))
-    found = _without_overlaps([*_english(asked), *_chinese(asked)])
+    found = _without_overlaps([*islice(_english(asked), _MOST_READ), *islice(_chinese(asked), _MOST_READ)])
     if any(one.period.every for one in found) and _COMING.search(asked.text):
         found = [one for one in found if not one.period.every]
-    whole = when_ranges.joined(found, asked)
-    sure = [one for one in whole if one.period.unit != "recent"] or whole
-    spans = (_span(one, text, zone) for one in sure)
+    spans = (_span(one, text, zone) for one in ranges.joined(found, asked))
     return tuple(span for span in spans if span.start < span.end)[:MOST_SPANS]
 
 
 def _english(asked: Asked) -> Iterator[Found]:
     position = 0
-    while match := when_english.start(asked.text, position):
-        found = read(when_english.RULES[match.lastgroup or ""], asked, match.start())
+    while match := english_words.START.search(asked.text, position):
+        found = read(english.RULES[match.lastgroup or ""], asked, match.start())
         if found:
             found = narrowed(found, asked)
-            yield when_chinese.narrowed(found, asked)
+            yield chinese.narrowed(found, asked)
         position = found.to if found else match.end()
 
 
@@ -84,8 +86,8 @@ def _chinese(asked: Asked) -> Iterator[Found]:
     if asked.text.isascii():
         return
     position = 0
-    while (position := when_chinese.start(asked.text, position)) >= 0:
-        found = when_chinese.read_chinese(asked, position)
+    while (position := chinese.start(asked.text, position)) >= 0:
+        found = chinese.read_chinese(asked, position)
         yield from found
         position = found[-1].to if found else position + 1
 
@@ -103,8 +105,8 @@ def _without_overlaps(found: Sequence[Found]) -> list[Found]:
 
 def _span(found: Found, text: str, zone: tzinfo) -> TimeSpan:
     start, end = found.period.start, found.period.end
-    first = FAR_PAST if start <= when_ranges.LONG_AGO else start.replace(tzinfo=zone).astimezone(UTC)
-    last = FAR_PAST if end <= when_ranges.LONG_AGO else end.replace(tzinfo=zone).astimezone(UTC)
+    first = FAR_PAST if start <= LONG_AGO else start.replace(tzinfo=zone).astimezone(UTC)
+    last = FAR_PAST if end <= LONG_AGO else end.replace(tzinfo=zone).astimezone(UTC)
     return TimeSpan(start=first, end=last, text=text[found.at : found.to], position=(found.at, found.to))
 
 
@@ -112,12 +114,12 @@ def closeness(spans: Sequence[TimeSpan], at: NDArray[np.float64]) -> NDArray[np.
     """How near messages are in time to the nearest of some spans, in [0, 1]; `at` in microseconds since 1970.
 
     1 inside a span. What happened is told afterwards: the value halves with each length of the span after its end (at
-    least 2 days, at most 30), and four times as fast before its start. Without spans every time fits: 1.
+    least a day, at most 14), and eight times as fast before its start. Without spans every time fits: 1.
     """
     near = np.zeros(at.shape) if spans else np.ones(at.shape)
     for span in spans:
         start, end = (span.start - _EPOCH) / _MICROSECOND, (span.end - _EPOCH) / _MICROSECOND
-        half_life = min(max(end - start, 2 * _DAY), 30 * _DAY)
-        away = np.maximum(at - end, 0) + 4 * np.maximum(start - at, 0)
+        half_life = min(max(end - start, _DAY), 14 * _DAY)
+        away = np.maximum(at - end, 0) + 8 * np.maximum(start - at, 0)
         near = np.maximum(near, np.exp2(-away / half_life))
     return near
