@@ -12,6 +12,7 @@ from roomlore.adapters.inprocess.remembered import RememberedEmbedder
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
 from roomlore.adapters.qdrant import open_qdrant
 from roomlore.adapters.sql import SqlStorage, connect
+from roomlore.adapters.sql.vector_choice import open_vectors
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.context import ContextOptions
@@ -178,8 +179,6 @@ def _embedder(settings: Settings) -> Embedder | None:
 
 
 async def _vectors(settings: Settings, storage: SqlStorage) -> VectorIndex:
-    from roomlore.adapters.sql import open_vectors
-
     if settings.vectors == "qdrant" or (settings.vectors == "auto" and settings.qdrant_url):
         return open_qdrant(
             settings.qdrant_url,
