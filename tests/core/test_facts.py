@@ -1,6 +1,5 @@
 """Facts renewed row by row are the facts read anew."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -76,4 +75,4 @@ def test_filters_narrow_by_sender_and_time():
 
 def test_a_naive_time_is_utc():
     assert to_micros(datetime(1970, 1, 1, 0, 0, 1)) == 1_000_000
-    assert facts_of([replace(row(1), sent_at=-5)], revision=1).sent_at.tolist() == [-5]
+    assert facts_of([row(1)._replace(sent_at=-5)], revision=1).sent_at.tolist() == [-5]

@@ -4,7 +4,7 @@ since 1970-01-01 UTC."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,9 +68,9 @@ class RoomFacts:
     threads: Ints
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactRow:
-    """One message's line in `RoomFacts`, as the store gives it; `deleted`: it is to be dropped."""
+class FactRow(NamedTuple):
+    """One message's line in `RoomFacts`, as the store gives it; `deleted`: it is to be dropped. A tuple, because a
+    large room has tens of thousands of them."""
 
     arrival: int
     sent_at: int

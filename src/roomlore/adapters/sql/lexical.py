@@ -35,17 +35,25 @@ from roomlore.core.search import FactRow, Ints, Postings, no_postings
 _r, _m, _f, _w = schema.rooms, schema.messages, schema.features, schema.message_words
 _QUESTION = MessageType.QUESTION.value
 
+_IN_THIS_THREAD_FROM = 256
+"""Facts of so many messages are made on another thread, so that the loop breathes."""
+
 _named = and_(_r.c.tenant == bindparam("tenant"), _r.c.room_id == bindparam("room_id"))
 _words = bindparam("words", type_=Text)
 
 
 def _in_fts5() -> Select[Any]:
-    """Each word's place in the list and the numbers of the messages it stands in, as often as it does."""
-    asked = func.json_each(_words).table_valued("key", "value", name="asked")
+    """Each word's place in the list and the numbers of the messages it stands in, as often as it does.
+
+    The terms are made first: SQLite reckons a condition on a virtual table anew for each row it gives.
+    """
+    listed = func.json_each(_words).table_valued("key", "value", name="listed")
+    term = func.printf("%xx%s", _r.c.room_key, listed.c.value).label("term")
+    made = select(listed.c.key, term, *ROOM_COLUMNS).select_from(_r.outerjoin(listed, true())).where(_named)
+    asked = made.cte("asked").prefix_with("MATERIALIZED")
     index = table("message_index_terms", column("term"), column("doc"))
-    term = func.printf("%xx%s", _r.c.room_key, asked.c.value)
-    found = select(func.group_concat(index.c.doc)).where(index.c.term == term).scalar_subquery()
-    return select(asked.c.key, found, *ROOM_COLUMNS).select_from(_r.outerjoin(asked, true())).where(_named)
+    found = select(func.group_concat(index.c.doc)).where(index.c.term == asked.c.term).scalar_subquery()
+    return select(asked.c.key, found, *[asked.c[column.name] for column in ROOM_COLUMNS])
 
 
 def _in_tsvectors() -> Select[Any]:
@@ -65,11 +73,11 @@ def _facts(*where: ColumnElement[bool]) -> Select[Any]:
         _m.c.sender_name,
         _m.c.role,
         _w.c.length,
-        _f.c.message_type,
+        _f.c.message_type == _QUESTION,
         _f.c.parent,
         _f.c.parent_probability,
         _f.c.thread,
-        _m.c.deleted_at,
+        _m.c.deleted_at.is_not(None),
     )
     return select(*columns).select_from(_w.join(_m, its_message).join(_f, its_features)).where(in_room(_w), *where)
 
@@ -133,7 +141,9 @@ class SqlLexicalIndex:
             rows = await self._sql.fetch(_FACTS_SINCE, since=since, **here)
         else:
             rows = await self._sql.fetch(_FACTS, **here)
-        return [_to_fact(row) for row in sorted(rows, key=itemgetter(0))]
+        if len(rows) < _IN_THIS_THREAD_FROM:
+            return _to_facts(rows)
+        return await asyncio.to_thread(_to_facts, rows)
 
     async def reword(self, *, tenant: str, room_id: str, messages: Sequence[StoredMessage]) -> None:
         """Raises the room's revision by one. Deleted messages are passed over."""
@@ -177,17 +187,24 @@ _RANKS = np.cumsum(1 / np.arange(1, MAX_COUNT + 1) ** 2) / 1.64493406685
 _BETWEEN_RANKS = (_RANKS[1:] + _RANKS[:-1]) / 2
 
 
+def _to_facts(rows: Sequence[Row]) -> list[FactRow]:
+    """In order of arrival: those of changed messages come in another."""
+    return [_to_fact(row) for row in sorted(rows, key=itemgetter(0))]
+
+
 def _to_fact(row: Row) -> FactRow:
+    """By position: naming eleven fields takes longer than filling them."""
+    arrival, sent_at, sender, name, role, length, question, parent, odds, thread, deleted = row
     return FactRow(
-        arrival=row[0],
-        sent_at=row[1],
-        sender_id=unescape(row[2]),
-        sender_name=unescape(row[3]),
-        role=ROLES[row[4]],
-        length=row[5],
-        question=row[6] == _QUESTION,
-        parent=row[7] or 0,
-        parent_odds=row[8],
-        thread=row[9],
-        deleted=row[10] is not None,
+        arrival,
+        sent_at,
+        unescape(sender),
+        unescape(name),
+        ROLES[role],
+        length,
+        bool(question),
+        parent or 0,
+        odds,
+        thread,
+        bool(deleted),
     )
