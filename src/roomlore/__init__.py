@@ -3,6 +3,7 @@
     async with roomlore.open("sqlite:///chat.db") as lore:
         await lore.messages.add(roomlore.Message(id="1", room_id="tea", sender_id="ann", text="Green or black?"))
         context = await lore.context.build("tea", "1")
+        answer = await lore.messages.search("tea", "what was there to drink?")
 
 `open_sync` gives the same without async.
 """
@@ -40,6 +41,8 @@ from roomlore.core.models import (
     StoredMessage,
     Thread,
 )
+from roomlore.core.search import EmbeddingModel, SearchAnswer, SearchHit
+from roomlore.services.indexing import IndexProgress, IndexStatus
 from roomlore.settings import Settings
 from roomlore.sync import SyncLore, open_sync
 from roomlore.wiring import Lore
@@ -55,8 +58,11 @@ __all__ = [
     "Conflict",
     "Context",
     "ContextUsageRecord",
+    "EmbeddingModel",
     "Entry",
     "Forbidden",
+    "IndexProgress",
+    "IndexStatus",
     "InvalidInput",
     "Link",
     "LinkKind",
@@ -70,6 +76,8 @@ __all__ = [
     "Role",
     "Room",
     "RoomloreError",
+    "SearchAnswer",
+    "SearchHit",
     "Settings",
     "Signals",
     "StorageUnavailable",

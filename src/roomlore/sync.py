@@ -4,13 +4,14 @@ import asyncio
 import functools
 import inspect
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any, TypeVar
 
 from roomlore.core.errors import Unavailable
 from roomlore.core.models import DEFAULT_TENANT
+from roomlore.ports.language import Embedder
 from roomlore.settings import Settings
 from roomlore.wiring import Lore, open_lore
 
@@ -51,12 +52,16 @@ class _Loop:
             call.cancel()
         await asyncio.gather(*others, return_exceptions=True)
 
-    def iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
-        while True:
-            try:
+    def iterate(self, items: AsyncGenerator[T, Any]) -> Iterator[T]:
+        """What the items are, one by one; broken off, they are told so at once."""
+        try:
+            while True:
                 yield self.run(_next(items))
-            except StopAsyncIteration:
-                return
+        except StopAsyncIteration:
+            return
+        finally:
+            if not self._loop.is_closed():
+                self.run(items.aclose())
 
     def close(self) -> None:
         self.run(self._loop.shutdown_default_executor())
@@ -103,6 +108,7 @@ class SyncLore:
         self.keys = SyncService(lore.keys, loop)
         self.imports = SyncService(lore.imports, loop)
         self.tuning = SyncService(lore.tuning, loop)
+        self.index = SyncService(lore.index, loop)
 
     @property
     def settings(self) -> Settings:
@@ -123,13 +129,19 @@ class SyncLore:
 
 @contextmanager
 def open_sync(
-    url: str | None = None, *, tenant: str = DEFAULT_TENANT, settings: Settings | None = None
+    url: str | None = None,
+    *,
+    tenant: str = DEFAULT_TENANT,
+    settings: Settings | None = None,
+    embedder: Embedder | None = None,
+    background: bool = True,
 ) -> Iterator[SyncLore]:
     """As `roomlore.open`, for code that is not async. Calls may come from any thread; those still under way when the
     block ends, and those that come after it, raise `Unavailable`."""
     loop, stack = _Loop(), AsyncExitStack()
+    opening = open_lore(url, tenant=tenant, settings=settings, embedder=embedder, background=background)
     try:
-        lore = loop.run(stack.enter_async_context(open_lore(url, tenant=tenant, settings=settings)))
+        lore = loop.run(stack.enter_async_context(opening))
         try:
             yield SyncLore(lore, loop)
         finally:

@@ -6,6 +6,7 @@ from starlette.responses import Response
 from roomlore.surfaces.http import views
 from roomlore.surfaces.http.guard import Admin
 from roomlore.surfaces.http.replies import reply
+from roomlore.surfaces.plain import plain
 
 service = APIRouter(tags=["service"])
 
@@ -18,9 +19,15 @@ async def live() -> Response:
 
 @service.get("/health/ready", response_model=views.Health)
 async def ready(request: Request) -> Response:
-    """The database answers too. Needs no key."""
+    """The database answers too. Needs no key. Search goes on by words where vectors cannot be had: /index tells."""
     await request.app.state.lore.ping()
     return reply({"status": "ok"})
+
+
+@service.get("/index", response_model=views.IndexView)
+async def index(lore: Admin) -> Response:
+    """How the indexes of search stand, over all tenants: whole, behind, being rebuilt, or out of reach."""
+    return reply(plain(await lore.index.status()))
 
 
 @service.get("/metrics", response_class=Response)

@@ -92,6 +92,49 @@ class ContextView(BaseModel):
     arm: str | None = Field(description="The arm of the experiment the room is in.")
 
 
+class HitView(BaseModel):
+    message: MessageView
+    score: float = Field(description="In [0, 1]; comparable within one answer.")
+    signals: dict[str, float] = Field(description="What the score is made of.")
+    reason: str
+
+
+class TimeSpanView(BaseModel):
+    """A time the question speaks of: from `start` up to `end`, without it."""
+
+    text: str
+    start: datetime
+    end: datetime
+    position: list[int] = Field(description="Where the words stand in the question: the first character, and one past.")
+
+
+class SearchView(BaseModel):
+    """What a search found, best first."""
+
+    room_id: str
+    query: str
+    mode: Literal["hybrid", "lexical"] = Field(description="How it was searched: lexical is by words alone.")
+    hits: list[HitView]
+    times: list[TimeSpanView] = Field(description="The times understood in the question.")
+    degraded: str | None = Field(description="Why less was done than asked for, if it was.")
+    search_ms: float
+
+
+class ModelView(BaseModel):
+    name: str
+    dimensions: int
+
+
+class IndexView(BaseModel):
+    """How the indexes of search stand, over all tenants."""
+
+    words: Literal["whole", "rebuilding"]
+    vectors: Literal["off", "whole", "behind", "rebuilding", "missing", "other model", "down"]
+    model: ModelView | None = Field(description="The embedding model; null where there is none.")
+    waiting: int = Field(description="Messages whose vector is due.")
+    problem: str | None = Field(description="What to do, if anything.")
+
+
 class UsageView(BaseModel):
     context_id: str
     room_id: str
