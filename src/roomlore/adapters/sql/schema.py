@@ -256,8 +256,10 @@ vector_scopes = Table(
     Column("scope", Name, nullable=False),
     Column("stamp", BigInteger, nullable=False),
     UniqueConstraint("collection", "epoch", "tenant", "scope"),
+    sqlite_autoincrement=True,
 )
-"""`stamp` grows with every vector written to the scope."""
+"""`stamp` grows with every vector written to the scope. A key is never used again: a search that still loads a scope
+that was dropped meanwhile finds nothing there, not another scope."""
 
 vectors = Table(
     "vectors",

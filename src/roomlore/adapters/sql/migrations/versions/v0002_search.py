@@ -94,6 +94,7 @@ def _make_vectors() -> None:
         sa.UniqueConstraint(
             "collection", "epoch", "tenant", "scope", name="uq_vector_scopes_collection_epoch_tenant_scope"
         ),
+        sqlite_autoincrement=True,
     )
     op.create_table(
         "vectors",
