@@ -135,6 +135,9 @@ class Settings(BaseSettings):
     )
     qdrant_url: str = _setting("", "Address of a Qdrant server.", form="a URL such as http://localhost:6333")
     qdrant_api_key: str = _setting("", "The Qdrant server's API key.", form="a secret")
+    qdrant_prefix: str = _setting(
+        "", "What the names of collections begin with, where roomlores share a Qdrant server.", form="a short name"
+    )
     qdrant_timeout_seconds: Number = _setting(2, "Time Qdrant may take over a search, in seconds.", gt=0, le=600)
     index_lease_seconds: Number = _setting(
         60, "Time after which work on vectors that a killed process held is done by another, in seconds.", gt=0, le=3600

@@ -183,6 +183,7 @@ async def _vectors(settings: Settings, storage: SqlStorage) -> VectorIndex:
         return open_qdrant(
             settings.qdrant_url,
             api_key=settings.qdrant_api_key or None,
+            prefix=settings.qdrant_prefix,
             timeout_seconds=settings.qdrant_timeout_seconds,
         )
     kind = "auto" if settings.vectors == "qdrant" else settings.vectors
