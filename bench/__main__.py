@@ -3,12 +3,13 @@
 import argparse
 import asyncio
 
-from bench import context_speed, peers, predict_context, predict_retrieval
+from bench import context_speed, peers, predict_context, predict_retrieval, search_speed
 
 BENCHES = {
     "predict-context": predict_context,
     "predict-retrieval": predict_retrieval,
     "context-speed": context_speed,
+    "search-speed": search_speed,
     "peers": peers,
 }
 

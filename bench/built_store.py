@@ -1,0 +1,80 @@
+"""Stores of made-up rooms, really ingested and indexed, by several processes at once; what is there already is kept."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+
+import roomlore
+from bench.chatter import chat
+from bench.made_up import MadeUpEmbedder
+from bench.progress import Progress
+from roomlore.core.models import DEFAULT_TENANT
+
+BATCH = 1_000
+_ROOMS_A_TASK = 10
+
+
+@dataclass(frozen=True, slots=True)
+class MadeUpRoom:
+    """The room `room-<number>` and how many messages it has."""
+
+    number: int
+    messages: int
+
+    @property
+    def room_id(self) -> str:
+        return f"room-{self.number}"
+
+    def said(self) -> list[roomlore.Message]:
+        """Rooms say different things in the same words."""
+        return list(chat(self.room_id, self.messages, self.number, words=7))
+
+
+def settings(**changes: int) -> roomlore.Settings:
+    return roomlore.Settings(enable_async_data_collection=False, **changes)
+
+
+async def build(url: str, rooms: Sequence[MadeUpRoom]) -> None:
+    """Adds what is missing of the rooms, and gives every message its vector."""
+    async with roomlore.open(url, settings=settings(), embedder=MadeUpEmbedder(), background=False) as lore:
+        missing = [room for room in rooms if await _held(lore, room) < room.messages]
+        await asyncio.to_thread(_fill, url, missing)
+        total = (await lore.index.status()).waiting
+        progress, done = Progress("vectors", total), 0
+        async for step in lore.index.drain():
+            done = step.done
+            progress.at(done)
+        progress.end(done)
+
+
+async def _held(lore: roomlore.Lore, room: MadeUpRoom) -> int:
+    async with lore.storage.reading() as work:
+        found = await work.rooms.find(tenant=DEFAULT_TENANT, room_id=room.room_id)
+    return found.messages if found else 0
+
+
+def _fill(url: str, rooms: Sequence[MadeUpRoom]) -> None:
+    tasks = [rooms[at : at + _ROOMS_A_TASK] for at in range(0, len(rooms), _ROOMS_A_TASK)]
+    progress, done = Progress("messages", sum(room.messages for room in rooms)), 0
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as workers:
+        for added in workers.map(partial(_add, url), tasks):
+            done += added
+            progress.at(done)
+    progress.end(done)
+
+
+def _add(url: str, rooms: Sequence[MadeUpRoom]) -> int:
+    return asyncio.run(_add_all(url, rooms))
+
+
+async def _add_all(url: str, rooms: Sequence[MadeUpRoom]) -> int:
+    async with roomlore.open(url, settings=settings(), embedder=MadeUpEmbedder(), background=False) as lore:
+        for room in rooms:
+            said = room.said()
+            for at in range(0, len(said), BATCH):
+                await lore.messages.add(said[at : at + BATCH])
+    return sum(room.messages for room in rooms)

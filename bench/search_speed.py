@@ -1,0 +1,206 @@
+"""Times a search against the least that the same work costs, in many rooms, in a big one, and in a small store.
+
+The floor is brute force without any of roomlore: numpy's product of the query with all vectors of the room, which lie
+in memory, and the ten best of it; and the engine's bare full-text query through the plain driver (`bench.bare`), the
+quicker one of two tables. Search, floor and stores take turns in one process, so the ratios hold where absolute times
+do not. Vectors are made up: the query's is made in some 20 us, which count as the search's.
+"""
+
+import argparse
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+import roomlore
+from bench.bare import LIMIT, Bare, bare
+from bench.built_store import MadeUpRoom, build, settings
+from bench.context_speed import timed
+from bench.made_up import MadeUpEmbedder
+from roomlore.core.indexed import passage
+from roomlore.core.search import Vectors
+
+QUERY_WORDS = 6
+MADE_UP = MadeUpEmbedder()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rooms", type=int, default=1_000, help="rooms of the large store")
+    parser.add_argument("--messages", type=int, default=1_000, help="messages of each room")
+    parser.add_argument("--big", type=int, default=50_000, help="messages of one more room in the large store")
+    parser.add_argument("--small", type=int, default=10, help="rooms of the small store")
+    parser.add_argument("--sample", type=int, default=100, help="rooms of the large store that are searched")
+    parser.add_argument("--searches", type=int, default=2_000, help="searches in each store")
+    parser.add_argument("--store", type=Path, help="a folder that keeps the stores for the next run")
+    parser.add_argument("--url", help="a PostgreSQL server where databases may be made; they stay for the next run")
+
+
+async def run(arguments: argparse.Namespace) -> None:
+    each = arguments.messages
+    rooms = [MadeUpRoom(number, each) for number in range(arguments.rooms)]
+    big = MadeUpRoom(arguments.rooms, arguments.big)
+    with TemporaryDirectory() as folder:
+        kept = arguments.store or Path(folder)
+        kept.mkdir(parents=True, exist_ok=True)
+        large_url = database(kept, arguments.url, f"large_{arguments.rooms}x{each}_{arguments.big}")
+        small_url = database(kept, arguments.url, f"small_{arguments.small}x{each}")
+        for url, held in ((large_url, [*rooms, big]), (small_url, rooms[: arguments.small])):
+            await build(url, held)
+        print_settings()
+        rng = random.Random(5)
+        sample = rng.sample(rooms, min(arguments.sample, len(rooms)))
+        async with subject("many rooms", large_url, sample) as many:
+            await search_in_turn([many], arguments.searches)
+        async with subject("the big room", large_url, [big]) as one:
+            await search_in_turn([one], max(200, arguments.searches // 5))
+        async with (
+            subject("large store", large_url, rooms[: arguments.small]) as large,
+            subject("small store", small_url, rooms[: arguments.small]) as small,
+        ):
+            await search_in_turn([large, small], arguments.searches)
+    print(HEADER)
+    for each_subject in (many, one, large, small):
+        print(row(each_subject))
+    print(f"\nlarge store against small: {median(large.search) / median(small.search):.2f}")
+
+
+def database(folder: Path, server: str | None, name: str) -> str:
+    """The URL of a database, which is made where the server has none."""
+    if server is None:
+        return f"sqlite:///{folder / name}.db"
+    import psycopg
+    from sqlalchemy import make_url
+
+    with psycopg.connect(server, autocommit=True) as sql:
+        if not sql.execute("SELECT 1 FROM pg_database WHERE datname = %s", (f"roomlore_{name}",)).fetchone():
+            sql.execute(f"CREATE DATABASE roomlore_{name}".encode())
+    return make_url(server).set(database=f"roomlore_{name}").render_as_string(hide_password=False)
+
+
+def print_settings() -> None:
+    used = settings()
+    print(
+        f"settings: search_cache_mb {used.search_cache_mb}, vectors {used.vectors}, the rest as by default", flush=True
+    )
+
+
+@dataclass(slots=True)
+class Subject:
+    """Some rooms of one store, and seconds: of the first search in each, then of searches and both parts of the floor."""
+
+    """Some rooms of one store, and seconds: of the first search in each, of searches, and of the parts of the floor."""
+    lore: roomlore.Lore
+    bare: Bare
+    rooms: Sequence[MadeUpRoom]
+    vectors: dict[str, Vectors]
+    keys: dict[str, int]
+    said: dict[str, list[str]]
+    first: list[float] = field(default_factory=list)
+    search: list[float] = field(default_factory=list)
+    product: list[float] = field(default_factory=list)
+    own: list[float] = field(default_factory=list)
+    other: list[float] = field(default_factory=list)
+
+    @property
+    def floor(self) -> float:
+        """The median product and the median of the quicker full-text query."""
+        return median(self.product) + min(median(self.own), median(self.other))
+
+
+@asynccontextmanager
+async def subject(name: str, url: str, rooms: Sequence[MadeUpRoom]) -> AsyncIterator[Subject]:
+    """Opened anew, so that nothing of its rooms is in memory."""
+    vectors, said = {}, {}
+    for room in rooms:
+        messages = room.said()
+        vectors[room.room_id] = MADE_UP.vectors([passage(message) for message in messages])
+        said[room.room_id] = [message.text for message in messages]
+    engine = bare(url)
+    async with AsyncExitStack() as closing:
+        closing.callback(engine.close)
+        lore = await closing.enter_async_context(
+            roomlore.open(url, settings=settings(), embedder=MADE_UP, background=False)
+        )
+        keys = {room.room_id: engine.room_key(room.room_id) for room in rooms}
+        yield Subject(name, lore, engine, rooms, vectors, keys, said)
+
+
+async def search_in_turn(subjects: Sequence[Subject], searches: int) -> None:
+    rng = random.Random(11)
+    for one in subjects:
+        await search_first(one, rng)
+    for turn in range(searches):
+        room_id = rng.choice(subjects[0].rooms).room_id
+        query = question(rng, subjects[0].said[room_id])
+        for one in subjects if turn % 2 else reversed(subjects):
+            await search_both(one, room_id, query, floor_first=turn % 4 < 2)
+
+
+async def search_first(one: Subject, rng: random.Random) -> None:
+    for room in one.rooms:
+        query = question(rng, one.said[room.room_id])
+        one.first.append(await timed(one.lore.messages.search(room.room_id, query, limit=LIMIT)))
+
+
+def question(rng: random.Random, said: Sequence[str]) -> str:
+    """Words of a few of the room's messages."""
+    words: list[str] = []
+    while len(words) < QUERY_WORDS:
+        words += rng.choice(said).split()
+    return " ".join(words[:QUERY_WORDS])
+
+
+async def search_both(one: Subject, room_id: str, query: str, *, floor_first: bool) -> None:
+    if floor_first:
+        time_floor(one, room_id, query)
+    one.search.append(await timed(one.lore.messages.search(room_id, query, limit=LIMIT)))
+    if not floor_first:
+        time_floor(one, room_id, query)
+
+
+def time_floor(one: Subject, room_id: str, query: str) -> None:
+    vector, key = MADE_UP.vectors([query])[0], one.keys[room_id]
+    one.product.append(clocked(lambda: best(one.vectors[room_id], vector)))
+    own, other = one.bare.own_query(key, query), one.bare.other_query(key, query)
+    one.own.append(clocked(lambda: one.bare.own(own)))
+    one.other.append(clocked(lambda: one.bare.other(other)))
+
+
+def best(matrix: Vectors, vector: Vectors) -> Any:
+    scores = matrix @ vector
+    places = np.argpartition(scores, -LIMIT)[-LIMIT:]
+    return places[np.argsort(-scores[places])]
+
+
+def clocked(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+HEADER = """
+Medians in ms. floor: numpy and the quicker of the two full-text queries.
+
+| searched | search | p95 | numpy | own index | other table | floor | ratio | first search |
+|---|---|---|---|---|---|---|---|---|"""
+
+
+def row(one: Subject) -> str:
+    search = median(one.search)
+    times = (
+        search,
+        sorted(one.search)[int(len(one.search) * 0.95)],
+        median(one.product),
+        median(one.own),
+        median(one.other),
+        one.floor,
+    )
+    cells = (one.name, *(f"{seconds * 1e3:.2f}" for seconds in times), f"{search / one.floor:.2f}")
+    return f"| {' | '.join(cells)} | {median(one.first) * 1e3:.1f} |"
