@@ -1,0 +1,180 @@
+"""Embeddings from any server that speaks OpenAI's protocol."""
+
+import asyncio
+import hashlib
+import json
+import operator
+from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import urlsplit
+
+import numpy as np
+import openai
+from numpy.typing import NDArray
+
+from roomlore.core.errors import InvalidInput, ModelUnavailable
+from roomlore.core.search import EmbeddingModel, Vectors
+from roomlore.ports.language import TextKind
+
+# Somebody waits for a question's vector, nobody for a message's.
+_RETRIES: Mapping[TextKind, int] = {"query": 1, "passage": 2}
+_PATIENCE: Mapping[TextKind, int] = {"query": 1, "passage": 3}
+_BATCH_TEXTS = 64
+# A token is at least one byte of UTF-8, so these hold OpenAI's limits of 8,191 tokens a text and 300,000 a request.
+_TEXT_BYTES = 8_000
+_BATCH_BYTES = 200_000
+_ADVICE: Mapping[int, str] = {
+    400: "check embedding_model and embedding_dimensions",
+    401: "check embedding_api_key",
+    403: "check embedding_api_key and what it may do",
+    404: "check embedding_url (it mostly ends in /v1) and embedding_model",
+    422: "check embedding_model and embedding_dimensions",
+    429: "the account's limit is reached; wait, or raise it",
+}
+
+
+def connect(url: str, *, api_key: str, timeout_seconds: float) -> openai.AsyncOpenAI:
+    """A client for the server at `url`; sends nothing yet. Raises `InvalidInput` for a bad url or key."""
+    if not _is_web_address(url):
+        raise InvalidInput("embedding_url must be an http or https URL, such as http://localhost:11434/v1.")
+    if not (api_key.isascii() and api_key.isprintable()):
+        raise InvalidInput("embedding_api_key must be of ASCII characters without line breaks.")
+    # The client insists on some key; servers that want none do not look at it.
+    return openai.AsyncOpenAI(api_key=api_key or "none", base_url=url, timeout=timeout_seconds)
+
+
+class OpenAICompatible:
+    """The port `Embedder`. Texts longer than 8,000 bytes of UTF-8 are cut there; what comes back is checked."""
+
+    def __init__(
+        self,
+        client: openai.AsyncOpenAI,
+        *,
+        model: str,
+        dimensions: int,
+        timeout_seconds: float,
+        prefixes: Mapping[TextKind, str],
+        request_dimensions: bool = False,
+    ) -> None:
+        self._client = client
+        self._asked = model
+        self._model = EmbeddingModel(name=_name(model, prefixes), dimensions=dimensions)
+        self._timeout_seconds = timeout_seconds
+        self._prefixes = prefixes
+        self._dimensions = dimensions if request_dimensions else openai.omit
+        self._server = _without_secrets(str(client.base_url))
+
+    @property
+    def model(self) -> EmbeddingModel:
+        """What makes the vectors: the server's model (and its prefixes, if any) and how long they are."""
+        return self._model
+
+    async def embed(self, texts: Sequence[str], *, kind: TextKind) -> Vectors:
+        """(len(texts), dimensions), each row of length 1. An empty text counts as a space, since servers refuse it.
+
+        A request that fails is tried again, a question's once and within the time of one request, a passage's twice.
+        Raises `ModelUnavailable` where the server does not answer in time, refuses, or answers what cannot be used; its
+        text says what to do and never quotes the texts, the key or the server's own words.
+        """
+        made = np.empty((len(texts), self._model.dimensions), np.float32)
+        done = 0
+        for batch in _batches([_fit(self._prefixes[kind] + text) for text in texts]):
+            answer = await self._ask(batch, kind)
+            made[done : done + len(batch)] = await asyncio.to_thread(self._checked, answer, len(batch))
+            done += len(batch)
+        return made
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _ask(self, batch: list[str], kind: TextKind) -> bytes:
+        embeddings = self._client.with_options(max_retries=_RETRIES[kind]).embeddings
+        try:
+            async with asyncio.timeout(self._timeout_seconds * _PATIENCE[kind]):
+                answer = await embeddings.with_raw_response.create(
+                    input=batch, model=self._asked, dimensions=self._dimensions, encoding_format="float"
+                )
+                return answer.content
+        except openai.APIStatusError as error:
+            advice = _ADVICE.get(error.status_code, "try again later")
+            raise self._problem(f"answers with HTTP {error.status_code}: {advice}") from error
+        except (openai.APITimeoutError, TimeoutError) as error:
+            raise self._problem("does not answer in time: try later, or raise embedding_timeout_seconds") from error
+        except openai.OpenAIError as error:
+            raise self._problem("cannot be reached: check embedding_url and the network") from error
+
+    def _checked(self, answer: bytes, count: int) -> Vectors:
+        rows = np.zeros((count, self._model.dimensions))
+        missing = set(range(count))
+        for place, numbers in self._rows(answer):
+            if place not in missing:
+                raise self._problem("sent vectors that belong to no text: check that it speaks OpenAI's protocol")
+            missing.remove(place)
+            rows[place] = numbers
+        if missing:
+            raise self._problem(f"sent {count - len(missing)} vectors for {count} texts: try again later")
+        return self._of_length_one(rows)
+
+    def _rows(self, answer: bytes) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        try:
+            for row in json.loads(answer)["data"]:
+                yield operator.index(row["index"]), self._sized(np.array(row["embedding"], np.float64))
+        except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
+            raise self._problem("sent no vectors: check that embedding_url speaks OpenAI's protocol") from error
+
+    def _sized(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        if numbers.shape != (self._model.dimensions,):
+            expected = f"vectors of {numbers.size} numbers, not {self._model.dimensions}"
+            raise self._problem(f"sent {expected}: set embedding_dimensions to what the model gives")
+        return numbers
+
+    def _of_length_one(self, rows: NDArray[np.float64]) -> Vectors:
+        with np.errstate(over="ignore"):
+            lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        if not (np.isfinite(lengths).all() and lengths.all()):
+            raise self._problem("sent a vector that points nowhere (zeros or infinite numbers): try another model")
+        made: Vectors = (rows / lengths).astype(np.float32)
+        return made
+
+    def _problem(self, what: str) -> ModelUnavailable:
+        return ModelUnavailable(f"The embedding server {self._server} {what}.")
+
+
+def _name(model: str, prefixes: Mapping[TextKind, str]) -> str:
+    """Vectors made with other prefixes are another model's."""
+    if not any(prefixes.values()):
+        return model
+    mark = hashlib.sha256(json.dumps(sorted(prefixes.items())).encode()).hexdigest()
+    return f"{model} (prefixes {mark[:8]})"
+
+
+def _is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _without_secrets(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl().rstrip("/")
+
+
+def _fit(text: str) -> str:
+    """The text as it can be sent: no lone surrogates, not empty, not too long."""
+    encoded = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+    return encoded[:_TEXT_BYTES].decode(errors="ignore") or " "
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        length = len(text.encode())
+        if batch and (len(batch) == _BATCH_TEXTS or size + length > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
+        size += length
+    if batch:
+        yield batch
