@@ -93,9 +93,9 @@ def print_settings() -> None:
 
 @dataclass(slots=True)
 class Subject:
-    """Some rooms of one store, and seconds: of the first search in each, then of searches and both parts of the floor."""
-
     """Some rooms of one store, and seconds: of the first search in each, of searches, and of the parts of the floor."""
+
+    name: str
     lore: roomlore.Lore
     bare: Bare
     rooms: Sequence[MadeUpRoom]
