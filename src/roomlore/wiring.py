@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
+from roomlore.adapters.embedding import open_offline, open_openai
 from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.adapters.inprocess.ids import TimeOrderedIds
 from roomlore.adapters.inprocess.jobs import InProcessJobs
@@ -157,10 +158,6 @@ def _limits(settings: Settings) -> Limits:
 
 
 def _embedder(settings: Settings) -> Embedder | None:
-    if settings.embeddings == "off":
-        return None
-    from roomlore.adapters.embedding import open_offline, open_openai
-
     if settings.embeddings == "offline":
         return RememberedEmbedder(open_offline())
     if settings.embeddings == "openai":
