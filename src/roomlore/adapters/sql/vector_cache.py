@@ -114,12 +114,17 @@ class VectorCache:
     def nbytes(self) -> int:
         return sum(scope.nbytes for scope in self._scopes.values())
 
+    @property
+    def held(self) -> list[Key]:
+        """The scopes held, the one used longest ago first."""
+        return list(self._scopes)
+
     def scope(self, key: Key, dimensions: int) -> Scope:
         """The scope, empty where it is not held; scopes of the collection's earlier epochs are dropped."""
         collection, epoch = key[:2]
         if self._epochs.get(collection) != epoch:
             self._epochs[collection] = epoch
-            for old in [held for held in self._scopes if held[0] == collection and held[1] != epoch]:
+            for old in [key for key in self._scopes if key[0] == collection and key[1] != epoch]:
                 del self._scopes[old]
         scope = self._scopes.get(key)
         if scope is None:
