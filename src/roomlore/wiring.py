@@ -183,8 +183,7 @@ async def _vectors(settings: Settings, storage: SqlStorage) -> VectorIndex:
             prefix=settings.qdrant_prefix,
             timeout_seconds=settings.qdrant_timeout_seconds,
         )
-    kind = "auto" if settings.vectors == "qdrant" else settings.vectors
-    return await open_vectors(storage, kind=kind, cache_bytes=settings.search_cache_mb * _MIB)
+    return await open_vectors(storage, kind=settings.vectors, cache_bytes=settings.search_cache_mb * _MIB)
 
 
 async def _keeps_vectors(storage: Storage) -> bool:
@@ -227,12 +226,31 @@ async def _resources(
         closing.push_async_callback(embedder.close)
         vectors = await _vectors(settings, storage)
         closing.push_async_callback(vectors.close)
-    model = embedder.model if embedder else None
-    jobs = InProcessJobs(telemetry=telemetry)
-    standings = Standings(storage=storage, clock=clock, model=model)
     recorder = UsageRecorder(storage=storage, telemetry=telemetry)
     closing.push_async_callback(recorder.close)
-    resources = Resources(
+    jobs = InProcessJobs(telemetry=telemetry)
+    standings = Standings(storage=storage, clock=clock, model=embedder.model if embedder else None)
+    index = IndexingService(
+        storage=storage,
+        words=WordIndexing(storage=storage, clock=clock, ids=ids),
+        vectors=VectorIndexing(
+            storage=storage,
+            vectors=vectors,
+            embedder=embedder,
+            clock=clock,
+            ids=ids,
+            telemetry=telemetry,
+            lease_seconds=settings.index_lease_seconds,
+        )
+        if embedder and vectors
+        else None,
+        model=embedder.model if embedder else None,
+        standings=standings,
+    )
+    if background:
+        jobs.handle(INDEXING, index.catch_up, every_seconds=_SWEEP_SECONDS)
+    closing.push_async_callback(jobs.close)
+    return Resources(
         settings=settings,
         options=context_options(settings),
         storage=storage,
@@ -246,25 +264,5 @@ async def _resources(
         facts=FactsCache(size_bytes=settings.search_cache_mb * _MIB // 4),
         dense=DenseSearch(embedder=embedder, vectors=vectors, standings=standings, clock=clock, jobs=jobs),
         due=VectorsDue(keeping=embedder is not None or await _keeps_vectors(storage), jobs=jobs),
-        index=IndexingService(
-            storage=storage,
-            words=WordIndexing(storage=storage, clock=clock, ids=ids),
-            vectors=embedder
-            and vectors
-            and VectorIndexing(
-                storage=storage,
-                vectors=vectors,
-                embedder=embedder,
-                clock=clock,
-                ids=ids,
-                telemetry=telemetry,
-                lease_seconds=settings.index_lease_seconds,
-            ),
-            model=model,
-            standings=standings,
-        ),
+        index=index,
     )
-    if background:
-        jobs.handle(INDEXING, resources.index.catch_up, every_seconds=_SWEEP_SECONDS)
-    closing.push_async_callback(jobs.close)
-    return resources
