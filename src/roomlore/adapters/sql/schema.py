@@ -205,7 +205,9 @@ message_words = Table(
 """What of each message is indexed, deleted ones with nothing left. `changed`: the room's revision with which anything
 that ranking asks of the message was last written."""
 Index("ix_message_words_changed", message_words.c.room_key, message_words.c.changed)
-Index("ix_message_words_words", message_words.c.words, postgresql_using="gin").ddl_if(dialect="postgresql")
+Index(
+    "ix_message_words_words", message_words.c.words, postgresql_using="gin", postgresql_with={"fastupdate": "off"}
+).ddl_if(dialect="postgresql")
 
 index_outbox = Table(
     "index_outbox",

@@ -1,8 +1,14 @@
 """The lexical index, the outbox and state of indexes, and vectors."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import TSVECTOR
+
+from roomlore.adapters.sql.spelling import spell_message
+from roomlore.adapters.sql.values import read_mapping, unescape
+from roomlore.core.models import Message
 
 revision = "0002"
 down_revision = "0001"
@@ -15,6 +21,8 @@ def upgrade() -> None:
     for counter in ("words", "index_version"):
         op.add_column("rooms", sa.Column(counter, sa.BigInteger(), server_default="0", nullable=False))
     _make_words()
+    _fill_words()
+    _index_words()
     _make_outbox()
     _make_vectors()
 
@@ -34,12 +42,45 @@ def _make_words() -> None:
         sa.PrimaryKeyConstraint("room_key", "arrival", name="pk_message_words"),
         sqlite_with_rowid=False,
     )
+
+
+def _fill_words() -> None:
+    """Reads the words of the messages that are there already, a page at a time."""
+    bind = op.get_bind()
+    place = (0, 0)
+    while page := bind.execute(_PAGE, {"room_key": place[0], "arrival": place[1]}).all():
+        bind.execute(_WORDS.insert(), [_words_of(row, bind.dialect) for row in page])
+        place = (page[-1].room_key, page[-1].arrival)
+    bind.exec_driver_sql(
+        "UPDATE rooms SET words = coalesce((SELECT sum(w.length) FROM message_words w WHERE w.room_key = "
+        "rooms.room_key), 0)"
+    )
+
+
+def _words_of(row: sa.Row[Any], dialect: sa.Dialect) -> dict[str, Any]:
+    kept = {"room_key": row.room_key, "arrival": row.arrival, "tenant": row.tenant, "changed": row.revision}
+    if row.deleted_at is not None:
+        return {**kept, "length": 0, "words": ""}
+    message = Message(
+        id="",
+        room_id="",
+        sender_id=unescape(row.sender_id),
+        sender_name=unescape(row.sender_name),
+        text=unescape(row.text),
+        metadata=read_mapping(row.metadata),
+    )
+    spelled = spell_message(message, row.room_key, dialect, row.arrival)
+    return {**kept, "length": spelled.length, "words": spelled.words}
+
+
+def _index_words() -> None:
     op.create_index("ix_message_words_changed", "message_words", ["room_key", "changed"])
     if op.get_bind().dialect.name == "sqlite":
         op.execute(_FTS5)
-        op.execute(_VOCABULARY)
+        op.execute(_FTS5_TERMS)
+        op.execute(_FILL_FTS5)
     else:
-        op.create_index("ix_message_words_words", "message_words", ["words"], postgresql_using="gin")
+        op.execute(_GIN)
         op.execute(_POSTINGS)
 
 
@@ -108,10 +149,30 @@ def _make_vectors() -> None:
     )
 
 
+_PAGE = sa.text("""
+SELECT m.room_key, m.arrival, m.tenant, m.sender_id, m.sender_name, m.text, m.metadata, m.deleted_at, r.revision
+FROM messages m JOIN rooms r ON r.room_key = m.room_key
+WHERE (m.room_key, m.arrival) > (:room_key, :arrival) ORDER BY m.room_key, m.arrival LIMIT 1000
+""")
+_WORDS = sa.table(
+    "message_words",
+    *(sa.column(name) for name in ("room_key", "arrival", "tenant", "length", "changed")),
+    sa.column("words", sa.Text().with_variant(TSVECTOR(), "postgresql")),
+)
+
 _FTS5 = """
 CREATE VIRTUAL TABLE message_index USING fts5 (words, content = '', columnsize = 0, tokenize = "ascii tokenchars '_'")
 """
-_VOCABULARY = "CREATE VIRTUAL TABLE message_index_terms USING fts5vocab (message_index, instance)"
+_FTS5_TERMS = "CREATE VIRTUAL TABLE message_index_terms USING fts5vocab (message_index, instance)"
+_FILL_FTS5 = """
+INSERT INTO message_index (rowid, words)
+SELECT room_key << 38 | arrival << 10 | length,
+       printf('%xx', room_key) || replace(words, ' ', printf(' %xx', room_key))
+FROM message_words WHERE words <> '' ORDER BY room_key, arrival
+"""
+
+# Without the list of pending entries, which every look-up would have to read through.
+_GIN = "CREATE INDEX ix_message_words_words ON message_words USING gin (words) WITH (fastupdate = off)"
 
 # A function, because it takes settings along: a GIN index is read by a bitmap scan, which connections have switched
 # off, and its plan is kept. Of a message it gives its number as in SQLite's index, and the word's rank.
