@@ -219,7 +219,7 @@ def _clock(match: re.Match[str], period: Period) -> Period | None:
     hour, word = numeral(match["hour"]), match["minute"]
     minute = {"半": 30, "一刻": 15, "三刻": 45}.get(word) or (int(word) if word else None)
     opening = period.start.hour if period.unit == "part" else -1
-    if opening < 0 and hour < 13 and match["mark"] != ":":
+    if opening < 0 and hour < 13 and not (word or "").isdigit():
         return None
     if opening >= 17:
         hour += 24 if hour < 5 else 12 if hour <= 12 else 0
@@ -240,7 +240,9 @@ _FIGURES = "0123456789"
 _ONES = f"12{words.NUMERALS}"
 _YEARLY: tuple[tuple[str, str, Make], ...] = (
     (_FIGURES + words.NUMERALS, words.DATE, _date),
+    (_FIGURES, words.BARE_DATE, _date),
     (_FIGURES + words.NUMERALS, words.MONTHS, _months),
+    (words.NUMERALS, words.TWO_MONTHS, _months),
     (_FIGURES + words.NUMERALS, words.MONTH, _month),
     ("第一二三四1234", words.QUARTER, _quarter),
     ("上下", words.HALF, _half),
@@ -250,8 +252,8 @@ _YEARLY: tuple[tuple[str, str, Make], ...] = (
 _RULES: tuple[tuple[str, Rule], ...] = (
     (_ONES, _rule(rf"{words.FREE}(?P<first>{words.A_YEAR}) ?年?{words.TO}(?P<last>{words.A_YEAR}) ?年", _years)),
     (_ONES, _rule(rf"{words.FREE}(?P<year>{words.A_YEAR}) ?年代", _decade)),
-    (_ONES, _rule(rf"{words.FREE}(?P<year>{words.A_YEAR}) ?年(?!级)度?", _year)),
-    (_FIGURES, _rule(rf"{words.FREE}(?P<year>[0-9]{{2}})年(?={words.A_MONTH}月)", _year)),
+    (_ONES, _rule(rf"{words.FREE}(?P<year>{words.A_YEAR})(?: ?年(?!级)度?|(?=[上下]半年|[春夏秋冬][天季]))", _year)),
+    (_FIGURES, _rule(rf"{words.FREE}(?P<year>[0-9]{{2}}(?=年{words.A_MONTH}月)|0[0-9])年(?!前|级)", _year)),
     ("大前去今本明后", _rule(words.YEAR_WORD, _year_word)),
     *((first, _rule(words.FREE + pattern, _latest(make))) for first, pattern, make in _YEARLY),
     (_FIGURES + words.NUMERALS + "几好半", _rule(words.AGO, _ago)),
@@ -270,7 +272,7 @@ _RULES: tuple[tuple[str, Rule], ...] = (
     ("周星礼", _rule(words.ANY_WEEKDAY, _weekday)),
     ("月", _rule(rf"(?<![每蜜满腊正个])月(?P<edge>[初底末])(?![{words.NUMERALS}])", _edge_of_this_month)),
     (
-        "元情妇愚劳五儿教国十万双感平圣跨复春除年清端七中重",
+        "大元情妇愚劳五儿三六青教国十万双感平圣跨复春除年清端七中重",
         _rule(words.HOLIDAY, lambda match, asked: latest_unless_near(_holiday(match), asked.now)),
     ),
 )
@@ -293,7 +295,10 @@ _NARROWERS: dict[str, tuple[_Narrower, ...]] = {
         _narrower(r"(?P<half>[上下])半月", _half_of_month),
         _narrower(words.NTH, _nth),
     ),
-    "week": (_narrower(r"(?:(?<=周)|周)末", _weekend), _narrower(rf"{words.WEEK}?{words.WEEKDAY}", _weekday_of)),
+    "week": (
+        _narrower(r"(?:(?<=周)末|周末|周?六日)", _weekend),
+        _narrower(rf"{words.WEEK}?{words.WEEKDAY}", _weekday_of),
+    ),
     "day": (_narrower(words.PART, _part), _narrower(words.CLOCK, _clock)),
     "part": (_narrower(words.CLOCK, _clock),),
 }

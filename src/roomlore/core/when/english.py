@@ -107,7 +107,7 @@ def _is_date(match: re.Match[str], asked: Asked) -> bool:
     """Whether "may" or "march" beside a number is no verb."""
     if match["month"] not in ("may", "march", "mar") or match["year"] or match["suffix"]:
         return True
-    if _capital(match, "month", asked) or words.ENDS.match(asked.text, match.end()):
+    if _capital(match, "month", asked) or words.LONE.match(asked.text, match.end()):
         return True
     return preceded(words.ON_DATE, asked, match.start()) is not None
 

@@ -10,7 +10,7 @@ from roomlore.core.when.rules import Asked, Found, built, preceded
 
 _ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": -1, "final": -1}
 _ORDINAL = r"(?P<ordinal>first|second|third|fourth|last|final|1st|2nd|3rd|4th)"
-_CLOCK = r"(?P<hour>1[0-9]|2[0-3]|0?[0-9])(?::(?P<minute>[0-5][0-9]))?(?: ?(?P<half>[ap])\.?m\b\.?)?"
+_CLOCK = r"(?P<hour>1[0-9]|2[0-3]|0?[0-9])(?::(?P<minute>[0-5][0-9])(?::[0-5][0-9])?)?(?: ?(?P<half>[ap])\.?m\b\.?)?"
 _LARGE = ("week", "month", "season", "quarter", "half", "year", "stretch")
 
 
@@ -28,6 +28,10 @@ def _nth(match: re.Match[str], period: Period) -> Period | None:
     number = int(word[0]) if word[0].isdigit() else _ORDINALS[word]
     what = weekday_number(match["weekday"]) if match["weekday"] else match["what"]
     return nth(period, number, what) if period.unit in _LARGE else None
+
+
+def _day_of(match: re.Match[str], period: Period) -> Period | None:
+    return nth(period, int(match["day"]), "day") if period.unit == "month" else None
 
 
 def _part_of(match: re.Match[str], period: Period) -> Period | None:
@@ -85,6 +89,7 @@ _BEFORE: tuple[tuple[re.Pattern[str], Narrow], ...] = (
         ),
         _nth,
     ),
+    (re.compile(r"\b(?P<day>[0-9]{1,2})(?:st|nd|rd|th) (?:day )?of (?:the )?$"), _day_of),
     (re.compile(r"\b(?P<part>morning|afternoon|evening|night) (?:of|on) (?:the )?$"), _part_of),
     (re.compile(rf"\b(?:at )?{_CLOCK} (?:on )?$"), _clock),
     (re.compile(r"\bweek of (?:the )?$"), _week_of),

@@ -34,7 +34,7 @@ COUNT = (
 )
 LOW = rf"(?:(?P<low>[0-9]{{1,3}}|{'|'.join(NUMBERS)})(?: or | to |-))?"
 UNIT = r"(?P<unit>minute|min|hour|hr|day|week|fortnight|month|year|yr)s?\b"
-AGO = rf"{LOW}{COUNT} {UNIT} (?:ago|back)\b"
+AGO = rf"{LOW}{COUNT} {UNIT} (?:ago|back)\b(?: today\b)?"
 SEASON = r"(?P<season>spring|summer|fall|autumn|winter)\b"
 HOLIDAY = (
     r"(?P<holiday>new year'?s (?:eve|day)|(?:chinese |lunar )?new year|spring festival|mid-autumn festival"
@@ -50,7 +50,7 @@ START = re.compile(
     |(?P<month_name>(?:{"|".join(MONTHS)})[a-z]*\b)
     |(?P<which>(?:last|past|previous|this|next|coming)[ ])
     |(?P<weekday_name>(?:{"|".join(WEEKDAYS)})[a-z]*\b)
-    |(?P<spoken>today|yesterday|tomorrow|tonight|day[ ](?:before|after)[ ]|other[ ]day|earlier[ ]t|just[ ]now
+    |(?P<spoken>today|yesterday|tomorrow|tonight|day[ ](?:before|after)[ ]|other[ ]day|earlier[ ]today|just[ ]now
       |(?:week|month|year|weekend|night)[ ]before[ ]last)
     |(?P<ago>{re.sub(r"[?]P<[a-z]+>", "?:", AGO).replace(" ", "[ ]")})
     |(?P<season_name>spring|summer|fall|autumn|winter)

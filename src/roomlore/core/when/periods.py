@@ -162,7 +162,7 @@ def ago(now: datetime, low: float, high: float, unit: str) -> Period:
     if unit in ("minute", "hour"):
         width = timedelta(**{unit + "s": max(1.0, amount / 4)}) / 2
         return Period(back(now, amount, unit) - width, back(now, amount, unit) + width, "stretch")
-    reach = (_REACH[unit] + int(amount) // 8 * _LENGTH[unit]) * ONE_DAY
+    reach = (_REACH[unit] + abs(int(amount)) // 8 * _LENGTH[unit]) * ONE_DAY
     centre = midnight(back(now, amount, unit))
     return Period(centre - reach, centre + reach + ONE_DAY, "stretch" if reach else "day")
 

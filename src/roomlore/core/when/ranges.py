@@ -25,7 +25,7 @@ _BOUNDS: tuple[tuple[re.Pattern[str], re.Pattern[str], Bounds], ...] = (
         re.compile(r"(?:\b(?:ever )?since (?:the )?|自从|(?<!来)自)$"),
         re.compile(
             r" ?(?:以来|开始|起(?![来床飞])|(?:to|until|till|up to|-) ?(?:now|date|the present|present)\b"
-            r"|[到至] ?(?:现在|目前|今(?![天日晚早年]))|onwards?\b)"
+            r"|[到至] ?(?:现在|目前|今(?![天日晚早年]))|on(?:wards?)?\b(?= ?(?:[?!.,]|$)))"
         ),
         lambda period, now: (period.start, now),
     ),
@@ -35,7 +35,7 @@ _BOUNDS: tuple[tuple[re.Pattern[str], re.Pattern[str], Bounds], ...] = (
         lambda period, now: (period.end, now),
     ),
     (
-        re.compile(r"(?:\b(?:by|until|till|up to|up until) (?:the )?|截[至止])$"),
+        re.compile(r"(?:\b(?:by|until|till|up to|up until) (?:the )?|截[至止]到?)$"),
         re.compile(r" ?为止"),
         lambda period, now: (LONG_AGO, period.end),
     ),

@@ -9,7 +9,6 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from roomlore.core.text import READ_LIMIT
 from roomlore.core.when import chinese, english, english_words, ranges
 from roomlore.core.when.english_around import narrowed
 from roomlore.core.when.periods import LONG_AGO
@@ -17,6 +16,7 @@ from roomlore.core.when.rules import Asked, Found, read
 
 FAR_PAST = datetime(1900, 1, 1, tzinfo=UTC)
 MOST_SPANS = 16
+_READ_LIMIT = 4_000
 _MOST_READ = 4 * MOST_SPANS
 
 
@@ -62,9 +62,9 @@ def time_spans(text: str, *, now: datetime, zone: tzinfo = UTC) -> tuple[TimeSpa
 
     `now` is when it is asked (aware); days, weeks (from Monday) and months are those of `zone`. Words that may mean a
     time or something else give no span: a wrong one hurts a search more than a missing one. Never raises; reads the
-    first 20,000 characters.
+    first 4,000 characters.
     """
-    asked = Asked(text[:READ_LIMIT].translate(_FOLD), text, now.astimezone(zone).replace(tzinfo=None))
+    asked = Asked(text[:_READ_LIMIT].translate(_FOLD), text, now.astimezone(zone).replace(tzinfo=None))
     found = _without_overlaps([*islice(_english(asked), _MOST_READ), *islice(_chinese(asked), _MOST_READ)])
     if any(one.period.every for one in found) and _COMING.search(asked.text):
         found = [one for one in found if not one.period.every]
