@@ -2,12 +2,18 @@
 
 class TestMessages(MessagesContract): ...
 
-`VectorsContract` asks for a fixture `vectors` that gives an empty `VectorIndex` instead.
+`VectorsContract` asks for a fixture `vectors` that gives an empty `VectorIndex` instead, `EmbedderContract` for a
+fixture `embedder`.
 """
 
+from roomlore.testing.contracts.embedding import EmbedderContract
+from roomlore.testing.contracts.facts import FactsContract
 from roomlore.testing.contracts.imports import ImportsContract
+from roomlore.testing.contracts.index_states import IndexStatesContract
 from roomlore.testing.contracts.keys import KeysContract
+from roomlore.testing.contracts.lexical import LexicalContract
 from roomlore.testing.contracts.messages import MessagesContract
+from roomlore.testing.contracts.outbox import OutboxContract
 from roomlore.testing.contracts.rooms import RoomsContract
 from roomlore.testing.contracts.tenants import TenantsContract
 from roomlore.testing.contracts.texts import TextsContract
@@ -18,9 +24,14 @@ from roomlore.testing.contracts.vectors import VectorsContract
 from roomlore.testing.contracts.writer import WriterContract
 
 __all__ = [
+    "EmbedderContract",
+    "FactsContract",
     "ImportsContract",
+    "IndexStatesContract",
     "KeysContract",
+    "LexicalContract",
     "MessagesContract",
+    "OutboxContract",
     "RoomsContract",
     "TenantsContract",
     "TextsContract",

@@ -14,7 +14,8 @@ _IDS = ["m1", "m2", "m3", "m4", "later"]
 
 
 async def _stored(storage: Storage) -> None:
-    await fill(storage, [*conversation(), entry(5, reply_to="later")])
+    await fill(storage, conversation())
+    await fill(storage, [entry(5, reply_to="later")])
     async with storage.writing() as work:
         await work.usage.record(tenant=TENANT, records=[usage_record("c1", success_indicator=1.0)])
         key = ApiKey(key_id="k1", tenant=TENANT, name="bot", scopes=(), created_at=START)
@@ -46,6 +47,9 @@ async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
         "threads.page": await threads.page(**here, after=0, limit=9),
         "threads.members": await threads.members(**here, thread=1, limit=9),
         "threads.keyword_counts": await threads.keyword_counts(**here, keywords=["deploy", "部署"]),
+        "lexical.look_up": await work.lexical.look_up(**here, words=["text"]),
+        "lexical.facts": await work.lexical.facts(**here, since=0),
+        "lexical.facts since": await work.lexical.facts(**here, since=1),
         "usage.find": await usage.find(tenant=tenant, context_id="c1"),
         "usage.page": await usage.page(tenant=tenant, room_id=None, judged=False, after=None, limit=9),
         "usage.page room": await usage.page(tenant=tenant, room_id=ROOM, judged=True, after=None, limit=9),
