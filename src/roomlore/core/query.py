@@ -1,0 +1,146 @@
+"""What a question asks for: its words and their worth, the people it names, who is speaking, and when."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roomlore.core.dialogue import Utterance, sounds_like_agent, utterances
+from roomlore.core.models import Role
+from roomlore.core.search import ROLES, RoomFacts
+from roomlore.core.search_weights import WEIGHTS, SearchWeights
+from roomlore.core.terms import terms
+from roomlore.core.text import HAN
+from roomlore.core.when import TimeSpan
+
+# Words that speak of the request or of talking itself, and seldom of what is looked for.
+_ASKING = frozenset(
+    terms(
+        """
+        list order mention item summary summarize summarise comprehensive clear complete overview describe explain
+        discuss discussion talk conversation tell remember recall bring brought walk step name detail different aspect
+        various question answer say said think thought opinion according only one two three four five six seven eight
+        nine ten many much kind type sort thing
+        聊 聊天 话题 提到 曾经 提 过 名字 名 哪些 哪 什么 怎么 如何 多少 几 吗 分享 记得 告诉
+        """
+    )
+)
+_REQUEST = re.compile(
+    r"\W*(?:(?:can|could|would|will) you(?: please)?|please|do you (?:remember|recall|know)"
+    r"|(?:can|could|may) i (?:get|have|ask)|i (?:want|would like|need) (?:you )?to"
+    r"|(?:请问|请|麻烦)?[你您]?还?(?:能不能|能否|可不可以|可以|能|记不记得|记得|知不知道|知道))",
+    re.IGNORECASE,
+)
+_LONE_HAN = re.compile(f"[{HAN}]")
+_SPEAKER = re.compile(r"\b(?:i|my|me|mine|we|our|us)\b|[我咱]", re.IGNORECASE)
+_SPOKEN_TO = re.compile(r"\b(?:you|your|yours)\b|[你您]", re.IGNORECASE)
+
+Voice = Literal["", "asker", "agent"]
+MOST_TERMS = 128
+_EMBEDDED_CHARS = 1_500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchQuery:
+    """A question, read.
+
+    `terms`: the distinct terms to look up; `worth`: of each, how much it counts before its rarity is known. `embed`:
+    the texts whose vectors stand for the question. `spans`: the times it speaks of. `people`: the senders it names, as
+    places in the room's `sender_ids`. `voice`: whose messages it is about where people talk with an agent.
+    """
+
+    terms: tuple[str, ...]
+    embed: tuple[str, ...]
+    spans: tuple[TimeSpan, ...] = ()
+    worth: tuple[float, ...] = ()
+    people: tuple[int, ...] = ()
+    voice: Voice = ""
+
+
+def read_query(
+    text: str, *, facts: RoomFacts, spans: Sequence[TimeSpan] = (), weights: SearchWeights = WEIGHTS
+) -> SearchQuery:
+    """Reads a question put to the room that these facts are of.
+
+    Of a piece of dialogue the people's own words count most, the latest above all, and alone give the vector; the times
+    in it are told, not asked for.
+    """
+    lines = utterances(text)
+    counts: Mapping[str, float] = _in_dialogue(lines, weights) if lines else Counter(terms(text))
+    names = _names(facts)
+    worth = {
+        term: count**weights.repeats
+        * (weights.names if term in names.all else 1)
+        * (weights.asking if term in _ASKING else 1)
+        for term, count in counts.items()
+    }
+    kept = sorted(worth, key=lambda term: -worth[term])[:MOST_TERMS] if len(worth) > MOST_TERMS else list(worth)
+    return SearchQuery(
+        terms=tuple(kept),
+        worth=tuple(worth[term] for term in kept),
+        embed=(_own_words(lines) or text,),
+        spans=() if lines else tuple(spans),
+        people=tuple(sorted({names.owner[term] for term in counts if term in names.owner})),
+        voice="" if lines else _voice(text),
+    )
+
+
+def _in_dialogue(lines: Sequence[Utterance], weights: SearchWeights) -> Mapping[str, float]:
+    own = [at for at, line in enumerate(lines) if not sounds_like_agent(line.speaker)]
+    counts: dict[str, float] = {}
+    for at, line in enumerate(lines):
+        share = weights.partner if at not in own else 1 + weights.latest * (at == own[-1])
+        for term in terms(line.said):
+            counts[term] = counts.get(term, 0.0) + share
+    return counts
+
+
+def _own_words(lines: Sequence[Utterance]) -> str:
+    return " ".join(line.said for line in lines if not sounds_like_agent(line.speaker))[-_EMBEDDED_CHARS:]
+
+
+def _voice(text: str) -> Voice:
+    """Who is meant first, once a polite "can you tell me" is passed over."""
+    request = _REQUEST.match(text)
+    start = request.end() if request else 0
+    asker, other = _SPEAKER.search(text, start), _SPOKEN_TO.search(text, start)
+    if asker is None and other is None:
+        return ""
+    return "agent" if asker is None or (other is not None and other.start() < asker.start()) else "asker"
+
+
+class _Names(NamedTuple):
+    """The terms of the senders' names, and whose each is that belongs to one sender alone."""
+
+    all: frozenset[str]
+    owner: Mapping[str, int]
+
+
+def _names(facts: RoomFacts) -> _Names:
+    return _names_of(facts.sender_ids, facts.sender_names)
+
+
+@lru_cache(maxsize=256)
+def _names_of(sender_ids: tuple[str, ...], sender_names: tuple[str, ...]) -> _Names:
+    owners: dict[str, set[int]] = {}
+    for place, (sender, name) in enumerate(zip(sender_ids, sender_names, strict=True)):
+        for term in terms(name or sender):
+            if len(term) > 1 or not _LONE_HAN.match(term):
+                owners.setdefault(term, set()).add(place)
+    return _Names(frozenset(owners), {term: min(of) for term, of in owners.items() if len(of) == 1})
+
+
+def agent_messages(facts: RoomFacts) -> NDArray[np.bool_]:
+    """Which messages are an agent's: by role or, since many exports know no roles, by the sender's name."""
+    bots = [
+        place
+        for place, (sender, name) in enumerate(zip(facts.sender_ids, facts.sender_names, strict=True))
+        if sounds_like_agent(name or sender)
+    ]
+    found: NDArray[np.bool_] = facts.roles == ROLES.index(Role.ASSISTANT)
+    return found | np.isin(facts.senders, bots) if bots else found

@@ -1,0 +1,158 @@
+"""Ranks the messages of a room for a question: words, neighbours, meaning, people and time, each by its signal.
+
+    score = ((1 - meaning) * words / best words + meaning * nearness) * speaker * voice * time * kind
+
+Words: BM25 with the room's statistics, to which the messages around add what the message itself lacks (an answer seldom
+repeats its question). Nearness: how far the vectors' similarity lies above the farthest one found, in quarters of the
+spread, so that models with narrow and wide cosines count alike. The factors raise messages by people whom the question
+names, by the side it means ("I", "you"), in the time it asks for, and lower questions and messages of a few words.
+Everything is a function of the arguments; ties go to the earlier message.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roomlore.core.lexical import Matches, matches
+from roomlore.core.nearness import Near, nearness
+from roomlore.core.neighbours import around, gained
+from roomlore.core.query import SearchQuery, agent_messages
+from roomlore.core.search import Floats, Ints, Nearest, Postings, RoomFacts
+from roomlore.core.search_weights import WEIGHTS, SearchWeights
+from roomlore.core.when import closeness
+
+ALL_RANKED = 1_024
+"""A room up to this size is ranked as a whole; of a larger one the messages that match best, with their neighbours."""
+_CENTRES = 256
+_FEW_WORDS = 4
+_LEAST = 0.01
+_WORTH_SAYING = 0.05
+_SHOWN = {
+    "words": "words match {:.2f}",
+    "neighbours": "the messages around it match {:.2f}",
+    "meaning": "near in meaning {:.2f}",
+    "speaker": "by a person named",
+    "voice": "by the side asked about",
+    "time": "fits the time asked for {:.2f}",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """A message found. `score` in [0, 1] falls along the list. `signals`, each in [0, 1]: `words` (the share of the
+    question's worth that the message matches), `neighbours` (what those around it add), `meaning` (the vectors'
+    similarity), `speaker`, `voice`, `time`."""
+
+    arrival: int
+    score: float
+    signals: Mapping[str, float]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Signals:
+    """One value a row."""
+
+    words: Floats
+    neighbours: Floats
+    meaning: Floats
+    speaker: Floats
+    voice: Floats
+    time: Floats
+
+
+def rank(
+    query: SearchQuery,
+    *,
+    postings: Postings,
+    dense: Sequence[Nearest],
+    facts: RoomFacts,
+    limit: int,
+    only: Ints | None = None,
+    weights: SearchWeights = WEIGHTS,
+) -> list[Ranked]:
+    """The messages that answer a question best, best first, at most `limit`; without `dense`, by words alone.
+
+    `postings` are those of `query.terms`; `dense` has one list for each of `query.embed`; `only` (ascending arrivals)
+    restricts what is found, not the statistics. Messages for which neither words nor meaning nor time speak are left
+    out.
+    """
+    size = facts.arrivals.size
+    if not size or limit < 1:
+        return []
+    found = matches(query, postings, facts, weights)
+    near = nearness(dense, facts)
+    rows = _candidates(found, near, query, facts)
+    signals = _signals(query, found, near, rows, facts, weights)
+    fused = _fused(signals, near.nearness[rows], facts.lengths[rows], facts.questions[rows], weights)
+    fits = fused > 0 if only is None else (fused > 0) & np.isin(facts.arrivals[rows], only)
+    order = np.flatnonzero(fits)
+    order = order[np.lexsort((rows[order], -fused[order]))][:limit]
+    return _listed(order, fused, signals, facts.arrivals[rows])
+
+
+def _candidates(found: Matches, near: Near, query: SearchQuery, facts: RoomFacts) -> Ints:
+    size = facts.arrivals.size
+    if size <= ALL_RANKED:
+        return np.arange(size)
+    scores = found.scores(size)
+    best = np.argpartition(-scores, _CENTRES)[:_CENTRES]
+    centres = [best[scores[best] > 0], near.rows]
+    if query.spans:
+        centres.append(np.flatnonzero(closeness(query.spans, facts.sent_at.astype(float)) >= 1)[:_CENTRES])
+    return around(np.concatenate(centres), size)
+
+
+def _signals(
+    query: SearchQuery, found: Matches, near: Near, rows: Ints, facts: RoomFacts, weights: SearchWeights
+) -> _Signals:
+    table = found.table(rows, facts.arrivals.size)
+    total = max(float(found.worth.sum()), 1e-9)
+    agents = agent_messages(facts)
+    wanted = agents if query.voice == "agent" else ~agents
+    return _Signals(
+        words=found.worth @ table / total,
+        neighbours=gained(table, found.worth, rows, facts, weights) / total,
+        meaning=near.similarity[rows],
+        speaker=np.isin(facts.senders[rows], query.people).astype(float),
+        voice=(wanted[rows] & bool(query.voice) & agents.any()).astype(float),
+        time=closeness(query.spans, facts.sent_at[rows].astype(float)) if query.spans else np.zeros(rows.size),
+    )
+
+
+def _fused(
+    signals: _Signals, nearness: Floats, lengths: Ints, questions: NDArray[np.bool_], w: SearchWeights
+) -> Floats:
+    words = signals.words + signals.neighbours
+    best = float(words.max())
+    fused = words / best if best > 0 else words
+    if nearness.any():
+        fused = (1 - w.meaning) * fused + w.meaning * nearness
+    fused *= (1 + w.speaker * signals.speaker) * (1 + w.voice * signals.voice) * (1 + w.time * signals.time)
+    fused *= (1 - w.question * questions) * (1 - w.short * np.exp(-lengths / _FEW_WORDS))
+    return fused + w.time_alone * signals.time
+
+
+def _listed(order: Ints, fused: Floats, signals: _Signals, arrivals: Ints) -> list[Ranked]:
+    """The rows in this order; the first one's score is the better of its two kinds of evidence, the others' fall with
+    the fused score."""
+    if not order.size:
+        return []
+    first = order[0]
+    evidence = min(
+        1.0, max(float(signals.words[first] + signals.neighbours[first]), float(signals.meaning[first]), _LEAST)
+    )
+    scores = evidence * fused[order] / fused[first]
+    named = {name: np.minimum(getattr(signals, name)[order], 1.0).tolist() for name in _SHOWN}
+    found = []
+    for place, arrival in enumerate(arrivals[order].tolist()):
+        shown = {name: values[place] for name, values in named.items()}
+        found.append(Ranked(arrival=arrival, score=float(scores[place]), signals=shown, reason=_reason(shown)))
+    return found
+
+
+def _reason(shown: Mapping[str, float]) -> str:
+    said = [words.format(shown[name]) for name, words in _SHOWN.items() if shown[name] >= _WORTH_SAYING]
+    return ", ".join(said) or "little but its place"
