@@ -6,6 +6,7 @@ import pytest
 
 import roomlore
 from roomlore import Message, Unavailable
+from roomlore.testing.embedding import HashEmbedder
 
 BATCH = [Message(id=str(number), room_id="r", sender_id="ann", text="hello there " * 9) for number in range(2000)]
 
@@ -60,3 +61,26 @@ async def test_a_closed_library_opens_nothing_again(tmp_path):
         await lore.ping()
     with pytest.raises(Unavailable, match="closed"):
         await lore.rooms.page()
+
+
+def test_the_index_can_be_drained_and_rebuilt_in_steps(tmp_path):
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    with roomlore.open_sync(url, embedder=HashEmbedder(), background=False) as lore:
+        lore.messages.add(BATCH[:300])
+        first = next(iter(lore.index.drain()))
+        assert (first.part, 0 < first.done < first.total) == ("vectors", True)
+        assert [step.done for step in lore.index.drain()][-1] == 300 - first.done
+        assert lore.index.status().vectors == "whole"
+        assert {step.part for step in lore.index.rebuild()} == {"words", "vectors"}
+        assert lore.messages.search("r", "hello", limit=1).mode == "hybrid"
+
+
+def test_an_iterator_broken_off_is_closed_at_once(tmp_path):
+    with roomlore.open_sync(f"sqlite:///{tmp_path / 'a.db'}") as lore:
+        lore.messages.add(BATCH)
+        exported = lore.messages.export("r")
+        assert next(exported).id == "0"
+        exported.close()
+        assert list(exported) == []
+        left = lore.messages.export("r")
+        next(left)

@@ -12,6 +12,8 @@ THRESHOLDS = {
     "RoomloreContextDegraded": "> 0.10",
     "RoomloreContextErrors": "> 0.05",
     "RoomloreContextScoreLow": "< 0.2",
+    "RoomloreSearchDegraded": "> 0.10",
+    "RoomloreIndexingFails": "> 0.50",
 }
 
 

@@ -8,6 +8,7 @@ from roomlore.surfaces.http.guard import is_loopback
 FEEDBACK = {"score": 1.0}
 ROUTES = [
     ("GET", "/messages?room_id=tea", None, "read"),
+    ("GET", "/messages/search?room_id=tea&q=word", None, "read"),
     ("POST", "/messages", {"id": "mine", "room_id": "tea", "sender_id": "eve", "text": "x"}, "write"),
     ("GET", "/messages/tea/m1", None, "read"),
     ("PATCH", "/messages/tea/m1", {"text": "changed"}, "write"),
@@ -22,6 +23,7 @@ ROUTES = [
     ("GET", "/rooms/tea/threads/m1", None, "read"),
     ("GET", "/rooms/tea/settings", None, "read"),
     ("PATCH", "/rooms/tea/settings", {"strategy": "recent"}, "write"),
+    ("GET", "/index", None, "admin"),
     ("GET", "/metrics", None, "admin"),
 ]
 OTHERS = ["/openapi.json", "/nothing", "/docs", "/health", "/health/live/", "/%68ealth/live"]

@@ -33,11 +33,12 @@ def matches(text: str, query: str) -> list[Span]:
 
 
 def excerpt(text: str, marks: Sequence[Span], longest: int) -> tuple[str, list[Span]]:
-    """The text cut to `longest` characters where most marks are, `…` at either end that was cut; the marks in it."""
+    """The text cut to `longest` characters, as a reader counts them, where most marks are, with `…` at either end that
+    was cut; and the marks in it."""
     if len(text) <= longest:
         return text, list(marks)
     start = _start(text, marks, longest)
-    cut = truncate(text[start : start + longest], longest)
+    cut = truncate(text[start:], longest)
     before, after = "…" if start else "", "…" if start + len(cut) < len(text) else ""
     moved = [Span(at - start + len(before), to - start + len(before)) for at, to in marks if at >= start]
     return f"{before}{cut}{after}", [one for one in moved if one.to <= len(before) + len(cut)]

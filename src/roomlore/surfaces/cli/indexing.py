@@ -17,6 +17,7 @@ from roomlore.wiring import Lore
 INTERRUPTED = 130
 PENDING = "`roomlore reindex --pending`"
 
+_HELD = "another process is at work on them, or they failed just now and are free again soon (index_lease_seconds)"
 _TOLD = {"words": "indexed the words of", "vectors": "made the vectors of"}
 
 
@@ -84,9 +85,11 @@ def _how_to_go_on(part: Part | None, *, pending: bool) -> str:
 
 def _tell_done(done: dict[str, int], standing: IndexStatus, *, part: Part | None, pending: bool) -> None:
     for name, count in done.items():
-        typer.echo(f"{_TOLD[name]} {count} message{'' if count == 1 else 's'}")
+        typer.echo(f"{_TOLD[name]} {_messages(count)}")
     if standing.vectors == "off" and part != "words":
         typer.echo("no vectors: `embeddings` is off, search goes by words alone")
+    elif standing.waiting:
+        typer.echo(f"{_messages(standing.waiting)} still waiting: {_HELD}")
     elif pending and not done:
         typer.echo("nothing was waiting")
     if standing.problem:
@@ -99,7 +102,7 @@ def _tell_status(standing: IndexStatus) -> None:
         "words": standing.words,
         "vectors": standing.vectors,
         "model": f"{show.inert(model.name)} ({model.dimensions} dimensions)" if model else "–",
-        "waiting": f"{standing.waiting} message{'' if standing.waiting == 1 else 's'}",
+        "waiting": _messages(standing.waiting),
         "what to do": show.inert(standing.problem or _advice(standing)),
     }
     shape = show.table("index", "stands", fixed=("index",))
@@ -114,3 +117,7 @@ def _advice(standing: IndexStatus) -> str:
     if standing.vectors == "rebuilding":
         return "nothing while `roomlore serve` runs; `roomlore reindex --resume` otherwise"
     return "nothing"
+
+
+def _messages(count: int) -> str:
+    return f"{count} message" if count == 1 else f"{count} messages"

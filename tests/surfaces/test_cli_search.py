@@ -1,0 +1,283 @@
+"""`roomlore search` and `roomlore reindex`: what they print, what they refuse, and what stops and goes on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import embedding_server
+import pytest
+from typer.testing import CliRunner
+
+from roomlore.core.when import FAR_PAST, TimeSpan
+from roomlore.samples import DEMO_ROOM
+from roomlore.surfaces.cli import search, show
+from roomlore.surfaces.cli.app import app
+
+
+def said(number: int, room: str, sender: str, day: int, text: str, **more: object) -> dict:
+    at = f"2024-05-{day:02}T12:00:00Z"
+    return {"id": f"m{number}", "room_id": room, "sender_id": sender, "sent_at": at, "text": text, **more}
+
+
+HOSTILE = "\x1b[2J [red]kettle\u202e \0 [/] :smile:"
+CHAT = [
+    said(1, "tea", "u_ann", 1, "The kettle is broken again", sender_name="Ann"),
+    said(2, "tea", "u_bob", 2, "水壶昨天修好了"),
+    said(3, "tea", "u_ann", 14, "Kettles everywhere", sender_name="Ann"),
+    said(4, "tea", "u_cat", 15, "", metadata={"caption": "picture of a samovar"}),
+    said(5, "odd", "\x1b[31mdan", 3, HOSTILE, sender_name="D\x1ban"),
+    said(6, "odd", "u_eve", 3, "blah " * 300 + "the samovar sings " + "blah " * 300),
+]
+
+
+@pytest.fixture
+def run():
+    def invoke(*arguments: str, code: int = 0):
+        result = CliRunner().invoke(app, ["--db", "chat.db", *arguments])
+        assert result.exit_code == code, (result.output, result.exception)
+        return result
+
+    return invoke
+
+
+@pytest.fixture
+def chat(run):
+    Path("chat.jsonl").write_text("".join(json.dumps(row) + "\n" for row in CHAT), encoding="utf-8")
+    run("import", "chat.jsonl")
+    return run
+
+
+@pytest.fixture
+def embeddings(monkeypatch):
+    with embedding_server.serving() as server:
+        for name, value in server.settings.items():
+            monkeypatch.setenv(name, value)
+        yield server
+
+
+def ids(result) -> list[str]:
+    return [hit["message"]["id"] for hit in json.loads(result.stdout)["hits"]]
+
+
+def test_search_for_people(chat):
+    shown = chat("search", "tea", "kettle", "-n", "1", "--sender", "u_ann", "--until", "2024-05-10").stdout
+    head, text, reason, *_, footer = shown.splitlines()
+    assert head.split() == ["1", head.split()[1], "2024-05-01", "12:00", "Ann", "m1"]
+    assert 0 < float(head.split()[1]) <= 1
+    assert text == "    The kettle is broken again"
+    assert reason.strip()
+    assert footer.startswith("1 message by words alone (lexical) · ")
+    assert footer.endswith(" ms")
+    assert "\x1b" not in shown
+
+
+def test_the_words_of_the_query_are_marked():
+    from io import StringIO
+
+    from rich.console import Console
+
+    import roomlore
+
+    with roomlore.open_sync("sqlite://") as lore:
+        lore.messages.add(roomlore.Message(id="1", room_id="r", sender_id="a", text="Kettles, 水壶 [red]"))
+        answer = lore.messages.search("r", "kettle 水壶")
+    terminal = StringIO()
+    search.found(answer, Console(file=terminal, force_terminal=True, color_system="standard", width=80), "UTC")
+    assert "\x1b[1;31mKettles\x1b[0m, \x1b[1;31m水壶\x1b[0m [red]" in terminal.getvalue()
+
+
+def test_search_for_programs_and_its_filters(chat):
+    answer = json.loads(chat("search", "tea", "kettle", "--json").stdout)
+    assert set(answer) == {"room_id", "query", "mode", "hits", "times", "degraded", "search_ms"}
+    assert {hit["message"]["id"] for hit in answer["hits"]} >= {"m1", "m3"}
+    assert ids(chat("search", "tea", "kettle", "--json", "--since", "2024-05-10"))[0] == "m3"
+    assert ids(chat("search", "tea", "kettle", "--json", "--until", "2024-05-10"))[0] == "m1"
+    assert "m1" not in ids(chat("search", "tea", "kettle", "--json", "--sender", "u_bob", "--sender", "u_cat"))
+    assert ids(chat("search", "tea", "水壶", "修好", "--mode", "lexical", "--json"))[0] == "m2"
+    assert ids(chat("search", "tea", "samovar", "--json"))[0] == "m4"
+
+
+def test_times_are_read_from_when_it_is_asked(chat):
+    shown = chat("search", "tea", "kettle", "last", "week", "--asked-at", "2024-05-10").stdout
+    assert "“last week” is 2024-04-29 to 2024-05-05" in shown
+    assert "2024-05-06 to 2024-05-12" in chat("search", "tea", "kettle last week", "--asked-at", "newest").stdout
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "zone", "told"),
+    [
+        (datetime(2024, 5, 1), datetime(2024, 5, 8), "UTC", "2024-05-01 to 2024-05-07"),
+        (datetime(2024, 5, 1), datetime(2024, 5, 2), "UTC", "2024-05-01"),
+        (datetime(2024, 4, 30, 16), datetime(2024, 5, 1, 16), "Asia/Shanghai", "2024-05-01"),
+        (datetime(2024, 5, 1, 3), datetime(2024, 5, 1, 6), "UTC", "2024-05-01 03:00 to 06:00"),
+        (datetime(2024, 5, 1, 3), datetime(2024, 5, 1, 6), "Asia/Shanghai", "2024-05-01 11:00 to 14:00 Asia/Shanghai"),
+        (datetime(2024, 5, 1, 22), datetime(2024, 5, 2, 4), "UTC", "2024-05-01 22:00 to 2024-05-02 04:00"),
+        (FAR_PAST, datetime(2024, 5, 1), "UTC", "up to 2024-04-30"),
+    ],
+)
+def test_a_time_is_told_in_the_days_of_its_zone(start, end, zone, told):
+    span = TimeSpan(start=start.replace(tzinfo=UTC), end=end.replace(tzinfo=UTC), text="then", position=(0, 4))
+    assert search.spoken(span, zone) == told
+
+
+def test_a_text_an_id_and_a_name_cannot_steer_the_terminal(chat):
+    shown = chat("search", "odd", "kettle").stdout
+    assert "\ufffd[2J [red]kettle\ufffd \ufffd [/] :smile:" in shown
+    assert not {"\x1b", "\u202e", "\0"} & set(shown)
+    assert "\x1b" not in chat("search", "odd", "\x1b[31mkettle").stdout
+
+
+def test_of_a_long_text_the_part_that_fits_is_shown(chat):
+    shown = chat("search", "odd", "samovar", "-n", "1").stdout
+    assert "samovar sings" in shown
+    assert shown.count("…") == 2
+    assert max(map(len, shown.splitlines())) <= show.PLAIN_WIDTH
+
+
+def test_a_picture_is_shown_by_its_caption(chat):
+    assert "    picture of a samovar" in chat("search", "tea", "samovar").stdout
+
+
+def test_nothing_found_says_what_to_try(chat):
+    plain = chat("search", "tea", "zebra").stdout
+    assert plain.startswith("Nothing in tea fits. Try\n  - fewer words, or other words\n")
+    assert "set `embeddings`" in plain
+    assert "--sender" not in plain
+    filtered = chat("search", "tea", "kettle", "--sender", "Ann", "--since", "2024-01-01").stdout
+    assert "without --sender, which takes the ids" in filtered
+    assert "without --since and --until" in filtered
+    assert json.loads(chat("search", "tea", "zebra", "--json").stdout)["hits"] == []
+
+
+BAD = [
+    (("search", "nowhere", "x"), 1, "'nowhere'"),
+    (("search", "tea"), 2, "Missing argument"),
+    (("search", "tea", " "), 1, "The query is empty"),
+    (("search", "tea", "x", "--limit", "0"), 1, "from 1 to 200"),
+    (("search", "tea", "x", "-n", "201"), 1, "from 1 to 200"),
+    (("search", "tea", "x", "--mode", "fuzzy"), 1, "'hybrid' or 'lexical'"),
+    (("search", "tea", "x", "--since", "yesterday"), 1, "--since is 'yesterday'; write a day or a time"),
+    (("search", "tea", "x", "--until", "2024-13-01"), 1, "--until"),
+    (("search", "tea", "x", "--asked-at", "soon"), 1, "--asked-at"),
+    (("search", "tea", "x" * 20_001), 1, "at most 20000"),
+    (("reindex", "--vectors"), 1, "No embedder is configured"),
+    (("reindex", "--pending", "--words"), 1, "give it alone"),
+    (("reindex", "--status", "--resume"), 1, "give it alone"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "says"), BAD, ids=lambda value: str(value)[:40])
+def test_bad_input_is_one_sentence_and_a_status(chat, arguments, code, says):
+    result = chat(*arguments, code=code)
+    assert says in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_tenants_do_not_find_each_others_messages(chat):
+    assert "'tea'" in chat("--tenant", "other", "search", "tea", "kettle", code=1).stderr
+
+
+def test_reindex_without_an_embedder(chat):
+    told = chat("reindex").stdout
+    assert told == "indexed the words of 6 messages\nno vectors: `embeddings` is off, search goes by words alone\n"
+    assert chat("reindex", "--words").stdout == "indexed the words of 6 messages\n"
+    assert ids(chat("search", "tea", "samovar", "--json")) == ["m4"]
+    status = json.loads(chat("reindex", "--status", "--json").stdout)
+    assert status == {"vectors": "off", "words": "whole", "model": None, "waiting": 0, "problem": None}
+    assert [line.split()[:2] for line in chat("reindex", "--status").stdout.splitlines()[1:4]] == [
+        ["words", "whole"],
+        ["vectors", "off"],
+        ["model", "–"],
+    ]
+
+
+def test_with_an_embedder_import_makes_the_vectors(embeddings, chat):
+    assert "Ann: The kettle is broken again" in embeddings.texts
+    status = json.loads(chat("reindex", "--status", "--json").stdout)
+    assert (status["vectors"], status["waiting"]) == ("whole", 0)
+    assert status["model"] == {"name": "hash", "dimensions": 64}
+    answer = json.loads(chat("search", "tea", "kettle", "--json").stdout)
+    assert (answer["mode"], answer["degraded"]) == ("hybrid", None)
+    assert "by words and meaning (hybrid)" in chat("search", "tea", "kettle").stdout
+    assert "by words alone" in chat("search", "tea", "kettle", "--mode", "lexical").stdout
+
+
+def test_messages_from_before_get_their_vectors_when_asked(run, chat, embeddings):
+    degraded = run("search", "tea", "kettle").stdout
+    assert "degraded: The vector index is not made yet" in degraded
+    assert "--pending" in run("reindex", "--status").stdout
+    assert run("reindex", "--pending").stdout == "made the vectors of 6 messages\n"
+    assert run("reindex", "--pending").stdout == "nothing was waiting\n"
+    assert json.loads(run("search", "tea", "kettle", "--json").stdout)["mode"] == "hybrid"
+    assert run("reindex").stdout == "indexed the words of 6 messages\nmade the vectors of 6 messages\n"
+
+
+def test_another_model_is_told_and_reindexed(embeddings, chat, monkeypatch):
+    monkeypatch.setenv("MEMORY_EMBEDDING_MODEL", "other")
+    assert "roomlore reindex" in chat("reindex", "--pending", code=1).stderr
+    assert "was made with hash (64 dimensions), but other" in chat("search", "tea", "kettle").stdout
+    assert "The messages are in, but have no vectors." in chat("import", "chat.jsonl").stderr
+    chat("reindex", "--vectors")
+    assert json.loads(chat("search", "tea", "kettle", "--json").stdout)["mode"] == "hybrid"
+
+
+def test_a_server_that_refuses_costs_no_message(embeddings, run):
+    embeddings.status = 401
+    Path("chat.jsonl").write_text(json.dumps(CHAT[0]) + "\n", encoding="utf-8")
+    result = run("import", "chat.jsonl")
+    assert "1 added" in result.stdout
+    assert "`roomlore reindex --pending` makes the vectors that are left" in result.stderr
+    assert "embedding_api_key" in result.stderr
+    assert "1 message still waiting" in run("reindex", "--pending").stdout
+    assert "embedding_api_key" in run("reindex", code=1).stderr
+    embeddings.status = 200
+    assert run("reindex", "--vectors").stdout == "made the vectors of 1 message\n"
+
+
+def stopped(*arguments: str, server: embedding_server.EmbeddingServer) -> subprocess.CompletedProcess[str]:
+    """The real program, stopped with Ctrl-C while the server holds its answer back."""
+    command = [sys.executable, "-c", "from roomlore.surfaces.cli import main; main()", "--db", "chat.db", *arguments]
+    server.hold.clear()
+    server.waiting.clear()
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
+    ) as process:
+        try:
+            assert server.waiting.wait(30)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
+            server.hold.set()
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def test_ctrl_c_says_how_to_go_on(embeddings, chat):
+    rebuild = stopped("reindex", server=embeddings)
+    assert (rebuild.returncode, rebuild.stdout) == (130, "")
+    assert rebuild.stderr == "Stopped. `roomlore reindex --resume` goes on from here.\n"
+    assert "rebuilding" in chat("reindex", "--status").stdout
+    assert "made the vectors of 6 messages" in chat("reindex", "--resume").stdout
+    assert json.loads(chat("search", "tea", "kettle", "--json").stdout)["degraded"] is None
+
+
+def test_ctrl_c_leaves_the_vectors_of_an_import_for_later(embeddings, run):
+    Path("chat.jsonl").write_text("".join(json.dumps(row) + "\n" for row in CHAT), encoding="utf-8")
+    imported = stopped("import", "chat.jsonl", server=embeddings)
+    assert imported.returncode == 0
+    assert "6 added" in imported.stdout
+    assert "Stopped. The messages are in; `roomlore reindex --pending` makes the vectors" in imported.stderr
+    assert run("reindex", "--pending").stdout == "made the vectors of 6 messages\n"
+
+
+def test_the_demo_searches_and_keeps_its_chat_where_told(run):
+    shown = run("demo").stdout
+    assert shown.count("by words alone (lexical)") == 2
+    assert f"  this chat       roomlore --db chat.db search {DEMO_ROOM} who paid for lunch" in shown
+    assert "129 messages" in run("demo").stdout
+    assert ids(run("search", DEMO_ROOM, "who paid for lunch", "--json"))
