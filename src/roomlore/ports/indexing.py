@@ -49,6 +49,9 @@ class Outbox(Protocol):
     async def release(self, *, tasks: Sequence[IndexTask]) -> None:
         """Gives the tasks back undone."""
 
+    async def clear(self) -> None:
+        """Drops every task, claimed ones too: for a rebuild, which puts every message in again."""
+
     async def waiting(self) -> int:
         """How many tasks there are, claimed ones included."""
 

@@ -57,6 +57,7 @@ _ADD = Statement(_add)
 _CLAIM = Statement(_claim)
 _DROP = Statement(lambda: delete(_o).where(_task(_o.c.version == bindparam("version"))))
 _FREE = Statement(lambda: update(_o).where(_task()).values(leased_until=null()))
+_CLEAR = Statement(lambda: delete(_o))
 _WAITING = Statement(lambda: select(func.count()).select_from(_o))
 
 
@@ -90,6 +91,10 @@ class SqlOutbox:
         self._locks.check_writing()
         if tasks:
             await self._sql.many(_FREE, [_place(task) for task in tasks])
+
+    async def clear(self) -> None:
+        self._locks.check_writing()
+        await self._sql.fetch(_CLEAR)
 
     async def waiting(self) -> int:
         return int((await self._sql.fetch(_WAITING))[0][0])

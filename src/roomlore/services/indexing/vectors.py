@@ -104,6 +104,8 @@ class VectorIndexing:
         )
         async with self._storage.writing() as work:
             kept = await work.index_states.save(state=state, expected=stored.generation if stored else None)
+            if kept:
+                await work.outbox.clear()
         if not kept:
             raise VectorsUnavailable("Another process began to rebuild the vector index just now; its work goes on.")
         await self._vectors.prepare(collection=MESSAGES, model=state.model, generation=state.generation)
