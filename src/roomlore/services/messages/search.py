@@ -22,7 +22,7 @@ from roomlore.services.messages.facts_cache import FactsCache
 
 MAX_QUERY_CHARS = 20_000
 MAX_HITS = 200
-_NEIGHBOURHOOD = 300
+_NEIGHBOURHOOD = 512
 _REST_SECONDS = 5.0
 
 AskedAt = datetime | Literal["newest"] | None
