@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roomlore.adapters.sql import vector_cache
-from roomlore.adapters.sql.vector_cache import Rows, Scope, VectorCache
+from roomlore.adapters.sql.vector_cache import OVERHEAD, Rows, Scope, VectorCache
 from roomlore.adapters.sql.vector_search import nearest
 
 _NUMBERS = st.lists(st.integers(1, 30), max_size=12, unique=True)
@@ -46,7 +46,7 @@ def test_what_was_replaced_is_packed_away():
     for step in range(50):
         _apply(scope, [], dict.fromkeys(range(100), step))
     assert len(scope.rows.numbers) <= 200
-    assert scope.nbytes <= 400 * (8 + 2 * 4)
+    assert scope.nbytes <= OVERHEAD + 400 * (8 + 2 * 4)
     assert _contents(scope.rows) == dict.fromkeys(range(100), 49)
 
 
@@ -57,17 +57,17 @@ def test_growing_one_by_one_copies_seldom():
         _apply(scope, [], {number: 1})
         moves += scope.rows.matrix.base is not held
     assert moves < 30
-    assert scope.nbytes < 2 * 2_000 * (8 + 2 * 4)
+    assert scope.nbytes < OVERHEAD + 2 * 2_000 * (8 + 2 * 4)
 
 
 def test_the_scopes_used_last_are_kept_within_the_bound():
-    one = 10 * (8 + 2 * 4)
+    one = OVERHEAD + 10 * (8 + 2 * 4)
     cache = VectorCache(3 * one)
     for name in "abcdaefa":
         scope = cache.scope(("messages", 1, "t", name), 2)
-        if not scope.nbytes:
+        if not scope.rows.alive:
             _apply(scope, [], dict.fromkeys(range(10), 1))
-        cache.trim()
+        cache.settle(("messages", 1, "t", name), scope)
         assert cache.nbytes <= 3 * one
     assert [scope for *_, scope in cache.held] == ["e", "f", "a"]
 
@@ -75,8 +75,9 @@ def test_the_scopes_used_last_are_kept_within_the_bound():
 def test_scopes_of_an_earlier_epoch_are_dropped():
     cache = VectorCache(1 << 20)
     for collection, epoch in [("messages", 1), ("group_memories", 1), ("messages", 2)]:
-        _apply(cache.scope((collection, epoch, "t", "s"), 2), [], {1: 1})
+        cache.scope((collection, epoch, "t", "s"), 2)
     assert sorted(key[:2] for key in cache.held) == [("group_memories", 1), ("messages", 2)]
+    assert cache.nbytes == 2 * OVERHEAD
 
 
 @settings(max_examples=150, deadline=None)

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from sqlalchemy import make_url
 
 from roomlore.adapters.sql import SqlStorage, connect, vector_rows, vectors
+from roomlore.adapters.sql.vector_cache import OVERHEAD
 from roomlore.adapters.sql.vectors import SqlVectors
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.ports.vectors import MESSAGES, VectorIndex
@@ -137,7 +138,7 @@ async def test_a_model_change_in_one_process_reaches_the_other(shared_url):
             await put(reader, points_of(along(1)))
         await put(writer, points_of(along(5), first=9), generation=SECOND)
         assert await numbers_of(reader, along(1), generation=SECOND) == [9]
-        assert reader.cached_bytes == 1 * (8 + 4 * DIMENSIONS)
+        assert reader.cached_bytes == OVERHEAD + 1 * (8 + 4 * DIMENSIONS)
 
 
 async def test_nothing_of_an_earlier_making_is_left(shared_url, monkeypatch):
@@ -276,7 +277,7 @@ async def test_searches_at_once_load_a_cold_scope_once(shared_url):
 
 
 async def test_memory_stays_within_its_bound(shared_url):
-    of_one = 100 * (8 + 4 * DIMENSIONS)
+    of_one = OVERHEAD + 100 * (8 + 4 * DIMENSIONS)
     stored = {scope: random_vectors(100, seed=place) for place, scope in enumerate("abcd")}
     async with _opened(shared_url) as storage:
         index, tiny = SqlVectors(storage, cache_bytes=2 * of_one), SqlVectors(storage, cache_bytes=of_one - 1)
@@ -293,16 +294,18 @@ async def test_memory_stays_within_its_bound(shared_url):
 
 async def test_a_large_search_runs_in_a_thread(monkeypatch):
     monkeypatch.setattr(vectors, "_INLINE", 0)
-    threads = []
-    search = vectors.nearest
-    monkeypatch.setattr(
-        vectors, "nearest", lambda *given: (threads.append(threading.current_thread()), search(*given))[1]
-    )
+    threads, search = [], vectors.nearest
+
+    def noted(*given: object) -> list:
+        threads.append(threading.current_thread())
+        return search(*given)
+
+    monkeypatch.setattr(vectors, "nearest", noted)
     async with _opened("sqlite://") as storage:
         index = SqlVectors(storage)
         await fill(index, along(0, 1))
         assert await numbers_of(index, along(1)) == [2, 1]
-    assert threads != [threading.current_thread()]
+    assert [thread is threading.current_thread() for thread in threads] == [False]
 
 
 async def test_a_database_that_is_gone_is_an_index_that_does_not_answer(shared_url):

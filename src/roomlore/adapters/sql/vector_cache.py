@@ -15,6 +15,8 @@ from roomlore.core.search import Ints, Vectors
 
 _NONE = np.zeros(0, np.int64)
 _FEW_DEAD = 64
+OVERHEAD = 1_000
+"""About the bytes that a scope takes beside its rows."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Scope:
 
     @property
     def nbytes(self) -> int:
-        return self._numbers.nbytes + self._matrix.nbytes
+        return OVERHEAD + self._numbers.nbytes + self._matrix.nbytes
 
     def reserve(self, rows: int) -> None:
         """Makes room for so many rows in all, and for half as many again as there was if that is more."""
@@ -108,11 +110,9 @@ class VectorCache:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._scopes: OrderedDict[Key, Scope] = OrderedDict()
+        self._sizes: dict[Key, int] = {}
         self._epochs: dict[str, int] = {}
-
-    @property
-    def nbytes(self) -> int:
-        return sum(scope.nbytes for scope in self._scopes.values())
+        self.nbytes = 0
 
     @property
     def held(self) -> list[Key]:
@@ -121,22 +121,36 @@ class VectorCache:
 
     def scope(self, key: Key, dimensions: int) -> Scope:
         """The scope, empty where it is not held; scopes of the collection's earlier epochs are dropped."""
-        collection, epoch = key[:2]
-        if self._epochs.get(collection) != epoch:
-            self._epochs[collection] = epoch
-            for old in [key for key in self._scopes if key[0] == collection and key[1] != epoch]:
-                del self._scopes[old]
+        self._forget_epochs_before(*key[:2])
         scope = self._scopes.get(key)
         if scope is None:
             scope = self._scopes[key] = Scope(dimensions)
+            self._count(key, scope.nbytes)
         self._scopes.move_to_end(key)
         return scope
 
-    def trim(self) -> None:
-        """Drops what was used longest ago until the rest fits."""
-        held = self.nbytes
-        while held > self._max_bytes:
-            held -= self._scopes.popitem(last=False)[1].nbytes
+    def settle(self, key: Key, scope: Scope) -> None:
+        """Counts what the scope has grown to, and drops what was used longest ago until the rest fits."""
+        if self._scopes.get(key) is scope:
+            self._count(key, scope.nbytes)
+        while self.nbytes > self._max_bytes:
+            self._drop(next(iter(self._scopes)))
 
     def clear(self) -> None:
-        self._scopes.clear()
+        for key in self.held:
+            self._drop(key)
+
+    def _forget_epochs_before(self, collection: str, epoch: int) -> None:
+        if self._epochs.get(collection) != epoch:
+            self._epochs[collection] = epoch
+            for key in self.held:
+                if key[0] == collection and key[1] != epoch:
+                    self._drop(key)
+
+    def _count(self, key: Key, size: int) -> None:
+        self.nbytes += size - self._sizes.get(key, 0)
+        self._sizes[key] = size
+
+    def _drop(self, key: Key) -> None:
+        del self._scopes[key]
+        self.nbytes -= self._sizes.pop(key)

@@ -15,7 +15,7 @@ from roomlore.adapters.sql import vector_rows as rows
 from roomlore.adapters.sql.drivers import Connection, Row
 from roomlore.adapters.sql.store import SqlStorage
 from roomlore.adapters.sql.values import escape
-from roomlore.adapters.sql.vector_cache import Scope, VectorCache
+from roomlore.adapters.sql.vector_cache import Key, Rows, Scope, VectorCache
 from roomlore.adapters.sql.vector_rows import Collection, ScopeState
 from roomlore.adapters.sql.vector_search import NOTHING, nearest, of_length_one
 from roomlore.core.errors import StorageUnavailable, VectorsUnavailable
@@ -66,7 +66,7 @@ class SqlVectors:
             vectors = matrix_of(points, held.dimensions).astype(_STORED)
             for (tenant, scope), places in by_scope(points).items():
                 state = await rows.take_stamps(sql, held, tenant=tenant, scope=scope, rows=len(places))
-                await rows.put_rows(sql, _rows(state, escape(tenant), places, vectors))
+                await rows.put_rows(sql, _new_rows(state, escape(tenant), places, vectors))
 
     async def remove(self, *, collection: str, tenant: str, scope: str, numbers: Sequence[int]) -> None:
         if not numbers:
@@ -93,10 +93,7 @@ class SqlVectors:
         queries = of_length_one(vectors, held.dimensions)
         if not state.stamp:
             return [NOTHING] * len(queries)
-        cached = self._cache.scope((collection, held.epoch, tenant, scope), held.dimensions)
-        if cached.stamp < state.stamp:
-            await self._refresh(cached, state, tenant)
-        found = cached.rows
+        found = await self._rows((collection, held.epoch, tenant, scope), held.dimensions, state)
         if found.matrix.size * len(queries) < _INLINE:
             return nearest(found, queries, limit, only)
         return await asyncio.to_thread(nearest, found, queries, limit, only)
@@ -112,16 +109,22 @@ class SqlVectors:
         """Forgets what is in memory."""
         self._cache.clear()
 
-    async def _refresh(self, cached: Scope, state: ScopeState, tenant: str) -> None:
-        """Loads what the scope has that memory has not. Whoever comes meanwhile waits for it, without a connection."""
-        async with cached.lock:
-            if cached.stamp < state.stamp:
-                async with reading(self._storage) as sql:
-                    await _load(sql, cached, state, tenant)
-                self._cache.trim()
+    async def _rows(self, key: Key, dimensions: int, state: ScopeState) -> Rows:
+        """The scope's rows, at least as far as `state` says. Where some are to be loaded, whoever comes meanwhile waits
+        for it, without a connection."""
+        cached = self._cache.scope(key, dimensions)
+        if cached.stamp < state.stamp:
+            async with cached.lock:
+                if cached.stamp < state.stamp:
+                    try:
+                        async with reading(self._storage) as sql:
+                            await _load(sql, cached, state, tenant=key[2])
+                    finally:
+                        self._cache.settle(key, cached)
+        return cached.rows
 
 
-async def _load(sql: Connection, cached: Scope, state: ScopeState, tenant: str) -> None:
+async def _load(sql: Connection, cached: Scope, state: ScopeState, *, tenant: str) -> None:
     if state.stamp - cached.stamp > _PAGE:
         cached.reserve(await rows.count_rows(sql, state.key))
     while cached.stamp < state.stamp:
@@ -141,7 +144,7 @@ def _take_in(cached: Scope, page: Sequence[Row]) -> None:
     cached.stamp = rows.stamp_of(page[-1][0])
 
 
-def _rows(
+def _new_rows(
     state: ScopeState, tenant: str, places: Mapping[int, int], vectors: np.ndarray[Any, Any]
 ) -> Iterable[tuple[int, int, int, str, bytes]]:
     first = rows.first_key(state.key, state.stamp - len(places)) + 1
