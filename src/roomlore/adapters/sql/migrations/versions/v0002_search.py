@@ -166,7 +166,7 @@ CREATE VIRTUAL TABLE message_index USING fts5 (words, content = '', columnsize =
 _FTS5_TERMS = "CREATE VIRTUAL TABLE message_index_terms USING fts5vocab (message_index, instance)"
 _FILL_FTS5 = """
 INSERT INTO message_index (rowid, words)
-SELECT room_key << 38 | arrival << 10 | length,
+SELECT (room_key << 38) | (arrival << 10) | length,
        printf('%xx', room_key) || replace(words, ' ', printf(' %xx', room_key))
 FROM message_words WHERE words <> '' ORDER BY room_key, arrival
 """
@@ -185,7 +185,9 @@ AS $$
 BEGIN
     RETURN QUERY
     SELECT asked_for.number - 1, (
-        SELECT string_agg(int8send(w.arrival << 10 | w.length) || float4send(ts_rank('{1,1,1,1}', w.words, q.word)), '')
+        SELECT string_agg(
+            int8send((w.arrival << 10) | w.length) || float4send(ts_rank('{1,1,1,1}', w.words, q.word)), ''
+        )
         FROM message_words w
         WHERE w.words @@ q.word AND w.tenant = its_tenant
     )
