@@ -1,0 +1,80 @@
+"""The benches that others score: what they write, and that they never look at the gold."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from roomlore.core.search import Vectors
+from roomlore.testing.embedding import HashEmbedder
+
+ROOT = Path(__file__).parents[2]
+
+
+def _write(path: Path, rows: Sequence[dict[str, str]]) -> None:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
+def test_ranks_the_messages_of_each_query_and_leaves_gold_alone(tmp_path: Path) -> None:
+    said = [("1", "kitchen", "The kettle is broken"), ("2", "kitchen", "水壶坏了"), ("1", "hall", "A kettle, here?")]
+    _write(
+        tmp_path / "messages.jsonl",
+        [{"id": n, "room_id": room, "sender_id": "anna", "text": text, "role": "user"} for n, room, text in said],
+    )
+    asked = [("a", "kitchen", "which kettle is broken"), ("b", "kitchen", "水壶"), ("c", "hall", "kettles")]
+    _write(tmp_path / "queries_x.jsonl", [{"qid": qid, "room_id": room, "query": query} for qid, room, query in asked])
+    (tmp_path / "gold_x.jsonl").mkdir()
+    out = tmp_path / "out.jsonl"
+    command = ("-m", "bench", "predict-retrieval", str(tmp_path), str(out), "--suffix", "_x", "--mode", "lexical")
+    subprocess.run([sys.executable, *command], cwd=ROOT, check=True, capture_output=True)
+    ranked = {row["qid"]: row["ranked"] for row in map(json.loads, out.read_text().splitlines())}
+    assert list(ranked) == ["a", "b", "c"]
+    assert ranked["a"][0] == "1"
+    assert ranked["b"][0] == "2"
+    assert ranked["c"] == ["1"]
+
+
+@pytest.fixture
+def kept_vectors(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT))
+    from bench import kept_vectors
+
+    return kept_vectors
+
+
+class Counting(HashEmbedder):
+    """Counts the texts it is asked for."""
+
+    asked = 0
+
+    async def embed(self, texts: Sequence[str], *, kind: str) -> Vectors:
+        self.asked += len(texts)
+        return await super().embed(texts, kind=kind)  # type: ignore[arg-type]
+
+
+async def test_vectors_are_made_once_and_kept_between_runs(kept_vectors: ModuleType, tmp_path: Path) -> None:
+    first = kept_vectors.KeptEmbedder(inner := Counting(), tmp_path)
+    made = await first.embed(["kettle", "水壶", "kettle"], kind="passage")
+    assert made.shape == (3, inner.model.dimensions)
+    assert (made[0] == made[2]).all()
+    await first.close()
+    again = kept_vectors.KeptEmbedder(later := Counting(), tmp_path)
+    assert np.array_equal(await again.embed(["水壶", "kettle"], kind="passage"), made[[1, 0]])
+    assert later.asked == 0
+    await again.embed(["kettle"], kind="query")
+    assert later.asked == 1
+
+
+async def test_vectors_of_two_models_are_kept_apart(kept_vectors: ModuleType, tmp_path: Path) -> None:
+    first = kept_vectors.KeptEmbedder(Counting(), tmp_path)
+    await first.embed(["kettle"], kind="passage")
+    await first.close()
+    other = Counting(name="another/model")
+    second = kept_vectors.KeptEmbedder(other, tmp_path)
+    await second.embed(["kettle"], kind="passage")
+    assert other.asked == 1
