@@ -23,8 +23,8 @@ _SLICE = 64
 class OfflineE5:
     """The port `Embedder`. A text's vector depends on that text alone, whatever it is embedded with.
 
-    Questions have threads of their own, so that a search does not wait behind an index being built. A text of 512
-    tokens takes about 0.1 s, a chat message a few milliseconds; the event loop is never held.
+    Questions have threads of their own, so that a search does not wait behind an index being built. A chat message
+    takes a few milliseconds, the longest text about 50; the event loop is never held.
     """
 
     def __init__(self, weights: Path, *, threads: int = 0) -> None:
@@ -42,7 +42,7 @@ class OfflineE5:
         return _MODEL
 
     async def embed(self, texts: Sequence[str], *, kind: TextKind) -> Vectors:
-        """(len(texts), 384), each row of length 1, an empty text's too. Only the first 512 tokens of a text are read.
+        """(len(texts), 384), each row of length 1, an empty text's too. Only the first 256 tokens of a text are read.
 
         Raises `ModelUnavailable` where the model cannot be read.
         """
