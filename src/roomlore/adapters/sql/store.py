@@ -15,10 +15,11 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from typing import Any
 
-from sqlalchemy import URL, event, make_url
+from sqlalchemy import URL, PoolProxiedConnection, event, make_url
 from sqlalchemy.exc import ArgumentError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import StaticPool
+from sqlalchemy.util import greenlet_spawn
 
 from roomlore.adapters.sql.drivers import Connection, PostgresConnection, SqliteConnection, translated
 from roomlore.adapters.sql.unit_of_work import SqlUnitOfWork
@@ -116,29 +117,32 @@ async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
 
 @asynccontextmanager
 async def _connection(engine: AsyncEngine, gate: asyncio.Lock | None = None) -> AsyncIterator[Connection]:
-    """A connection of the pool. After one broke, the pool starts afresh: the others broke with it."""
+    """A connection of the pool. After one broke, the pool starts afresh: the others broke with it.
+
+    Taken raw, without SQLAlchemy's connection around it, which would cost as much as a short query.
+    """
     with translated():
-        pooled = await engine.connect()
-    connection = None
+        pooled = await engine.raw_connection()
+    connection = _speaking(pooled, engine, gate)
     try:
-        connection = await _speaking(pooled, gate)
         yield connection
     finally:
-        await _to_the_end(_give_back(pooled, engine, broken=connection is None or connection.broken()))
+        if connection.broken():
+            await _to_the_end(_start_afresh(pooled, engine))
+        else:
+            pooled.close()
 
 
-async def _give_back(pooled: AsyncConnection, engine: AsyncEngine, *, broken: bool) -> None:
-    if broken:
-        await pooled.invalidate()
-        await engine.dispose()
-    await pooled.close()
+async def _start_afresh(pooled: PoolProxiedConnection, engine: AsyncEngine) -> None:
+    await greenlet_spawn(pooled.invalidate)
+    await engine.dispose()
 
 
-async def _speaking(pooled: AsyncConnection, gate: asyncio.Lock | None) -> Connection:
-    driver: Any = (await pooled.get_raw_connection()).driver_connection
-    if pooled.dialect.name == "sqlite":
-        return SqliteConnection(driver, pooled.dialect, gate)
-    return PostgresConnection(driver, pooled.dialect)
+def _speaking(pooled: PoolProxiedConnection, engine: AsyncEngine, gate: asyncio.Lock | None) -> Connection:
+    driver: Any = pooled.driver_connection
+    if engine.dialect.name == "sqlite":
+        return SqliteConnection(driver, engine.dialect, gate)
+    return PostgresConnection(driver, engine.dialect)
 
 
 async def connect(url: str) -> SqlStorage:
