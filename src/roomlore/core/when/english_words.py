@@ -87,7 +87,7 @@ THE = re.compile(r"\bthe $")
 SOME = re.compile(r"\b(?:every|each|a|any|black|good|most|some) $")
 IN_YEAR = re.compile(
     r"\b(?:(?:in|during|since|throughout|before|after|by|until|till|through|from|between|early|late|mid|around"
-    rf"|{_PIECE_OF})[ -](?:the )?(?:year )?|{A_YEAR} (?:and|or|to) )$"
+    rf"|{_PIECE_OF})[ -](?:the )?(?:year )?|(?:in|during|from|between) {A_YEAR} (?:and|or|to) )$"
 )
 COUNTED = re.compile(
     r" ?(?:[a-z]+ )?(?:words?|steps?|met(?:er|re)s?|miles?|km|kg|dollars?|euros?|yuan|people|users?|lines?|rows?"

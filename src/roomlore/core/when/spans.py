@@ -17,6 +17,8 @@ from roomlore.core.when.rules import Asked, Found, read
 FAR_PAST = datetime(1900, 1, 1, tzinfo=UTC)
 MOST_SPANS = 16
 _READ_LIMIT = 4_000
+# Within these no arithmetic leaves the calendar; another clock is wrong anyway.
+_YEARS_ASKED = range(1910, 9000)
 _MOST_READ = 4 * MOST_SPANS
 
 
@@ -62,8 +64,10 @@ def time_spans(text: str, *, now: datetime, zone: tzinfo = UTC) -> tuple[TimeSpa
 
     `now` is when it is asked (aware); days, weeks (from Monday) and months are those of `zone`. Words that may mean a
     time or something else give no span: a wrong one hurts a search more than a missing one. Never raises; reads the
-    first 4,000 characters.
+    first 4,000 characters. Nothing is read before 1910 or after the year 9000.
     """
+    if now.year not in _YEARS_ASKED:
+        return ()
     asked = Asked(text[:_READ_LIMIT].translate(_FOLD), text, now.astimezone(zone).replace(tzinfo=None))
     found = _without_overlaps([*islice(_english(asked), _MOST_READ), *islice(_chinese(asked), _MOST_READ)])
     if any(one.period.every for one in found) and _COMING.search(asked.text):
