@@ -7,6 +7,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import embedding_server
 import pytest
@@ -86,7 +87,9 @@ def test_the_words_of_the_query_are_marked():
         lore.messages.add(roomlore.Message(id="1", room_id="r", sender_id="a", text="Kettles, 水壶 [red]"))
         answer = lore.messages.search("r", "kettle 水壶")
     terminal = StringIO()
-    search.found(answer, Console(file=terminal, force_terminal=True, color_system="standard", width=80), "UTC")
+    search.found(
+        answer, Console(file=terminal, force_terminal=True, color_system="standard", width=80), ZoneInfo("UTC")
+    )
     assert "\x1b[1;31mKettles\x1b[0m, \x1b[1;31m水壶\x1b[0m [red]" in terminal.getvalue()
 
 
@@ -107,6 +110,16 @@ def test_times_are_read_from_when_it_is_asked(chat):
     assert "2024-05-06 to 2024-05-12" in chat("search", "tea", "kettle last week", "--asked-at", "newest").stdout
 
 
+def test_times_are_given_and_told_in_the_zone_of_the_setting(chat, monkeypatch):
+    assert ids(chat("search", "tea", "kettle", "--json", "--until", "2024-05-01T13:00")) == ["m1"]
+    monkeypatch.setenv("MEMORY_TIME_ZONE", "Asia/Shanghai")
+    assert ids(chat("search", "tea", "kettle", "--json", "--until", "2024-05-01T13:00")) == []
+    assert ids(chat("search", "tea", "kettle", "--json", "--until", "2024-05-01T13:00Z")) == ["m1"]
+    shown = chat("search", "tea", "kettle", "--until", "2024-05-01T20:01").stdout
+    assert "2024-05-01 20:00  Ann" in shown
+    assert " · times of Asia/Shanghai · " in shown
+
+
 @pytest.mark.parametrize(
     ("start", "end", "zone", "told"),
     [
@@ -114,14 +127,14 @@ def test_times_are_read_from_when_it_is_asked(chat):
         (datetime(2024, 5, 1), datetime(2024, 5, 2), "UTC", "2024-05-01"),
         (datetime(2024, 4, 30, 16), datetime(2024, 5, 1, 16), "Asia/Shanghai", "2024-05-01"),
         (datetime(2024, 5, 1, 3), datetime(2024, 5, 1, 6), "UTC", "2024-05-01 03:00 to 06:00"),
-        (datetime(2024, 5, 1, 3), datetime(2024, 5, 1, 6), "Asia/Shanghai", "2024-05-01 11:00 to 14:00 Asia/Shanghai"),
+        (datetime(2024, 5, 1, 3), datetime(2024, 5, 1, 6), "Asia/Shanghai", "2024-05-01 11:00 to 14:00"),
         (datetime(2024, 5, 1, 22), datetime(2024, 5, 2, 4), "UTC", "2024-05-01 22:00 to 2024-05-02 04:00"),
         (FAR_PAST, datetime(2024, 5, 1), "UTC", "up to 2024-04-30"),
     ],
 )
 def test_a_time_is_told_in_the_days_of_its_zone(start, end, zone, told):
     span = TimeSpan(start=start.replace(tzinfo=UTC), end=end.replace(tzinfo=UTC), text="then", position=(0, 4))
-    assert search.spoken(span, zone) == told
+    assert search.spoken(span, ZoneInfo(zone)) == told
 
 
 def test_a_text_an_id_and_a_name_cannot_steer_the_terminal(chat):
@@ -147,6 +160,7 @@ def test_nothing_found_says_what_to_try(chat):
     assert plain.startswith("Nothing in tea fits. Try\n  - fewer words, or other words\n")
     assert "set `embeddings`" in plain
     assert "--sender" not in plain
+    assert "without --mode lexical" in chat("search", "tea", "zebra", "--mode", "lexical").stdout
     filtered = chat("search", "tea", "kettle", "--sender", "Ann", "--since", "2024-01-01").stdout
     assert "without --sender, which takes the ids" in filtered
     assert "without --since and --until" in filtered

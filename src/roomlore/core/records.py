@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 from roomlore.core.errors import InvalidInput
@@ -105,32 +105,33 @@ def check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     return metadata
 
 
-def parse_time(value: object) -> datetime | None:
-    """Aware UTC time from a datetime, ISO 8601 text (naive is UTC) or epoch number (s, ms, us or ns by its size).
+def parse_time(value: object, *, zone: tzinfo = UTC) -> datetime | None:
+    """Aware UTC time from a datetime, ISO 8601 text (naive is of `zone`) or epoch number (s, ms, us or ns by its size).
 
     None where it cannot be read.
     """
     try:
-        return _parse_time(value)
+        return _parse_time(value, zone)
     except (ValueError, OverflowError):
         return None
 
 
-def _parse_time(value: object) -> datetime | None:
+def _parse_time(value: object, zone: tzinfo) -> datetime | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, datetime):
-        return _utc(value)
+        return _utc(value, zone)
     if isinstance(value, int | float):
         return _from_epoch(value)
-    return _from_text(value.strip()) if isinstance(value, str) else None
+    return _from_text(value.strip(), zone) if isinstance(value, str) else None
 
 
-def _from_text(text: str) -> datetime:
+def _from_text(text: str, zone: tzinfo) -> datetime:
     if _DIGITS.fullmatch(text) and len(text) != len("YYYYMMDD"):
         return _from_epoch(float(text) if "." in text else int(text))
     plain = text.removesuffix("UTC").removesuffix("GMT").rstrip().replace("/", "-")
-    return _utc(datetime.fromisoformat(plain))
+    named = plain != text.replace("/", "-")
+    return _utc(datetime.fromisoformat(plain), UTC if named else zone)
 
 
 def _from_epoch(number: float) -> datetime:
@@ -141,8 +142,8 @@ def _from_epoch(number: float) -> datetime:
     return _EPOCH + timedelta(seconds=number / per_second)
 
 
-def _utc(moment: datetime) -> datetime:
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+def _utc(moment: datetime, zone: tzinfo = UTC) -> datetime:
+    return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
 
 
 def _iso(moment: datetime) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import typer
 from rich.console import Console
@@ -18,9 +19,10 @@ from roomlore.surfaces.cli import indexing, search, show
 from roomlore.surfaces.cli.frame import Frame, frame_of
 from roomlore.wiring import Lore
 
-_SEARCHES = ("why is the CSV export garbled in Excel", "端午周六谁值班")
+_SEARCHES = ("what did Anna say about the BOM this morning", "今天上午谁说先不发公告")
 _HITS = 3
 _TRY = "try.db"
+_ZONE = ZoneInfo("Asia/Shanghai")
 
 _NEXT = """  your own chat   roomlore --db chat.db import PATH     Slack, Discord, Telegram, WhatsApp, Lark, IRC, OpenAI
   its rooms       roomlore --db chat.db rooms
@@ -34,7 +36,6 @@ class _Shown:
     messages: int
     asked: list[tuple[StoredMessage, Context]]
     found: list[SearchAnswer]
-    zone: str
 
 
 def demo(ctx: typer.Context) -> None:
@@ -44,7 +45,7 @@ def demo(ctx: typer.Context) -> None:
     """
     frame = frame_of(ctx)
     with _kept_or_not(frame) as own:
-        shown = own.run(_run)
+        shown = own.run(_run, time_zone=_ZONE.key)
     out = show.console()
     _tell(shown, out)
     _tell_next(frame.database)
@@ -66,7 +67,6 @@ async def _run(lore: Lore) -> _Shown:
         messages=(await lore.rooms.get(DEMO_ROOM)).messages,
         asked=[await _ask(lore, message_id) for message_id in DEMO_QUESTIONS],
         found=[await lore.messages.search(DEMO_ROOM, text, limit=_HITS, asked_at="newest") for text in _SEARCHES],
-        zone=lore.settings.time_zone,
     )
 
 
@@ -88,7 +88,7 @@ def _tell(shown: _Shown, out: Console) -> None:
     for answer in shown.found:
         out.print()
         out.print(Text(f"Search: {answer.query}", "bold"))
-        search.found(answer, out, shown.zone)
+        search.found(answer, out, _ZONE)
 
 
 def _tell_next(database: str | None) -> None:

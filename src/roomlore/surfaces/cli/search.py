@@ -1,8 +1,8 @@
 """`roomlore search`: the messages that answer a question."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
 import typer
@@ -41,18 +41,21 @@ def search(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Find the messages of a room that answer a question best, each with its score and reason."""
-    asked = " ".join(query)
-    wanted: dict[str, Any] = {
-        "sender_ids": sender,
-        "since": _time("--since", since),
-        "until": _time("--until", until),
-        "asked_at": _asked_at(asked_at),
-    }
 
-    async def work(lore: Lore) -> tuple[SearchAnswer, str]:
+    async def work(lore: Lore) -> tuple[SearchAnswer, ZoneInfo]:
+        zone = ZoneInfo(lore.settings.time_zone)
         # The library checks the mode and says what it may be.
-        answer = await lore.messages.search(room, asked, limit=limit, mode=mode, **wanted)  # type: ignore[arg-type]
-        return answer, lore.settings.time_zone
+        answer = await lore.messages.search(
+            room,
+            " ".join(query),
+            limit=limit,
+            mode=mode,  # type: ignore[arg-type]
+            sender_ids=sender,
+            since=_time("--since", since, zone),
+            until=_time("--until", until, zone),
+            asked_at="newest" if asked_at == "newest" else _time("--asked-at", asked_at, zone),
+        )
+        return answer, zone
 
     answer, zone = frame_of(ctx).run(work)
     if as_json:
@@ -60,39 +63,36 @@ def search(
         return
     out = show.console()
     if not answer.hits:
-        out.print(_what_to_try(answer, sender=sender, narrowed=bool(since or until)))
+        tries = _tries(answer, mode, by_sender=bool(sender), by_time=bool(since or until))
+        out.print("\n  - ".join([f"Nothing in {show.inert(room, 80)} fits. Try", *tries]))
     found(answer, out, zone)
 
 
-def _time(option: str, text: str | None) -> datetime | None:
+def _time(option: str, text: str | None, zone: ZoneInfo) -> datetime | None:
     if text is None:
         return None
-    moment = parse_time(text)
+    moment = parse_time(text, zone=zone)
     if moment is None:
         raise InvalidInput(f"{option} is {text!r}; write a day or a time, such as 2024-05-01 or 2024-05-01T12:30Z.")
     return moment
 
 
-def _asked_at(text: str | None) -> datetime | Literal["newest"] | None:
-    return "newest" if text == "newest" else _time("--asked-at", text)
-
-
-def found(answer: SearchAnswer, out: Console, zone: str) -> None:
+def found(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
     """An answer for people: each message with its rank, score, reason and the query's words marked, then how it was
-    searched. `zone`: where the days of the query are those of."""
+    searched. Times are told in the zone."""
     for rank, hit in enumerate(answer.hits, 1):
-        _hit(rank, hit, answer.query, out)
+        _hit(rank, hit, answer.query, out, zone)
     if answer.degraded:
-        out.print(Text(f"degraded: {show.inert(answer.degraded)}", "yellow"))
+        out.print(Text(f"degraded: {show.inert(answer.degraded)} (`roomlore reindex --status` tells more)", "yellow"))
     out.print(Text(_footer(answer, zone), "dim"))
 
 
-def _hit(rank: int, hit: SearchHit, query: str, out: Console) -> None:
+def _hit(rank: int, hit: SearchHit, query: str, out: Console, zone: ZoneInfo) -> None:
     message = hit.message
     head = Text.assemble(
         (f"{rank:>2}  ", "bold"),
         (f"{hit.score:.2f}  ", "green"),
-        f"{show.clock(message.at)}  ",
+        f"{show.clock(message.at.astimezone(zone))}  ",
         (show.name(message), "bold"),
         (f"  {show.inert(message.id, 80)}", "dim"),
     )
@@ -114,22 +114,23 @@ def _said(hit: SearchHit, query: str) -> Text:
     return said
 
 
-def _footer(answer: SearchAnswer, zone: str) -> str:
+def _footer(answer: SearchAnswer, zone: ZoneInfo) -> str:
     how = "words and meaning" if answer.mode == "hybrid" else "words alone"
     count = f"{len(answer.hits)} message{'' if len(answer.hits) == 1 else 's'}"
     times = [f"“{show.inert(span.text, 40)}” is {spoken(span, zone)}" for span in answer.times]
-    return " · ".join([f"{count} by {how} ({answer.mode})", *times, f"{answer.search_ms:.1f} ms"])
+    where = [] if zone.key == "UTC" else [f"times of {zone.key}"]
+    return " · ".join([f"{count} by {how} ({answer.mode})", *times, *where, f"{answer.search_ms:.1f} ms"])
 
 
-def spoken(span: TimeSpan, zone: str) -> str:
+def spoken(span: TimeSpan, zone: ZoneInfo) -> str:
     """A stretch of time in the days of a zone: whole days by their dates, both included."""
-    start, end = (moment.astimezone(ZoneInfo(zone)) for moment in (span.start, span.end))
+    start, end = (moment.astimezone(zone) for moment in (span.start, span.end))
     whole = not any((start.hour, start.minute, start.second, end.hour, end.minute, end.second))
     first, last = (_day(start), _day(end - timedelta(days=1))) if whole else (show.clock(start), show.clock(end))
     if span.start <= FAR_PAST:
         return f"up to {last}"
     if not whole:
-        last = last.removeprefix(f"{_day(start)} ") + (f" {zone}" if zone != "UTC" else "")
+        last = last.removeprefix(f"{_day(start)} ")
     return first if first == last else f"{first} to {last}"
 
 
@@ -137,12 +138,13 @@ def _day(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%d")
 
 
-def _what_to_try(answer: SearchAnswer, *, sender: Sequence[str] | None, narrowed: bool) -> str:
-    tries = ["fewer words, or other words"]
-    if sender:
-        tries.append("without --sender, which takes the ids that `export` shows, not names")
-    if narrowed:
-        tries.append("without --since and --until")
-    if answer.mode == "lexical":
-        tries.append("by meaning too: set `embeddings` (docs/how-to/search.md)")
-    return "\n  - ".join([f"Nothing in {show.inert(answer.room_id, 80)} fits. Try", *tries])
+def _tries(answer: SearchAnswer, mode: str, *, by_sender: bool, by_time: bool) -> Iterator[str]:
+    yield "fewer words, or other words"
+    if by_sender:
+        yield "without --sender, which takes the ids that `export` shows, not names"
+    if by_time:
+        yield "without --since and --until"
+    if mode == "lexical":
+        yield "without --mode lexical"
+    elif answer.mode == "lexical" and not answer.degraded:
+        yield "by meaning too: set `embeddings` (docs/how-to/search.md)"
