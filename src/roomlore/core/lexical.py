@@ -26,19 +26,23 @@ class Matches:
         return np.bincount(self.rows, self.worth[self.terms] * self.values, minlength=size).astype(float)
 
     def table(self, rows: Ints, size: int) -> Floats:
-        """The values as a table: a line for each term, a column for each of these rows."""
-        column = np.full(size, -1)
-        column[rows] = np.arange(rows.size)
-        places = column[self.rows]
+        """The values as a table: a line for each of these rows, a column for each term."""
+        table = np.zeros((rows.size, self.worth.size))
+        if rows.size == size:
+            table[self.rows, self.terms] = self.values
+            return table
+        line = np.full(size, -1)
+        line[rows] = np.arange(rows.size)
+        places = line[self.rows]
         kept = places >= 0
-        table = np.zeros((self.worth.size, rows.size))
-        table[self.terms[kept], places[kept]] = self.values[kept]
+        table[places[kept], self.terms[kept]] = self.values[kept]
         return table
 
 
 def matches(query: SearchQuery, postings: Postings, facts: RoomFacts, weights: SearchWeights) -> Matches:
     """The matches of a question in a room; those of messages that the facts do not know are left out."""
-    sizes = np.diff(postings.ends, prepend=0)
+    sizes = postings.ends.copy()
+    sizes[1:] -= postings.ends[:-1]
     count = max(postings.room.messages, 1)
     mean = max(postings.room.words / count, 1.0)
     given = dict(zip(query.terms, query.worth, strict=True))

@@ -1,8 +1,7 @@
 """What the messages around a message say for it: an answer seldom repeats the words of its question."""
 
-from collections.abc import Iterator
-
 import numpy as np
+from numpy.typing import NDArray
 
 from roomlore.core.search import Floats, Ints, RoomFacts
 from roomlore.core.search_weights import SearchWeights
@@ -20,32 +19,44 @@ def around(rows: Ints, size: int) -> Ints:
 def gained(table: Floats, worth: Floats, rows: Ints, facts: RoomFacts, weights: SearchWeights) -> Floats:
     """What the neighbours of each row add to its own words.
 
-    `table` has a line for each term and a column for each of `rows`, which ascend. A neighbour counts by the words that
-    the message itself lacks, and by how it stands to it.
+    `table` has a line for each of `rows`, which ascend, and a column for each term. A neighbour counts by the words
+    that the message itself lacks, and by how it stands to it.
     """
     total = np.zeros(rows.size)
-    for here, there, shares in _pairs(rows, facts, weights):
-        lacking = np.maximum(table[:, there] - table[:, here], 0.0)
-        total[here] += shares * (worth @ lacking)
+    own = table @ worth
+    for distance in range(1, REACH + 1):
+        later, earlier = _pairs(rows, distance)
+        if not own[earlier].any() and not own[later].any():
+            continue
+        together = _together(rows[later], rows[earlier], facts, weights.pause_hours * distance)
+        back, forth = _shares(rows[later], rows[earlier], distance, facts, weights)
+        # Of two messages, what the one has more than the other less the reverse is the difference of their own words.
+        lacking = np.maximum(table[earlier] - table[later], 0.0) @ worth
+        total[later] += back * together * lacking
+        total[earlier] += forth * together * (lacking + own[later] - own[earlier])
     return total
 
 
-def _pairs(rows: Ints, facts: RoomFacts, weights: SearchWeights) -> Iterator[tuple[Ints, Ints, Floats]]:
-    """Columns that lie one or two messages apart in one sitting, with the share of the second that counts for the
-    first."""
-    pause = weights.pause_hours * _HOUR
-    for distance in range(1, REACH + 1):
-        later = np.arange(rows.size)
-        earlier = np.searchsorted(rows, rows - distance)
-        near = rows[earlier] == rows - distance
-        later, earlier = later[near], earlier[near]
-        now, then = rows[later], rows[earlier]
-        together = np.abs(facts.sent_at[now] - facts.sent_at[then]) < pause * distance
-        later, earlier, now, then = later[together], earlier[together], now[together], then[together]
-        if distance > 1:
-            yield later, earlier, np.full(later.size, weights.beyond)
-            yield earlier, later, np.full(later.size, weights.beyond)
-            continue
-        answers = facts.questions[then] & (facts.senders[now] != facts.senders[then])
-        yield later, earlier, np.where(answers, weights.asked, weights.before)
-        yield earlier, later, np.full(later.size, weights.after)
+def _pairs(rows: Ints, distance: int) -> tuple[Ints | slice, Ints | slice]:
+    """The lines of rows that lie so far apart: the later ones, and the earlier one of each."""
+    if rows.size and rows[-1] - rows[0] + 1 == rows.size:
+        return slice(distance, None), slice(None, max(rows.size - distance, 0))
+    earlier = np.searchsorted(rows, rows - distance)
+    later = np.flatnonzero(rows[earlier] == rows - distance)
+    return later, earlier[later]
+
+
+def _together(now: Ints, then: Ints, facts: RoomFacts, hours: float) -> NDArray[np.bool_]:
+    """Whether two messages are of one sitting."""
+    together: NDArray[np.bool_] = np.abs(facts.sent_at[now] - facts.sent_at[then]) < hours * _HOUR
+    return together
+
+
+def _shares(
+    now: Ints, then: Ints, distance: int, facts: RoomFacts, weights: SearchWeights
+) -> tuple[Floats | float, float]:
+    """How much of an earlier message counts for the later one, and the reverse."""
+    if distance > 1:
+        return weights.beyond, weights.beyond
+    answers = facts.questions[then] & (facts.senders[now] != facts.senders[then])
+    return np.where(answers, weights.asked, weights.before), weights.after

@@ -137,10 +137,12 @@ def _names_of(sender_ids: tuple[str, ...], sender_names: tuple[str, ...]) -> _Na
 
 def agent_messages(facts: RoomFacts) -> NDArray[np.bool_]:
     """Which messages are an agent's: by role or, since many exports know no roles, by the sender's name."""
-    bots = [
-        place
-        for place, (sender, name) in enumerate(zip(facts.sender_ids, facts.sender_names, strict=True))
-        if sounds_like_agent(name or sender)
-    ]
+    bots = _bots_of(facts.sender_ids, facts.sender_names)
     found: NDArray[np.bool_] = facts.roles == ROLES.index(Role.ASSISTANT)
     return found | np.isin(facts.senders, bots) if bots else found
+
+
+@lru_cache(maxsize=256)
+def _bots_of(sender_ids: tuple[str, ...], sender_names: tuple[str, ...]) -> tuple[int, ...]:
+    names = (name or sender for sender, name in zip(sender_ids, sender_names, strict=True))
+    return tuple(place for place, name in enumerate(names) if sounds_like_agent(name))

@@ -26,16 +26,19 @@ from roomlore.core.when import closeness
 ALL_RANKED = 1_024
 """A room up to this size is ranked as a whole; of a larger one the messages that match best, with their neighbours."""
 _CENTRES = 256
-_FEW_WORDS = 4
+_SHORTNESS = np.exp(-np.arange(1_024) / 4)
+"""Of a message of so many words; the store counts up to 1,023."""
 _LEAST = 0.01
+_DIGITS = 12
+"""Equal evidence is to come out equal, in whatever order it was added up."""
 _WORTH_SAYING = 0.05
 _SHOWN = {
-    "words": "words match {:.2f}",
-    "neighbours": "the messages around it match {:.2f}",
-    "meaning": "near in meaning {:.2f}",
+    "words": "words match %.2f",
+    "neighbours": "the messages around it match %.2f",
+    "meaning": "near in meaning %.2f",
     "speaker": "by a person named",
     "voice": "by the side asked about",
-    "time": "fits the time asked for {:.2f}",
+    "time": "fits the time asked for %.2f",
 }
 
 
@@ -85,12 +88,24 @@ def rank(
     found = matches(query, postings, facts, weights)
     near = nearness(dense, facts)
     rows = _candidates(found, near, query, facts)
+    if not rows.size:
+        return []
     signals = _signals(query, found, near, rows, facts, weights)
     fused = _fused(signals, near.nearness[rows], facts.lengths[rows], facts.questions[rows], weights)
+    fused = np.round(fused, _DIGITS)
     fits = fused > 0 if only is None else (fused > 0) & np.isin(facts.arrivals[rows], only)
-    order = np.flatnonzero(fits)
-    order = order[np.lexsort((rows[order], -fused[order]))][:limit]
+    order = _best(np.where(fits, fused, -np.inf), min(limit, int(np.count_nonzero(fits))))
     return _listed(order, fused, signals, facts.arrivals[rows])
+
+
+def _best(fused: Floats, limit: int) -> Ints:
+    """Places of the `limit` highest values, highest first; ties in order."""
+    if limit < fused.size:
+        least = np.partition(fused, fused.size - limit)[fused.size - limit] if limit else np.inf
+        places = np.flatnonzero(fused >= least)
+    else:
+        places = np.arange(fused.size)
+    return places[np.argsort(-fused[places], kind="stable")][:limit]
 
 
 def _candidates(found: Matches, near: Near, query: SearchQuery, facts: RoomFacts) -> Ints:
@@ -110,16 +125,22 @@ def _signals(
 ) -> _Signals:
     table = found.table(rows, facts.arrivals.size)
     total = max(float(found.worth.sum()), 1e-9)
-    agents = agent_messages(facts)
-    wanted = agents if query.voice == "agent" else ~agents
+    nothing = np.zeros(rows.size)
     return _Signals(
-        words=found.worth @ table / total,
+        words=table @ found.worth / total,
         neighbours=gained(table, found.worth, rows, facts, weights) / total,
         meaning=near.similarity[rows],
-        speaker=np.isin(facts.senders[rows], query.people).astype(float),
-        voice=(wanted[rows] & bool(query.voice) & agents.any()).astype(float),
-        time=closeness(query.spans, facts.sent_at[rows].astype(float)) if query.spans else np.zeros(rows.size),
+        speaker=np.isin(facts.senders[rows], query.people).astype(float) if query.people else nothing,
+        voice=_voice(query, facts)[rows] if query.voice else nothing,
+        time=closeness(query.spans, facts.sent_at[rows].astype(float)) if query.spans else nothing,
     )
+
+
+def _voice(query: SearchQuery, facts: RoomFacts) -> Floats:
+    """1 for messages of the side meant, in a room where people talk with an agent."""
+    agents = agent_messages(facts)
+    wanted = agents if query.voice == "agent" else ~agents
+    return wanted.astype(float) if agents.any() else np.zeros(agents.size)
 
 
 def _fused(
@@ -131,7 +152,7 @@ def _fused(
     if nearness.any():
         fused = (1 - w.meaning) * fused + w.meaning * nearness
     fused *= (1 + w.speaker * signals.speaker) * (1 + w.voice * signals.voice) * (1 + w.time * signals.time)
-    fused *= (1 - w.question * questions) * (1 - w.short * np.exp(-lengths / _FEW_WORDS))
+    fused *= (1 - w.question * questions) * (1 - w.short * _SHORTNESS[np.minimum(lengths, _SHORTNESS.size - 1)])
     return fused + w.time_alone * signals.time
 
 
@@ -144,15 +165,19 @@ def _listed(order: Ints, fused: Floats, signals: _Signals, arrivals: Ints) -> li
     evidence = min(
         1.0, max(float(signals.words[first] + signals.neighbours[first]), float(signals.meaning[first]), _LEAST)
     )
-    scores = evidence * fused[order] / fused[first]
+    scores = (evidence * fused[order] / fused[first]).tolist()
     named = {name: np.minimum(getattr(signals, name)[order], 1.0).tolist() for name in _SHOWN}
     found = []
     for place, arrival in enumerate(arrivals[order].tolist()):
         shown = {name: values[place] for name, values in named.items()}
-        found.append(Ranked(arrival=arrival, score=float(scores[place]), signals=shown, reason=_reason(shown)))
+        found.append(Ranked(arrival=arrival, score=scores[place], signals=shown, reason=_reason(shown)))
     return found
 
 
 def _reason(shown: Mapping[str, float]) -> str:
-    said = [words.format(shown[name]) for name, words in _SHOWN.items() if shown[name] >= _WORTH_SAYING]
+    said = [
+        words % value if "%" in words else words
+        for (_, words), value in zip(_SHOWN.items(), shown.values(), strict=True)
+        if value >= _WORTH_SAYING
+    ]
     return ", ".join(said) or "little but its place"

@@ -1,5 +1,6 @@
 """Finding messages: words and meaning, ranked together, with words alone wherever meaning cannot be had."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from roomlore.core.when import time_spans
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.indexing import INDEXING
 from roomlore.ports.language import Embedder
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.storage import Storage
 from roomlore.ports.vectors import MESSAGES, VectorIndex
 from roomlore.services.messages.facts_cache import FactsCache
 
@@ -162,10 +163,17 @@ class MessageSearch:
     ) -> SearchAnswer:
         _check(query, limit=limit, mode=mode, asked_at=asked_at)
         started = self._clock.monotonic()
-        async with self._storage.reading() as work:
-            read, postings, facts = await self._by_words(work, room_id, query, asked_at)
+        facts = await self._known_facts(room_id)
+        read = self._read(query, facts, asked_at)
         only = chosen(facts, senders=filters.senders, since=filters.since, until=filters.until)
-        dense = await self._by_meaning(room_id, read, only, mode)
+        meaning = asyncio.create_task(self._by_meaning(room_id, read, only, mode))
+        try:
+            postings, facts = await self._by_words(room_id, read, facts)
+            dense = await meaning
+        finally:
+            meaning.cancel()
+        if only is not None:
+            only = chosen(facts, senders=filters.senders, since=filters.since, until=filters.until)
         ranked = rank(read, postings=postings, dense=dense.found, facts=facts, limit=limit, only=only)
         messages = await self._messages(room_id, ranked)
         answer = SearchAnswer(
@@ -180,24 +188,26 @@ class MessageSearch:
         self._measure(answer)
         return answer
 
-    async def _by_words(
-        self, work: UnitOfWork, room_id: str, text: str, asked_at: AskedAt
-    ) -> tuple[SearchQuery, Postings, RoomFacts]:
-        """Reads the query by the people known and looks its words up; again, where the room has moved since."""
+    async def _known_facts(self, room_id: str) -> RoomFacts:
+        """What memory holds of the room, which may be old; read where it holds nothing."""
         facts = self._facts.known(self._tenant, room_id)
-        if facts is None:
+        if facts is not None:
+            return facts
+        async with self._storage.reading() as work:
             room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
             if room is None:
                 raise NotFound(_unknown(room_id))
-            facts = await self._facts.of(work, room)
-        while True:
-            query = self._read(text, facts, asked_at)
+            return await self._facts.of(work, room)
+
+    async def _by_words(self, room_id: str, query: SearchQuery, facts: RoomFacts) -> tuple[Postings, RoomFacts]:
+        """Where the query's words stand, and facts that are no older."""
+        async with self._storage.reading() as work:
             postings = await work.lexical.look_up(tenant=self._tenant, room_id=room_id, words=query.terms)
             if postings is None:
                 raise NotFound(_unknown(room_id))
-            if facts.revision >= postings.room.revision:
-                return query, postings, facts
-            facts = await self._facts.of(work, postings.room)
+            if facts.revision < postings.room.revision:
+                facts = await self._facts.of(work, postings.room)
+        return postings, facts
 
     def _read(self, text: str, facts: RoomFacts, asked_at: AskedAt) -> SearchQuery:
         now = self._time_asked(facts, asked_at)
