@@ -1,20 +1,20 @@
-"""Writing the words of messages: a row for each message in `message_words`, and the engine's index over them.
+"""Writing the words of messages: a row for each message, over which the engine keeps its index by itself.
 
-PostgreSQL indexes the rows by itself. SQLite's FTS5 table keeps no text of its own, so what leaves it is handed to it
-from the row before the row changes. There the number of an indexed message is made of its room's key, its arrival and
-its length, so that the index alone answers a look-up.
+PostgreSQL has a GIN index on the rows. On SQLite triggers feed an FTS5 table, which keeps no text of its own: what
+leaves it is handed to it from the row before the row changes. There the number of an indexed message is made of its
+room's key, its arrival and its length, so that the index alone answers a look-up.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Text, bindparam, column, func, insert, literal_column, select, table, update
+from sqlalchemy import bindparam, insert, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.drivers import Connection
 from roomlore.adapters.sql.rooms import LockedRoom
-from roomlore.adapters.sql.spelling import Spelled, before, spell_message
+from roomlore.adapters.sql.spelling import Spelled, spell_message
 from roomlore.adapters.sql.statements import Statement, among, in_locked_room
 from roomlore.adapters.sql.values import escape, numbers_text
 from roomlore.core.errors import InvalidInput
@@ -24,20 +24,6 @@ ARRIVAL_BITS, LENGTH_BITS = 28, 10
 _KEY_BITS = 63 - ARRIVAL_BITS - LENGTH_BITS
 
 _w = schema.message_words
-_index = table("message_index", column("message_index"), column("rowid"), column("words"))
-
-
-def _number() -> ColumnElement[Any]:
-    places = _w.c.room_key.bitwise_lshift(literal_column(str(ARRIVAL_BITS))).bitwise_or(_w.c.arrival)
-    return places.bitwise_lshift(literal_column(str(LENGTH_BITS))).bitwise_or(_w.c.length)
-
-
-def _indexed(*first: ColumnElement[Any]) -> Any:
-    """The rows of SQLite's index for those messages of the room that have words."""
-    prefix: ColumnElement[str] = bindparam("prefix", type_=Text)
-    blank: ColumnElement[str] = literal_column("' '", Text)
-    words = prefix.concat(func.replace(_w.c.words, blank, blank.concat(prefix)))
-    return select(*first, _number(), words).where(in_locked_room(_w), _w.c.words != "")
 
 
 def _put() -> Any:
@@ -58,18 +44,6 @@ _CLEAR = Statement(
 _TOUCH = Statement(
     lambda: update(_w).where(in_locked_room(_w), among(_w.c.arrival, "arrivals")).values(changed=bindparam("revision"))
 )
-_INDEX_FROM = Statement(
-    lambda: insert(_index).from_select(["rowid", "words"], _indexed().where(_w.c.arrival >= bindparam("first")))
-)
-_INDEX = Statement(
-    lambda: insert(_index).from_select(["rowid", "words"], _indexed().where(among(_w.c.arrival, "arrivals")))
-)
-_UNINDEX = Statement(
-    lambda: insert(_index).from_select(
-        ["message_index", "rowid", "words"],
-        _indexed(literal_column("'delete'")).where(among(_w.c.arrival, "arrivals")),
-    )
-)
 
 
 class WordIndex:
@@ -77,7 +51,6 @@ class WordIndex:
 
     def __init__(self, connection: Connection) -> None:
         self._sql = connection
-        self._apart = connection.dialect.name == "sqlite"
 
     def spell(self, room: LockedRoom, messages: Sequence[StoredMessage]) -> list[Spelled]:
         """What `add` and `put` take. Processor work only."""
@@ -85,40 +58,30 @@ class WordIndex:
 
     async def add(self, room: LockedRoom, spelled: Sequence[Spelled], *, revision: int) -> None:
         """Indexes messages that follow all others of the room."""
-        self._check_numbers(room, spelled[-1].arrival)
+        if self._sql.dialect.name == "sqlite":
+            _check_number(room, spelled[-1].arrival)
         await self._sql.many(_ADD, _rows(room, spelled, revision))
-        if self._apart:
-            await self._sql.fetch(_INDEX_FROM, prefix=before(room.key), first=spelled[0].arrival, **_params(room))
 
     async def put(self, room: LockedRoom, spelled: Sequence[Spelled], *, revision: int) -> None:
         """Indexes messages in the place of what is indexed of them."""
-        arrivals = numbers_text([one.arrival for one in spelled])
-        await self._unindex(room, arrivals)
         await self._sql.many(_PUT, _rows(room, spelled, revision))
-        if self._apart:
-            await self._sql.fetch(_INDEX, prefix=before(room.key), arrivals=arrivals, **_params(room))
 
     async def clear(self, room: LockedRoom, arrivals: Sequence[int], *, revision: int) -> None:
         """Takes the words of these messages out of the index."""
-        named = numbers_text(arrivals)
-        await self._unindex(room, named)
-        await self._sql.fetch(_CLEAR, arrivals=named, revision=revision, **_params(room))
+        await self._sql.fetch(_CLEAR, arrivals=numbers_text(arrivals), revision=revision, **_params(room))
 
     async def touch(self, room: LockedRoom, arrivals: Sequence[int], *, revision: int) -> None:
         """Notes that something else of these messages changed."""
         if arrivals:
             await self._sql.fetch(_TOUCH, arrivals=numbers_text(arrivals), revision=revision, **_params(room))
 
-    async def _unindex(self, room: LockedRoom, arrivals: str) -> None:
-        if self._apart:
-            await self._sql.fetch(_UNINDEX, prefix=before(room.key), arrivals=arrivals, **_params(room))
 
-    def _check_numbers(self, room: LockedRoom, arrival: int) -> None:
-        if self._apart and (room.key >> _KEY_BITS or arrival >> ARRIVAL_BITS):
-            raise InvalidInput(
-                f"A SQLite database indexes {2**_KEY_BITS:,} rooms of {2**ARRIVAL_BITS:,} messages at most: "
-                "move this one to PostgreSQL."
-            )
+def _check_number(room: LockedRoom, arrival: int) -> None:
+    if room.key >> _KEY_BITS or arrival >> ARRIVAL_BITS:
+        raise InvalidInput(
+            f"A SQLite database indexes {2**_KEY_BITS:,} rooms of {2**ARRIVAL_BITS:,} messages at most: "
+            "move this one to PostgreSQL."
+        )
 
 
 def _rows(room: LockedRoom, spelled: Sequence[Spelled], revision: int) -> list[tuple[Any, ...]]:

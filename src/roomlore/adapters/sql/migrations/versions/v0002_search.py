@@ -21,8 +21,8 @@ def upgrade() -> None:
     for counter in ("words", "index_version"):
         op.add_column("rooms", sa.Column(counter, sa.BigInteger(), server_default="0", nullable=False))
     _make_words()
-    _fill_words()
     _index_words()
+    _fill_words()
     _make_outbox()
     _make_vectors()
 
@@ -42,6 +42,16 @@ def _make_words() -> None:
         sa.PrimaryKeyConstraint("room_key", "arrival", name="pk_message_words"),
         sqlite_with_rowid=False,
     )
+
+
+def _index_words() -> None:
+    op.create_index("ix_message_words_changed", "message_words", ["room_key", "changed"])
+    if op.get_bind().dialect.name == "sqlite":
+        for statement in _FTS5:
+            op.execute(statement)
+    else:
+        op.execute(_GIN)
+        op.execute(_POSTINGS)
 
 
 def _fill_words() -> None:
@@ -71,17 +81,6 @@ def _words_of(row: sa.Row[Any], dialect: sa.Dialect) -> dict[str, Any]:
     )
     spelled = spell_message(message, row.room_key, dialect, row.arrival)
     return {**kept, "length": spelled.length, "words": spelled.words}
-
-
-def _index_words() -> None:
-    op.create_index("ix_message_words_changed", "message_words", ["room_key", "changed"])
-    if op.get_bind().dialect.name == "sqlite":
-        op.execute(_FTS5)
-        op.execute(_FTS5_TERMS)
-        op.execute(_FILL_FTS5)
-    else:
-        op.execute(_GIN)
-        op.execute(_POSTINGS)
 
 
 def _make_outbox() -> None:
@@ -160,16 +159,21 @@ _WORDS = sa.table(
     sa.column("words", sa.Text().with_variant(TSVECTOR(), "postgresql")),
 )
 
-_FTS5 = """
-CREATE VIRTUAL TABLE message_index USING fts5 (words, content = '', columnsize = 0, tokenize = "ascii tokenchars '_'")
-"""
-_FTS5_TERMS = "CREATE VIRTUAL TABLE message_index_terms USING fts5vocab (message_index, instance)"
-_FILL_FTS5 = """
-INSERT INTO message_index (rowid, words)
-SELECT (room_key << 38) | (arrival << 10) | length,
-       printf('%xx', room_key) || replace(words, ' ', printf(' %xx', room_key))
-FROM message_words WHERE words <> '' ORDER BY room_key, arrival
-"""
+_NUMBER = "({row}.room_key << 38) | ({row}.arrival << 10) | {row}.length"
+_TERMS = "printf('%xx', {row}.room_key) || replace({row}.words, ' ', printf(' %xx', {row}.room_key))"
+_ENTER = f"INSERT INTO message_index (rowid, words) SELECT {_NUMBER}, {_TERMS} WHERE {{row}}.words <> '';"
+_LEAVE = (
+    f"INSERT INTO message_index (message_index, rowid, words) "
+    f"SELECT 'delete', {_NUMBER}, {_TERMS} WHERE {{row}}.words <> '';"
+)
+_FTS5 = (
+    "CREATE VIRTUAL TABLE message_index "
+    "USING fts5 (words, content = '', columnsize = 0, tokenize = \"ascii tokenchars '_'\")",
+    "CREATE VIRTUAL TABLE message_index_terms USING fts5vocab (message_index, instance)",
+    f"CREATE TRIGGER message_words_added AFTER INSERT ON message_words BEGIN {_ENTER.format(row='new')} END",
+    "CREATE TRIGGER message_words_changed AFTER UPDATE OF length, words ON message_words BEGIN "
+    f"{_LEAVE.format(row='old')} {_ENTER.format(row='new')} END",
+)
 
 # Without the list of pending entries, which every look-up would have to read through.
 _GIN = "CREATE INDEX ix_message_words_words ON message_words USING gin (words) WITH (fastupdate = off)"
