@@ -120,6 +120,14 @@ def test_times_are_given_and_told_in_the_zone_of_the_setting(chat, monkeypatch):
     assert " · times of Asia/Shanghai · " in shown
 
 
+def test_the_ends_of_the_calendar_are_shown(run, monkeypatch):
+    monkeypatch.setenv("MEMORY_TIME_ZONE", "Asia/Shanghai")
+    row = {**said(1, "far", "ann", 1, "kettle"), "sent_at": "9999-12-31T23:59:00Z"}
+    Path("far.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    run("import", "far.jsonl")
+    assert "9999-12-31 23:59" in run("search", "far", "kettle last week", "--asked-at", "newest").stdout
+
+
 @pytest.mark.parametrize(
     ("start", "end", "zone", "told"),
     [

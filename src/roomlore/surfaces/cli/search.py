@@ -92,7 +92,7 @@ def _hit(rank: int, hit: SearchHit, query: str, out: Console, zone: ZoneInfo) ->
     head = Text.assemble(
         (f"{rank:>2}  ", "bold"),
         (f"{hit.score:.2f}  ", "green"),
-        f"{show.clock(message.at.astimezone(zone))}  ",
+        f"{show.clock(_in(zone, message.at))}  ",
         (show.name(message), "bold"),
         (f"  {show.inert(message.id, 80)}", "dim"),
     )
@@ -124,7 +124,7 @@ def _footer(answer: SearchAnswer, zone: ZoneInfo) -> str:
 
 def spoken(span: TimeSpan, zone: ZoneInfo) -> str:
     """A stretch of time in the days of a zone: whole days by their dates, both included."""
-    start, end = (moment.astimezone(zone) for moment in (span.start, span.end))
+    start, end = _in(zone, span.start), _in(zone, span.end)
     whole = not any((start.hour, start.minute, start.second, end.hour, end.minute, end.second))
     first, last = (_day(start), _day(end - timedelta(days=1))) if whole else (show.clock(start), show.clock(end))
     if span.start <= FAR_PAST:
@@ -132,6 +132,14 @@ def spoken(span: TimeSpan, zone: ZoneInfo) -> str:
     if not whole:
         last = last.removeprefix(f"{_day(start)} ")
     return first if first == last else f"{first} to {last}"
+
+
+def _in(zone: ZoneInfo, moment: datetime) -> datetime:
+    """As it was where the calendar's ends leave no room for the zone."""
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        return moment
 
 
 def _day(moment: datetime) -> str:
