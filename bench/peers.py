@@ -25,7 +25,6 @@ from bench.context_speed import timed
 from bench.made_up import MadeUpEmbedder
 from bench.mem0_peer import Mem0Peer, Told, environment, mem0
 from bench.progress import Progress
-from roomlore.core.indexed import passage
 from roomlore.ports.language import Embedder
 
 ROOMS = 50
@@ -80,7 +79,7 @@ class Pair:
         self._embedder = embedder
 
     def told(self, messages: Sequence[roomlore.Message]) -> list[Told]:
-        texts = [passage(message) for message in messages]
+        texts = [_told(message) for message in messages]
         vectors = self._embedder.vectors(texts)
         return [
             Told(message.room_id, message.id, text, vector)
@@ -239,12 +238,16 @@ async def compare_quality(python: Path, folder: Path, suffix: str, kept: Path | 
 
 async def tell(peer: Mem0Peer, messages: Sequence[roomlore.Message], embedder: Embedder) -> None:
     """mem0's own `add`, one message a call."""
-    said = [(message, passage(message)) for message in messages if passage(message)]
+    said = [(message, _told(message)) for message in messages]
     vectors = await embedder.embed([text for _, text in said], kind="passage")
     progress = Progress("mem0's messages", len(said))
     for number, ((message, text), vector) in enumerate(zip(said, vectors, strict=True)):
         await peer.add(Told(message.room_id, message.id, text, vector))
         progress.at(number)
+
+
+def _told(message: roomlore.Message) -> str:
+    return f"{message.sender_name or message.sender_id}: {message.text}"
 
 
 def recall(queries: Sequence[dict[str, str]], ranked: Sequence[Sequence[str]], gold: dict[str, set[str]]) -> float:
