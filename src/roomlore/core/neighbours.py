@@ -59,4 +59,4 @@ def _shares(
     if distance > 1:
         return weights.beyond, weights.beyond
     answers = facts.questions[then] & (facts.senders[now] != facts.senders[then])
-    return np.where(answers, weights.asked, weights.before), weights.after
+    return weights.asked * answers, weights.after

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,20 +72,17 @@ def read_query(
     """
     lines = utterances(text)
     counts: Mapping[str, float] = _in_dialogue(lines, weights) if lines else Counter(terms(text))
-    names = _names(facts)
     worth = {
-        term: count**weights.repeats
-        * (weights.names if term in names.all else 1)
-        * (weights.asking if term in _ASKING else 1)
-        for term, count in counts.items()
+        term: count**weights.repeats * (weights.asking if term in _ASKING else 1) for term, count in counts.items()
     }
+    owners = _owners(facts.sender_ids, facts.sender_names)
     kept = sorted(worth, key=lambda term: -worth[term])[:MOST_TERMS] if len(worth) > MOST_TERMS else list(worth)
     return SearchQuery(
         terms=tuple(kept),
         worth=tuple(worth[term] for term in kept),
         embed=(_own_words(lines) or text,),
         spans=() if lines else tuple(spans),
-        people=tuple(sorted({names.owner[term] for term in counts if term in names.owner})),
+        people=tuple(sorted({owners[term] for term in counts if term in owners})),
         voice="" if lines else _voice(text),
     )
 
@@ -114,25 +111,15 @@ def _voice(text: str) -> Voice:
     return "agent" if asker is None or (other is not None and other.start() < asker.start()) else "asker"
 
 
-class _Names(NamedTuple):
-    """The terms of the senders' names, and whose each is that belongs to one sender alone."""
-
-    all: frozenset[str]
-    owner: Mapping[str, int]
-
-
-def _names(facts: RoomFacts) -> _Names:
-    return _names_of(facts.sender_ids, facts.sender_names)
-
-
 @lru_cache(maxsize=256)
-def _names_of(sender_ids: tuple[str, ...], sender_names: tuple[str, ...]) -> _Names:
+def _owners(sender_ids: tuple[str, ...], sender_names: tuple[str, ...]) -> Mapping[str, int]:
+    """Whose each term of the senders' names is, where it belongs to one sender alone."""
     owners: dict[str, set[int]] = {}
     for place, (sender, name) in enumerate(zip(sender_ids, sender_names, strict=True)):
         for term in terms(name or sender):
             if len(term) > 1 or not _LONE_HAN.match(term):
                 owners.setdefault(term, set()).add(place)
-    return _Names(frozenset(owners), {term: min(of) for term, of in owners.items() if len(of) == 1})
+    return {term: min(of) for term, of in owners.items() if len(of) == 1}
 
 
 def agent_messages(facts: RoomFacts) -> NDArray[np.bool_]:

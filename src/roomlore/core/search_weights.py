@@ -11,11 +11,11 @@ from dataclasses import dataclass
 class SearchWeights:
     """Words: `saturation` (k1) and `length_norm` (b, off at 0) are BM25's; `repeats` is the power of a word's count in
     the question (1: as it stands); `asking` is the worth of words that speak of the request ("summarize", "名字"),
-    `names` that of words of the senders' names, beside 1 for others (off at 1); `partner` is the worth of what the
-    other side says in a dialogue, and `latest` what its people's last utterance counts more (off at 1 and 0).
+    beside 1 for others (off at 1); `partner` is the worth of what the other side says in a dialogue, and `latest` what
+    its people's last utterance counts more (off at 1 and 0).
 
     Neighbours: the share of a neighbour's words, those the message lacks, that count for it: `asked` where the message
-    follows a question by somebody else, `before` and `after` next to it, `beyond` two away; never over a pause of
+    follows a question by somebody else, `after` of the next message, `beyond` of those two away; never over a pause of
     `pause_hours` (off at 0).
 
     Factors on the whole, each 1 + weight (off at 0): `speaker` for messages by a person whom the question names,
@@ -27,24 +27,22 @@ class SearchWeights:
     """
 
     saturation: float = 1.2
-    length_norm: float = 0.9
-    repeats: float = 0.6
+    length_norm: float = 0.85
+    repeats: float = 0.8
     asking: float = 0.6
-    names: float = 0.6
-    partner: float = 0.4
-    latest: float = 1.0
+    partner: float = 0.5
+    latest: float = 0.5
     asked: float = 0.6
-    before: float = 0.0
     after: float = 0.5
-    beyond: float = 0.2
+    beyond: float = 0.25
     pause_hours: float = 3.0
     speaker: float = 1.0
-    voice: float = 0.8
+    voice: float = 1.0
     time: float = 1.0
     time_alone: float = 0.2
     question: float = 0.1
-    short: float = 0.6
-    meaning: float = 0.4
+    short: float = 0.8
+    meaning: float = 0.45
 
 
 WEIGHTS = SearchWeights()
