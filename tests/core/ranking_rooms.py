@@ -1,0 +1,83 @@
+"""Small rooms as ranking sees them: postings and facts made in memory from lines of chat."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from roomlore.core.models import Role, Room
+from roomlore.core.query import read_query
+from roomlore.core.ranking import rank
+from roomlore.core.search import ROLES, Nearest, Postings, RoomFacts
+from roomlore.core.terms import terms
+from roomlore.core.text import is_question
+
+BEGIN = datetime(2024, 5, 1, 12, tzinfo=UTC)
+
+
+def nearest(similarities):
+    """From {arrival: similarity}."""
+    found = sorted(similarities.items(), key=lambda one: (-one[1], one[0]))
+    return Nearest(
+        numbers=np.array([number for number, _ in found], np.int64),
+        similarities=np.array([similarity for _, similarity in found], np.float64),
+    )
+
+
+def _ints(values):
+    return np.array(list(values), np.int64)
+
+
+class MadeRoom:
+    """Lines are (sender, text) or (sender, text, minutes since the beginning); arrivals count from 1, left ones out
+    are deleted."""
+
+    def __init__(self, *lines, roles=None, deleted=()):
+        kept = [(at, *line) for at, line in enumerate(lines, 1) if at not in deleted]
+        self.counts = {at: Counter(terms(sender) + terms(text)) for at, sender, text, *_ in kept}
+        self.lengths = {at: min(count.total(), 1023) for at, count in self.counts.items()}
+        people = list(dict.fromkeys(line[1] for line in kept))
+        times = [BEGIN + timedelta(minutes=line[3] if len(line) > 3 else line[0]) for line in kept]
+        self.facts = RoomFacts(
+            revision=1,
+            sender_ids=tuple(people),
+            sender_names=tuple(people),
+            arrivals=_ints(self.counts),
+            sent_at=_ints(time.timestamp() * 1_000_000 for time in times),
+            senders=_ints(people.index(line[1]) for line in kept),
+            roles=_ints(ROLES.index((roles or {}).get(line[1], Role.USER)) for line in kept),
+            lengths=_ints(self.lengths.values()),
+            questions=np.array([is_question(line[2]) for line in kept], np.bool_),
+            parents=_ints(0 for _ in kept),
+            parent_odds=np.zeros(len(kept)),
+            threads=_ints(self.counts),
+        )
+        self.room = Room(
+            tenant="t", room_id="r", created_at=BEGIN, messages=len(kept), words=sum(self.lengths.values())
+        )
+
+    def postings(self, words):
+        rows = [
+            [(at, count[word], self.lengths[at]) for at, count in self.counts.items() if word in count]
+            for word in words
+        ]
+        flat = np.array([row for found in rows for row in found], np.int64).reshape(-1, 3)
+        ends = np.cumsum([len(found) for found in rows], dtype=np.int64)
+        return Postings(
+            room=self.room, words=tuple(words), ends=ends, arrivals=flat[:, 0], counts=flat[:, 1], lengths=flat[:, 2]
+        )
+
+    def search(self, text, *, dense=(), spans=(), limit=50, only=None):
+        query = read_query(text, facts=self.facts, spans=spans)
+        only = None if only is None else np.array(only, np.int64)
+        return rank(
+            query,
+            postings=self.postings(query.terms),
+            dense=[nearest(dense)] if dense else [],
+            facts=self.facts,
+            limit=limit,
+            only=only,
+        )
+
+    def found(self, text, **options):
+        return [one.arrival for one in self.search(text, **options)]

@@ -1,0 +1,131 @@
+"""Reading a question: its words' worth, the people it names, the voice, the dialogue."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from ranking_rooms import MadeRoom
+
+from roomlore.core.dialogue import sounds_like_agent, utterances
+from roomlore.core.query import MOST_TERMS, read_query
+from roomlore.core.terms import terms
+
+ROOM = MadeRoom(("Kim Lee", "hi"), ("Ann Lee", "hi"), ("小王", "嗨"))
+
+
+def read(text):
+    return read_query(text, facts=ROOM.facts)
+
+
+class TestTerms:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("She was painting Kim's houses", ["paint", "kim", "hous"]),
+            ("我喜欢芒果", ["喜", "欢", "芒", "果", "我喜", "喜欢", "欢芒", "芒果"]),
+            ("用 Redis 做缓存", ["用", "redi", "做", "缓", "存", "做缓", "缓存"]),
+            ("v1.2 of net/http, snake_case", ["v1", "2", "net", "http", "snake", "case"]),
+            ("don't O’Brien’s", ["o", "brien"]),
+            ("カフェ 🎉", ["カ", "フ", "ェ", "カフ", "フェ", "🎉"]),
+            ("the of 的了", ["的了"]),
+            ("", []),
+        ],
+    )
+    def test_examples(self, text, expected):
+        assert terms(text) == expected
+
+    @given(st.text(max_size=200))
+    def test_never_raises_and_reads_folded_text_alike(self, text):
+        found = terms(text)
+        assert all(term and not term.isspace() and len(term) <= 64 for term in found)
+        assert found == terms(text + " ")
+
+    @given(st.text(alphabet="abc 猫茶,'", max_size=40), st.text(alphabet="abc 猫茶,'", max_size=40))
+    def test_a_line_break_keeps_texts_apart(self, one, other):
+        assert terms(one) + terms(other) == terms(one + "\n" + other)
+
+
+class TestWorth:
+    def test_terms_are_distinct_and_words_of_asking_count_less(self):
+        query = read("Summarize the discussion about solar power, solar panels")
+        worth = dict(zip(query.terms, query.worth, strict=True))
+        assert len(worth) == len(query.terms)
+        assert worth["summar"] < worth["panel"] < worth["solar"]
+        assert query.embed == ("Summarize the discussion about solar power, solar panels",)
+
+    def test_of_a_very_long_question_the_weightiest_terms_are_looked_up(self):
+        query = read(" ".join(f"word{n}x" for n in range(900)) + " tea tea tea")
+        assert len(query.terms) == MOST_TERMS
+        assert "tea" in query.terms
+
+
+class TestPeople:
+    @pytest.mark.parametrize(
+        ("text", "people"),
+        [
+            ("What did Kim say?", (0,)),
+            ("kim and ANN", (0, 1)),
+            ("Lee's house", ()),
+            ("小王去哪了", (2,)),
+            ("王先生", ()),
+            ("tea", ()),
+        ],
+    )
+    def test_named_by_what_only_they_are_called(self, text, people):
+        assert read(text).people == people
+
+
+class TestVoice:
+    @pytest.mark.parametrize(
+        ("text", "voice"),
+        [
+            ("What did I say about tea?", "asker"),
+            ("Can you remind me what you said?", "asker"),
+            ("Which book did you give me?", "agent"),
+            ("Could you please list your tips", "agent"),
+            ("What's my name?", "asker"),
+            ("我曾经和你说过什么", "asker"),
+            ("你给我推荐过什么", "agent"),
+            ("你还记得我的生日吗", "asker"),
+            ("请问您推荐了什么", "agent"),
+            ("What did Kim say?", ""),
+            ("茶的味道", ""),
+        ],
+    )
+    def test_the_first_one_meant(self, text, voice):
+        assert read(text).voice == voice
+
+
+class TestDialogue:
+    def test_lines_with_speakers(self):
+        found = utterances('<Kim>:"tea?"\n\n<Assistant>: "yes"\nKim：好的')
+        assert [tuple(line) for line in found] == [("Kim", "tea?"), ("Assistant", "yes"), ("Kim", "好的")]
+
+    @pytest.mark.parametrize("text", ["", "Kim: tea", "one\ntwo", "a: 1\nb: 2\nc: 3\nd: 4", "Kim: tea\nno\nno\nno"])
+    def test_anything_else_is_none(self, text):
+        assert utterances(text) == ()
+
+    def test_its_people_give_the_vector_and_the_latest_counts_most(self):
+        query = read("Kim: green tea\nAssistant: black coffee\nKim: oolong")
+        worth = dict(zip(query.terms, query.worth, strict=True))
+        assert query.embed == ("green tea oolong",)
+        assert worth["coffe"] < worth["tea"] < worth["oolong"]
+        assert query.voice == ""
+
+    def test_of_agents_alone_everything_is_taken(self):
+        assert read("Bot: tea\nBot: coffee").embed == ("Bot: tea\nBot: coffee",)
+
+    @given(st.text(max_size=120))
+    def test_never_raises(self, text):
+        query = read(text)
+        assert len(query.terms) == len(query.worth)
+        assert all(worth > 0 for worth in query.worth)
+
+    @pytest.mark.parametrize(
+        "name", ["assistant", "ChatGPT", "helpbot", "deploy-bot", "AI伴侣", "智能助手", "客服机器人", "ai"]
+    )
+    def test_names_of_agents(self, name):
+        assert sounds_like_agent(name)
+
+    @pytest.mark.parametrize("name", ["Kai", "Aidan", "Abbott", "Ai Weiwei", "Talbot", "Robota", "张爱", ""])
+    def test_names_of_people(self, name):
+        assert not sounds_like_agent(name)

@@ -1,0 +1,208 @@
+"""Ranking: what each ingredient does, and what holds for every room and question."""
+
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ranking_rooms import BEGIN, MadeRoom
+
+from roomlore.core import ranking
+from roomlore.core.models import Role
+from roomlore.core.when import TimeSpan
+
+WORDS = st.sampled_from(["cat", "dog", "Rome", "green", "tea", "猫", "喝茶", "罗马", "去过", "?", "吗", "the"])
+LINE = st.tuples(st.sampled_from(["Ann", "Bob", "小李"]), st.lists(WORDS, max_size=6).map(" ".join))
+QUESTION = st.lists(WORDS | st.sampled_from(["Ann", "I", "你", "where"]), min_size=1, max_size=6).map(" ".join)
+SIMILARITIES = st.dictionaries(st.integers(1, 30), st.floats(0, 1), max_size=12)
+
+
+def span(start, end):
+    first, last = BEGIN + timedelta(hours=start), BEGIN + timedelta(hours=end)
+    return TimeSpan(start=first, end=last, text="then", position=(0, 4))
+
+
+class TestWords:
+    def test_the_rarer_word_counts_more(self):
+        room = MadeRoom(("a", "tea in the garden"), ("b", "tea with lemon"), ("a", "tea again"), ("b", "lemon trees"))
+        assert room.found("lemon tea")[0] == 2
+        assert room.found("garden")[0] == 1
+
+    @pytest.mark.parametrize(
+        ("question", "text"),
+        [
+            ("What did she paint?", "I painted a sunrise"),
+            ("你喜欢吃什么水果", "最喜欢的水果是芒果"),
+            ("ＴＥＡ？", "green tea"),
+        ],
+    )
+    def test_a_word_is_found_in_another_form(self, question, text):
+        room = MadeRoom(("a", "hello there, nice weather"), ("b", "天气不错呀"), ("a", text))
+        assert room.found(question)[0] == 3
+
+    def test_nothing_matches_nothing(self):
+        room = MadeRoom(("a", "tea"), ("b", "茶"))
+        assert room.found("unicorn") == []
+        assert room.found("of the") == []
+        assert room.found("？？") == []
+
+
+class TestNeighbours:
+    def test_an_answer_is_found_by_its_question(self):
+        room = MadeRoom(
+            ("ann", "Where did you go on holiday?"), ("bob", "Lisbon, with my sister, for two weeks"),
+            ("ann", "lovely"), ("bob", "and then back to work"),
+        )  # fmt: skip
+        assert set(room.found("holiday")[:2]) == {1, 2}
+        assert room.search("holiday")[1].signals["neighbours"] > 0
+
+    def test_in_chinese_too(self):
+        room = MadeRoom(
+            ("小王", "你周末打算去哪里玩？"), ("小李", "去杭州西湖划船"), ("小王", "真好"), ("小李", "你呢")
+        )
+        assert 2 in room.found("周末")
+
+    def test_not_over_a_long_pause(self):
+        room = MadeRoom(("ann", "Where did you go on holiday?", 0), ("bob", "we fixed the printer today", 600))
+        assert room.found("holiday") == [1]
+
+    def test_an_answer_counts_more_than_what_follows_a_statement(self):
+        asked = MadeRoom(("ann", "which camera do you use?"), ("bob", "an old one of my father"), ("ann", "fine"))
+        stated = MadeRoom(("ann", "my camera is on the table"), ("bob", "an old one of my father"), ("ann", "fine"))
+        assert 2 in asked.found("camera")
+        assert 2 not in stated.found("camera")
+
+
+class TestPeople:
+    def test_a_person_named_comes_first(self):
+        room = MadeRoom(("Caroline", "my research is about birds"), ("Mel", "my research is about birds"))
+        assert room.found("What does Mel research?")[0] == 2
+        assert room.found("What does Caroline research?")[0] == 1
+        assert room.search("What does Mel research?")[0].signals["speaker"] == 1
+
+    def test_a_chinese_name_needs_more_than_one_character(self):
+        room = MadeRoom(("张伟", "我有一张照片"), ("李娜", "我有一张照片"))
+        assert room.found("一张照片")[0] == 1
+        assert room.search("一张照片")[0].signals["speaker"] == 0
+        assert room.found("李娜的照片")[0] == 2
+
+    @pytest.mark.parametrize(
+        ("question", "first"),
+        [
+            ("Which film did you recommend to me?", 2),
+            ("Which film did I recommend?", 1),
+            ("Can you tell me which film I saw?", 1),
+            ("你推荐过哪部电影film?", 2),
+            ("我推荐过哪部电影film?", 1),
+        ],
+    )
+    def test_i_and_you_are_the_two_sides_where_an_agent_speaks(self, question, first):
+        room = MadeRoom(("kim", "a film about trains"), ("bot", "a film about trains"), roles={"bot": Role.ASSISTANT})
+        assert room.found(question)[0] == first
+
+    def test_among_people_i_and_you_are_nobody(self):
+        room = MadeRoom(("kim", "a film about trains"), ("lee", "a film about trains"))
+        assert room.search("Which film did I recommend?")[0].signals["voice"] == 0
+
+
+class TestTime:
+    def test_what_was_said_in_the_time_asked_for_comes_first(self):
+        room = MadeRoom(("a", "we had tea", 0), ("a", "we had tea", 3000), ("a", "we had tea", 9000))
+        assert room.found("tea", spans=[span(49, 52)])[0] == 2
+
+    def test_and_is_found_without_any_word(self):
+        room = MadeRoom(("a", "we had tea", 0), ("a", "we went home", 3000))
+        assert room.found("what happened", spans=[span(49, 52)])[0] == 2
+
+    def test_the_times_in_a_dialogue_are_told_not_asked_for(self):
+        room = MadeRoom(("a", "we had tea", 0), ("a", "we had tea", 3000))
+        assert room.search("Kim: tea yesterday\nLee: more tea", spans=[span(49, 52)])[0].signals["time"] == 0
+
+
+class TestMeaning:
+    def test_finds_what_no_word_matches(self):
+        room = MadeRoom(("a", "the vehicle broke down"), ("b", "soup"), ("a", "rain"))
+        assert room.found("car", dense={1: 0.9, 2: 0.7, 3: 0.71})[0] == 1
+
+    def test_and_words_decide_with_it(self):
+        room = MadeRoom(("a", "blue car"), ("b", "red car"), ("a", "soup"), ("b", "rain"), ("a", "bread"))
+        dense = {1: 0.9, 2: 0.9, 3: 0.8, 4: 0.8, 5: 0.8}
+        assert room.found("red car", dense=dense)[:2] == [2, 1]
+
+    def test_the_only_message_of_a_room_is_found(self):
+        assert MadeRoom(("a", "the vehicle broke down")).found("car", dense={1: 0.8}) == [1]
+
+    def test_vectors_of_messages_unknown_or_deleted_are_passed_over(self):
+        room = MadeRoom(("a", "tea"), ("b", "coffee"), ("a", "milk"), deleted=[2])
+        assert room.found("drinks", dense={2: 0.99, 1: 0.9, 3: 0.8, 77: 0.7})[0] == 1
+
+
+class TestKinds:
+    def test_statements_before_questions_and_sentences_before_crumbs(self):
+        room = MadeRoom(
+            ("a", "is the ferry to Oslo slow?", 0), ("b", "the ferry to Oslo was slow", 999), ("a", "ferry", 2000)
+        )
+        assert room.found("ferry")[0] == 2
+
+
+class TestOnly:
+    def test_restricts_what_is_found_and_nothing_else(self):
+        room = MadeRoom(("ann", "which camera do you use?"), ("bob", "an old one"), ("ann", "camera bag"))
+        assert room.found("camera", only=[2]) == [2]
+        assert room.found("camera", only=[]) == []
+
+
+def test_empty_rooms_and_limits():
+    assert MadeRoom().found("tea") == []
+    assert MadeRoom().found("tea", dense={1: 0.5}) == []
+    room = MadeRoom(*[("a", f"tea number {n}") for n in range(9)])
+    assert len(room.found("tea", limit=4)) == 4
+    assert room.found("tea", limit=0) == []
+
+
+def test_a_dialogue_is_searched_by_what_its_people_say():
+    room = MadeRoom(("m", "she bought a red bicycle"), ("m", "a good listener gives advice"))
+    asked = (
+        '<Kim>:"my bicycle is broken"\n<Assistant>:"good advice: a good listener gives advice"\n<Kim>:"the red bicycle"'
+    )
+    assert room.found(asked)[0] == 1
+
+
+def test_a_large_room_gives_the_same_answer_as_a_small_one(monkeypatch):
+    lines = [
+        ("ann" if n % 3 else "bob", f"line {n % 7} about {'tea' if n % 50 == 0 else 'work'}?" * (1 + n % 2))
+        for n in range(1500)
+    ]
+    room = MadeRoom(*lines)
+    sparse = room.search("tea of bob", limit=20)
+    monkeypatch.setattr(ranking, "ALL_RANKED", 10_000)
+    assert room.search("tea of bob", limit=20) == sparse
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(LINE, max_size=20), QUESTION, SIMILARITIES, st.integers(1, 12))
+def test_for_every_room_and_question(lines, question, similarities, limit):
+    room = MadeRoom(*lines)
+    found = room.search(question, dense=similarities, limit=limit)
+    arrivals = [one.arrival for one in found]
+    scores = [one.score for one in found]
+    assert found == room.search(question, dense=similarities, limit=limit)
+    assert len(set(arrivals)) == len(arrivals) <= limit
+    assert set(arrivals) <= set(room.facts.arrivals.tolist())
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score <= 1 for score in scores)
+    assert all(0 <= value <= 1 for one in found for value in one.signals.values())
+    assert all(one.reason for one in found)
+    assert room.search(question, dense=similarities, limit=50)[: len(found)] == found
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.sampled_from(["tea", "green tea", "茶"]), min_size=2, max_size=12))
+def test_equal_messages_come_in_order_of_arrival(texts):
+    room = MadeRoom(*[("a", text, 1000 * n) for n, text in enumerate(texts)])
+    for question in ("tea", "茶"):
+        found = room.search(question)
+        for one, other in pairwise(found):
+            if one.score == other.score:
+                assert one.arrival < other.arrival
