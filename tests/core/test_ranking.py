@@ -180,7 +180,7 @@ def test_a_large_room_gives_the_same_answer_as_a_small_one(monkeypatch):
     assert room.search("tea of bob", limit=20) == sparse
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(LINE, max_size=20), QUESTION, SIMILARITIES, st.integers(1, 12))
 def test_for_every_room_and_question(lines, question, similarities, limit):
     room = MadeRoom(*lines)

@@ -33,7 +33,7 @@ def gained(table: Floats, worth: Floats, rows: Ints, facts: RoomFacts, weights: 
         # Of two messages, what the one has more than the other less the reverse is the difference of their own words.
         lacking = np.maximum(table[earlier] - table[later], 0.0) @ worth
         total[later] += back * together * lacking
-        total[earlier] += forth * together * (lacking + own[later] - own[earlier])
+        total[earlier] += forth * together * np.maximum(lacking + own[later] - own[earlier], 0.0)
     return total
 
 
