@@ -1,31 +1,40 @@
 """Facts renewed row by row are the facts read anew."""
 
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roomlore.core.facts import chosen, facts_of, places, renewed, to_micros
-from roomlore.core.models import Role
-from roomlore.core.search import FactRow
+from roomlore.core.search import ROLES, FactRows
 
 COLUMNS = ("arrivals", "sent_at", "roles", "lengths", "questions", "parents", "parent_odds", "threads")
 
 
-def row(arrival: int, *, sender: str = "ann", name: str = "", at: int = 0, deleted: bool = False) -> FactRow:
-    return FactRow(
-        arrival=arrival,
-        sent_at=at or arrival * 1_000_000,
-        sender_id=sender,
-        sender_name=name,
-        role=Role.ASSISTANT if sender == "bot" else Role.USER,
-        length=arrival % 7,
-        question=arrival % 2 == 0,
-        parent=max(0, arrival - 1),
-        parent_odds=0.5,
-        thread=1,
-        deleted=deleted,
+class Line(NamedTuple):
+    arrival: int
+    sender: str = "ann"
+    name: str = ""
+    deleted: bool = False
+    at: int = 0
+
+
+def rows(*lines: Line) -> FactRows:
+    arrivals = np.array([line.arrival for line in lines], np.int64)
+    return FactRows(
+        arrivals=arrivals,
+        sent_at=np.array([line.at or line.arrival * 1_000_000 for line in lines], np.int64),
+        sender_ids=[line.sender for line in lines],
+        sender_names=[line.name for line in lines],
+        roles=np.array([ROLES.index("assistant" if line.sender == "bot" else "user") for line in lines], np.int64),
+        lengths=arrivals % 7,
+        questions=arrivals % 2 == 0,
+        parents=np.maximum(0, arrivals - 1),
+        parent_odds=np.full(len(lines), 0.5),
+        threads=np.ones(len(lines), np.int64),
+        deleted=np.array([line.deleted for line in lines], np.bool_),
     )
 
 
@@ -35,35 +44,35 @@ people = st.sampled_from(["ann", "bob", "bot", "小明"])
 @settings(max_examples=60)
 @given(st.lists(st.lists(st.tuples(st.integers(1, 12), people, st.booleans()), max_size=6), max_size=6))
 def test_any_series_of_changes_gives_what_reading_all_gives(batches):
-    standing: dict[int, FactRow] = {}
-    facts = facts_of([], revision=0)
+    standing: dict[int, Line] = {}
+    facts = facts_of(rows(), revision=0)
     for revision, batch in enumerate(batches, start=1):
-        rows = {arrival: row(arrival, sender=sender, deleted=gone) for arrival, sender, gone in batch}
-        standing |= rows
-        facts = renewed(facts, [rows[arrival] for arrival in sorted(rows)], revision=revision)
+        lines = {arrival: Line(arrival, sender, deleted=gone) for arrival, sender, gone in batch}
+        standing |= lines
+        facts = renewed(facts, rows(*(lines[arrival] for arrival in sorted(lines))), revision=revision)
     alive = [standing[arrival] for arrival in sorted(standing) if not standing[arrival].deleted]
-    anew = facts_of(alive, revision=len(batches))
+    anew = facts_of(rows(*alive), revision=len(batches))
     assert facts.revision == anew.revision
     for name in COLUMNS:
         assert getattr(facts, name).tolist() == getattr(anew, name).tolist()
-    assert [facts.sender_ids[code] for code in facts.senders] == [one.sender_id for one in alive]
+    assert [facts.sender_ids[code] for code in facts.senders] == [one.sender for one in alive]
 
 
 def test_the_last_known_name_of_a_sender_counts():
-    facts = facts_of([row(1, name="Anna"), row(2, name=""), row(3, sender="bob")], revision=1)
+    facts = facts_of(rows(Line(1, name="Anna"), Line(2), Line(3, "bob")), revision=1)
     assert dict(zip(facts.sender_ids, facts.sender_names, strict=True)) == {"ann": "Anna", "bob": ""}
-    facts = renewed(facts, [row(4, name="Anne")], revision=2)
+    facts = renewed(facts, rows(Line(4, name="Anne")), revision=2)
     assert facts.sender_names[0] == "Anne"
 
 
 def test_places_of_arrivals_and_of_those_not_there():
-    facts = facts_of([row(2), row(5), row(9)], revision=1)
+    facts = facts_of(rows(Line(2), Line(5), Line(9)), revision=1)
     assert places(facts, np.array([9, 1, 5, 7, 12])).tolist() == [2, -1, 1, -1, -1]
-    assert places(facts_of([], revision=0), np.array([1])).tolist() == [-1]
+    assert places(facts_of(rows(), revision=0), np.array([1])).tolist() == [-1]
 
 
 def test_filters_narrow_by_sender_and_time():
-    facts = facts_of([row(1), row(2, sender="bob"), row(3)], revision=1)
+    facts = facts_of(rows(Line(1), Line(2, "bob"), Line(3)), revision=1)
     at = datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC)
     assert chosen(facts, senders=None, since=None, until=None) is None
     assert chosen(facts, senders=["ann"], since=None, until=None).tolist() == [1, 3]
@@ -75,4 +84,4 @@ def test_filters_narrow_by_sender_and_time():
 
 def test_a_naive_time_is_utc():
     assert to_micros(datetime(1970, 1, 1, 0, 0, 1)) == 1_000_000
-    assert facts_of([row(1)._replace(sent_at=-5)], revision=1).sent_at.tolist() == [-5]
+    assert facts_of(rows(Line(1, at=-5)), revision=1).sent_at.tolist() == [-5]

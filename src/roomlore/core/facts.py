@@ -2,28 +2,43 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from roomlore.core.search import ROLES, FactRow, Ints, RoomFacts
+from roomlore.core.search import FactRows, Ints, RoomFacts
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_ROLE_CODES = {role: code for code, role in enumerate(ROLES)}
 _PER_MESSAGE = ("arrivals", "sent_at", "senders", "roles", "lengths", "questions", "parents", "parent_odds", "threads")
+_NONE, _NO_ODDS, _NOT_ONE = np.zeros(0, np.int64), np.zeros(0, np.float64), np.zeros(0, np.bool_)
+_NO_FACTS = RoomFacts(
+    revision=0,
+    sender_ids=(),
+    sender_names=(),
+    arrivals=_NONE,
+    sent_at=_NONE,
+    senders=_NONE,
+    roles=_NONE,
+    lengths=_NONE,
+    questions=_NOT_ONE,
+    parents=_NONE,
+    parent_odds=_NO_ODDS,
+    threads=_NONE,
+)
 
 
-def facts_of(rows: Sequence[FactRow], *, revision: int) -> RoomFacts:
-    """The columns of all rows of a room, which come in order of arrival; deleted ones are left out."""
-    empty = RoomFacts(revision=revision, sender_ids=(), sender_names=(), **_columns((), {}))
-    return renewed(empty, rows, revision=revision)
+def facts_of(rows: FactRows, *, revision: int) -> RoomFacts:
+    """The columns of all messages of a room; deleted ones are left out."""
+    return renewed(_NO_FACTS, rows, revision=revision)
 
 
-def renewed(facts: RoomFacts, rows: Sequence[FactRow], *, revision: int) -> RoomFacts:
-    """The facts after these rows, in order of arrival, took the place of what stood at their arrivals."""
+def renewed(facts: RoomFacts, rows: FactRows, *, revision: int) -> RoomFacts:
+    """The facts after these rows took the place of what stood at their arrivals."""
+    visible = ~rows.deleted
     people = _people(facts, rows)
-    codes = {sender: code for code, sender in enumerate(people)}
-    added = _columns([row for row in rows if not row.deleted], codes)
-    kept = _untouched(facts, rows)
+    added = _columns(rows, visible, people)
+    kept = _untouched(facts, rows.arrivals)
     columns = {name: np.concatenate([getattr(facts, name)[kept], added[name]]) for name in _PER_MESSAGE}
     if kept.size and added["arrivals"].size and facts.arrivals[kept[-1]] > added["arrivals"][0]:
         order = np.argsort(columns["arrivals"], kind="stable")
@@ -40,34 +55,26 @@ def places(facts: RoomFacts, arrivals: Ints) -> Ints:
     return np.where(facts.arrivals[found] == arrivals, found, -1)
 
 
-def _people(facts: RoomFacts, rows: Iterable[FactRow]) -> dict[str, str]:
+def _people(facts: RoomFacts, rows: FactRows) -> dict[str, str]:
     people = dict(zip(facts.sender_ids, facts.sender_names, strict=True))
-    for row in rows:
-        if not row.deleted:
-            people[row.sender_id] = row.sender_name or people.get(row.sender_id, "")
+    for sender, name, deleted in zip(rows.sender_ids, rows.sender_names, rows.deleted.tolist(), strict=True):
+        if not deleted and (name or sender not in people):
+            people[sender] = name
     return people
 
 
-def _untouched(facts: RoomFacts, rows: Sequence[FactRow]) -> Ints:
+def _untouched(facts: RoomFacts, changed: Ints) -> Ints:
     """The places of the messages that no row speaks of."""
-    if not rows or not facts.arrivals.size or rows[0].arrival > facts.arrivals[-1]:
+    if not changed.size or not facts.arrivals.size or changed[0] > facts.arrivals[-1]:
         return np.arange(facts.arrivals.size)
-    changed = np.array([row.arrival for row in rows], np.int64)
     return np.flatnonzero(~np.isin(facts.arrivals, changed))
 
 
-def _columns(rows: Sequence[FactRow], codes: dict[str, int]) -> dict[str, np.ndarray]:
-    return {
-        "arrivals": np.array([row.arrival for row in rows], np.int64),
-        "sent_at": np.array([row.sent_at for row in rows], np.int64),
-        "senders": np.array([codes[row.sender_id] for row in rows], np.int64),
-        "roles": np.array([_ROLE_CODES[row.role] for row in rows], np.int64),
-        "lengths": np.array([row.length for row in rows], np.int64),
-        "questions": np.array([row.question for row in rows], np.bool_),
-        "parents": np.array([row.parent for row in rows], np.int64),
-        "parent_odds": np.array([row.parent_odds for row in rows], np.float64),
-        "threads": np.array([row.thread for row in rows], np.int64),
-    }
+def _columns(rows: FactRows, visible: NDArray[np.bool_], people: Iterable[str]) -> dict[str, NDArray[Any]]:
+    codes = {sender: code for code, sender in enumerate(people)}
+    senders = np.array([codes.get(sender, -1) for sender in rows.sender_ids], np.int64)
+    columns = {name: getattr(rows, name) for name in _PER_MESSAGE if name != "senders"}
+    return {name: column[visible] for name, column in (columns | {"senders": senders}).items()}
 
 
 def chosen(

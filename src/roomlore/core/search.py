@@ -4,7 +4,7 @@ since 1970-01-01 UTC."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,21 +68,22 @@ class RoomFacts:
     threads: Ints
 
 
-class FactRow(NamedTuple):
-    """One message's line in `RoomFacts`, as the store gives it; `deleted`: it is to be dropped. A tuple, because a
-    large room has tens of thousands of them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactRows:
+    """Lines of `RoomFacts` as the store gives them, as columns in order of arrival. `deleted`: the line is to be
+    dropped, and the rest of it says nothing."""
 
-    arrival: int
-    sent_at: int
-    sender_id: str
-    sender_name: str
-    role: Role
-    length: int
-    question: bool
-    parent: int
-    parent_odds: float
-    thread: int
-    deleted: bool
+    arrivals: Ints
+    sent_at: Ints
+    sender_ids: Sequence[str]
+    sender_names: Sequence[str]
+    roles: Ints
+    lengths: Ints
+    questions: NDArray[np.bool_]
+    parents: Ints
+    parent_odds: Floats
+    threads: Ints
+    deleted: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from roomlore.core.models import Room, StoredMessage
-from roomlore.core.search import FactRow, IndexState, IndexTask, Postings
+from roomlore.core.search import FactRows, IndexState, IndexTask, Postings
 
 WORDS = "words"
 VECTORS = "messages"
@@ -23,9 +23,9 @@ class LexicalIndex(Protocol):
         """Where each of these distinct words stands in the room; None where there is no such room. One round trip,
         whose cost does not grow with other rooms."""
 
-    async def facts(self, *, tenant: str, room_id: str, since: int) -> list[FactRow]:
-        """The messages written after the room's revision `since` (0: all), in order of arrival; deleted ones only
-        where `since` is above 0."""
+    async def facts(self, *, tenant: str, room_id: str, since: int) -> FactRows:
+        """The messages written after the room's revision `since` (0: all), deleted ones only where `since` is above 0;
+        none where there is no such room."""
 
     async def reword(self, *, tenant: str, room_id: str, messages: Sequence[StoredMessage]) -> None:
         """Indexes these messages anew, in place of what is indexed of them. Only with the room locked."""

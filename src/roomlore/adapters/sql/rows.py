@@ -34,7 +34,7 @@ from roomlore.core.models import (
     StoredMessage,
 )
 
-ROLES = {role.value: role for role in Role}
+_ROLES = {role.value: role for role in Role}
 _TYPES = {kind.value: kind for kind in MessageType}
 _LINKS = {kind.value: kind for kind in LinkKind}
 
@@ -110,7 +110,7 @@ def to_message(room_id: str, row: Sequence[Any]) -> StoredMessage:
         text=unescape(row[5]),
         sent_at=from_micros(row[6]),
         sender_name=unescape(row[3]),
-        role=ROLES[row[4]],
+        role=_ROLES[row[4]],
         reply_to=unescape_or_none(row[8]),
         root_id=unescape_or_none(row[9]),
         mentions=read_list(row[11]),

@@ -95,6 +95,45 @@ def among(column: ColumnElement[Any], parameter: str) -> ColumnElement[bool]:
     return _Among(column, bindparam(parameter, type_=Text))
 
 
+class _Numbers(FunctionElement[str]):
+    """An aggregate of one column."""
+
+    inherit_cache = True
+    type = Text()
+
+
+class _Texts(_Numbers):
+    inherit_cache = True
+
+
+_GATHERED = {
+    (_Numbers, "sqlite"): "group_concat({})",
+    (_Texts, "sqlite"): "json_group_array({})",
+    (_Numbers, "postgresql"): "string_agg(CAST({} AS TEXT), ',')",
+    (_Texts, "postgresql"): "CAST(json_agg({}) AS TEXT)",
+}
+
+
+@compiles(_Numbers)
+@compiles(_Texts)
+def _gathered(element: _Numbers, compiler: SQLCompiler, **options: Any) -> str:
+    form = _GATHERED[type(element), compiler.dialect.name]
+    return form.format(compiler.process(element.clauses, **options))
+
+
+def numbers_in(column: ColumnElement[Any]) -> ColumnElement[str]:
+    """A column of whole numbers, none of them NULL, as one text with commas: much quicker to read than many rows.
+
+    Columns gathered in one statement have their rows in one order.
+    """
+    return _Numbers(column)
+
+
+def texts_in(column: ColumnElement[Any]) -> ColumnElement[str]:
+    """A column of texts as one JSON list, as `numbers_in` does it."""
+    return _Texts(column)
+
+
 def in_room(table: Any) -> ColumnElement[bool]:
     """Rows of the room that the parameters `tenant` and `room_id` name."""
     return and_(table.c.room_key == _key_of_room(), table.c.tenant == bindparam("tenant"))

@@ -1,24 +1,55 @@
 """What `LexicalIndex.facts` must do."""
 
 from datetime import timedelta
+from typing import NamedTuple
 
 from roomlore.core.indexed import indexed_words
 from roomlore.core.models import Entry, LinkKind, MessageType, Role
-from roomlore.core.search import FactRow
+from roomlore.core.search import ROLES
 from roomlore.ports.storage import Storage
 from roomlore.testing.builders import START, entry, features, link
 from roomlore.testing.contracts.filling import ROOM, TENANT, conversation, erase, everything, fill, relink, replace
 
 
-async def facts(storage: Storage, *, since: int = 0, tenant: str = TENANT) -> list[FactRow]:
+class Fact(NamedTuple):
+    """One line of `FactRows`."""
+
+    arrival: int
+    sent_at: int
+    sender_id: str
+    sender_name: str
+    role: Role
+    length: int
+    question: bool
+    parent: int
+    parent_odds: float
+    thread: int
+    deleted: bool
+
+
+async def facts(storage: Storage, *, since: int = 0, tenant: str = TENANT) -> list[Fact]:
     async with storage.reading() as work:
-        return await work.lexical.facts(tenant=tenant, room_id=ROOM, since=since)
+        rows = await work.lexical.facts(tenant=tenant, room_id=ROOM, since=since)
+    columns = (
+        rows.arrivals.tolist(),
+        rows.sent_at.tolist(),
+        rows.sender_ids,
+        rows.sender_names,
+        [ROLES[code] for code in rows.roles.tolist()],
+        rows.lengths.tolist(),
+        rows.questions.tolist(),
+        rows.parents.tolist(),
+        rows.parent_odds.tolist(),
+        rows.threads.tolist(),
+        rows.deleted.tolist(),
+    )
+    return list(map(Fact._make, zip(*columns, strict=True)))
 
 
-def fact(stored: Entry) -> FactRow:
+def fact(stored: Entry) -> Fact:
     """The line that an entry comes to."""
     message, place = stored.message, stored.link
-    return FactRow(
+    return Fact(
         arrival=message.arrival,
         sent_at=(message.at - START) // timedelta(microseconds=1) + 1_714_554_000_000_000,
         sender_id=message.sender_id,
@@ -40,7 +71,7 @@ async def arrivals_since(storage: Storage, revision: int) -> list[int]:
 class FactsContract:
     async def test_facts_say_what_ranking_asks(self, storage: Storage) -> None:
         entries = [
-            entry(1, sent_at=START - timedelta(days=30_000), sender_id="a\x00b"),
+            entry(1, sent_at=START - timedelta(days=30_000), sender_id="a\x00b\x1a", sender_name="\x1a,\x1a\x1a"),
             entry(
                 2,
                 sender_id="bo",
@@ -54,7 +85,6 @@ class FactsContract:
         await fill(storage, entries)
         rows = await facts(storage)
         assert rows == [fact(one) for one in entries]
-        assert [type(value) for value in rows[1][:5]] == [int, int, str, str, Role]
         assert [row.sent_at < 0 for row in rows] == [True, False]
         assert [row.question for row in rows] == [False, True]
 
