@@ -107,8 +107,8 @@ class Pair:
         times.mem0_add.append(await self.peer.add(self.told([message])[0]))
 
     async def search(self, room: str, query: str, times: Times) -> None:
+        vector = self._embedder.prepare(query)
         times.search.append(await timed(self.lore.messages.search(room, query, limit=LIMIT)))
-        vector = self._embedder.vectors([query])[0]
         times.mem0_search.append((await self.peer.search(room, query, vector, LIMIT))[0])
 
 
