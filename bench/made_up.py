@@ -38,8 +38,10 @@ class MadeUpEmbedder:
 
     def prepare(self, text: str) -> Vectors:
         """The text's vector, (dimensions,); until the next such call `embed` has it at hand."""
-        self._ready = {(text,): self.vectors([text])}
-        return self._ready[text,][0]
+        made = self.vectors([text])
+        self._ready = {(text,): made}
+        vector: Vectors = made[0]
+        return vector
 
     def vectors(self, texts: Sequence[str]) -> Vectors:
         """(len(texts), dimensions), each row of length 1."""
