@@ -10,18 +10,18 @@ committed when the query began, on both engines. A writing one begins, and holds
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext, suppress
 from importlib.util import find_spec
 from typing import Any
 
-from sqlalchemy import URL, PoolProxiedConnection, event, make_url
+from sqlalchemy import URL, event, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import StaticPool
-from sqlalchemy.util import greenlet_spawn
 
-from roomlore.adapters.sql.drivers import Connection, PostgresConnection, SqliteConnection, translated
+from roomlore.adapters.sql.connections import WAIT_SECONDS, Connections, to_the_end
+from roomlore.adapters.sql.drivers import Connection, translated
 from roomlore.adapters.sql.unit_of_work import SqlUnitOfWork
 from roomlore.adapters.sql.upgrade import upgrade
 from roomlore.core.errors import InvalidInput, RoomloreError, StorageUnavailable
@@ -29,9 +29,10 @@ from roomlore.core.errors import InvalidInput, RoomloreError, StorageUnavailable
 _FORMS = "use sqlite:///path, sqlite:// (memory), postgresql://user@host/name, or a path that ends in .db"
 _POSTGRES_NAMES = {"postgres", "postgresql", "postgresql+psycopg"}
 _SQLITE_NAMES = {"sqlite", "sqlite+aiosqlite"}
-_BUSY_SECONDS = 30
 _READERS = 4
 _POSTGRES_POOL = 10
+_UNITS_IN_MEMORY = 1_000
+"""Units of work on a database in memory share its one connection."""
 _WRITING_A_FILE = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = NORMAL",
@@ -52,43 +53,48 @@ class SqlStorage:
     """The port `Storage` on SQLite or PostgreSQL. Made by `connect`; belongs to the event loop it was made on."""
 
     def __init__(self, readers: AsyncEngine, writers: AsyncEngine) -> None:
-        self._readers = readers
-        self._writers = writers
         self._gate = asyncio.Lock() if isinstance(writers.pool, StaticPool) else None
+        if self._gate:
+            self._readers = Connections(readers, most=_UNITS_IN_MEMORY, gate=self._gate)
+            self._writers = Connections(writers, most=1)
+        elif readers is writers:
+            self._readers = self._writers = Connections(writers, most=_POSTGRES_POOL)
+        else:
+            self._readers = Connections(readers, most=_READERS)
+            self._writers = Connections(writers, most=1)
         self._closed = False
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[SqlUnitOfWork]:
         """A view for reading."""
         self._check_open()
-        async with _connection(self._readers, self._gate) as connection:
+        async with self._readers.one() as connection:
             yield SqlUnitOfWork(connection, writing=False)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[SqlUnitOfWork]:
         """A view for writing, in one transaction."""
         self._check_open()
-        async with self._gate or nullcontext(), _connection(self._writers) as connection:
+        async with self._gate or nullcontext(), self._writers.one() as connection:
             try:
                 await connection.run("BEGIN IMMEDIATE" if connection.dialect.name == "sqlite" else "BEGIN")
                 yield SqlUnitOfWork(connection, writing=True)
                 await connection.run("COMMIT")
             except BaseException:
-                await _to_the_end(_rollback(connection))
+                await to_the_end(_rollback(connection))
                 raise
 
     async def ping(self) -> None:
         """Returns when the database answers."""
         self._check_open()
-        async with _connection(self._readers, self._gate) as connection:
+        async with self._readers.one() as connection:
             await connection.run("SELECT 1")
 
     async def close(self) -> None:
         """Closes every connection. What asks for one afterwards gets `StorageUnavailable`."""
         self._closed = True
-        await self._readers.dispose()
-        if self._writers is not self._readers:
-            await self._writers.dispose()
+        await self._readers.close()
+        await self._writers.close()
 
     def _check_open(self) -> None:
         """A pool that was disposed of would open new connections, which nobody closes."""
@@ -100,49 +106,6 @@ async def _rollback(connection: Connection) -> None:
     """Where this fails the connection is `broken`, and its end is the transaction's."""
     with suppress(RoomloreError):
         await connection.run("ROLLBACK")
-
-
-async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Waits for the work even while being cancelled, so that no connection goes back in the middle of it."""
-    task = asyncio.ensure_future(work)
-    cancelled = False
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
-            cancelled = True
-    if cancelled:
-        raise asyncio.CancelledError
-
-
-@asynccontextmanager
-async def _connection(engine: AsyncEngine, gate: asyncio.Lock | None = None) -> AsyncIterator[Connection]:
-    """A connection of the pool. After one broke, the pool starts afresh: the others broke with it.
-
-    Taken raw, without SQLAlchemy's connection around it, which would cost as much as a short query.
-    """
-    with translated():
-        pooled = await engine.raw_connection()
-    connection = _speaking(pooled, engine, gate)
-    try:
-        yield connection
-    finally:
-        if connection.broken():
-            await _to_the_end(_start_afresh(pooled, engine))
-        else:
-            pooled.close()
-
-
-async def _start_afresh(pooled: PoolProxiedConnection, engine: AsyncEngine) -> None:
-    await greenlet_spawn(pooled.invalidate)
-    await engine.dispose()
-
-
-def _speaking(pooled: PoolProxiedConnection, engine: AsyncEngine, gate: asyncio.Lock | None) -> Connection:
-    driver: Any = pooled.driver_connection
-    if engine.dialect.name == "sqlite":
-        return SqliteConnection(driver, engine.dialect, gate)
-    return PostgresConnection(driver, engine.dialect)
 
 
 async def connect(url: str) -> SqlStorage:
@@ -187,13 +150,13 @@ def _sqlite(url: URL) -> tuple[AsyncEngine, AsyncEngine]:
     url = url.set(drivername="sqlite+aiosqlite")
     options: dict[str, Any] = {
         "pool_reset_on_return": None,
-        "connect_args": {"timeout": _BUSY_SECONDS, "isolation_level": None},
+        "connect_args": {"timeout": WAIT_SECONDS, "isolation_level": None},
     }
     if url.database in (None, "", ":memory:"):
         engine = create_async_engine(url, poolclass=StaticPool, **options)
         _on_connect(engine, "PRAGMA foreign_keys = ON")
         return engine, engine
-    waiting = {"max_overflow": 0, "pool_timeout": _BUSY_SECONDS}
+    waiting = {"max_overflow": 0, "pool_timeout": WAIT_SECONDS}
     writers = create_async_engine(url, pool_size=1, **waiting, **options)
     _on_connect(writers, *_WRITING_A_FILE)
     readers = create_async_engine(url, pool_size=_READERS, **waiting, **options)
@@ -224,7 +187,7 @@ def _postgres(url: URL) -> tuple[AsyncEngine, AsyncEngine]:
         isolation_level="AUTOCOMMIT",
         paramstyle="format",
         pool_size=_POSTGRES_POOL,
-        pool_timeout=_BUSY_SECONDS,
+        pool_timeout=WAIT_SECONDS,
         pool_reset_on_return=None,
         connect_args={"connect_timeout": 10},
     )
