@@ -44,6 +44,8 @@ from roomlore.services.rooms import RoomService
 from roomlore.settings import Settings, context_options
 
 _SWEEP_SECONDS = 15.0
+_LATE_SECONDS = 1.0
+"""Vectors are made behind the callers' backs anyway; the words of a message are found at once."""
 _MIB = 1024 * 1024
 
 
@@ -183,7 +185,9 @@ async def _vectors(settings: Settings, storage: SqlStorage) -> VectorIndex:
             prefix=settings.qdrant_prefix,
             timeout_seconds=settings.qdrant_timeout_seconds,
         )
-    return await open_vectors(storage, kind=settings.vectors, cache_bytes=settings.search_cache_mb * _MIB)
+    return await open_vectors(
+        storage, kind=settings.vectors, cache_bytes=settings.search_cache_mb * _MIB, late_seconds=_LATE_SECONDS
+    )
 
 
 async def _keeps_vectors(storage: Storage) -> bool:

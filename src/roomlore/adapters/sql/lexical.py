@@ -189,7 +189,8 @@ def _ranked(per_word: Sequence[bytes | None]) -> tuple[Ints, Ints, Ints]:
 
 _RECORD = np.dtype([("number", ">i8"), ("rank", ">f4")])
 _RANKS = np.cumsum(1 / np.arange(1, MAX_COUNT + 1) ** 2) / 1.64493406685
-"""What `ts_rank` gives for a single word that stands once, twice, ... in a message, all weights being 1."""
+"""What `ts_rank` gives for a single word that stands once, twice, ... in a message, all weights being 1. Less is
+once."""
 
 _BETWEEN_RANKS = (_RANKS[1:] + _RANKS[:-1]) / 2
 

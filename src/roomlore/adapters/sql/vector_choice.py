@@ -18,16 +18,17 @@ _INSTEAD = "or keep the vectors as BLOBs (kind 'sql')."
 
 
 async def open_vectors(
-    storage: SqlStorage, *, kind: VectorKind = "auto", cache_bytes: int = CACHE_BYTES
+    storage: SqlStorage, *, kind: VectorKind = "auto", cache_bytes: int = CACHE_BYTES, late_seconds: float = 0.0
 ) -> VectorIndex:
     """The vector index in this database.
 
     'sql': BLOBs searched in memory (`SqlVectors`), in any database. 'pgvector': the extension, made where it is
     missing and the user may; `InvalidInput` on SQLite, `VectorsUnavailable` where it cannot be had. 'auto': pgvector
-    where it can be had, else BLOBs. `cache_bytes` bounds the memory of the BLOBs' index.
+    where it can be had, else BLOBs. `cache_bytes` bounds the memory of the BLOBs' index, and `late_seconds` is how long
+    what other processes wrote may go unseen by it.
     """
     if kind == "sql":
-        return SqlVectors(storage, cache_bytes=cache_bytes)
+        return SqlVectors(storage, cache_bytes=cache_bytes, late_seconds=late_seconds)
     trouble = await _trouble_with_pgvector(storage)
     if trouble is None:
         from roomlore.adapters.sql.pgvector import PgVectors  # needs the extra `postgres`
@@ -35,7 +36,7 @@ async def open_vectors(
         return PgVectors(storage)
     if kind == "pgvector":
         raise trouble
-    return SqlVectors(storage, cache_bytes=cache_bytes)
+    return SqlVectors(storage, cache_bytes=cache_bytes, late_seconds=late_seconds)
 
 
 async def _trouble_with_pgvector(storage: SqlStorage) -> RoomloreError | None:

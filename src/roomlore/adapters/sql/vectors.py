@@ -1,7 +1,8 @@
 """Vectors beside the messages, in any database: BLOBs, searched exactly in memory.
 
 A search asks the database one short question: which generation, and how far has the scope come? What is new since the
-last search is loaded, the rest is in memory already. So every process sees at once what any other wrote.
+last search is loaded, the rest is in memory already. So every process sees at once what any other wrote; or, with
+`late_seconds`, that much later, and most searches ask nothing.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from roomlore.adapters.sql.values import escape
 from roomlore.adapters.sql.vector_cache import Key, Rows, Scope, VectorCache
 from roomlore.adapters.sql.vector_rows import Collection, ScopeState
 from roomlore.adapters.sql.vector_search import NOTHING, nearest, of_length_one
+from roomlore.adapters.sql.vector_states import LateStates, Name
 from roomlore.core.errors import StorageUnavailable, VectorsUnavailable
 from roomlore.core.search import EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
 
@@ -35,10 +37,12 @@ class SqlVectors:
 
     `cache_bytes` bounds what is kept in memory between searches: 4 bytes a dimension for each vector, so 512 MiB hold
     some 300,000 vectors of 384 dimensions. A scope larger than that alone is loaded anew by each search.
+    `late_seconds`: how long what other processes wrote may go unseen.
     """
 
-    def __init__(self, storage: SqlStorage, *, cache_bytes: int = CACHE_BYTES) -> None:
+    def __init__(self, storage: SqlStorage, *, cache_bytes: int = CACHE_BYTES, late_seconds: float = 0.0) -> None:
         self._storage = storage
+        self._states = LateStates(late_seconds)
         self._cache = VectorCache(cache_bytes)
 
     @property
@@ -56,6 +60,7 @@ class SqlVectors:
             await rows.make_collection(sql, collection, kind=KIND, model=model, generation=generation)
             if old is not None and old.kind != KIND:
                 await sql.run(f"DROP TABLE IF EXISTS {rows.own_table(collection)}")
+        self._states.clear()
         await sweep(self._storage, collection)
 
     async def put(self, *, collection: str, generation: str, points: Sequence[VectorPoint]) -> None:
@@ -67,6 +72,8 @@ class SqlVectors:
             for (tenant, scope), places in by_scope(points).items():
                 state = await rows.take_stamps(sql, held, tenant=tenant, scope=scope, rows=len(places))
                 await rows.put_rows(sql, _new_rows(state, escape(tenant), places, vectors))
+        for tenant, scope in by_scope(points):
+            self._states.forget((collection, tenant, scope))
 
     async def remove(self, *, collection: str, tenant: str, scope: str, numbers: Sequence[int]) -> None:
         if not numbers:
@@ -76,6 +83,7 @@ class SqlVectors:
             if found is not None and found[0].kind == KIND and found[1].key:
                 state = await rows.take_stamps(sql, found[0], tenant=tenant, scope=scope, rows=len(numbers))
                 await rows.remove_rows(sql, state, [int(number) for number in numbers])
+        self._states.forget((collection, tenant, scope))
 
     async def nearest(
         self,
@@ -88,8 +96,7 @@ class SqlVectors:
         limit: int,
         only: Ints | None = None,
     ) -> list[Nearest]:
-        async with reading(self._storage) as sql:
-            held, state = await held_scope(sql, collection, KIND, generation, tenant=tenant, scope=scope)
+        held, state = await self._state((collection, tenant, scope), generation)
         queries = of_length_one(vectors, held.dimensions)
         if not state.stamp:
             return [NOTHING] * len(queries)
@@ -108,6 +115,17 @@ class SqlVectors:
     async def close(self) -> None:
         """Forgets what is in memory."""
         self._cache.clear()
+        self._states.clear()
+
+    async def _state(self, name: Name, generation: str) -> tuple[Collection, ScopeState]:
+        late = self._states.find(name)
+        if late is not None and late[0].generation == generation:
+            return late
+        collection, tenant, scope = name
+        async with reading(self._storage) as sql:
+            held, state = await held_scope(sql, collection, KIND, generation, tenant=tenant, scope=scope)
+        self._states.keep(name, held, state)
+        return held, state
 
     async def _rows(self, key: Key, dimensions: int, state: ScopeState) -> Rows:
         """The scope's rows, at least as far as `state` says. Where some are to be loaded, whoever comes meanwhile waits
