@@ -34,13 +34,13 @@ class MadeUpRoom:
         return list(chat(self.room_id, self.messages, self.number, words=7))
 
 
-def settings(**changes: int) -> roomlore.Settings:
-    return roomlore.Settings(enable_async_data_collection=False, **changes)
+def settings(vectors: str = "auto") -> roomlore.Settings:
+    return roomlore.Settings(enable_async_data_collection=False, vectors=vectors)
 
 
-async def build(url: str, rooms: Sequence[MadeUpRoom]) -> None:
+async def build(url: str, rooms: Sequence[MadeUpRoom], vectors: str) -> None:
     """Adds what is missing of the rooms, and gives every message its vector."""
-    async with roomlore.open(url, settings=settings(), embedder=MadeUpEmbedder(), background=False) as lore:
+    async with roomlore.open(url, settings=settings(vectors), embedder=MadeUpEmbedder(), background=False) as lore:
         missing = [room for room in rooms if await _held(lore, room) < room.messages]
         await asyncio.to_thread(_fill, url, missing)
         total = (await lore.index.status()).waiting

@@ -39,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sample", type=int, default=100, help="rooms of the large store that are searched")
     parser.add_argument("--searches", type=int, default=2_000, help="searches in each store")
     parser.add_argument("--store", type=Path, help="a folder that keeps the stores for the next run")
+    parser.add_argument("--vectors", default="auto", choices=("auto", "sql", "pgvector"), help="where vectors lie")
     parser.add_argument("--url", help="a PostgreSQL server where databases may be made; they stay for the next run")
 
 
@@ -46,23 +47,24 @@ async def run(arguments: argparse.Namespace) -> None:
     each = arguments.messages
     rooms = [MadeUpRoom(number, each) for number in range(arguments.rooms)]
     big = MadeUpRoom(arguments.rooms, arguments.big)
+    used = settings(arguments.vectors)
     with TemporaryDirectory() as folder:
         kept = arguments.store or Path(folder)
         kept.mkdir(parents=True, exist_ok=True)
         large_url = database(kept, arguments.url, f"large_{arguments.rooms}x{each}_{arguments.big}")
         small_url = database(kept, arguments.url, f"small_{arguments.small}x{each}")
         for url, held in ((large_url, [*rooms, big]), (small_url, rooms[: arguments.small])):
-            await build(url, held)
-        print_settings()
+            await build(url, held, arguments.vectors)
+        print_settings(used)
         rng = random.Random(5)
         sample = rng.sample(rooms, min(arguments.sample, len(rooms)))
-        async with subject("many rooms", large_url, sample) as many:
+        async with subject("many rooms", large_url, used, sample) as many:
             await search_in_turn([many], arguments.searches)
-        async with subject("the big room", large_url, [big]) as one:
+        async with subject("the big room", large_url, used, [big]) as one:
             await search_in_turn([one], max(200, arguments.searches // 5))
         async with (
-            subject("large store", large_url, rooms[: arguments.small]) as large,
-            subject("small store", small_url, rooms[: arguments.small]) as small,
+            subject("large store", large_url, used, rooms[: arguments.small]) as large,
+            subject("small store", small_url, used, rooms[: arguments.small]) as small,
         ):
             await search_in_turn([large, small], arguments.searches)
     print(HEADER)
@@ -84,8 +86,7 @@ def database(folder: Path, server: str | None, name: str) -> str:
     return make_url(server).set(database=f"roomlore_{name}").render_as_string(hide_password=False)
 
 
-def print_settings() -> None:
-    used = settings()
+def print_settings(used: roomlore.Settings) -> None:
     print(
         f"settings: search_cache_mb {used.search_cache_mb}, vectors {used.vectors}, the rest as by default", flush=True
     )
@@ -115,7 +116,7 @@ class Subject:
 
 
 @asynccontextmanager
-async def subject(name: str, url: str, rooms: Sequence[MadeUpRoom]) -> AsyncIterator[Subject]:
+async def subject(name: str, url: str, used: roomlore.Settings, rooms: Sequence[MadeUpRoom]) -> AsyncIterator[Subject]:
     """Opened anew, so that nothing of its rooms is in memory."""
     vectors, said = {}, {}
     for room in rooms:
@@ -125,9 +126,7 @@ async def subject(name: str, url: str, rooms: Sequence[MadeUpRoom]) -> AsyncIter
     engine = bare(url)
     async with AsyncExitStack() as closing:
         closing.callback(engine.close)
-        lore = await closing.enter_async_context(
-            roomlore.open(url, settings=settings(), embedder=MADE_UP, background=False)
-        )
+        lore = await closing.enter_async_context(roomlore.open(url, settings=used, embedder=MADE_UP, background=False))
         keys = {room.room_id: engine.room_key(room.room_id) for room in rooms}
         yield Subject(name, lore, engine, rooms, vectors, keys, said)
 
