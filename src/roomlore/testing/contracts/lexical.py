@@ -183,6 +183,11 @@ class LexicalContract:
         await fill(storage, [entry(1, text="again " * 300), entry(2, text="again " * 3000)])
         assert await found(storage, ["again"]) == {"again": [(1, MOST_TIMES, 301), (2, MOST_TIMES, MOST_WORDS)]}
 
+    async def test_every_count_there_can_be_is_told(self, storage: Storage) -> None:
+        entries = [entry(n, text="again " * n) for n in range(1, MOST_TIMES + 1)]
+        await fill(storage, entries)
+        assert await found(storage, ["again"]) == expected([one.message for one in entries], ["again"])
+
     async def test_rewording_changes_nothing_but_the_revision(self, storage: Storage) -> None:
         entries = spoken()
         room = await fill(storage, entries)
