@@ -18,12 +18,16 @@ _o, _m, _r = schema.index_outbox, schema.messages, schema.rooms
 
 
 def _add() -> Any:
-    """One statement for all messages, which then share a place in the queue, in order of arrival."""
+    """One statement for all messages, which then share a place in the queue, in order of arrival.
+
+    Whoever takes several rows takes them by room and arrival, so that no two wait for each other.
+    """
     last = select(func.coalesce(func.max(_o.c.queued), 0)).scalar_subquery()
     due = (
         select(_m.c.room_key, _m.c.arrival, _m.c.tenant, _r.c.index_version, last + 1, cast(null(), BigInteger))
         .select_from(_m.join(_r, _r.c.room_key == _m.c.room_key))
         .where(in_locked_room(_m), among(_m.c.arrival, "arrivals"))
+        .order_by(_m.c.arrival)
     )
     given = insert(_o).from_select(_o.c.keys(), due)
     return given.on_conflict_do_update(
@@ -82,15 +86,15 @@ class SqlOutbox:
         return [_to_task(row) for row in sorted(rows, key=tuple)]
 
     async def finish(self, *, tasks: Sequence[IndexTask]) -> None:
-        self._locks.check_writing()
+        """Frees them first, since that takes hold of all of them in order."""
+        await self.release(tasks=tasks)
         if tasks:
-            await self._sql.many(_DROP, [(*_place(task), task.version) for task in tasks])
-            await self.release(tasks=tasks)
+            await self._sql.many(_DROP, [(*_place(task), task.version) for task in sorted(tasks, key=_place)])
 
     async def release(self, *, tasks: Sequence[IndexTask]) -> None:
         self._locks.check_writing()
         if tasks:
-            await self._sql.many(_FREE, [_place(task) for task in tasks])
+            await self._sql.many(_FREE, sorted(map(_place, tasks)))
 
     async def clear(self) -> None:
         self._locks.check_writing()
