@@ -1,6 +1,8 @@
 """Which vector index a database gets, and what becomes of the vectors when that changes."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -119,3 +121,28 @@ async def test_a_table_has_a_plain_name(postgres_url, name):
         index = await open_vectors(storage, kind="pgvector")
         with pytest.raises(InvalidInput, match="small letters"):
             await index.prepare(collection=name, model=MODEL, generation=FIRST)
+
+
+_FROM_THE_START = """
+import asyncio, sys, roomlore
+from roomlore.testing.embedding import HashEmbedder
+
+async def main():
+    settings = roomlore.Settings(vectors="pgvector")
+    async with roomlore.open(sys.argv[1], settings=settings, embedder=HashEmbedder(), background=False) as lore:
+        await lore.messages.add(roomlore.Message(id="1", room_id="tea", sender_id="ann", text="green tea"))
+        async for _ in lore.index.drain():
+            pass
+        answer = await lore.messages.search("tea", "tea")
+        print(answer.mode, answer.degraded, [hit.message.id for hit in answer.hits])
+
+asyncio.run(main())
+"""
+
+
+def test_pgvector_serves_a_process_that_never_heard_of_it_before(postgres_url):
+    """Engines copy psycopg's adapters when they are made: those of vectors must be there by then."""
+    done = subprocess.run(
+        [sys.executable, "-c", _FROM_THE_START, postgres_url], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "hybrid None ['1']\n"), done.stderr

@@ -4,22 +4,19 @@ Each collection has a table of its own. It has no approximate index: with a scop
 it should have found. Vectors travel in the extension's binary form.
 """
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import psycopg
-from psycopg.adapt import Dumper
-from psycopg.pq import Format
 from sqlalchemy import BigInteger, TableClause, bindparam, cast, column, delete, func, select, table
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.types import UserDefinedType
 
 from roomlore.adapters.sql import vector_rows as rows
 from roomlore.adapters.sql.drivers import Connection
+from roomlore.adapters.sql.half_vectors import halves
 from roomlore.adapters.sql.statements import Statement, among
 from roomlore.adapters.sql.store import SqlStorage
 from roomlore.adapters.sql.values import numbers_text
@@ -34,36 +31,11 @@ _INLINE_DIMENSIONS = 3_900
 """So many fit on a page; kept there, they are read without a detour."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Half:
-    """A vector as the extension reads it: its length, two bytes unused, then float16, all big-endian."""
-
-    data: bytes
-
-
-class _HalfDumper(Dumper):
-    """Of no declared type: the statement says what it is cast to."""
-
-    format = Format.BINARY
-
-    def dump(self, obj: Any) -> bytes:
-        data: bytes = obj.data
-        return data
-
-
-psycopg.adapters.register_dumper(_Half, _HalfDumper)
-
-
 class _HalfVector(UserDefinedType[Any]):
     cache_ok = True
 
     def get_col_spec(self, **_options: Any) -> str:
         return "HALFVEC"
-
-
-def _halves(vectors: Vectors) -> list[_Half]:
-    head = struct.pack(">HH", vectors.shape[1], 0)
-    return [_Half(head + vector.tobytes()) for vector in vectors.astype(">f2")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +119,7 @@ class PgVectors:
             return
         async with writing(self._storage) as sql:
             held = await held_collection(sql, collection, KIND, generation)
-            halves = _halves(matrix_of(points, held.dimensions))
+            halves = halves(matrix_of(points, held.dimensions))
             for (tenant, scope), places in by_scope(points).items():
                 state = await rows.take_stamps(sql, held, tenant=tenant, scope=scope, rows=len(places))
                 new = [(state.key, number, halves[place]) for number, place in places.items()]
@@ -175,7 +147,7 @@ class PgVectors:
     ) -> list[Nearest]:
         async with reading(self._storage) as sql:
             held, state = await held_scope(sql, collection, KIND, generation, tenant=tenant, scope=scope)
-            queries = _halves(of_length_one(vectors, held.dimensions))
+            queries = halves(of_length_one(vectors, held.dimensions))
             if not state.key or limit <= 0:
                 return [NOTHING] * len(queries)
             params: dict[str, Any] = {"scope_key": state.key, "count": limit}

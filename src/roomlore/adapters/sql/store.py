@@ -182,6 +182,9 @@ def _on_connect(engine: AsyncEngine, *settings: str) -> None:
 def _postgres(url: URL) -> tuple[AsyncEngine, AsyncEngine]:
     if find_spec("psycopg") is None:
         raise InvalidInput("PostgreSQL needs the extra: pip install 'roomlore[postgres]'.")
+    from roomlore.adapters.sql import half_vectors
+
+    half_vectors.register()
     engine = create_async_engine(
         url.set(drivername="postgresql+psycopg"),
         isolation_level="AUTOCOMMIT",
