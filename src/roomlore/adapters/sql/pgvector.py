@@ -119,10 +119,10 @@ class PgVectors:
             return
         async with writing(self._storage) as sql:
             held = await held_collection(sql, collection, KIND, generation)
-            halves = halves(matrix_of(points, held.dimensions))
+            made = halves(matrix_of(points, held.dimensions))
             for (tenant, scope), places in by_scope(points).items():
                 state = await rows.take_stamps(sql, held, tenant=tenant, scope=scope, rows=len(places))
-                new = [(state.key, number, halves[place]) for number, place in places.items()]
+                new = [(state.key, number, made[place]) for number, place in places.items()]
                 await sql.many(_statements(collection).put, new)
 
     async def remove(self, *, collection: str, tenant: str, scope: str, numbers: Sequence[int]) -> None:
