@@ -280,3 +280,25 @@ def test_a_room_may_have_what_the_settings_may(name):
             Settings(**{name: kind(outside)})
         with pytest.raises(InvalidInput, match=name):
             options.overridden({name: kind(outside)})
+
+
+@pytest.mark.parametrize("zone", ["Mars", "Asia/Shangai", "../etc/passwd", "\0", "Europe"])
+def test_an_unknown_time_zone_is_refused_in_words(zone):
+    with pytest.raises(InvalidInput, match="it must be a zone such as Europe/Berlin"):
+        Settings(time_zone=zone)
+
+
+def test_a_known_time_zone_is_taken():
+    assert Settings(time_zone="Asia/Shanghai").time_zone == "Asia/Shanghai"
+
+
+@pytest.mark.parametrize("name", ["embedding_api_key", "qdrant_api_key"])
+def test_secrets_are_not_shown(name):
+    settings = Settings(**{name: "hush"})
+    shown = {row.name: row.value for row in explain(settings)}
+    assert shown[name] == "***"
+
+
+def test_qdrant_needs_an_address():
+    with pytest.raises(InvalidInput, match="qdrant_url"):
+        Settings(vectors="qdrant")

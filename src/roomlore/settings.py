@@ -203,7 +203,7 @@ class Settings(BaseSettings):
     def _known_zone(cls, value: str) -> str:
         try:
             ZoneInfo(value)
-        except (OSError, ValueError) as error:
+        except (KeyError, OSError, ValueError) as error:
             raise ValueError("unknown zone") from error
         return value
 

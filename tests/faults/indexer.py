@@ -17,7 +17,8 @@ from roomlore.testing.embedding import HashEmbedder
 
 class Deadly(HashEmbedder):
     async def embed(self, texts: Sequence[str], *, kind: str) -> Vectors:
-        os.kill(os.getpid(), signal.SIGKILL)
+        if any("remark" in text for text in texts):
+            os.kill(os.getpid(), signal.SIGKILL)
         return await super().embed(texts, kind=kind)
 
 

@@ -185,6 +185,7 @@ async def test_queries_without_words_are_answered(lore, query):
         ({"query": "x", "sender_ids": "ann"}, "sender_ids"),
         ({"query": "x", "since": "yesterday"}, "since"),
         ({"query": "x", "asked_at": "noon"}, "asked_at"),
+        ({"query": "x", "since": MONDAY, "until": MONDAY}, "not before until"),
     ],
 )
 async def test_bad_input_says_what_to_do(lore, asked, words):

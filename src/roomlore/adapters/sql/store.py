@@ -135,6 +135,8 @@ async def _try(url: URL) -> None:
 
 
 def _parse(url: str) -> URL:
+    if not isinstance(url, str):
+        raise InvalidInput(f"A database address is a string, not {url!r:.60}: {_FORMS}.")
     if "://" not in url and url.endswith(".db"):
         return URL.create("sqlite", database=url)
     try:

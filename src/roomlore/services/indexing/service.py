@@ -134,7 +134,7 @@ class IndexingService:
     async def catch_up(self) -> None:
         """The job: whatever is due, without telling."""
         while await self._words.step() >= 0:
-            pass
+            self._standings.forget()
         if self._vectors is not None and (state := await self._vectors.ready()) is not None:
             self._standings.forget()
             while await self._vectors.step(state.generation) >= 0:

@@ -25,6 +25,7 @@ from roomlore.services.indexing.walk import START, page_after
 _BATCH = 128
 _PAGE = 500
 _ENOUGH_WAITING = 2_000
+_PROBE = "roomlore"
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +95,9 @@ class VectorIndexing:
         return len(tasks) if tasks or state.cursor is not None else -1
 
     async def _begin(self, stored: IndexState | None) -> IndexState:
-        """SQL first: where this is cut off before the index is made, the next look finds the two apart."""
+        """The model has to answer before anything is given up. Then SQL first: where this is cut off before the index
+        is made, the next look finds the two apart."""
+        await self._embedder.embed([_PROBE], kind="passage")
         state = IndexState(
             name=VECTORS,
             model=self._embedder.model,

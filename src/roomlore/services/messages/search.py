@@ -8,7 +8,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Literal, Protocol
 
 from roomlore.core.errors import InvalidInput, ModelUnavailable, NotFound, VectorsUnavailable, describe
-from roomlore.core.facts import chosen, from_micros
+from roomlore.core.facts import chosen, from_micros, to_micros
 from roomlore.core.models import StoredMessage
 from roomlore.core.query import SearchQuery, read_query
 from roomlore.core.ranking import Ranked, rank
@@ -61,6 +61,8 @@ class Filters:
         for name, value in (("since", since), ("until", until)):
             if value is not None and not isinstance(value, datetime):
                 raise InvalidInput(f"{name} is {value!r:.60}; give a datetime.")
+        if since is not None and until is not None and to_micros(since) >= to_micros(until):
+            raise InvalidInput(f"since ({since}) is not before until ({until}), so nothing can lie between them.")
         return cls(None if senders is None else tuple(senders), since, until)
 
 
@@ -122,7 +124,7 @@ class DenseSearch:
 
     def _rest(self, error: Exception) -> _Dense:
         self._resting_until = self._clock.monotonic() + _REST_SECONDS
-        self._last_failure = f"Words alone were searched. {describe(error)}"
+        self._last_failure = f"Words alone were searched. {error}"
         self._standings.forget()
         self._jobs.ask(INDEXING)
         log.warning("search goes on without vectors", extra={"why": describe(error)})

@@ -1,0 +1,215 @@
+"""Indexes made, kept and made anew; a person decides about the model, and nothing is given up early."""
+
+from collections.abc import Sequence
+
+import pytest
+
+import roomlore
+from roomlore.core import indexed
+from roomlore.core.search import EmbeddingModel, Vectors
+from roomlore.ports.vectors import MESSAGES
+from roomlore.services.indexing import words
+from roomlore.testing.embedding import HashEmbedder
+
+SAID = ["green tea or black?", "black, please", "谁对花生过敏？", "我，谢谢", "the deploy is stuck"]
+
+
+class Counting(HashEmbedder):
+    """Notes what it embeds; refuses where told to."""
+
+    def __init__(self, name: str = "hash", *, down: bool = False, refused: str = "") -> None:
+        super().__init__(name=name)
+        self.embedded: list[str] = []
+        self.down = down
+        self.refused = refused
+
+    async def embed(self, texts: Sequence[str], *, kind: str) -> Vectors:
+        if self.down or (self.refused and any(self.refused in text for text in texts)):
+            raise roomlore.ModelUnavailable("The model was told to fail.")
+        self.embedded += [text for text in texts if text != "roomlore"]
+        return await super().embed(texts, kind=kind)
+
+
+def opened(url, embedder=None, **settings):
+    chosen = roomlore.Settings(**({"vectors": "sql", "index_lease_seconds": 0.05} | settings))
+    return roomlore.open(url, settings=chosen, embedder=embedder, background=False)
+
+
+async def say(lore: roomlore.Lore, texts: Sequence[str], room: str = "tea", first: int = 0) -> None:
+    said = [
+        roomlore.Message(id=f"{room}{number}", room_id=room, sender_id="ann", text=text)
+        for number, text in enumerate(texts, first)
+    ]
+    await lore.messages.add(said)
+
+
+async def drain(lore: roomlore.Lore) -> int:
+    return max([step.done async for step in lore.index.drain()], default=0)
+
+
+async def rebuild(lore: roomlore.Lore, **asked) -> int:
+    return max([step.done async for step in lore.index.rebuild(**asked)], default=0)
+
+
+@pytest.fixture(params=["sqlite_url", "postgres_url"])
+def url(request) -> str:
+    return request.getfixturevalue(request.param)
+
+
+async def test_each_message_is_embedded_once(url):
+    embedder = Counting()
+    async with opened(url, embedder) as lore:
+        await say(lore, SAID)
+        assert await drain(lore) == len(SAID)
+        assert sorted(embedder.embedded) == sorted(f"ann: {text}" for text in SAID)
+        assert await drain(lore) == 0
+        assert (await lore.index.status()).vectors == "whole"
+
+
+async def test_embeddings_turned_on_later_take_in_what_is_there(url):
+    async with opened(url) as lore:
+        await say(lore, SAID)
+        assert (await lore.index.status()).vectors == "off"
+        assert await drain(lore) == 0
+    async with opened(url, Counting()) as lore:
+        assert (await lore.messages.search("tea", "tea")).degraded
+        assert await drain(lore) == len(SAID)
+        answer = await lore.messages.search("tea", "tea")
+        assert (answer.mode, answer.degraded) == ("hybrid", None)
+
+
+async def test_what_is_written_while_embeddings_are_off_is_taken_in_later(url):
+    async with opened(url, Counting()) as lore:
+        await say(lore, SAID)
+        await drain(lore)
+    async with opened(url) as lore:
+        await say(lore, ["oolong"], first=10)
+        await lore.messages.delete("tea", "tea0")
+    embedder = Counting()
+    async with opened(url, embedder) as lore:
+        assert (await lore.index.status()).vectors == "behind"
+        assert await drain(lore) == 2
+        assert embedder.embedded == ["ann: oolong"]
+
+
+async def test_another_model_is_a_persons_decision(url):
+    async with opened(url, Counting("first")) as lore:
+        await say(lore, SAID)
+        await drain(lore)
+    second = Counting("second")
+    async with opened(url, second) as lore:
+        answer = await lore.messages.search("tea", "black tea")
+        assert answer.mode == "lexical"
+        assert "roomlore reindex" in answer.degraded
+        assert (await lore.index.status()).vectors == "other model"
+        with pytest.raises(roomlore.InvalidInput, match="reindex"):
+            await drain(lore)
+        assert second.embedded == []
+        assert await rebuild(lore, part="vectors") == len(SAID)
+        answer = await lore.messages.search("tea", "black tea")
+        assert (answer.mode, answer.degraded) == ("hybrid", None)
+    async with opened(url, Counting("first")) as lore:
+        assert (await lore.messages.search("tea", "black tea")).mode == "lexical"
+
+
+async def test_the_same_name_of_another_length_is_another_model(url):
+    async with opened(url, HashEmbedder(dimensions=64)) as lore:
+        await say(lore, SAID)
+        await drain(lore)
+    async with opened(url, HashEmbedder(dimensions=32)) as lore:
+        assert (await lore.index.status()).vectors == "other model"
+
+
+async def test_a_model_that_cannot_be_reached_costs_no_index(url):
+    async with opened(url, Counting("first")) as lore:
+        await say(lore, SAID)
+        await drain(lore)
+    async with opened(url, Counting("second", down=True)) as lore:
+        with pytest.raises(roomlore.ModelUnavailable):
+            await rebuild(lore, part="vectors")
+    async with opened(url, Counting("first")) as lore:
+        assert (await lore.index.status()).vectors == "whole"
+        assert (await lore.messages.search("tea", "tea")).mode == "hybrid"
+
+
+async def test_a_text_the_model_refuses_holds_up_no_other(url):
+    embedder = Counting(refused="poison")
+    async with opened(url, embedder) as lore:
+        await say(lore, [*SAID, "poison", *SAID])
+        for _ in range(8):
+            try:
+                await drain(lore)
+            except roomlore.ModelUnavailable:
+                continue
+        assert (await lore.index.status()).waiting == 1
+        embedder.refused = ""
+
+
+async def test_a_rebuild_broken_off_goes_on_where_it_was(url, monkeypatch):
+    monkeypatch.setattr("roomlore.services.indexing.vectors._PAGE", 3)
+    monkeypatch.setattr("roomlore.services.indexing.vectors._BATCH", 3)
+    embedder = Counting()
+    async with opened(url, embedder) as lore:
+        for room in ("a", "b", "c"):
+            await say(lore, SAID, room)
+        await drain(lore)
+        embedder.embedded.clear()
+        async for step in lore.index.rebuild(part="vectors"):
+            if step.done >= 6:
+                break
+        assert (await lore.index.status()).vectors == "rebuilding"
+    async with opened(url, embedder) as lore:
+        await rebuild(lore, part="vectors", resume=True)
+        assert (await lore.index.status()).vectors == "whole"
+        assert len(embedder.embedded) == 15
+
+
+async def test_words_read_otherwise_are_indexed_anew_by_themselves(url, monkeypatch):
+    async with opened(url) as lore:
+        await say(lore, SAID)
+        await lore.index.catch_up()
+    monkeypatch.setattr(words, "WORDS_MODEL", EmbeddingModel(name="words-test", dimensions=0))
+    monkeypatch.setattr("roomlore.services.indexing.standing.WORDS_MODEL", words.WORDS_MODEL)
+    monkeypatch.setattr(indexed, "terms", lambda text: [word[::-1] for word in text.split()])
+    async with opened(url) as lore:
+        assert (await lore.messages.search("tea", "deploy")).degraded
+        await lore.index.catch_up()
+        assert (await lore.messages.search("tea", "deploy")).degraded is None
+        async with lore.storage.reading() as work:
+            postings = await work.lexical.look_up(tenant="default", room_id="tea", words=["yolped", "deploy"])
+        assert postings is not None
+        assert postings.ends.tolist() == [1, 1]
+
+
+async def test_a_picture_without_a_caption_needs_no_vector(url):
+    embedder = Counting()
+    async with opened(url, embedder) as lore:
+        await say(lore, ["", "tea"])
+        await drain(lore)
+        assert embedder.embedded == ["ann: tea"]
+        assert (await lore.index.status()).vectors == "whole"
+
+
+async def test_edits_and_deletions_reach_the_vectors(url):
+    async with opened(url, Counting()) as lore:
+        await say(lore, SAID)
+        await drain(lore)
+        await lore.messages.edit("tea", "tea1", text="a zebra crossing")
+        await lore.messages.delete("tea", ["tea0", "tea2"])
+        await drain(lore)
+        found = await lore.messages.search("tea", "zebra")
+        assert found.hits[0].message.id == "tea1"
+        assert {hit.message.id for hit in found.hits} <= {"tea1", "tea3", "tea4"}
+
+
+async def test_a_part_that_is_none(url):
+    async with opened(url) as lore:
+        with pytest.raises(roomlore.InvalidInput, match="part"):
+            await rebuild(lore, part="everything")
+        with pytest.raises(roomlore.InvalidInput, match="embedder"):
+            await rebuild(lore, part="vectors")
+
+
+def test_the_collection_of_messages_is_named_as_the_state_is():
+    """One name in SQL and in the vector store: who looks at either finds the other."""
+    assert MESSAGES == "messages"
