@@ -42,11 +42,15 @@ _WRITING_A_FILE = (
 )
 """64 MiB of pages, so that the indexes of busy rooms stay in memory, and fewer, larger copies out of the log."""
 _READING_A_FILE = ("PRAGMA query_only = ON", "PRAGMA cache_size = -16384")
-_ALONG_INDEXES = tuple(
-    f"SET {setting} = off"
-    for setting in ("jit", "enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin")
+_ALONG_INDEXES = (
+    *(
+        f"SET {setting} = off"
+        for setting in ("jit", "enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin")
+    ),
+    "SET plan_cache_mode = force_generic_plan",
 )
-"""Every query here is meant to walk an index; told so, PostgreSQL does even before it has statistics."""
+"""Every query here is meant to walk an index; told so, PostgreSQL does even before it has statistics. So no values call
+for a plan of their own, and planning, which took most of a short query's time, is done once."""
 
 
 class SqlStorage:
