@@ -51,7 +51,7 @@ def _advice(exc: Exception) -> str:
     if isinstance(exc, UnexpectedResponse):
         return _refused(exc.status_code or 0)
     if isinstance(exc, ResponseHandlingException):
-        return f"Qdrant could not be reached or its answer not be read ({type(exc.source).__name__}). {_CHECK}"
+        return f"Qdrant could not be reached, or its answer not understood ({type(exc.source).__name__}). {_CHECK}"
     return f"Qdrant does not answer as it should ({type(exc).__name__}). {_CHECK}"
 
 
