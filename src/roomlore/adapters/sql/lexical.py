@@ -11,6 +11,8 @@ from sqlalchemy import (
     ColumnElement,
     LargeBinary,
     Select,
+    Subquery,
+    Table,
     Text,
     and_,
     bindparam,
@@ -69,24 +71,27 @@ def _in_tsvectors() -> Select[Any]:
     return select(found.c.place, found.c.found, *ROOM_COLUMNS).select_from(_r.outerjoin(found, true())).where(_named)
 
 
-def _facts(*where: ColumnElement[bool]) -> Select[Any]:
-    """One row: a text for each column of the facts."""
-    its_message = and_(_m.c.room_key == _w.c.room_key, _m.c.arrival == _w.c.arrival)
-    its_features = and_(_f.c.room_key == _w.c.room_key, _f.c.arrival == _w.c.arrival)
-    numbers = (
-        _w.c.arrival,
-        _m.c.sent_at,
-        _w.c.length,
-        case(_ROLE_CODES, value=_m.c.role),
-        case((_f.c.message_type == MessageType.QUESTION.value, 1), else_=0),
-        func.coalesce(_f.c.parent, 0),
-        cast(func.round(_f.c.parent_probability * _ODDS), BigInteger),
-        _f.c.thread,
-        case((_m.c.deleted_at.is_(None), 0), else_=1),
-    )
-    columns: list[ColumnElement[Any]] = [numbers_in(one) for one in numbers]
-    columns += [texts_in(_m.c.sender_id), texts_in(_m.c.sender_name)]
-    return select(*columns).select_from(_w.join(_m, its_message).join(_f, its_features)).where(in_room(_w), *where)
+def _facts(*, since: bool) -> Select[Any]:
+    """One row: a text for each column of each table. Every message has a row in all three, and walking each of them
+    once is quicker than joining them."""
+    role = case(_ROLE_CODES, value=_m.c.role)
+    deleted = case((_m.c.deleted_at.is_(None), 0), else_=1)
+    question = case((_f.c.message_type == MessageType.QUESTION.value, 1), else_=0)
+    odds = cast(func.round(_f.c.parent_probability * _ODDS), BigInteger)
+    people = [texts_in(_m.c.sender_id), texts_in(_m.c.sender_name)]
+    words = _gathered(_w, since, [_w.c.length])
+    messages = _gathered(_m, since, [_m.c.sent_at, role, deleted], people)
+    features = _gathered(_f, since, [question, func.coalesce(_f.c.parent, 0), odds, _f.c.thread])
+    return select(words, messages, features).select_from(words.join(messages, true()).join(features, true()))
+
+
+def _gathered(of: Table, since: bool, numbers: Sequence[ColumnElement[Any]], texts: Sequence[Any] = ()) -> Subquery:
+    """Arrivals, then these columns, of the room's rows in this table."""
+    columns = [*(numbers_in(one) for one in (of.c.arrival, *numbers)), *texts]
+    labelled = [one.label(f"column_{place}") for place, one in enumerate(columns)]
+    changed = select(_w.c.arrival).where(in_room(_w), _w.c.changed > bindparam("since")).correlate(None)
+    chosen = [of.c.arrival.in_(changed)] if since else []
+    return select(*labelled).where(in_room(of), *chosen).subquery(f"in_{of.name}")
 
 
 _IN_FTS5 = Statement(_in_fts5)
@@ -106,8 +111,8 @@ _COUNT = Statement(
         .returning(_r.c.revision)
     )
 )
-_FACTS = Statement(lambda: _facts(_m.c.deleted_at.is_(None)))
-_FACTS_SINCE = Statement(lambda: _facts(_w.c.changed > bindparam("since")))
+_FACTS = Statement(lambda: _facts(since=False))
+_FACTS_SINCE = Statement(lambda: _facts(since=True))
 
 
 class SqlLexicalIndex:
@@ -149,8 +154,8 @@ class SqlLexicalIndex:
         else:
             rows = await self._sql.fetch(_FACTS, **here)
         if len(rows[0][0] or "") < _IN_THIS_THREAD_FROM:
-            return _to_facts(rows[0])
-        return await asyncio.to_thread(_to_facts, rows[0])
+            return _to_facts(rows[0], with_deleted=since > 0)
+        return await asyncio.to_thread(_to_facts, rows[0], with_deleted=since > 0)
 
     async def reword(self, *, tenant: str, room_id: str, messages: Sequence[StoredMessage]) -> None:
         """Raises the room's revision by one. Deleted messages are passed over."""
@@ -195,28 +200,34 @@ once."""
 _BETWEEN_RANKS = (_RANKS[1:] + _RANKS[:-1]) / 2
 
 
-def _to_facts(row: Row) -> FactRows:
-    """In order of arrival: changed messages come in another."""
-    arrivals, sent_at, lengths, roles, questions, parents, odds, threads, deleted = map(_numbers, row[:9])
-    sender_ids, names = map(_texts, row[9:])
-    order = np.argsort(arrivals, kind="stable")
+def _to_facts(row: Row, *, with_deleted: bool) -> FactRows:
+    """In order of arrival, whatever order each table gave its rows in."""
+    _, (arrivals, lengths) = _in_order(row[:2])
+    order, (_, sent_at, roles, deleted) = _in_order(row[2:6])
+    _, (_, questions, parents, odds, threads) = _in_order(row[8:])
+    kept = np.flatnonzero(with_deleted | (deleted == 0))
+    sender_ids, names = _texts(row[6]), _texts(row[7])
+    places = order[kept].tolist()
     return FactRows(
-        arrivals=arrivals[order],
-        sent_at=sent_at[order],
-        sender_ids=[sender_ids[place] for place in order],
-        sender_names=[names[place] for place in order],
-        roles=roles[order],
-        lengths=lengths[order],
-        questions=questions[order] == 1,
-        parents=parents[order],
-        parent_odds=odds[order] / _ODDS,
-        threads=threads[order],
-        deleted=deleted[order] == 1,
+        arrivals=arrivals[kept],
+        sent_at=sent_at[kept],
+        sender_ids=[sender_ids[place] for place in places],
+        sender_names=[names[place] for place in places],
+        roles=roles[kept],
+        lengths=lengths[kept],
+        questions=questions[kept] == 1,
+        parents=parents[kept],
+        parent_odds=odds[kept] / _ODDS,
+        threads=threads[kept],
+        deleted=deleted[kept] == 1,
     )
 
 
-def _numbers(text: str | None) -> Ints:
-    return np.fromstring(text or "", np.int64, sep=",")
+def _in_order(texts: Sequence[str | None]) -> tuple[Ints, list[Ints]]:
+    """Columns of numbers by the first of them, and where their rows stood before."""
+    columns = [np.fromstring(text or "", np.int64, sep=",") for text in texts]
+    order = np.argsort(columns[0], kind="stable")
+    return order, [column[order] for column in columns]
 
 
 def _texts(text: str | None) -> list[str]:
