@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from roomlore.adapters.sql import connect
-from roomlore.testing.contracts.filling import everything
+from roomlore.adapters.sql import SqlStorage, connect
+from roomlore.testing.contracts.filling import ROOM, TENANT, everything
 from roomlore.testing.contracts.transactions import append_one
 
 _WRITER = """
@@ -25,6 +25,14 @@ asyncio.run(main())
 """
 
 
+async def where_said(store: SqlStorage, word: str) -> list[int]:
+    """Arrivals, by the word index."""
+    async with store.reading() as work:
+        postings = await work.lexical.look_up(tenant=TENANT, room_id=ROOM, words=[word])
+    assert postings is not None
+    return postings.arrivals.tolist()
+
+
 @pytest.fixture(params=["sqlite_url", "postgres_url"])
 def shared_url(request: pytest.FixtureRequest) -> str:
     return str(request.getfixturevalue(request.param))
@@ -36,6 +44,19 @@ async def test_two_openings_never_share_an_arrival(shared_url):
         arrivals = await asyncio.gather(*(append_one(store, "x") for _ in range(10) for store in (one, two)))
         assert sorted(arrivals) == list(range(1, 21))
         assert await everything(one) == await everything(two)
+    finally:
+        await one.close()
+        await two.close()
+
+
+async def test_words_written_by_two_openings_are_one_index(shared_url):
+    one, two = await connect(shared_url), await connect(shared_url)
+    try:
+        for _ in range(20):
+            await append_one(one, "deploy")
+            await append_one(two, "deploy rollback")
+        assert await where_said(one, "deploy") == await where_said(two, "deploy") == list(range(1, 41))
+        assert await where_said(one, "rollback") == list(range(2, 41, 2))
     finally:
         await one.close()
         await two.close()
@@ -71,6 +92,7 @@ async def test_a_killed_writer_loses_nothing_it_acknowledged(shared_url):
         arrivals = [found.message.arrival for found in await everything(store)]
         assert arrivals == list(range(1, len(arrivals) + 1))
         assert len(arrivals) - len(acknowledged) in (0, 1), "the last one may be stored and not yet acknowledged"
+        assert await where_said(store, "x") == arrivals
         assert await append_one(store, "after") == len(arrivals) + 1
     finally:
         await store.close()
