@@ -146,11 +146,34 @@ class TestKinds:
         assert room.found("ferry")[0] == 2
 
 
+@pytest.fixture(scope="module")
+def large():
+    """Of 3,000 messages nearly all match "deploy" better than the few to be found."""
+    rare = "I think that the deploy of the new service went well yesterday, and nobody complained about it"
+    lines = [("ann", rare if n % 1000 == 500 or n > 2990 or n == 1 else "deploy now") for n in range(1, 3001)]
+    lines[1500:1502] = [("ann", "where did you go on holiday?"), ("bob", "Lisbon, for two weeks")]
+    return MadeRoom(*lines)
+
+
 class TestOnly:
     def test_restricts_what_is_found_and_nothing_else(self):
         room = MadeRoom(("ann", "which camera do you use?"), ("bob", "an old one"), ("ann", "camera bag"))
         assert room.found("camera", only=[2]) == [2]
         assert room.found("camera", only=[]) == []
+
+    @pytest.mark.parametrize("of", [[*range(500, 3000, 1000)], [*range(2991, 3001)], [1], []])
+    def test_finds_in_a_large_room_what_it_finds_in_a_small_one(self, large, monkeypatch, of):
+        asked = [large.search("deploy", only=of), large.search("?", spans=[span(0, 9999)], only=of)]
+        assert [sorted(one.arrival for one in found) for found in asked] == [of, of]
+        monkeypatch.setattr(ranking, "ALL_RANKED", 10_000)
+        assert asked == [large.search("deploy", only=of), large.search("?", spans=[span(0, 9999)], only=of)]
+
+    def test_finds_in_a_large_room_an_answer_by_its_question(self, large):
+        assert large.found("holiday deploy", only=[1502]) == [1502]
+
+    def test_finds_many_by_their_own_words_beside_better_ones(self):
+        lines = [("ann", "deploy now" if n % 2 else "well, we will deploy it some day I guess") for n in range(3000)]
+        assert len(MadeRoom(*lines).search("deploy", only=range(1, 3001, 2), limit=200)) == 200
 
 
 def test_empty_rooms_and_limits():
@@ -178,6 +201,11 @@ def test_a_large_room_gives_the_same_answer_as_a_small_one(monkeypatch):
     sparse = room.search("tea of bob", limit=20)
     monkeypatch.setattr(ranking, "ALL_RANKED", 10_000)
     assert room.search("tea of bob", limit=20) == sparse
+
+
+def test_of_a_long_time_asked_for_the_best_words_are_found_wherever_they_stand():
+    talk = [("a", "deploy", 0)] * 1000 + [("a", "so it was", 6000)] * 1000 + [("a", "it was a deploy, so", 6000)]
+    assert MadeRoom(*talk).found("deploy", spans=[span(99, 101)])[0] == 2001
 
 
 @settings(max_examples=40, deadline=None)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from roomlore.core.lexical import Matches, matches
+from roomlore.core.lexical import Matches, matches, rows_of
 from roomlore.core.nearness import Near, nearness
 from roomlore.core.neighbours import around, gained
 from roomlore.core.query import SearchQuery, agent_messages
@@ -87,7 +87,7 @@ def rank(
         return []
     found = matches(query, postings, facts, weights)
     near = nearness(dense, facts)
-    rows = _candidates(found, near, query, facts)
+    rows = _candidates(found, near, query, facts, only)
     if not rows.size:
         return []
     signals = _signals(query, found, near, rows, facts, weights)
@@ -108,16 +108,29 @@ def _best(fused: Floats, limit: int) -> Ints:
     return places[np.argsort(-fused[places], kind="stable")][:limit]
 
 
-def _candidates(found: Matches, near: Near, query: SearchQuery, facts: RoomFacts) -> Ints:
+def _candidates(found: Matches, near: Near, query: SearchQuery, facts: RoomFacts, only: Ints | None) -> Ints:
     size = facts.arrivals.size
     if size <= ALL_RANKED:
         return np.arange(size)
     scores = found.scores(size)
     best = np.argpartition(-scores, _CENTRES)[:_CENTRES]
     centres = [best[scores[best] > 0], near.rows]
+    fits = np.arange(size)
+    if only is not None:
+        fits = rows_of(facts, only)
+        fits = fits[fits >= 0]
+        # What may be found, and what stands beside it, each has its own centres: neither is to crowd out the other.
+        centres += [_strongest(scores, fits), _strongest(scores, around(fits, size))]
     if query.spans:
-        centres.append(np.flatnonzero(closeness(query.spans, facts.sent_at.astype(float)) >= 1)[:_CENTRES])
+        inside = fits[closeness(query.spans, facts.sent_at[fits].astype(float)) >= 1]
+        centres.append(inside[_best(scores[inside], _CENTRES)])
     return around(np.concatenate(centres), size)
+
+
+def _strongest(scores: Floats, among: Ints) -> Ints:
+    """Of these rows the centres, by their words."""
+    best = among[_best(scores[among], _CENTRES)]
+    return best[scores[best] > 0]
 
 
 def _signals(
