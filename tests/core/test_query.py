@@ -1,5 +1,8 @@
 """Reading a question: its words' worth, the people it names, the voice, the dialogue."""
 
+from itertools import product
+from time import perf_counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,6 +106,41 @@ class TestDialogue:
     @pytest.mark.parametrize("text", ["", "Kim: tea", "one\ntwo", "a: 1\nb: 2\nc: 3\nd: 4", "Kim: tea\nno\nno\nno"])
     def test_anything_else_is_none(self, text):
         assert utterances(text) == ()
+
+    @pytest.mark.parametrize(
+        ("line", "expected"),
+        [
+            ("  (**<Kim Lee>**) : “green  tea” ", ("Kim Lee", "green  tea")),
+            ("【小王】：「好的」", ("小王", "好的")),
+            ("[10] a: b", None),
+            ('Kim: "tea " ', ("Kim", "tea ")),
+            ('Kim: " tea', ("Kim", " tea")),
+            ('Kim:" ', ("Kim", "")),
+            ('Kim: "" ', ("Kim", "")),
+            ("Kim:", ("Kim", "")),
+            ("Kim Lee  > : at 10:30: tea", ("Kim Lee", "at 10:30: tea")),
+            (f"{'k' * 32}: tea", ("k" * 32, "tea")),
+            (f"{'k' * 33}: tea", None),
+            (": tea", None),
+            ("Kim\tLee:\ttea\t", ("Kim\tLee", "tea")),
+        ],
+    )
+    def test_a_line(self, line, expected):
+        found = utterances("\n".join([line, "Zoe: x", "Zoe: x", "Zoe: x", "Zoe: x", "Zoe: x"]))
+        assert [tuple(one) for one in found if one.speaker != "Zoe"] == [expected] * (expected is not None)
+
+    @pytest.mark.parametrize("part", [" ", "<", "*", ">", ")", "a", "a ", ":", '"', " :", '" ', "a:", "a: b ", "好："])
+    def test_a_long_line_is_read_in_time(self, part):
+        for head, tail in product(["", "<", "a", "a:", "a:x", 'a:"x', "a >"], ["", "y", ":", '"', "\nb: c\n"]):
+            started = perf_counter()
+            utterances(head + part * ((20_000 - len(head + tail)) // len(part)) + tail)
+            assert perf_counter() - started < 0.3
+
+    @pytest.mark.parametrize("line", ["a", "a:\n", "a: b\n", "<a \n", ' : "\n', "a" + " " * 99 + "\n"])
+    def test_so_are_many_short_ones(self, line):
+        started = perf_counter()
+        utterances((line * 20_000)[:20_000])
+        assert perf_counter() - started < 0.5
 
     def test_its_people_give_the_vector_and_the_latest_counts_most(self):
         query = read("Kim: green tea\nAssistant: black coffee\nKim: oolong")
