@@ -7,7 +7,7 @@ the engine cannot hold, `StorageUnavailable` for the rest.
 import asyncio
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from typing import Any, Protocol
 
 import aiosqlite
@@ -34,6 +34,8 @@ Row = Sequence[Any]
 _INTEGRITY: tuple[type[Exception], ...] = (sqlite3.IntegrityError, *_PG_INTEGRITY)
 _DATA: tuple[type[Exception], ...] = (sqlite3.DataError, OverflowError, *_PG_DATA)
 _ANY: tuple[type[Exception], ...] = (sqlite3.Error, sqlalchemy.exc.SQLAlchemyError, OverflowError, OSError, *_PG_ERRORS)
+_CLOSED = {"no active connection", "Connection closed"}
+"""What aiosqlite says in a bare ValueError once its connection is closed."""
 
 
 @contextmanager
@@ -43,6 +45,10 @@ def translated() -> Iterator[None]:
         yield
     except _ANY as exc:
         raise _translate(_of_the_driver(exc)) from exc
+    except ValueError as exc:
+        if str(exc) not in _CLOSED:
+            raise
+        raise StorageUnavailable("The connection to the database was closed meanwhile; try again.") from exc
 
 
 def _of_the_driver(exc: Exception) -> Exception:
@@ -91,7 +97,8 @@ class Connection(Protocol):
 class SqliteConnection:
     """aiosqlite: one thread per connection, one hop of threads per call.
 
-    `gate` is held for each call: the lock of a database in memory, which has a single connection for all.
+    `gate` is held for each call: the lock of a database in memory, which has a single connection for all. Who has it
+    begins no transaction: one that is open is another's.
     """
 
     def __init__(
@@ -99,6 +106,7 @@ class SqliteConnection:
     ) -> None:
         self._driver = driver
         self._gate = gate or nullcontext()
+        self._own = gate is None
         self.dialect = dialect
 
     async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
@@ -112,7 +120,8 @@ class SqliteConnection:
         try:
             return await self._driver.execute_fetchall(sql, bound)  # type: ignore[return-value]
         except asyncio.CancelledError:
-            await self._driver.interrupt()
+            with suppress(ValueError):  # it is closed already
+                await self._driver.interrupt()
             raise
 
     async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
@@ -124,7 +133,10 @@ class SqliteConnection:
             await self._driver.execute_fetchall(sql)
 
     def broken(self) -> bool:
-        return self._driver.in_transaction
+        try:
+            return self._driver.in_transaction and self._own
+        except ValueError:  # it is closed
+            return True
 
 
 class PostgresConnection:
