@@ -85,8 +85,8 @@ def chosen(
         return None
     fits = np.ones(facts.arrivals.size, np.bool_)
     if senders is not None:
-        wanted = [place for place, sender in enumerate(facts.sender_ids) if sender in set(senders)]
-        fits &= np.isin(facts.senders, wanted)
+        wanted = set(senders)
+        fits &= np.isin(facts.senders, [place for place, sender in enumerate(facts.sender_ids) if sender in wanted])
     if since is not None:
         fits &= facts.sent_at >= to_micros(since)
     if until is not None:
