@@ -1,5 +1,6 @@
 """The same text is embedded once."""
 
+import weakref
 from collections.abc import Sequence
 
 import numpy as np
@@ -75,6 +76,21 @@ async def test_what_was_not_used_longest_is_forgotten_first(inner, monkeypatch):
     assert inner.asked == []
     await embedder.embed(["bb"], kind="passage")
     assert inner.asked == [("passage", ("bb",))]
+
+
+async def test_a_vector_kept_holds_no_batch_in_memory(inner, monkeypatch):
+    made = []
+
+    async def embed(texts: Sequence[str], *, kind: str) -> Vectors:
+        made.append(np.zeros((len(texts), 2), np.float32))
+        return made[-1]
+
+    monkeypatch.setattr(inner, "embed", embed)
+    embedder = RememberedEmbedder(inner)
+    await embedder.embed(["a", "bb"], kind="passage")
+    batch = weakref.ref(made.pop())
+    assert batch() is None
+    assert (await embedder.embed(["a"], kind="passage")).tolist() == [[0, 0]]
 
 
 async def test_closing_closes_the_one_inside(inner):

@@ -31,7 +31,8 @@ class RememberedEmbedder:
         missing = {name: text for name, text in zip(names, texts, strict=True) if name not in found}
         if missing:
             made = await self._embedder.embed(list(missing.values()), kind=kind)
-            found.update(zip(missing, made, strict=True))
+            # Copies: a row alone would keep the whole batch in memory.
+            found.update((name, vector.copy()) for name, vector in zip(missing, made, strict=True))
         self._keep(found)
         return np.array([found[name] for name in names], np.float32).reshape(len(names), self.model.dimensions)
 
