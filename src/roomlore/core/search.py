@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roomlore.core.models import Role, Room, StoredMessage
+from roomlore.core.naming import Naming
 
 SearchMode = Literal["hybrid", "lexical"]
 Ints = NDArray[np.int64]
@@ -50,13 +51,14 @@ class RoomFacts:
     """What ranking asks of each message of a room, in order of arrival, without deleted ones.
 
     `senders` are places in `sender_ids`; `roles` places in `ROLES`; `lengths` are words as indexed; `parents` and
-    `threads` are arrivals, a missing parent 0; `parent_odds` the probability of that parent. `revision`: the room's
-    when this was read.
+    `threads` are arrivals, a missing parent 0; `parent_odds` the probability of that parent. `naming`: what the senders
+    are called, by their names or else their ids. `revision`: the room's when this was read.
     """
 
     revision: int
     sender_ids: tuple[str, ...]
     sender_names: tuple[str, ...]
+    naming: Naming
     arrivals: Ints
     sent_at: Ints
     senders: Ints
@@ -109,12 +111,14 @@ class Nearest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexTask:
-    """A message whose vector is due. `version` grows each time the message changes while it waits."""
+    """A message whose vector is due. `version` grows each time the message changes while it waits; `lease` is of the
+    claim that took it, and of no other."""
 
     tenant: str
     room_id: str
     arrival: int
     version: int
+    lease: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

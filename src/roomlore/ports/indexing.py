@@ -43,11 +43,15 @@ class Outbox(Protocol):
     async def claim(self, *, limit: int, now: datetime, lease: timedelta) -> list[IndexTask]:
         """Takes the longest waiting tasks that nobody holds, for as long as the lease; safe beside other claimers."""
 
-    async def finish(self, *, tasks: Sequence[IndexTask]) -> None:
-        """Drops these tasks; one whose message changed meanwhile goes on waiting, free to be claimed."""
+    async def finish(self, *, tasks: Sequence[IndexTask]) -> list[IndexTask]:
+        """Drops these tasks; one whose message changed meanwhile goes on waiting, free to be claimed.
+
+        Returns those that were no longer held: their lease ended and somebody else took or finished them meanwhile, or
+        they were cleared. Nothing is changed about these.
+        """
 
     async def release(self, *, tasks: Sequence[IndexTask]) -> None:
-        """Gives the tasks back undone."""
+        """Gives the tasks back undone; those that are no longer held stay as they are."""
 
     async def clear(self) -> None:
         """Drops every task, claimed ones too: for a rebuild, which puts every message in again."""

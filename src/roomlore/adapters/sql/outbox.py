@@ -1,10 +1,12 @@
 """Messages whose vectors are due."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import groupby
+from secrets import randbits
 from typing import Any
 
-from sqlalchemy import BigInteger, and_, bindparam, cast, delete, func, null, or_, select, tuple_, update
+from sqlalchemy import BigInteger, bindparam, cast, delete, func, null, or_, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
@@ -15,6 +17,7 @@ from roomlore.adapters.sql.values import escape, numbers_text, to_micros, unesca
 from roomlore.core.search import IndexTask
 
 _o, _m, _r = schema.index_outbox, schema.messages, schema.rooms
+_Room = dict[str, str]
 
 
 def _add() -> Any:
@@ -23,8 +26,9 @@ def _add() -> Any:
     Whoever takes several rows takes them by room and arrival, so that no two wait for each other.
     """
     last = select(func.coalesce(func.max(_o.c.queued), 0)).scalar_subquery()
+    free = cast(null(), BigInteger)
     due = (
-        select(_m.c.room_key, _m.c.arrival, _m.c.tenant, _r.c.index_version, last + 1, cast(null(), BigInteger))
+        select(_m.c.room_key, _m.c.arrival, _m.c.tenant, _r.c.index_version, last + 1, free, free)
         .select_from(_m.join(_r, _r.c.room_key == _m.c.room_key))
         .where(in_locked_room(_m), among(_m.c.arrival, "arrivals"))
         .order_by(_m.c.arrival)
@@ -47,20 +51,23 @@ def _claim() -> Any:
     return (
         update(_o)
         .where(tuple_(*key).in_(select(taken.c.room_key, taken.c.arrival)))
-        .values(leased_until=bindparam("until"))
-        .returning(_o.c.queued, *key, _o.c.tenant, room_id, _o.c.version)
+        .values(leased_until=bindparam("until"), lease=bindparam("new_lease"))
+        .returning(_o.c.queued, *key, _o.c.tenant, room_id, _o.c.version, _o.c.lease)
     )
 
 
-def _task(*version: Any) -> Any:
-    return and_(in_room(_o), _o.c.arrival == bindparam("arrival"), *version)
+def _free() -> Any:
+    """Takes hold of the rows too, in order of arrival, until the transaction ends."""
+    held = (in_room(_o), among(_o.c.arrival, "arrivals"), _o.c.lease == bindparam("its_lease"))
+    freed = update(_o).where(*held).values(leased_until=null(), lease=null())
+    return freed.returning(_o.c.arrival, _o.c.version)
 
 
 _NEXT_VERSION = Statement(lambda: update(_r).where(in_locked_room(_r)).values(index_version=_r.c.index_version + 1))
 _ADD = Statement(_add)
 _CLAIM = Statement(_claim)
-_DROP = Statement(lambda: delete(_o).where(_task(_o.c.version == bindparam("version"))))
-_FREE = Statement(lambda: update(_o).where(_task()).values(leased_until=null()))
+_FREE = Statement(_free)
+_DROP = Statement(lambda: delete(_o).where(in_room(_o), among(_o.c.arrival, "arrivals")))
 _CLEAR = Statement(lambda: delete(_o))
 _WAITING = Statement(lambda: select(func.count()).select_from(_o))
 
@@ -82,19 +89,32 @@ class SqlOutbox:
 
     async def claim(self, *, limit: int, now: datetime, lease: timedelta) -> list[IndexTask]:
         self._locks.check_writing()
-        rows = await self._sql.fetch(_CLAIM, count=limit, now=to_micros(now), until=to_micros(now + lease))
+        times = {"now": to_micros(now), "until": to_micros(now + lease)}
+        rows = await self._sql.fetch(_CLAIM, count=limit, new_lease=randbits(63), **times)
         return [_to_task(row) for row in sorted(rows, key=tuple)]
 
-    async def finish(self, *, tasks: Sequence[IndexTask]) -> None:
-        """Frees them first, since that takes hold of all of them in order."""
-        await self.release(tasks=tasks)
-        if tasks:
-            await self._sql.many(_DROP, [(*_place(task), task.version) for task in sorted(tasks, key=_place)])
+    async def finish(self, *, tasks: Sequence[IndexTask]) -> list[IndexTask]:
+        """Frees them first, since that tells which are still held, and as what version."""
+        self._locks.check_writing()
+        lost: list[IndexTask] = []
+        for its, group in _by_claim(tasks):
+            versions = await self._free(its, group)
+            lost += [task for task in group if task.arrival not in versions]
+            done = [task.arrival for task in group if versions.get(task.arrival) == task.version]
+            if done:
+                await self._sql.fetch(_DROP, arrivals=numbers_text(done), **its)
+        return lost
 
     async def release(self, *, tasks: Sequence[IndexTask]) -> None:
         self._locks.check_writing()
-        if tasks:
-            await self._sql.many(_FREE, sorted(map(_place, tasks)))
+        for its, group in _by_claim(tasks):
+            await self._free(its, group)
+
+    async def _free(self, its: _Room, group: Sequence[IndexTask]) -> dict[int, int]:
+        """Arrival to version of those that were held until now."""
+        arrivals = numbers_text([task.arrival for task in group])
+        rows = await self._sql.fetch(_FREE, arrivals=arrivals, its_lease=group[0].lease, **its)
+        return {row[0]: row[1] for row in rows}
 
     async def clear(self) -> None:
         self._locks.check_writing()
@@ -104,11 +124,16 @@ class SqlOutbox:
         return int((await self._sql.fetch(_WAITING))[0][0])
 
 
-def _place(task: IndexTask) -> tuple[Any, ...]:
-    """The parameters of `_task` in the order they stand in its SQL."""
-    tenant = escape(task.tenant)
-    return (tenant, escape(task.room_id), tenant, task.arrival)
+def _claimed(task: IndexTask) -> tuple[str, str, int]:
+    return (task.tenant, task.room_id, task.lease)
+
+
+def _by_claim(tasks: Sequence[IndexTask]) -> Iterator[tuple[_Room, list[IndexTask]]]:
+    """What one claim took of one room, with the parameters that name the room."""
+    for (tenant, room_id, _), group in groupby(sorted(tasks, key=_claimed), key=_claimed):
+        yield {"tenant": escape(tenant), "room_id": escape(room_id)}, list(group)
 
 
 def _to_task(row: Row) -> IndexTask:
-    return IndexTask(tenant=unescape(row[3]), room_id=unescape(row[4]), arrival=row[2], version=row[5])
+    _, _, arrival, tenant, room_id, version, lease = row
+    return IndexTask(tenant=unescape(tenant), room_id=unescape(room_id), arrival=arrival, version=version, lease=lease)

@@ -218,10 +218,12 @@ index_outbox = Table(
     Column("version", BigInteger, nullable=False),
     Column("queued", BigInteger, nullable=False),
     Column("leased_until", BigInteger),
+    Column("lease", BigInteger),
     ForeignKeyConstraint(["room_key", "arrival"], ["messages.room_key", "messages.arrival"]),
     sqlite_with_rowid=False,
 )
-"""Messages whose vectors are due. `queued`: a number that grows, so that the longest waiting comes first."""
+"""Messages whose vectors are due. `queued`: a number that grows, so that the longest waiting comes first. `lease`: a
+random number, of the claim that holds the task."""
 Index("ix_index_outbox_queued", index_outbox.c.queued, index_outbox.c.room_key, index_outbox.c.arrival)
 
 index_states = Table(

@@ -26,9 +26,9 @@ async def claim(storage: Storage, limit: int = 99, now: datetime = START) -> lis
         return await work.outbox.claim(limit=limit, now=now, lease=LEASE)
 
 
-async def finish(storage: Storage, tasks: Sequence[IndexTask]) -> None:
+async def finish(storage: Storage, tasks: Sequence[IndexTask]) -> list[IndexTask]:
     async with storage.writing() as work:
-        await work.outbox.finish(tasks=tasks)
+        return await work.outbox.finish(tasks=tasks)
 
 
 async def release(storage: Storage, tasks: Sequence[IndexTask]) -> None:
@@ -91,9 +91,9 @@ class OutboxContract:
         await fill(storage, [entry(n) for n in range(1, 4)])
         await add(storage, 1, 2, 3)
         tasks = await claim(storage)
-        await finish(storage, tasks[:2])
+        assert await finish(storage, tasks[:2]) == []
         assert await waiting(storage) == 1
-        assert await claim(storage, now=START + LEASE) == tasks[2:]
+        assert arrivals(await claim(storage, now=START + LEASE)) == [3]
 
     async def test_what_changed_meanwhile_goes_on_waiting_in_its_place(self, storage: Storage) -> None:
         await fill(storage, [entry(n) for n in range(1, 4)])
@@ -102,7 +102,7 @@ class OutboxContract:
         before = await claim(storage, limit=2)
         await add(storage, 1)
         assert arrivals(await claim(storage)) == [3], "a change does not free what somebody holds"
-        await finish(storage, before)
+        assert await finish(storage, before) == [], "they were held until now"
         (again,) = await claim(storage)
         assert (again.arrival, again.version > before[0].version) == (1, True)
         await finish(storage, [again])
@@ -124,7 +124,50 @@ class OutboxContract:
         late = await claim(storage)
         await finish(storage, await claim(storage, now=START + LEASE))
         await add(storage, 1)
-        await finish(storage, late)
+        assert await finish(storage, late) == late
+        assert await waiting(storage) == 1
+
+    async def test_what_another_holds_now_is_neither_freed_nor_dropped(self, storage: Storage) -> None:
+        await fill(storage, [entry(n) for n in range(1, 5)])
+        await fill(storage, [entry(1)], tenant="another", room_id="b")
+        await add(storage, 1, 2, 3)
+        await add(storage, 1, tenant="another", room_id="b")
+        late = await claim(storage)
+        await add(storage, 2)
+        taken = await claim(storage, limit=3, now=START + LEASE)
+        assert sorted(map(repr, await finish(storage, late))) == sorted(map(repr, late[:3])), "the last was not taken"
+        await release(storage, late)
+        assert await claim(storage, now=START + LEASE) == []
+        assert await finish(storage, taken) == []
+        assert await waiting(storage) == 0
+
+    async def test_a_lease_that_ended_is_good_while_nobody_else_took_the_task(self, storage: Storage) -> None:
+        await fill(storage, [entry(1)])
+        await add(storage, 1)
+        tasks = await claim(storage)
+        assert await claim(storage, limit=0, now=START + LEASE) == []
+        assert await finish(storage, tasks) == []
+        assert await waiting(storage) == 0
+
+    async def test_each_claim_has_a_lease_of_its_own(self, storage: Storage) -> None:
+        """Even of one task at one time."""
+        await fill(storage, [entry(1)])
+        await add(storage, 1)
+        seen = set()
+        for _ in range(5):
+            (task,) = await claim(storage)
+            seen.add(task.lease)
+            await release(storage, [task])
+        assert len(seen) == 5
+
+    async def test_what_was_cleared_is_no_longer_held(self, storage: Storage) -> None:
+        await fill(storage, [entry(1)])
+        await add(storage, 1)
+        tasks = await claim(storage)
+        async with storage.writing() as work:
+            await work.outbox.clear()
+        await add(storage, 1)
+        assert await finish(storage, tasks) == tasks
         assert await waiting(storage) == 1
 
     async def test_what_is_released_can_be_claimed_at_once(self, storage: Storage) -> None:
@@ -132,7 +175,7 @@ class OutboxContract:
         await add(storage, 1, 2)
         tasks = await claim(storage)
         await release(storage, tasks[:1])
-        assert await claim(storage) == tasks[:1]
+        assert arrivals(await claim(storage)) == [1]
 
     async def test_deleted_messages_are_due_too_and_unknown_ones_are_not(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2)])
@@ -144,7 +187,7 @@ class OutboxContract:
         await fill(storage, [entry(1)])
         await add(storage)
         await add(storage, 1)
-        await finish(storage, [])
+        assert await finish(storage, []) == []
         await release(storage, [])
         assert await claim(storage, limit=0) == []
         assert await waiting(storage) == 1

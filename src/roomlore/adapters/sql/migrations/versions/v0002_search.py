@@ -92,6 +92,7 @@ def _make_outbox() -> None:
         sa.Column("version", sa.BigInteger(), nullable=False),
         sa.Column("queued", sa.BigInteger(), nullable=False),
         sa.Column("leased_until", sa.BigInteger()),
+        sa.Column("lease", sa.BigInteger()),
         sa.ForeignKeyConstraint(
             ["room_key", "arrival"], ["messages.room_key", "messages.arrival"], name="fk_index_outbox_messages"
         ),
