@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from roomlore.core.models import Role, Room
+from roomlore.core.naming import naming_of
 from roomlore.core.query import read_query
 from roomlore.core.ranking import rank
 from roomlore.core.search import ROLES, Nearest, Postings, RoomFacts
@@ -42,6 +43,7 @@ class MadeRoom:
             revision=1,
             sender_ids=tuple(people),
             sender_names=tuple(people),
+            naming=naming_of(people),
             arrivals=_ints(self.counts),
             sent_at=_ints(time.timestamp() * 1_000_000 for time in times),
             senders=_ints(people.index(line[1]) for line in kept),

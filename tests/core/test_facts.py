@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roomlore.core.facts import chosen, facts_of, places, renewed, to_micros
+from roomlore.core.naming import naming_of
 from roomlore.core.search import ROLES, FactRows
+from roomlore.core.terms import terms
 
 COLUMNS = ("arrivals", "sent_at", "roles", "lengths", "questions", "parents", "parent_odds", "threads")
 
@@ -64,6 +66,36 @@ def test_the_last_known_name_of_a_sender_counts():
     assert dict(zip(facts.sender_ids, facts.sender_names, strict=True)) == {"ann": "Anna", "bob": ""}
     facts = renewed(facts, rows(Line(4, name="Anne")), revision=2)
     assert facts.sender_names[0] == "Anne"
+
+
+names = st.sampled_from(["", "Ann Lee", "Bob Lee", "小明", "明", "helpbot", "Ann", "of"])
+
+
+@settings(max_examples=60)
+@given(st.lists(st.lists(st.tuples(st.sampled_from("abcd"), names), max_size=4), max_size=5))
+def test_the_naming_renewed_is_the_naming_made_anew(batches):
+    facts = facts_of(rows(), revision=0)
+    arrival = 0
+    for batch in batches:
+        lines = [Line(arrival + at, sender, name) for at, (sender, name) in enumerate(batch, start=1)]
+        arrival += len(lines)
+        facts = renewed(facts, rows(*lines), revision=facts.revision + 1)
+    called = [name or sender for sender, name in zip(facts.sender_ids, facts.sender_names, strict=True)]
+    assert facts.naming == naming_of(called)
+    assert facts.naming.agents == tuple(place for place, name in enumerate(called) if name == "helpbot")
+    for term in ("ann", "lee", "小明", "helpbot", "b", "明"):
+        holders = [place for place, name in enumerate(called) if term in terms(name) and term != "明"]
+        assert facts.naming.owner(term) == (holders[0] if len(holders) == 1 else None)
+
+
+def test_one_new_sender_in_a_room_of_very_many_is_soon_known():
+    facts = facts_of(rows(*(Line(at, f"s{at}", f"Person Number {at}") for at in range(1, 20_001))), revision=1)
+    late = rows(Line(20_001, "new", "Somebody New"))
+    started = perf_counter()
+    later = renewed(facts, late, revision=2)
+    assert perf_counter() - started < 0.05
+    assert (later.naming.owner("somebodi"), facts.naming.owner("somebodi")) == (20_000, None)
+    assert later.naming.owner("person") is None
 
 
 def test_places_of_arrivals_and_of_those_not_there():

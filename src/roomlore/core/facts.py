@@ -1,12 +1,13 @@
 """The facts of a room as columns, kept in step with what changed since they were read."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from roomlore.core.naming import NOBODY, Naming, Renaming, renamed
 from roomlore.core.search import FactRows, Ints, RoomFacts
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -16,6 +17,7 @@ _NO_FACTS = RoomFacts(
     revision=0,
     sender_ids=(),
     sender_names=(),
+    naming=NOBODY,
     arrivals=_NONE,
     sent_at=_NONE,
     senders=_NONE,
@@ -37,13 +39,20 @@ def renewed(facts: RoomFacts, rows: FactRows, *, revision: int) -> RoomFacts:
     """The facts after these rows took the place of what stood at their arrivals."""
     visible = ~rows.deleted
     people = _people(facts, rows)
-    added = _columns(rows, visible, people)
+    spoke = _places_of(people, rows.sender_ids)
+    added = _columns(rows, visible, spoke)
     kept = _untouched(facts, rows.arrivals)
     columns = {name: np.concatenate([getattr(facts, name)[kept], added[name]]) for name in _PER_MESSAGE}
     if kept.size and added["arrivals"].size and facts.arrivals[kept[-1]] > added["arrivals"][0]:
         order = np.argsort(columns["arrivals"], kind="stable")
         columns = {name: column[order] for name, column in columns.items()}
-    return RoomFacts(revision=revision, sender_ids=tuple(people), sender_names=tuple(people.values()), **columns)
+    return RoomFacts(
+        revision=revision,
+        sender_ids=tuple(people),
+        sender_names=tuple(people.values()),
+        naming=_naming(facts, people, spoke),
+        **columns,
+    )
 
 
 def places(facts: RoomFacts, arrivals: Ints) -> Ints:
@@ -63,6 +72,23 @@ def _people(facts: RoomFacts, rows: FactRows) -> dict[str, str]:
     return people
 
 
+def _naming(facts: RoomFacts, people: Mapping[str, str], spoke: Mapping[str, int]) -> Naming:
+    """The naming after those who spoke may have come or changed their names."""
+    changes = []
+    for sender, place in spoke.items():
+        name = people[sender] or sender
+        before = (facts.sender_names[place] or sender) if place < len(facts.sender_ids) else None
+        if name != before:
+            changes.append(Renaming(place, before, name))
+    return renamed(facts.naming, changes)
+
+
+def _places_of(people: Iterable[str], wanted: Iterable[str]) -> dict[str, int]:
+    """Where those of these people stand who are there."""
+    asked = set(wanted)
+    return {sender: place for place, sender in enumerate(people) if sender in asked}
+
+
 def _untouched(facts: RoomFacts, changed: Ints) -> Ints:
     """The places of the messages that no row speaks of."""
     if not changed.size or not facts.arrivals.size or changed[0] > facts.arrivals[-1]:
@@ -70,9 +96,8 @@ def _untouched(facts: RoomFacts, changed: Ints) -> Ints:
     return np.flatnonzero(~np.isin(facts.arrivals, changed))
 
 
-def _columns(rows: FactRows, visible: NDArray[np.bool_], people: Iterable[str]) -> dict[str, NDArray[Any]]:
-    codes = {sender: code for code, sender in enumerate(people)}
-    senders = np.array([codes.get(sender, -1) for sender in rows.sender_ids], np.int64)
+def _columns(rows: FactRows, visible: NDArray[np.bool_], places: Mapping[str, int]) -> dict[str, NDArray[Any]]:
+    senders = np.array([places.get(sender, -1) for sender in rows.sender_ids], np.int64)
     columns = {name: getattr(rows, name) for name in _PER_MESSAGE if name != "senders"}
     return {name: column[visible] for name, column in (columns | {"senders": senders}).items()}
 

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -15,7 +14,6 @@ from roomlore.core.models import Role
 from roomlore.core.search import ROLES, RoomFacts
 from roomlore.core.search_weights import WEIGHTS, SearchWeights
 from roomlore.core.terms import terms
-from roomlore.core.text import HAN
 from roomlore.core.when import TimeSpan
 
 # Words that speak of the request or of talking itself, and seldom of what is looked for.
@@ -36,7 +34,6 @@ _REQUEST = re.compile(
     r"|(?:请问|请|麻烦)?[你您]?还?(?:能不能|能否|可不可以|可以|能|记不记得|记得|知不知道|知道))",
     re.IGNORECASE,
 )
-_LONE_HAN = re.compile(f"[{HAN}]")
 _SPEAKER = re.compile(r"\b(?:i|my|me|mine|we|our|us)\b|[我咱]", re.IGNORECASE)
 _SPOKEN_TO = re.compile(r"\b(?:you|your|yours)\b|[你您]", re.IGNORECASE)
 
@@ -75,14 +72,14 @@ def read_query(
     worth = {
         term: count**weights.repeats * (weights.asking if term in _ASKING else 1) for term, count in counts.items()
     }
-    owners = _owners(facts.sender_ids, facts.sender_names)
+    owners = map(facts.naming.owner, counts)
     kept = sorted(worth, key=lambda term: -worth[term])[:MOST_TERMS] if len(worth) > MOST_TERMS else list(worth)
     return SearchQuery(
         terms=tuple(kept),
         worth=tuple(worth[term] for term in kept),
         embed=(_own_words(lines) or text,),
         spans=() if lines else tuple(spans),
-        people=tuple(sorted({owners[term] for term in counts if term in owners})),
+        people=tuple(sorted({owner for owner in owners if owner is not None})),
         voice="" if lines else _voice(text),
     )
 
@@ -111,25 +108,8 @@ def _voice(text: str) -> Voice:
     return "agent" if asker is None or (other is not None and other.start() < asker.start()) else "asker"
 
 
-@lru_cache(maxsize=256)
-def _owners(sender_ids: tuple[str, ...], sender_names: tuple[str, ...]) -> Mapping[str, int]:
-    """Whose each term of the senders' names is, where it belongs to one sender alone."""
-    owners: dict[str, set[int]] = {}
-    for place, (sender, name) in enumerate(zip(sender_ids, sender_names, strict=True)):
-        for term in terms(name or sender):
-            if len(term) > 1 or not _LONE_HAN.match(term):
-                owners.setdefault(term, set()).add(place)
-    return {term: min(of) for term, of in owners.items() if len(of) == 1}
-
-
 def agent_messages(facts: RoomFacts) -> NDArray[np.bool_]:
     """Which messages are an agent's: by role or, since many exports know no roles, by the sender's name."""
-    bots = _bots_of(facts.sender_ids, facts.sender_names)
+    bots = facts.naming.agents
     found: NDArray[np.bool_] = facts.roles == ROLES.index(Role.ASSISTANT)
     return found | np.isin(facts.senders, bots) if bots else found
-
-
-@lru_cache(maxsize=256)
-def _bots_of(sender_ids: tuple[str, ...], sender_names: tuple[str, ...]) -> tuple[int, ...]:
-    names = (name or sender for sender, name in zip(sender_ids, sender_names, strict=True))
-    return tuple(place for place, name in enumerate(names) if sounds_like_agent(name))
