@@ -115,7 +115,6 @@ async def test_it_gives_up_in_the_end(server, embedder, kind, requests):
 @pytest.mark.parametrize(
     ("status", "advice"),
     [
-        (400, "embedding_dimensions"),
         (401, "embedding_api_key"),
         (403, "embedding_api_key"),
         (404, "embedding_url"),
@@ -127,6 +126,13 @@ async def test_a_refusal_says_what_to_do(server, embedder, status, advice):
     server.fault = status
     with pytest.raises(ModelUnavailable, match=f"127.0.0.1.*HTTP {status}: .*{advice}"):
         await embedder.embed(["a"], kind="query")
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+async def test_texts_it_does_not_want_are_told_from_a_server_that_is_not_there(server, embedder, status):
+    server.fault = status
+    with pytest.raises(InvalidInput, match=f"127.0.0.1.*HTTP {status}"):
+        await embedder.embed(["a"], kind="passage")
 
 
 @pytest.mark.parametrize(

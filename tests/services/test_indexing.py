@@ -1,10 +1,13 @@
 """Indexes made, kept and made anew; a person decides about the model, and nothing is given up early."""
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
 
 import roomlore
+from roomlore.adapters.sql import connect
+from roomlore.adapters.sql.vector_choice import open_vectors
 from roomlore.core import indexed
 from roomlore.core.search import EmbeddingModel, Vectors
 from roomlore.ports.vectors import MESSAGES
@@ -24,8 +27,10 @@ class Counting(HashEmbedder):
         self.refused = refused
 
     async def embed(self, texts: Sequence[str], *, kind: str) -> Vectors:
-        if self.down or (self.refused and any(self.refused in text for text in texts)):
+        if self.down:
             raise roomlore.ModelUnavailable("The model was told to fail.")
+        if self.refused and any(self.refused in text for text in texts):
+            raise roomlore.InvalidInput("The model refuses this text.")
         self.embedded += [text for text in texts if text != "roomlore"]
         return await super().embed(texts, kind=kind)
 
@@ -132,17 +137,78 @@ async def test_a_model_that_cannot_be_reached_costs_no_index(url):
         assert (await lore.messages.search("tea", "tea")).mode == "hybrid"
 
 
-async def test_a_text_the_model_refuses_holds_up_no_other(url):
+async def test_texts_the_model_refuses_hold_up_no_other(url):
     embedder = Counting(refused="poison")
-    async with opened(url, embedder) as lore:
-        await say(lore, [*SAID, "poison", *SAID])
-        for _ in range(8):
-            try:
-                await drain(lore)
-            except roomlore.ModelUnavailable:
-                continue
-        assert (await lore.index.status()).waiting == 1
-        embedder.refused = ""
+    async with opened(url, embedder, index_lease_seconds=30) as lore:
+        await say(lore, ["poison", *SAID, "poison", "poison", *SAID, "poison"])
+        await drain(lore)
+        assert (await lore.index.status()).waiting == 4
+        assert len(embedder.embedded) == 10
+
+
+async def test_a_model_that_refuses_everything_is_reported(url):
+    embedder = Counting()
+    async with opened(url, embedder, index_lease_seconds=30) as lore:
+        await say(lore, ["tea"])
+        await drain(lore)
+        embedder.refused = "ann"
+        await say(lore, [f"tea {number}" for number in range(40)], first=1)
+        with pytest.raises(roomlore.InvalidInput, match="refuses"):
+            await drain(lore)
+
+
+async def test_a_question_the_model_refuses_is_searched_by_words_and_harms_no_other(url):
+    async with opened(url, Counting(refused="poison")) as lore:
+        await say(lore, SAID)
+        await drain(lore)
+        refused = await lore.messages.search("tea", "poison tea")
+        assert (refused.mode, refused.hits[0].message.id) == ("lexical", "tea0")
+        assert "refuses" in refused.degraded
+        assert (await lore.messages.search("tea", "tea")).degraded is None
+
+
+async def test_a_slow_worker_does_not_put_back_what_was_edited_or_deleted_meanwhile(url):
+    """His lease ends while he embeds; another worker brings the new state; then his old vectors come."""
+    begun, go = asyncio.Event(), asyncio.Event()
+
+    class Slow(Counting):
+        async def embed(self, texts, *, kind):
+            made = await super().embed(texts, kind=kind)
+            if any("secret" in text for text in texts):
+                begun.set()
+                await go.wait()
+            return made
+
+    async with opened(url, Counting()) as quick, opened(url, Slow()) as slow:
+        await say(quick, ["tea"])
+        await drain(quick)
+        await say(quick, ["the secret zebra", "another secret zebra"], first=1)
+        late = asyncio.create_task(drain(slow))
+        await begun.wait()
+        await quick.messages.edit("tea", "tea1", text="nothing of note")
+        await quick.messages.delete("tea", "tea2")
+        await asyncio.sleep(0.1)
+        await drain(quick)
+        go.set()
+        await late
+        await drain(quick)
+        assert (await quick.index.status()).vectors == "whole"
+        storage = await connect(url)
+        vectors = await open_vectors(storage, kind="sql", cache_bytes=1 << 20)
+        assert await vectors.count(collection=MESSAGES, tenant="default", scope="tea") == 2
+        await storage.close()
+        found = await quick.messages.search("tea", "the secret zebra")
+        assert all(hit.signals["meaning"] < 0.95 for hit in found.hits)
+
+
+async def test_a_rebuild_is_whole_when_hardly_anything_waits(url, monkeypatch):
+    monkeypatch.setattr("roomlore.services.indexing.vectors._PAGE", 4)
+    monkeypatch.setattr("roomlore.services.indexing.vectors._BATCH", 2)
+    async with opened(url, Counting()) as lore:
+        await say(lore, SAID * 4)
+        seen = [(step.done, (await lore.index.status()).vectors) async for step in lore.index.rebuild(part="vectors")]
+        assert all(standing == "rebuilding" for done, standing in seen if done < 16)
+        assert (await lore.index.status()).vectors == "whole"
 
 
 async def test_a_rebuild_broken_off_goes_on_where_it_was(url, monkeypatch):
@@ -213,3 +279,17 @@ async def test_a_part_that_is_none(url):
 def test_the_collection_of_messages_is_named_as_the_state_is():
     """One name in SQL and in the vector store: who looks at either finds the other."""
     assert MESSAGES == "messages"
+
+
+async def test_one_opened_before_embeddings_were_turned_on_elsewhere_notes_what_is_due(url):
+    embedder = Counting()
+    async with opened(url) as plain:
+        await say(plain, SAID)
+        async with opened(url, embedder) as other:
+            await drain(other)
+            await say(plain, ["oolong"], first=10)
+            await plain.messages.edit("tea", "tea1", text="a zebra crossing")
+            await plain.messages.delete("tea", "tea0")
+            assert (await other.index.status()).waiting == 3
+            await drain(other)
+            assert embedder.embedded[len(SAID) :] == ["ann: a zebra crossing", "ann: oolong"]

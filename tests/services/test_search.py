@@ -1,6 +1,7 @@
 """Searching messages through the library, on every store."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -183,6 +184,8 @@ async def test_queries_without_words_are_answered(lore, query):
         ({"query": "x", "limit": True}, "limit"),
         ({"query": "x", "mode": "dense"}, "mode"),
         ({"query": "x", "sender_ids": "ann"}, "sender_ids"),
+        ({"query": "x", "sender_ids": 5}, "sender_ids"),
+        ({"query": "x", "sender_ids": [["ann"]]}, "sender_ids"),
         ({"query": "x", "since": "yesterday"}, "since"),
         ({"query": "x", "asked_at": "noon"}, "asked_at"),
         ({"query": "x", "since": MONDAY, "until": MONDAY}, "not before until"),
@@ -191,6 +194,24 @@ async def test_queries_without_words_are_answered(lore, query):
 async def test_bad_input_says_what_to_do(lore, asked, words):
     with pytest.raises(roomlore.InvalidInput, match=words):
         await lore.messages.search("team", **asked)
+
+
+async def test_the_first_search_after_a_change_answers_from_what_is_there_now(lore):
+    await found(lore, "standup")
+    start = MONDAY + timedelta(days=60)
+    await lore.messages.add([replace(one, id=f"late-{one.id}", sender_id="carla") for one in talk(start=start)])
+    await drained(lore)
+    first = await lore.messages.search("team", "what did carla say yesterday?", asked_at="newest", since=start)
+    again = await lore.messages.search("team", "what did carla say yesterday?", asked_at="newest", since=start)
+    assert first.times == again.times
+    assert [hit.message.id for hit in first.hits] == [hit.message.id for hit in again.hits]
+    assert [hit.signals for hit in first.hits] == [hit.signals for hit in again.hits]
+    assert first.hits[0].signals["speaker"] == 1
+
+
+async def test_a_room_is_named_by_a_string(lore):
+    with pytest.raises(roomlore.InvalidInput, match="room_id"):
+        await lore.messages.search(["team"], "x")
 
 
 async def test_an_unknown_room(lore):

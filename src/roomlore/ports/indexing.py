@@ -37,8 +37,11 @@ class Outbox(Protocol):
     A message waits once however often it changes. Calls that write need a writing unit of work.
     """
 
-    async def add(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> None:
-        """Notes that these messages were added, changed or deleted. The room is locked by this unit of work."""
+    async def add(self, *, tenant: str, room_id: str, arrivals: Sequence[int], only_if_kept: bool = False) -> None:
+        """Notes that these messages were added, changed or deleted. The room is locked by this unit of work.
+
+        `only_if_kept`: not where no vector index of messages was begun yet: the first rebuild finds all of them.
+        """
 
     async def claim(self, *, limit: int, now: datetime, lease: timedelta) -> list[IndexTask]:
         """Takes the longest waiting tasks that nobody holds, for as long as the lease; safe beside other claimers."""

@@ -25,7 +25,8 @@ class Embedder(Protocol):
     async def embed(self, texts: Sequence[str], *, kind: TextKind) -> Vectors:
         """(len(texts), dimensions), each row of length 1. `kind`: a text to be found, or one to find others with.
 
-        Splits into batches by itself and lets the event loop breathe. Raises `ModelUnavailable`.
+        Splits into batches by itself and lets the event loop breathe. Raises `ModelUnavailable` where the model cannot
+        be had, `InvalidInput` where it is there and refuses one of the texts.
         """
 
     async def close(self) -> None: ...

@@ -30,6 +30,8 @@ _ADVICE: Mapping[int, str] = {
     422: "check embedding_model and embedding_dimensions",
     429: "the account's limit is reached; wait, or raise it",
 }
+_REFUSALS = {400, 413, 422}
+"""The server is there and does not want these texts."""
 
 
 def connect(url: str, *, api_key: str, timeout_seconds: float) -> openai.AsyncOpenAI:
@@ -96,7 +98,8 @@ class OpenAICompatible:
                 return answer.content
         except openai.APIStatusError as error:
             advice = _ADVICE.get(error.status_code, "try again later")
-            raise self._problem(f"answers with HTTP {error.status_code}: {advice}") from error
+            problem = self._problem(f"answers with HTTP {error.status_code}: {advice}")
+            raise (InvalidInput(str(problem)) if error.status_code in _REFUSALS else problem) from error
         except (openai.APITimeoutError, TimeoutError) as error:
             raise self._problem("does not answer in time: try later, or raise embedding_timeout_seconds") from error
         except openai.OpenAIError as error:

@@ -116,7 +116,8 @@ class IndexingService:
     async def drain(self) -> AsyncIterator[IndexProgress]:
         """Gives a vector to every message that waits for one, telling how far it has come. Nothing without an embedder.
 
-        Raises `ModelUnavailable`, `VectorsUnavailable`; what was not done waits on.
+        Ends when nothing is left to take on: what another worker has in hand, and a text that the model refused, still
+        count as `waiting` in `status()`. Raises `ModelUnavailable`, `VectorsUnavailable`; what was not done waits on.
         """
         if self._vectors is None:
             return

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from roomlore.core.errors import InvalidInput, ModelUnavailable, VectorsUnavailable
+from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.core.indexed import passage
 from roomlore.core.models import StoredMessage
 from roomlore.core.search import IndexState, IndexTask, VectorPoint
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.indexing import VECTORS
 from roomlore.ports.language import Embedder
-from roomlore.ports.storage import Storage
+from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MESSAGES, VectorIndex
 from roomlore.services.indexing.standing import model_problem
 from roomlore.services.indexing.walk import START, page_after
@@ -26,6 +26,9 @@ _BATCH = 128
 _PAGE = 500
 _ENOUGH_WAITING = 2_000
 _PROBE = "roomlore"
+_REFUSALS = 20
+"""So many texts refused in a row are no fault of the texts."""
+_TIME_TO_PREPARE = timedelta(seconds=30)
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +57,9 @@ class VectorIndexing:
         self._telemetry = telemetry
         self._lease = timedelta(seconds=lease_seconds)
         self._batch = _BATCH
+        self._refusals = 0
+        self._began: str | None = None
+        self._said: str | None = None
 
     async def begin(self) -> IndexState:
         """Starts a rebuild for the configured model from the first message, in the place of what is there."""
@@ -71,11 +77,10 @@ class VectorIndexing:
         if stored is None:
             return await self._begin(None)
         if problem := model_problem(stored, self._embedder.model):
-            log.warning(problem)
+            self._say_once(problem)
             return None
         if not await self.holds(stored.generation):
-            log.warning("the vector index was lost and is being rebuilt")
-            return await self._begin(stored)
+            return await self._restore(stored)
         return stored
 
     async def holds(self, generation: str) -> bool:
@@ -88,11 +93,26 @@ class VectorIndexing:
             state = await work.index_states.find(name=VECTORS)
         if state is None or state.generation != generation:
             return -1
-        if state.cursor is not None:
-            await self._queue_next_page(state)
-        if tasks := await self._claim():
-            await self._attempt(tasks, generation)
-        return len(tasks) if tasks or state.cursor is not None else -1
+        queued = state.cursor is not None and await self._queue_next_page(state)
+        tasks = await self._claim()
+        if tasks:
+            return await self._attempt(tasks, generation)
+        return 0 if queued else -1
+
+    async def _restore(self, stored: IndexState) -> IndexState:
+        """Where SQL and the index are apart. A rebuild that another process began a moment ago is left to it."""
+        if stored.generation == self._began:
+            await self._vectors.prepare(collection=MESSAGES, model=stored.model, generation=stored.generation)
+            return stored
+        if stored.cursor == START and self._clock.now() - stored.updated_at < _TIME_TO_PREPARE:
+            raise VectorsUnavailable("Another process makes the vector index anew just now.")
+        log.warning("the vector index was lost and is being rebuilt")
+        return await self._begin(stored)
+
+    def _say_once(self, problem: str) -> None:
+        if problem != self._said:
+            log.warning(problem)
+        self._said = problem
 
     async def _begin(self, stored: IndexState | None) -> IndexState:
         """The model has to answer before anything is given up. Then SQL first: where this is cut off before the index
@@ -111,43 +131,71 @@ class VectorIndexing:
                 await work.outbox.clear()
         if not kept:
             raise VectorsUnavailable("Another process began to rebuild the vector index just now; its work goes on.")
+        self._began = state.generation
         await self._vectors.prepare(collection=MESSAGES, model=state.model, generation=state.generation)
         return state
 
-    async def _queue_next_page(self, state: IndexState) -> None:
+    async def _queue_next_page(self, state: IndexState) -> bool:
+        """Puts the next page of a rebuild into the outbox; False where that has to wait for what is in it. The rebuild
+        ends when hardly anything waits, not when the last page is queued: until then searches are told."""
         assert state.cursor is not None
         async with self._storage.reading() as work:
-            if await work.outbox.waiting() >= _ENOUGH_WAITING:
-                return
+            waiting = await work.outbox.waiting()
             page = await page_after(work, state.cursor, limit=_PAGE)
+        if waiting >= (_ENOUGH_WAITING if page.cursor else _BATCH):
+            return False
         async with self._storage.writing() as work:
+            current = await work.index_states.find(name=VECTORS)
+            if current is None or current.cursor != state.cursor:
+                return True
             moved = replace(state, cursor=page.cursor, updated_at=self._clock.now())
-            if await work.index_states.save(state=moved, expected=state.generation) and page.messages:
-                await work.rooms.lock(tenant=page.tenant, room_id=page.room_id, now=self._clock.now())
-                arrivals = [message.arrival for message in page.messages]
-                await work.outbox.add(tenant=page.tenant, room_id=page.room_id, arrivals=arrivals)
+            if await work.index_states.save(state=moved, expected=state.generation):
+                await self._add(work, page.tenant, page.room_id, [message.arrival for message in page.messages])
+        return True
+
+    async def _add(self, work: UnitOfWork, tenant: str, room_id: str, arrivals: Sequence[int]) -> None:
+        if arrivals:
+            await work.rooms.lock(tenant=tenant, room_id=room_id, now=self._clock.now())
+            await work.outbox.add(tenant=tenant, room_id=room_id, arrivals=arrivals)
 
     async def _claim(self) -> list[IndexTask]:
         async with self._storage.writing() as work:
             return await work.outbox.claim(limit=self._batch, now=self._clock.now(), lease=self._lease)
 
-    async def _attempt(self, tasks: Sequence[IndexTask], generation: str) -> None:
-        """One text that a model refuses must not hold up the rest: after a refusal tasks go singly, and one refused
-        alone waits until its lease is over."""
+    async def _attempt(self, tasks: Sequence[IndexTask], generation: str) -> int:
+        """How many of the tasks were done. After a text was refused tasks go singly, and one refused alone waits until
+        its lease is over, so that it holds up no other; a model that refuses text after text is another matter."""
         try:
             await self._index(tasks, generation)
-        except (ModelUnavailable, InvalidInput):
-            if len(tasks) > 1:
-                await self._give_back(tasks)
-            self._batch = 1
-            raise
+        except InvalidInput as error:
+            await self._refused(tasks, error)
+            return 0
         except BaseException:
             await asyncio.shield(self._give_back(tasks))
             raise
-        self._batch = min(_BATCH, self._batch * 2)
-        async with self._storage.writing() as work:
-            await work.outbox.finish(tasks=tasks)
+        self._batch, self._refusals = min(_BATCH, self._batch * 2), 0
+        await self._finish(tasks)
         self._telemetry.count("roomlore_messages_indexed_total", len(tasks))
+        return len(tasks)
+
+    async def _refused(self, tasks: Sequence[IndexTask], error: InvalidInput) -> None:
+        self._batch = 1
+        if len(tasks) > 1:
+            await self._give_back(tasks)
+            return
+        self._refusals += 1
+        log.warning("a message has no vector: the model refuses its text", extra={"arrival": tasks[0].arrival})
+        if self._refusals >= _REFUSALS:
+            raise error
+
+    async def _finish(self, tasks: Sequence[IndexTask]) -> None:
+        """What somebody else had in hand by then was perhaps done by him before our vectors came, of an older text:
+        so once more."""
+        async with self._storage.writing() as work:
+            lost = await work.outbox.finish(tasks=tasks)
+        for (tenant, room_id), arrivals in _by_room(lost).items():
+            async with self._storage.writing() as work:
+                await self._add(work, tenant, room_id, arrivals)
 
     async def _give_back(self, tasks: Sequence[IndexTask]) -> None:
         async with self._storage.writing() as work:

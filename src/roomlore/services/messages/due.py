@@ -9,19 +9,19 @@ from roomlore.ports.storage import UnitOfWork
 
 
 class VectorsDue:
-    """`keeping`: whether anybody keeps vectors here; where nobody does, nothing is noted."""
+    """`embedding`: whether this process makes vectors. One that does not still notes what is due to others, from the
+    moment they keep vectors here."""
 
-    def __init__(self, *, keeping: bool, jobs: Jobs) -> None:
-        self._keeping = keeping
+    def __init__(self, *, embedding: bool, jobs: Jobs) -> None:
+        self._embedding = embedding
         self._jobs = jobs
 
     async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
         """Puts these messages of a locked room into the outbox, in the transaction that changes them."""
-        if self._keeping and entries:
-            arrivals = [entry.message.arrival for entry in entries]
-            await work.outbox.add(tenant=tenant, room_id=room_id, arrivals=arrivals)
+        arrivals = [entry.message.arrival for entry in entries]
+        await work.outbox.add(tenant=tenant, room_id=room_id, arrivals=arrivals, only_if_kept=not self._embedding)
 
     def announce(self) -> None:
-        """Asks for the work once the transaction is committed."""
-        if self._keeping:
+        """Asks for the work once the transaction is committed, where it is done here."""
+        if self._embedding:
             self._jobs.ask(INDEXING)

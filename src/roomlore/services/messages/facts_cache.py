@@ -1,13 +1,20 @@
 """The facts of rooms that were lately searched, kept in memory and brought up to date by what changed."""
 
 from collections import OrderedDict
+from dataclasses import fields
+from sys import getsizeof
+
+import numpy as np
 
 from roomlore.core.facts import facts_of, renewed
 from roomlore.core.models import Room
 from roomlore.core.search import RoomFacts
 from roomlore.ports.storage import UnitOfWork
 
-_BYTES_A_MESSAGE = 73
+_BYTES_A_ROOM = 1_600
+_BYTES_A_SENDER = 130
+"""Two strings without their characters, and their places."""
+_BYTES_A_TERM = 90
 
 _Key = tuple[str, str]
 
@@ -17,30 +24,48 @@ class FactsCache:
     is read anew for each search."""
 
     def __init__(self, *, size_bytes: int) -> None:
-        self._room_for = size_bytes // _BYTES_A_MESSAGE
+        self._size = size_bytes
         self._held = 0
-        self._rooms: OrderedDict[_Key, RoomFacts] = OrderedDict()
+        self._rooms: OrderedDict[_Key, tuple[RoomFacts, int]] = OrderedDict()
 
     def known(self, tenant: str, room_id: str) -> RoomFacts | None:
         """What was last read of the room; it may be old."""
-        return self._rooms.get((tenant, room_id))
+        key = (tenant, room_id)
+        if key not in self._rooms:
+            return None
+        self._rooms.move_to_end(key)
+        return self._rooms[key][0]
 
     async def of(self, work: UnitOfWork, room: Room) -> RoomFacts:
         """The facts of the room, at least as new as `room`."""
-        known = self._rooms.get((room.tenant, room.room_id))
-        if known is None or known.revision < room.revision:
-            since = 0 if known is None else known.revision
-            rows = await work.lexical.facts(tenant=room.tenant, room_id=room.room_id, since=since)
-            facts = renewed(known, rows, revision=room.revision) if known else facts_of(rows, revision=room.revision)
-        else:
-            facts = known
+        known = self.known(room.tenant, room.room_id)
+        if known is not None and known.revision >= room.revision:
+            return known
+        since = 0 if known is None else known.revision
+        rows = await work.lexical.facts(tenant=room.tenant, room_id=room.room_id, since=since)
+        facts = renewed(known, rows, revision=room.revision) if known else facts_of(rows, revision=room.revision)
         self._keep((room.tenant, room.room_id), facts)
         return facts
 
     def _keep(self, key: _Key, facts: RoomFacts) -> None:
-        replaced = self._rooms.pop(key, None)
-        self._held += facts.arrivals.size - (replaced.arrivals.size if replaced else 0)
-        self._rooms[key] = facts
-        while self._held > self._room_for and self._rooms:
-            _, dropped = self._rooms.popitem(last=False)
-            self._held -= dropped.arrivals.size
+        """Drops others to make room, but none for what would not fit in any case."""
+        size = _bytes_of(facts)
+        _, before = self._rooms.pop(key, (None, 0))
+        self._held -= before
+        if size > self._size:
+            return
+        self._rooms[key] = facts, size
+        self._held += size
+        while self._held > self._size:
+            _, (_, freed) = self._rooms.popitem(last=False)
+            self._held -= freed
+
+
+def _bytes_of(facts: RoomFacts) -> int:
+    """About what the facts take in memory."""
+    values = [getattr(facts, one.name) for one in fields(facts)]
+    columns = sum(value.nbytes for value in values if isinstance(value, np.ndarray))
+    people = sum(map(len, facts.sender_ids)) + sum(map(len, facts.sender_names))
+    people += _BYTES_A_SENDER * len(facts.sender_ids)
+    tallies = facts.naming.tallies
+    return _BYTES_A_ROOM + columns + people + getsizeof(tallies) + _BYTES_A_TERM * len(tallies)

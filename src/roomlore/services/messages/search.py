@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Literal, Protocol
 
+import numpy as np
+
 from roomlore.core.errors import InvalidInput, ModelUnavailable, NotFound, VectorsUnavailable, describe
 from roomlore.core.facts import chosen, from_micros, to_micros
 from roomlore.core.models import StoredMessage
@@ -23,8 +25,10 @@ from roomlore.services.messages.facts_cache import FactsCache
 
 MAX_QUERY_CHARS = 20_000
 MAX_HITS = 200
+MAX_SENDERS = 1_000
 _NEIGHBOURHOOD = 512
 _REST_SECONDS = 5.0
+_WORDS_ALONE = "Words alone were searched."
 
 AskedAt = datetime | Literal["newest"] | None
 
@@ -56,14 +60,18 @@ class Filters:
     @classmethod
     def of(cls, senders: Sequence[str] | None, since: datetime | None, until: datetime | None) -> "Filters":
         """Checked; raises `InvalidInput`."""
-        if isinstance(senders, str):
-            raise InvalidInput(f"sender_ids is {senders!r}; give a list of sender ids.")
+        if senders is not None and not _are_names(senders):
+            raise InvalidInput(f"sender_ids is {senders!r:.60}; give a list of at most {MAX_SENDERS} sender ids.")
         for name, value in (("since", since), ("until", until)):
             if value is not None and not isinstance(value, datetime):
                 raise InvalidInput(f"{name} is {value!r:.60}; give a datetime.")
         if since is not None and until is not None and to_micros(since) >= to_micros(until):
             raise InvalidInput(f"since ({since}) is not before until ({until}), so nothing can lie between them.")
         return cls(None if senders is None else tuple(senders), since, until)
+
+    def among(self, facts: RoomFacts) -> Ints | None:
+        """Arrivals of the messages that may be found; None where all may."""
+        return chosen(facts, senders=self.senders, since=self.since, until=self.until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +122,8 @@ class DenseSearch:
                 limit=_NEIGHBOURHOOD,
                 only=only,
             )
+        except InvalidInput as error:
+            return _Dense(problem=f"{_WORDS_ALONE} {error}")
         except (ModelUnavailable, VectorsUnavailable) as error:
             return self._rest(error)
         return _Dense(found, used=True, problem=standing.problem)
@@ -124,7 +134,7 @@ class DenseSearch:
 
     def _rest(self, error: Exception) -> _Dense:
         self._resting_until = self._clock.monotonic() + _REST_SECONDS
-        self._last_failure = f"Words alone were searched. {error}"
+        self._last_failure = f"{_WORDS_ALONE} {error}"
         self._standings.forget()
         self._jobs.ask(INDEXING)
         log.warning("search goes on without vectors", extra={"why": describe(error)})
@@ -163,19 +173,21 @@ class MessageSearch:
         filters: Filters,
         asked_at: AskedAt,
     ) -> SearchAnswer:
-        _check(query, limit=limit, mode=mode, asked_at=asked_at)
+        _check(room_id, query, limit=limit, mode=mode, asked_at=asked_at)
         started = self._clock.monotonic()
-        facts = await self._known_facts(room_id)
-        read = self._read(query, facts, asked_at)
-        only = chosen(facts, senders=filters.senders, since=filters.since, until=filters.until)
+        known = await self._known_facts(room_id)
+        read, only = self._read(query, known, asked_at), filters.among(known)
         meaning = asyncio.create_task(self._by_meaning(room_id, read, only, mode))
         try:
-            postings, facts = await self._by_words(room_id, read, facts)
+            postings, facts = await self._by_words(room_id, read, known)
             dense = await meaning
         finally:
             meaning.cancel()
-        if only is not None:
-            only = chosen(facts, senders=filters.senders, since=filters.since, until=filters.until)
+        if facts is not known:
+            read, now_only = self._read(query, facts, asked_at), filters.among(facts)
+            if now_only is not None and only is not None and not np.array_equal(now_only, only):
+                only = now_only
+                dense = await self._by_meaning(room_id, read, only, mode)
         ranked = rank(read, postings=postings, dense=dense.found, facts=facts, limit=limit, only=only)
         messages = await self._messages(room_id, ranked)
         answer = SearchAnswer(
@@ -239,11 +251,19 @@ class MessageSearch:
         self._telemetry.count("roomlore_searches_total", labels=labels)
 
 
+def _are_names(senders: object) -> bool:
+    if not isinstance(senders, list | tuple | set | frozenset) or len(senders) > MAX_SENDERS:
+        return False
+    return all(isinstance(sender, str) for sender in senders)
+
+
 def _hit(ranked: Ranked, message: StoredMessage) -> SearchHit:
     return SearchHit(message=message, score=ranked.score, signals=ranked.signals, reason=ranked.reason)
 
 
-def _check(query: str, *, limit: int, mode: str, asked_at: AskedAt) -> None:
+def _check(room_id: str, query: str, *, limit: int, mode: str, asked_at: AskedAt) -> None:
+    if not isinstance(room_id, str):
+        raise InvalidInput(f"room_id is {room_id!r:.60}; give a room's id, a string.")
     if not isinstance(query, str) or not query.strip():
         raise InvalidInput("The query is empty; give a few words or a question.")
     if len(query) > MAX_QUERY_CHARS:

@@ -1,0 +1,118 @@
+"""Facts of rooms in memory: which stay, which go, and what they take."""
+
+import gc
+import tracemalloc
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+
+from roomlore.core.models import Room
+from roomlore.core.search import FactRows
+from roomlore.services.messages.facts_cache import FactsCache
+
+
+class Rooms:
+    """The port `UnitOfWork` as far as facts are read: rooms of so many messages, all by other senders."""
+
+    def __init__(self, **messages: int) -> None:
+        self.messages = messages
+        self.read: list[str] = []
+
+    @property
+    def lexical(self) -> "Rooms":
+        return self
+
+    async def facts(self, *, tenant: str, room_id: str, since: int) -> FactRows:
+        self.read.append(room_id)
+        arrivals = np.arange(since + 1, self.messages[room_id] + 1)
+        people = [f"{room_id}-{arrival}" for arrival in arrivals.tolist()]
+        return FactRows(
+            arrivals=arrivals,
+            sent_at=arrivals + 0,
+            sender_ids=people,
+            sender_names=[f"Somebody {person}" for person in people],
+            roles=arrivals * 0,
+            lengths=arrivals * 0,
+            questions=arrivals < 0,
+            parents=arrivals * 0,
+            parent_odds=np.zeros(arrivals.size),
+            threads=arrivals * 0,
+            deleted=arrivals < 0,
+        )
+
+    def room(self, room_id: str) -> Room:
+        messages = self.messages[room_id]
+        born = datetime(2024, 1, 1, tzinfo=UTC)
+        return Room(tenant="t", room_id=room_id, created_at=born, messages=messages, revision=messages)
+
+
+async def search(cache: FactsCache, rooms: Rooms, *names: str) -> list[str]:
+    """The rooms that were read for it."""
+    rooms.read.clear()
+    for name in names:
+        if cache.known("t", name) is None:
+            await cache.of(rooms, rooms.room(name))
+    return list(rooms.read)
+
+
+def held(cache: FactsCache, rooms: Rooms) -> set[str]:
+    return {name for name in rooms.messages if cache.known("t", name) is not None}
+
+
+async def test_the_room_not_searched_longest_goes_first():
+    rooms = Rooms(a=100, b=100, c=100)
+    cache = FactsCache(size_bytes=100_000)
+    assert await search(cache, rooms, "a", "b", "a", "c", "a", "b") == ["a", "b", "c", "b"]
+    assert held(cache, rooms) == {"a", "b"}
+
+
+async def test_a_room_too_large_is_read_each_time_and_drives_no_other_out():
+    rooms = Rooms(small=10, large=5_000)
+    cache = FactsCache(size_bytes=100_000)
+    assert await search(cache, rooms, "small", "large", "large", "small") == ["small", "large", "large"]
+
+
+async def test_a_room_grown_too_large_is_let_go():
+    rooms = Rooms(one=10, other=10)
+    cache = FactsCache(size_bytes=100_000)
+    await search(cache, rooms, "one", "other")
+    rooms.messages["one"] = 5_000
+    facts = await cache.of(rooms, rooms.room("one"))
+    assert facts.arrivals.size == 5_000
+    assert held(cache, rooms) == {"other"}
+
+
+async def test_rooms_without_messages_count_too():
+    rooms = Rooms(**{f"r{number}": 0 for number in range(200)})
+    cache = FactsCache(size_bytes=160_000)
+    await search(cache, rooms, *rooms.messages)
+    assert 50 < len(held(cache, rooms)) <= 100
+
+
+async def test_what_is_up_to_date_is_not_read_again():
+    rooms = Rooms(a=3)
+    cache = FactsCache(size_bytes=100_000)
+    first = await cache.of(rooms, rooms.room("a"))
+    assert await cache.of(rooms, rooms.room("a")) is first
+    assert rooms.read == ["a"]
+
+
+@pytest.mark.parametrize(("count", "messages"), [(1_000, 1), (400, 20), (4, 3_000)])
+async def test_what_is_held_keeps_to_the_bounds(count, messages):
+    rooms = Rooms(**{f"r{number}": messages for number in range(count)})
+    size = 1_000_000
+    await search(FactsCache(size_bytes=size), rooms, *rooms.messages)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        cache = FactsCache(size_bytes=size)
+        await search(cache, rooms, *rooms.messages)
+        gc.collect()
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    if messages < 3_000:
+        assert 0.5 * size < taken < 1.3 * size
+    assert held(cache, rooms)
+    print(taken, cache._held, len(cache._rooms))
