@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from sqlalchemy import make_url
 
 from roomlore.adapters.sql import SqlStorage, connect
-from roomlore.adapters.sql.rooms import LockedRoom
 from roomlore.adapters.sql.spelling import Spelled
 from roomlore.adapters.sql.word_index import WordIndex
 from roomlore.core.errors import InvalidInput
@@ -124,7 +123,7 @@ async def _index_otherwise(storage: SqlStorage, spelled: Spelled) -> None:
     """As an older version read the message."""
     async with storage.writing() as work:
         room = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        held = LockedRoom(1, TENANT, ROOM)
+        held = work.lexical._locks.held(TENANT, ROOM)
         await WordIndex(work.connection).put(held, [spelled], revision=room.revision)
 
 
