@@ -98,7 +98,7 @@ async def test_what_is_up_to_date_is_not_read_again():
     assert rooms.read == ["a"]
 
 
-@pytest.mark.parametrize(("count", "messages"), [(1_000, 1), (400, 20), (4, 3_000)])
+@pytest.mark.parametrize(("count", "messages"), [(1_000, 1), (400, 20), (8, 1_000)])
 async def test_what_is_held_keeps_to_the_bounds(count, messages):
     rooms = Rooms(**{f"r{number}": messages for number in range(count)})
     size = 1_000_000
@@ -112,7 +112,4 @@ async def test_what_is_held_keeps_to_the_bounds(count, messages):
         taken, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    if messages < 3_000:
-        assert 0.5 * size < taken < 1.3 * size
-    assert held(cache, rooms)
-    print(taken, cache._held, len(cache._rooms))
+    assert 0.4 * size < taken < 1.2 * size

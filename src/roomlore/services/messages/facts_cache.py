@@ -11,7 +11,7 @@ from roomlore.core.models import Room
 from roomlore.core.search import RoomFacts
 from roomlore.ports.storage import UnitOfWork
 
-_BYTES_A_ROOM = 1_600
+_BYTES_A_ROOM = 2_000
 _BYTES_A_SENDER = 130
 """Two strings without their characters, and their places."""
 _BYTES_A_TERM = 90
