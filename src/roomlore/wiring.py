@@ -23,7 +23,7 @@ from roomlore.core.linking import LinkModel
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.importers import open_import
 from roomlore.ports.coordination import Clock, Ids
-from roomlore.ports.indexing import INDEXING, VECTORS
+from roomlore.ports.indexing import INDEXING
 from roomlore.ports.language import Embedder, TokenCounter
 from roomlore.ports.storage import Storage
 from roomlore.ports.vectors import VectorIndex
@@ -190,12 +190,6 @@ async def _vectors(settings: Settings, storage: SqlStorage) -> VectorIndex:
     )
 
 
-async def _keeps_vectors(storage: Storage) -> bool:
-    """Whether vectors were ever made of this store's messages: then what changes is noted even without an embedder."""
-    async with storage.reading() as work:
-        return await work.index_states.find(name=VECTORS) is not None
-
-
 @asynccontextmanager
 async def open_lore(
     url: str | None = None,
@@ -267,6 +261,6 @@ async def _resources(
         recorder=recorder,
         facts=FactsCache(size_bytes=settings.search_cache_mb * _MIB // 4),
         dense=DenseSearch(embedder=embedder, vectors=vectors, standings=standings, clock=clock, jobs=jobs),
-        due=VectorsDue(keeping=embedder is not None or await _keeps_vectors(storage), jobs=jobs),
+        due=VectorsDue(embedding=embedder is not None, jobs=jobs),
         index=index,
     )

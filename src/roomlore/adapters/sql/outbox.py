@@ -79,10 +79,10 @@ class SqlOutbox:
         self._sql = connection
         self._locks = locks
 
-    async def add(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> None:
+    async def add(self, *, tenant: str, room_id: str, arrivals: Sequence[int], only_if_kept: bool = False) -> None:
         """Arrivals that are not there are passed over."""
         room = self._locks.held(tenant, room_id)
-        if arrivals:
+        if arrivals and (room.keeps_vectors or not only_if_kept):
             here = {"room_key": room.key, "tenant": escape(tenant)}
             await self._sql.fetch(_NEXT_VERSION, **here)
             await self._sql.fetch(_ADD, arrivals=numbers_text(arrivals), **here)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, exists, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
@@ -15,6 +15,7 @@ from roomlore.adapters.sql.statements import Statement, in_room
 from roomlore.adapters.sql.values import escape, mapping_text, to_micros, unescape
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.models import Room
+from roomlore.ports.indexing import VECTORS
 
 _rooms, _people = schema.rooms, schema.participants
 _named = (_rooms.c.tenant == bindparam("tenant")) & (_rooms.c.room_id == bindparam("room_id"))
@@ -47,7 +48,8 @@ _CONFIGURE = Statement(
 _PEOPLE = Statement(
     lambda: select(_people.c.sender_id, _people.c.name).where(in_room(_people)).order_by(_people.c.first_arrival)
 )
-_LOCK = Statement(lambda: select(_rooms.c.room_key, *ROOM_COLUMNS).where(_named).with_for_update())
+_keeps_vectors = exists().where(schema.index_states.c.name == VECTORS)
+_LOCK = Statement(lambda: select(_rooms.c.room_key, _keeps_vectors, *ROOM_COLUMNS).where(_named).with_for_update())
 _MAKE = Statement(
     lambda: (
         insert(_rooms)
@@ -67,11 +69,13 @@ _MAKE = Statement(
 
 @dataclass(frozen=True, slots=True)
 class LockedRoom:
-    """A room whose row this unit of work holds."""
+    """A room whose row this unit of work holds. `keeps_vectors`: whether a vector index of messages had been begun by
+    then; the lock reads it along, as a statement of its own would cost a turn."""
 
     key: int
     tenant: str
     room_id: str
+    keeps_vectors: bool
 
 
 class Locks:
@@ -121,8 +125,8 @@ class SqlRooms:
         if not rows:
             await self._sql.fetch(_MAKE, now=to_micros(now), **named)
             rows = await self._sql.fetch(_LOCK, **named)
-        self._locks.take(LockedRoom(rows[0][0], tenant, room_id))
-        return to_room(rows[0][1:])
+        self._locks.take(LockedRoom(rows[0][0], tenant, room_id, bool(rows[0][1])))
+        return to_room(rows[0][2:])
 
     async def configure(self, *, tenant: str, room_id: str, settings: Mapping[str, Any]) -> Room:
         self._locks.check_writing()

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.search import IndexTask
+from roomlore.core.search import EmbeddingModel, IndexState, IndexTask
+from roomlore.ports.indexing import VECTORS, WORDS
 from roomlore.ports.storage import Storage
 from roomlore.testing.builders import START, entry
 from roomlore.testing.contracts.filling import ROOM, TENANT, erase, fill
@@ -19,6 +20,12 @@ async def add(storage: Storage, *arrivals: int, tenant: str = TENANT, room_id: s
     async with storage.writing() as work:
         await work.rooms.lock(tenant=tenant, room_id=room_id, now=START)
         await work.outbox.add(tenant=tenant, room_id=room_id, arrivals=arrivals)
+
+
+async def _add_if_kept(storage: Storage, arrival: int) -> None:
+    async with storage.writing() as work:
+        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+        await work.outbox.add(tenant=TENANT, room_id=ROOM, arrivals=[arrival], only_if_kept=True)
 
 
 async def claim(storage: Storage, limit: int = 99, now: datetime = START) -> list[IndexTask]:
@@ -191,6 +198,18 @@ class OutboxContract:
         await release(storage, [])
         assert await claim(storage, limit=0) == []
         assert await waiting(storage) == 1
+
+    async def test_what_is_added_only_if_kept_waits_once_an_index_was_begun(self, storage: Storage) -> None:
+        await fill(storage, [entry(n) for n in range(1, 4)])
+        await _add_if_kept(storage, 1)
+        assert await waiting(storage) == 0
+        model = EmbeddingModel(name="m", dimensions=2)
+        for name in (WORDS, VECTORS):
+            state = IndexState(name=name, model=model, generation="g", cursor=None, updated_at=START)
+            async with storage.writing() as work:
+                assert await work.index_states.save(state=state, expected=None)
+            await _add_if_kept(storage, 2)
+            assert await waiting(storage) == (name == VECTORS)
 
     async def test_adding_needs_the_lock(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
