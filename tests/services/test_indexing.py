@@ -293,3 +293,22 @@ async def test_one_opened_before_embeddings_were_turned_on_elsewhere_notes_what_
             assert (await other.index.status()).waiting == 3
             await drain(other)
             assert embedder.embedded[len(SAID) :] == ["ann: a zebra crossing", "ann: oolong"]
+
+
+async def test_what_was_written_under_contention_is_indexed_in_the_background_too(sqlite_url, monkeypatch):
+    settings = roomlore.Settings(vectors="sql")
+    async with roomlore.open(sqlite_url, settings=settings, embedder=HashEmbedder()) as lore:
+        await say(lore, SAID)
+        await until_whole(lore)
+        monkeypatch.setattr("roomlore.services.messages.ingest._TRIES", 0)
+        await say(lore, ["oolong"], first=10)
+        await until_whole(lore)
+
+
+async def until_whole(lore: roomlore.Lore) -> None:
+    """Sooner than the job would look by itself."""
+    for _ in range(500):
+        if (await lore.index.status()).vectors == "whole":
+            return
+        await asyncio.sleep(0.01)
+    pytest.fail("Nobody did what was due.")

@@ -91,6 +91,7 @@ class Ingest:
             plans = [await self._plan(work, room_id, batch) for room_id, batch in batches.items()]
             await self._reckon(plans, strict=strict)
             written = await self._write(work, plans)
+        self._due.announce()
         return self._remember(plans, written)
 
     async def _plan(self, work: UnitOfWork, room_id: str, batch: Sequence[Message]) -> Plan:
