@@ -100,8 +100,9 @@ class VectorIndexing:
         return 0 if queued else -1
 
     async def _restore(self, stored: IndexState) -> IndexState:
-        """Where SQL and the index are apart. A rebuild that another process began a moment ago is left to it."""
-        if stored.generation == self._began:
+        """Where SQL and the index are apart. A rebuild that got no further than its beginning is begun again by whoever
+        began it; that of another process is left to it for a moment."""
+        if stored.cursor == START and stored.generation == self._began:
             await self._vectors.prepare(collection=MESSAGES, model=stored.model, generation=stored.generation)
             return stored
         if stored.cursor == START and self._clock.now() - stored.updated_at < _TIME_TO_PREPARE:
