@@ -11,6 +11,7 @@ from roomlore.ports.coordination import Telemetry
 
 _FIRST_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 30.0
+_CANCEL_AGAIN_SECONDS = 0.2
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ class InProcessJobs:
         self._telemetry = telemetry
         self._jobs: dict[str, _Job] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._closed = False
 
     def handle(self, name: str, work: Callable[[], Awaitable[None]], *, every_seconds: float) -> None:
         job = self._jobs[name] = _Job(name, work, every_seconds)
@@ -46,16 +48,18 @@ class InProcessJobs:
             self._jobs[name].asked.set()
 
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        """What swallows a cancellation (`asyncio.wait_for` may, up to Python 3.11) is cancelled again."""
+        self._closed = True
+        running = set(self._tasks)
+        while running:
+            for task in running:
+                task.cancel()
+            _, running = await asyncio.wait(running, timeout=_CANCEL_AGAIN_SECONDS)
         self._tasks.clear()
         self._jobs.clear()
 
     async def _run_on(self, job: _Job) -> None:
-        while True:
+        while not self._closed:
             job.asked.clear()
             await self._run_once(job)
             if job.failures:
