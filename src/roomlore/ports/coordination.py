@@ -1,4 +1,4 @@
-"""Time, ids, measurements and background work, injected so that tests can hold them still."""
+"""Time, ids, measurements, background work and caches, injected so that tests can hold them still."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -47,3 +47,22 @@ class Jobs(Protocol):
 
     async def close(self) -> None:
         """Lets what runs come to its next pause, and stops."""
+
+
+class SessionCache(Protocol):
+    """Sessions as text, kept beside the database for a while.
+
+    It may lose anything at any moment, and what it gives may be old: the caller compares it with the database. Every
+    call may raise `CacheUnavailable`, within the time the adapter was given.
+    """
+
+    async def get(self, *, tenant: str, conversation_id: str) -> str | None:
+        """What was put last, or None where it is unknown, has expired or cannot be read as text."""
+
+    async def put(self, *, tenant: str, conversation_id: str, value: str, seconds: int) -> None:
+        """Keeps the value in the place of an earlier one, for so many seconds from now."""
+
+    async def drop(self, *, tenant: str, conversation_id: str) -> None:
+        """Forgets the value; nothing happens where there is none."""
+
+    async def close(self) -> None: ...

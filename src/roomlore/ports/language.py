@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 from roomlore.core.search import EmbeddingModel, Vectors
 
 TextKind = Literal["passage", "query"]
+Language = Literal["zh", "en"]
 
 
 class TokenCounter(Protocol):
@@ -27,6 +28,23 @@ class Embedder(Protocol):
 
         Splits into batches by itself and lets the event loop breathe. Raises `ModelUnavailable` where the model cannot
         be had, `InvalidInput` where it is there and refuses one of the texts.
+        """
+
+    async def close(self) -> None: ...
+
+
+class Summarizer(Protocol):
+    """Puts a conversation into fewer words, with a language model."""
+
+    @property
+    def name(self) -> str:
+        """What makes the summaries, as kept beside each: a model's name, say."""
+
+    async def summarise(self, *, previous: str, conversation: str, language: Language, max_tokens: int) -> str:
+        """A summary that stands for the previous one ('' if none) and the conversation after it.
+
+        `max_tokens`: how long it may be; the caller checks. Raises `ModelUnavailable` where no model answers,
+        `BadModelOutput` where none answers anything that can be used.
         """
 
     async def close(self) -> None: ...
