@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Link, Room, StoredMessage, Target, Thread
 from roomlore.ports.indexing import IndexStates, LexicalIndex, Outbox
+from roomlore.ports.sessions import Sessions
 
 
 class Rooms(Protocol):
@@ -56,6 +57,12 @@ class Messages(Protocol):
 
     async def page(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[StoredMessage]:
         """Messages with arrival > `after`, ascending."""
+
+    async def changed(
+        self, *, tenant: str, room_id: str, revision: int, after: int
+    ) -> tuple[list[StoredMessage], list[int]]:
+        """What became of the messages with arrival > `after` since the room's `revision`: those that were added,
+        edited or linked anew, in order of arrival, and the arrivals of those that were deleted."""
 
 
 class Threads(Protocol):
@@ -185,6 +192,8 @@ class UnitOfWork(Protocol):
     def outbox(self) -> Outbox: ...
     @property
     def index_states(self) -> IndexStates: ...
+    @property
+    def sessions(self) -> Sessions: ...
 
 
 class Storage(Protocol):
