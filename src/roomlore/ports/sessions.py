@@ -29,7 +29,8 @@ class Sessions(Protocol):
     async def save(self, *, session: Session) -> None:
         """Keeps the session in the place of what is stored; its room must be locked by this unit of work.
 
-        `revision`, `next_arrival` and all but the number of `checkpoint` are not written: they belong to others.
+        `revision`, `next_arrival`, `due` and all but the number of `checkpoint` are not written: others do that. A
+        session that is saved for the first time is not due.
         """
 
     async def mark(self, *, tenant: str, checkpoint: Checkpoint) -> None:
@@ -44,6 +45,6 @@ class Sessions(Protocol):
         conversation id, and what was due. They are due again at `lease_until`, so that what a killed process took is
         not lost; two that ask at once never get the same one. Only while writing."""
 
-    async def postpone(self, *, tenant: str, conversation_id: str, due: Due | None, was: datetime) -> bool:
-        """Sets or clears when the session is due, if it still is due at `was`; whether it was. Only while writing.
-        Takes no lock on the room and leaves the version as it is."""
+    async def schedule(self, *, tenant: str, conversation_id: str, due: Due | None, was: datetime | None) -> bool:
+        """Sets or clears when the session is due, if `was` is when it was due so far (None: it was not); whether it
+        did. Only while writing. Takes no lock on the room and leaves the version as it is."""
