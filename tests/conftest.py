@@ -1,4 +1,4 @@
-"""Databases for every suite: SQLite in memory and in a file, and a real PostgreSQL."""
+"""Servers for every suite: SQLite in memory and in a file, a real PostgreSQL, a real Redis."""
 
 import asyncio
 import os
@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
+from redis_server import RedisServer
 from roomlore.adapters.sql import SqlStorage, connect
 
 pytest.register_assert_rewrite("roomlore.testing.contracts")
@@ -118,3 +119,32 @@ async def storage(storage_url: str) -> AsyncIterator[SqlStorage]:
     opened = await connect(storage_url)
     yield opened
     await opened.close()
+
+
+@pytest.fixture(scope="session")
+def shared_redis() -> Iterator[RedisServer]:
+    """A Redis that all tests use: nobody stops it."""
+    server = RedisServer()
+    server.start()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def redis_url(request: pytest.FixtureRequest) -> str:
+    """The address of a Redis: the one in the environment, as it is, or one of our own, empty."""
+    given = os.environ.get("ROOMLORE_TEST_REDIS_URL")
+    if given:
+        return given
+    server: RedisServer = request.getfixturevalue("shared_redis")
+    server.wipe()
+    return server.url
+
+
+@pytest.fixture
+def redis_server() -> Iterator[RedisServer]:
+    """A Redis of the test's own, to be killed and paused."""
+    server = RedisServer()
+    server.start()
+    yield server
+    server.close()

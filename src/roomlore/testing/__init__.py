@@ -6,11 +6,13 @@ The suites in `roomlore.testing.contracts` need pytest and pytest-asyncio; the r
 from roomlore.testing.builders import START, entry, features, link, message, usage_record
 from roomlore.testing.coordination import FrozenClock, SequentialIds
 from roomlore.testing.faults import FaultyStorage
+from roomlore.testing.session_cache import InMemorySessionCache
 
 __all__ = [
     "START",
     "FaultyStorage",
     "FrozenClock",
+    "InMemorySessionCache",
     "SequentialIds",
     "entry",
     "features",

@@ -3,7 +3,7 @@
 class TestMessages(MessagesContract): ...
 
 `VectorsContract` asks for a fixture `vectors` that gives an empty `VectorIndex` instead, `EmbedderContract` for a
-fixture `embedder`.
+fixture `embedder`, `SessionCacheContract` for `cache` and `let_pass`.
 """
 
 from roomlore.testing.contracts.embedding import EmbedderContract
@@ -15,6 +15,7 @@ from roomlore.testing.contracts.lexical import LexicalContract
 from roomlore.testing.contracts.messages import MessagesContract
 from roomlore.testing.contracts.outbox import OutboxContract
 from roomlore.testing.contracts.rooms import RoomsContract
+from roomlore.testing.contracts.session_cache import SessionCacheContract
 from roomlore.testing.contracts.tenants import TenantsContract
 from roomlore.testing.contracts.texts import TextsContract
 from roomlore.testing.contracts.threads import ThreadsContract
@@ -33,6 +34,7 @@ __all__ = [
     "MessagesContract",
     "OutboxContract",
     "RoomsContract",
+    "SessionCacheContract",
     "TenantsContract",
     "TextsContract",
     "ThreadsContract",
