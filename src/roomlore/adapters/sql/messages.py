@@ -5,7 +5,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, literal_column, select
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.drivers import Connection
@@ -14,7 +14,7 @@ from roomlore.adapters.sql.statements import Statement, among, in_room
 from roomlore.adapters.sql.values import escape, names_text, numbers_text, to_micros, unescape
 from roomlore.core.models import Entry, StoredMessage
 
-_m, _f = schema.messages, schema.features
+_m, _f, _w = schema.messages, schema.features, schema.message_words
 NEWEST_OF_ALL = 2**62
 
 visible = and_(in_room(_m), _m.c.deleted_at.is_(None))
@@ -38,6 +38,13 @@ def _arrivals_since() -> Select[Any]:
     return _newest(chosen)
 
 
+def _changed() -> Select[Any]:
+    """Adding nothing to the arrival hides it from SQLite, which would rather walk the room by it than the changes."""
+    beside = and_(_m.c.room_key == _w.c.room_key, _m.c.arrival == _w.c.arrival, _m.c.tenant == _w.c.tenant)
+    since = and_(_w.c.changed > bindparam("revision"), _w.c.arrival + literal_column("0") > bindparam("after"))
+    return select(_m.c.deleted_at, *MESSAGE_COLUMNS).select_from(_w.join(_m, beside)).where(in_room(_w), since)
+
+
 _FINGERPRINTS = Statement(
     lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), among(_m.c.message_id, "ids"))
 )
@@ -55,6 +62,7 @@ _PAGE = Statement(
         .limit(bindparam("count"))
     )
 )
+_CHANGED = Statement(_changed)
 
 
 def to_entries(room_id: str, rows: Sequence[Sequence[Any]]) -> list[Entry]:
@@ -116,3 +124,11 @@ class SqlMessages:
     async def page(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[StoredMessage]:
         rows = await self._rows(_PAGE, tenant, room_id, after=after, count=limit)
         return [to_message(room_id, row) for row in rows]
+
+    async def changed(
+        self, *, tenant: str, room_id: str, revision: int, after: int
+    ) -> tuple[list[StoredMessage], list[int]]:
+        rows = await self._rows(_CHANGED, tenant, room_id, revision=revision, after=after)
+        rows = sorted(rows, key=itemgetter(1))
+        there = [to_message(room_id, row[1:]) for row in rows if row[0] is None]
+        return there, [row[1] for row in rows if row[0] is not None]

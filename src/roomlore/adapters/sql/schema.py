@@ -278,3 +278,50 @@ vectors = Table(
 """`vector`: float16, little-endian; NULL where it was removed, so that caches hear of it. `vector_key` is made of the
 scope's key and its stamp (`vector_rows.first_key`): SQLite keeps a scope's rows side by side, in the order in which
 they were written."""
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("room_key", Key, ForeignKey("rooms.room_key"), primary_key=True, autoincrement=False),
+    Column("tenant", Name, nullable=False),
+    Column("user_id", Name, nullable=False),
+    Column("enterprise_id", Name),
+    Column("patient_id", Name),
+    Column("agent_key", Name, nullable=False),
+    Column("boundary", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("checkpoint", BigInteger),
+    Column("version", BigInteger, nullable=False),
+    Column("marks", BigInteger, nullable=False),
+    Column("due_at", BigInteger),
+    Column("due_tries", BigInteger, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+)
+"""`checkpoint`: number of the one in force. `marks`: how many checkpoints and resets there are."""
+Index(
+    "ix_sessions_due_at",
+    sessions.c.due_at,
+    sqlite_where=sessions.c.due_at.is_not(None),
+    postgresql_where=sessions.c.due_at.is_not(None),
+)
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("room_key", Key, ForeignKey("rooms.room_key"), primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("tenant", Name, nullable=False),
+    Column("checkpoint_id", Name, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("summary", Text, nullable=False),
+    Column("covers_arrival", BigInteger, nullable=False),
+    Column("covers_through", Name),
+    Column("turns", BigInteger, nullable=False),
+    Column("tokens", BigInteger, nullable=False),
+    Column("recent_turns", BigInteger, nullable=False),
+    Column("language", Text, nullable=False),
+    Column("made_by", Name, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    UniqueConstraint("room_key", "checkpoint_id"),
+)

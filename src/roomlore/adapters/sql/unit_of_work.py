@@ -8,6 +8,7 @@ from roomlore.adapters.sql.lexical import SqlLexicalIndex
 from roomlore.adapters.sql.messages import SqlMessages
 from roomlore.adapters.sql.outbox import SqlOutbox
 from roomlore.adapters.sql.rooms import Locks, SqlRooms
+from roomlore.adapters.sql.sessions import SqlSessions
 from roomlore.adapters.sql.threads import SqlThreads
 from roomlore.adapters.sql.usage import SqlUsage
 from roomlore.adapters.sql.writer import SqlMessageWriter
@@ -25,6 +26,7 @@ class SqlUnitOfWork:
         "messages",
         "outbox",
         "rooms",
+        "sessions",
         "threads",
         "usage",
         "writer",
@@ -43,3 +45,4 @@ class SqlUnitOfWork:
         self.usage = SqlUsage(connection, locks)
         self.keys = SqlKeys(connection, locks)
         self.imports = SqlImports(connection, locks)
+        self.sessions = SqlSessions(connection, locks)
