@@ -8,6 +8,7 @@ vocabularies, or takes them from the folder TIKTOKEN_CACHE_DIR, and refuses one 
 import json
 from pathlib import Path
 from typing import Any
+from unicodedata import is_normalized
 
 import tiktoken
 
@@ -22,8 +23,9 @@ def counted(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def written(line: dict[str, Any]) -> str:
-    """Escaped where an editor would not show what is there."""
-    return json.dumps(line, ensure_ascii=not line["text"].replace("\u3000", "").isprintable())
+    """Escaped where an editor would not show, or not keep, what is there."""
+    plain = line["text"].replace("\u3000", "").isprintable() and is_normalized("NFC", line["text"])
+    return json.dumps(line, ensure_ascii=not plain)
 
 
 def main() -> None:

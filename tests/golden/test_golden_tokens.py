@@ -7,11 +7,8 @@ import pytest
 
 from roomlore.adapters.tokens import ENCODINGS, EncodingTokens
 
-LINES = [
-    json.loads(line)
-    for line in (Path(__file__).parent / "tokens.jsonl").read_text(encoding="utf-8").split("\n")
-    if line
-]
+GOLD = (Path(__file__).parent / "tokens.jsonl").read_text(encoding="utf-8")
+LINES = [json.loads(line) for line in GOLD.split("\n") if line]
 TEXTS = [line["text"] * line.get("times", 1) for line in LINES]
 
 
