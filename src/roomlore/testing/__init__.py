@@ -3,7 +3,7 @@
 The suites in `roomlore.testing.contracts` need pytest and pytest-asyncio; the rest needs nothing.
 """
 
-from roomlore.testing.builders import START, entry, features, link, message, usage_record
+from roomlore.testing.builders import START, checkpoint, entry, features, link, message, session, usage_record
 from roomlore.testing.coordination import FrozenClock, SequentialIds
 from roomlore.testing.faults import FaultyStorage
 from roomlore.testing.session_cache import InMemorySessionCache
@@ -14,9 +14,11 @@ __all__ = [
     "FrozenClock",
     "InMemorySessionCache",
     "SequentialIds",
+    "checkpoint",
     "entry",
     "features",
     "link",
     "message",
+    "session",
     "usage_record",
 ]

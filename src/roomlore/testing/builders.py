@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from roomlore.core.models import ContextUsageRecord, Entry, Link, LinkKind, MessageFeatures, StoredMessage
+from roomlore.core.sessions.models import Checkpoint, Session
 
 START = datetime(2024, 5, 1, 9, 0, tzinfo=UTC)
 
@@ -59,3 +60,28 @@ def usage_record(context_id: str = "c1", **fields: Any) -> ContextUsageRecord:
         "created_at": START,
     }
     return ContextUsageRecord(context_id=context_id, **(given | fields))
+
+
+def session(version: int = 1, **fields: Any) -> Session:
+    """The session of "room" in the tenant "acme" before anything was said there."""
+    given: dict[str, Any] = {
+        "tenant": "acme",
+        "conversation_id": "room",
+        "revision": 0,
+        "next_arrival": 1,
+        "user_id": "ann",
+        "created_at": START,
+        "updated_at": START,
+    }
+    return Session(version=version, **(given | fields))
+
+
+def checkpoint(number: int = 1, **fields: Any) -> Checkpoint:
+    """The summary `c<number>` of "room", made `number` hours after `START`."""
+    given: dict[str, Any] = {
+        "checkpoint_id": f"c{number}",
+        "conversation_id": "room",
+        "summary": f"summary {number}",
+        "created_at": START + timedelta(hours=number),
+    }
+    return Checkpoint(number=number, **(given | fields))

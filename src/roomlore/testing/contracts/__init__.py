@@ -6,6 +6,7 @@ class TestMessages(MessagesContract): ...
 fixture `embedder`, `SessionCacheContract` for `cache` and `let_pass`.
 """
 
+from roomlore.testing.contracts.due_sessions import SessionDueContract
 from roomlore.testing.contracts.embedding import EmbedderContract
 from roomlore.testing.contracts.facts import FactsContract
 from roomlore.testing.contracts.imports import ImportsContract
@@ -16,6 +17,7 @@ from roomlore.testing.contracts.messages import MessagesContract
 from roomlore.testing.contracts.outbox import OutboxContract
 from roomlore.testing.contracts.rooms import RoomsContract
 from roomlore.testing.contracts.session_cache import SessionCacheContract
+from roomlore.testing.contracts.sessions import SessionHistoryContract, SessionsContract, SessionTextsContract
 from roomlore.testing.contracts.tenants import TenantsContract
 from roomlore.testing.contracts.texts import TextsContract
 from roomlore.testing.contracts.threads import ThreadsContract
@@ -35,6 +37,10 @@ __all__ = [
     "OutboxContract",
     "RoomsContract",
     "SessionCacheContract",
+    "SessionDueContract",
+    "SessionHistoryContract",
+    "SessionTextsContract",
+    "SessionsContract",
     "TenantsContract",
     "TextsContract",
     "ThreadsContract",

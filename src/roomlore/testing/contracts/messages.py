@@ -7,8 +7,8 @@ from roomlore.core.identity import content_hash
 from roomlore.core.mates import Mates
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, MessageType, ReplyInfo, Role, StoredMessage
 from roomlore.ports.storage import Storage
-from roomlore.testing.builders import START, entry
-from roomlore.testing.contracts.filling import ROOM, TENANT, erase, everything, fill
+from roomlore.testing.builders import START, entry, link
+from roomlore.testing.contracts.filling import ROOM, TENANT, erase, everything, fill, relink, replace
 
 _RICH = Entry(
     message=StoredMessage(
@@ -48,6 +48,14 @@ _RICH = Entry(
         mates=Mates.of([5, 3], [0.7, 1.0]),
     ),
 )
+
+
+async def became(
+    storage: Storage, revision: int, *, after: int = 0, room_id: str = ROOM
+) -> tuple[list[StoredMessage], list[int]]:
+    """What `changed` answers."""
+    async with storage.reading() as work:
+        return await work.messages.changed(tenant=TENANT, room_id=room_id, revision=revision, after=after)
 
 
 class MessagesContract:
@@ -133,3 +141,36 @@ class MessagesContract:
         assert [[said.id for said in found] for found in lists] == [["m1", "m3"]] * 6
         assert (taken["m2"], taken["m4"]) == ("", "")
         assert len(taken["m1"]) == len(taken["m3"]) == 64
+
+    async def test_what_became_of_messages_since_a_revision(self, storage: Storage) -> None:
+        before = await fill(storage, [entry(n) for n in range(1, 7)])
+        assert await became(storage, before.revision) == ([], [])
+        await replace(storage, entry(2, text="edited", edited_at=START))
+        await erase(storage, 4, 3)
+        await relink(storage, {5: link(1, 1)})
+        await fill(storage, [entry(7), entry(8)])
+        there = [entry(2, text="edited", edited_at=START), entry(5), entry(7), entry(8)]
+        assert await became(storage, before.revision) == ([one.message for one in there], [3, 4])
+        assert await became(storage, before.revision, after=3) == ([one.message for one in there[1:]], [4])
+        assert await became(storage, before.revision, after=8) == ([], [])
+
+    async def test_only_later_revisions_count_as_changes(self, storage: Storage) -> None:
+        await fill(storage, [entry(1), entry(2)])
+        edited = await replace(storage, entry(1, text="edited"))
+        erased = await erase(storage, 1)
+        assert await became(storage, 0) == ([entry(2).message], [1])
+        assert await became(storage, edited.revision) == ([], [1])
+        assert await became(storage, erased.revision) == ([], [])
+        await erase(storage, 1)
+        assert await became(storage, erased.revision) == ([], []), "it was deleted before"
+
+    async def test_what_moved_to_another_thread_has_changed(self, storage: Storage) -> None:
+        before = await fill(storage, [entry(1), entry(2), entry(3, link=link(2, 2))])
+        await relink(storage, {2: link(1, 1)})
+        assert await became(storage, before.revision) == ([entry(2).message, entry(3).message], [])
+
+    async def test_changes_of_another_room_are_not_this_rooms(self, storage: Storage) -> None:
+        await fill(storage, [entry(1)])
+        await fill(storage, [entry(1), entry(2)], room_id="other")
+        assert await became(storage, 0) == ([entry(1).message], [])
+        assert await became(storage, 0, room_id="no such room") == ([], [])

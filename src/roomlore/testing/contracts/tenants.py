@@ -6,8 +6,9 @@ import pytest
 
 from roomlore.core.errors import NotFound
 from roomlore.core.models import ApiKey
+from roomlore.core.sessions.models import Due
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.testing.builders import START, entry, usage_record
+from roomlore.testing.builders import START, checkpoint, entry, session, usage_record
 from roomlore.testing.contracts.filling import ROOM, TENANT, conversation, digest, fill
 
 _IDS = ["m1", "m2", "m3", "m4", "later"]
@@ -21,6 +22,9 @@ async def _stored(storage: Storage) -> None:
         key = ApiKey(key_id="k1", tenant=TENANT, name="bot", scopes=(), created_at=START)
         await work.keys.add(key=key, secret_hash=digest("k1"))
         await work.imports.save(tenant=TENANT, source="file", position="1", now=START)
+        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+        await work.sessions.mark(tenant=TENANT, checkpoint=checkpoint(1))
+        await work.sessions.save(session=session(1, checkpoint=checkpoint(1)))
 
 
 async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
@@ -40,6 +44,7 @@ async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
         "messages.tail since": await messages.tail(**here, limit=9, since=START),
         "messages.recent": await messages.recent(**here, limit=9),
         "messages.page": await messages.page(**here, after=0, limit=9),
+        "messages.changed": (await messages.changed(**here, revision=0, after=0))[0],
         "threads.target": await threads.target(**here, message_id="m2", window=9),
         "threads.target newest": await threads.target(**here, message_id=None, window=9),
         "threads.related": await threads.related(**here, entry=conversation()[1], hops=5, limit=9),
@@ -55,6 +60,10 @@ async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
         "usage.page room": await usage.page(tenant=tenant, room_id=ROOM, judged=True, after=None, limit=9),
         "keys.page": await work.keys.page(tenant=tenant),
         "imports.position": await work.imports.position(tenant=tenant, source="file"),
+        "sessions.find": await work.sessions.find(tenant=tenant, conversation_id=ROOM),
+        "sessions.page": await work.sessions.page(tenant=tenant, after=None, limit=9),
+        "sessions.page after": await work.sessions.page(tenant=tenant, after="", limit=9),
+        "sessions.history": await work.sessions.history(tenant=tenant, conversation_id=ROOM, before=None, limit=9),
     }
 
 
@@ -91,6 +100,8 @@ class TenantsContract:
             assert not await work.usage.judge(tenant="other", context_id="c1", feedback="x", score=0.0)
             assert not await work.keys.revoke(tenant="other", key_id="k1", now=START)
             await work.imports.forget(tenant="other", source="file")
+            due = Due(at=START)
+            assert not await work.sessions.schedule(tenant="other", conversation_id=ROOM, due=due, was=None)
             with pytest.raises(NotFound):
                 await work.rooms.configure(tenant="other", room_id=ROOM, settings={"a": 1})
             await work.rooms.lock(tenant="other", room_id=ROOM, now=START)
