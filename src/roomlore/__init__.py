@@ -42,6 +42,8 @@ from roomlore.core.models import (
     Thread,
 )
 from roomlore.core.search import EmbeddingModel, SearchAnswer, SearchHit
+from roomlore.core.sessions.models import Checkpoint, Session, SessionContext, SessionMode, TurnResult
+from roomlore.core.sessions.value import SessionValue
 from roomlore.services.indexing import IndexProgress, IndexStatus
 from roomlore.settings import Settings
 from roomlore.sync import SyncLore, open_sync
@@ -55,6 +57,7 @@ __all__ = [
     "BudgetTooSmall",
     "CacheUnavailable",
     "Candidate",
+    "Checkpoint",
     "Conflict",
     "Context",
     "ContextUsageRecord",
@@ -78,12 +81,17 @@ __all__ = [
     "RoomloreError",
     "SearchAnswer",
     "SearchHit",
+    "Session",
+    "SessionContext",
+    "SessionMode",
+    "SessionValue",
     "Settings",
     "Signals",
     "StorageUnavailable",
     "StoredMessage",
     "SyncLore",
     "Thread",
+    "TurnResult",
     "Unavailable",
     "VectorsUnavailable",
     "open",

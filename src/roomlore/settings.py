@@ -148,6 +148,24 @@ class Settings(BaseSettings):
     time_zone: str = _setting(
         "UTC", "Where 'yesterday' and 'last week' in a question begin.", form="a zone such as Europe/Berlin"
     )
+    redis_url: str = _setting(
+        "",
+        "A Redis that keeps sessions at hand; without one the database is asked alone.",
+        form="a URL such as redis://localhost:6379/0",
+    )
+    redis_timeout_seconds: Number = _setting(
+        0.25, "Time Redis may take before a call goes on without it, in seconds.", gt=0, le=60
+    )
+    session_ttl_seconds: Whole = _setting(1800, "Time Redis keeps a session, in seconds.", ge=1, le=31_536_000)
+    token_threshold_ratio: Number = _setting(
+        0.75, "Share of the model's window from which a session asks for a checkpoint.", gt=0, le=1
+    )
+    recent_turns: Whole = _setting(8, "Turns of a session that are shown verbatim at least.", ge=0, le=10_000)
+    model_context_window: Whole = _setting(16_000, "What the model takes, in tokens.", ge=1, le=100_000_000)
+    auto_checkpoint: bool = _setting(False, "Summarise a session that asks for a checkpoint, in the background.")
+    summary_max_tokens: Whole = _setting(
+        512, "Longest summary that roomlore itself makes, in tokens.", ge=16, le=100_000
+    )
     room_cache_size: Whole = _setting(
         64, "Rooms whose last messages are kept in memory, about 3 MB each.", ge=0, le=100_000
     )
@@ -212,6 +230,13 @@ class Settings(BaseSettings):
     def _web_address(cls, value: str) -> str:
         if value and not value.startswith(("http://", "https://")):
             raise ValueError("no web address")
+        return value
+
+    @field_validator("redis_url")
+    @classmethod
+    def _redis_address(cls, value: str) -> str:
+        if value and not value.startswith(("redis://", "rediss://", "unix://")):
+            raise ValueError("no address of a Redis")
         return value
 
     @model_validator(mode="after")

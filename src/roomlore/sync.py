@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from roomlore.core.errors import Unavailable
 from roomlore.core.models import DEFAULT_TENANT
-from roomlore.ports.language import Embedder
+from roomlore.ports.language import Embedder, Summarizer
 from roomlore.settings import Settings
 from roomlore.wiring import Lore, open_lore
 
@@ -109,6 +109,7 @@ class SyncLore:
         self.imports = SyncService(lore.imports, loop)
         self.tuning = SyncService(lore.tuning, loop)
         self.index = SyncService(lore.index, loop)
+        self.sessions = SyncService(lore.sessions, loop)
 
     @property
     def settings(self) -> Settings:
@@ -134,12 +135,15 @@ def open_sync(
     tenant: str = DEFAULT_TENANT,
     settings: Settings | None = None,
     embedder: Embedder | None = None,
+    summarizer: Summarizer | None = None,
     background: bool = True,
 ) -> Iterator[SyncLore]:
     """As `roomlore.open`, for code that is not async. Calls may come from any thread; those still under way when the
     block ends, and those that come after it, raise `Unavailable`."""
     loop, stack = _Loop(), AsyncExitStack()
-    opening = open_lore(url, tenant=tenant, settings=settings, embedder=embedder, background=background)
+    opening = open_lore(
+        url, tenant=tenant, settings=settings, embedder=embedder, summarizer=summarizer, background=background
+    )
     try:
         lore = loop.run(stack.enter_async_context(opening))
         try:

@@ -15,6 +15,7 @@ from roomlore.ports.coordination import Clock
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+_TOKENS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 _COUNTS = (0, 1, 2, 3, 5, 8, 13, 20, 35, 50, 100, 200)
 
 
@@ -43,6 +44,16 @@ METRICS: Mapping[str, Metric] = {
     "roomlore_searches_total": Metric("counter", "Searches of messages answered.", ("mode", "degraded")),
     "roomlore_search_seconds": Metric("histogram", "Time to search messages, in seconds.", (), _SECONDS),
     "roomlore_messages_indexed_total": Metric("counter", "Messages whose vectors were brought up to date."),
+    "roomlore_checkpoints_total": Metric("counter", "Checkpoints of sessions asked for.", ("made_by", "result")),
+    "roomlore_summary_tokens": Metric("histogram", "Length of summaries in force, in tokens.", (), _TOKENS),
+    "roomlore_session_token_ratio": Metric(
+        "histogram", "Share of the model's window that sessions took, in [0, 1].", (), _SHARES
+    ),
+    "roomlore_session_seconds": Metric(
+        "histogram", "Time that reading a session took, database or cache, in seconds.", ("part",), _SECONDS
+    ),
+    "roomlore_session_cache_total": Metric("counter", "Lookups of sessions in the cache.", ("result",)),
+    "roomlore_sessions_truncated_total": Metric("counter", "Sessions that no longer fit the model's window."),
     "roomlore_jobs_total": Metric("counter", "Runs of background jobs.", ("job", "result")),
     "roomlore_usage_records_lost_total": Metric("counter", "Usage records that could not be stored."),
 }

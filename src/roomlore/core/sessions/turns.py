@@ -90,11 +90,15 @@ def without_label(summary: str) -> str:
     return summary
 
 
+def speaker(message: SessionMessage, tongue: Language) -> str:
+    """Who speaks: a user with a name is called by it."""
+    return message.name or _LABELS[tongue][message.role]
+
+
 def lines(messages: Iterable[SessionMessage], tongue: Language) -> Iterator[str]:
-    """Each message as 'Speaker: text'; a user with a name is called by it."""
-    labels = _LABELS[tongue]
+    """Each message as 'Speaker: text'."""
     for message in messages:
-        yield f"{message.name or labels[message.role]}: {message.text}"
+        yield f"{speaker(message, tongue)}: {message.text}"
 
 
 def as_text(summary: str, messages: Iterable[SessionMessage], tongue: Language) -> str:

@@ -102,7 +102,7 @@ class SessionValue(_Fields):
 
 DERIVED: Mapping[str, frozenset[str]] = {
     "meta": frozenset({"conversation_id", "user_id", "updated_at", "enterprise_id", "patient_id"}),
-    "flow_context": frozenset({"last_bot_message", "turn_count"}),
+    "flow_context": frozenset({"current_agent_key", "last_bot_message", "turn_count"}),
     "message_context": frozenset({"summary", "window_messages", "mode", "checkpoint_message_id"}),
 }
 """Fields that follow from what is stored elsewhere, so that nobody keeps a second copy of them."""

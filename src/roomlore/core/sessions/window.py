@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from roomlore.core.errors import BudgetTooSmall, InvalidInput
-from roomlore.core.sessions.models import Language, Session, SessionMessage
+from roomlore.core.sessions.models import Language, Session, SessionContext, SessionMessage
 from roomlore.core.sessions.turns import Turn, as_chat, as_text, flat, language_of, lines, summary_line, turns_of
+from roomlore.core.sessions.value import SessionValue
 
 MAX_WINDOW = 100_000_000
 MAX_TURNS = 10_000
@@ -113,6 +114,29 @@ def show(segment: Segment, query: str, options: WindowOptions, count: Count) -> 
         tokens=kept.tokens + query_tokens,
         lost=lost,
         truncated=lost or (bool(dropped) and few),
+    )
+
+
+def context_of(segment: Segment, shown: Shown, options: WindowOptions, value: SessionValue) -> SessionContext:
+    """What is shown as the answer to a caller. `value`: the session for other programs."""
+    session, checkpoint = segment.session, segment.session.checkpoint
+    new, tongue = segment.uncovered(), segment.language()
+    ratio = shown.tokens / options.window
+    return SessionContext(
+        conversation_id=session.conversation_id,
+        mode=session.mode,
+        session=value,
+        history=shown.history,
+        messages=shown.messages,
+        full_history=as_text(checkpoint.summary if checkpoint else "", new, tongue),
+        covers_through=new[-1].id if new else (checkpoint.covers_through if checkpoint else None),
+        checkpoint_id=session.checkpoint_id,
+        estimated_tokens=shown.tokens,
+        token_ratio=ratio,
+        should_checkpoint_summary=shown.truncated or ratio >= options.threshold,
+        truncated=shown.truncated,
+        turns=len(shown.turns),
+        language=tongue,
     )
 
 

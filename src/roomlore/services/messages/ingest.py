@@ -6,7 +6,7 @@ links.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from roomlore.core.errors import Conflict
@@ -24,6 +24,7 @@ _INLINE = 8
 _TRIES = 4
 
 Batches = Mapping[str, Sequence[Message]]
+Along = Callable[[UnitOfWork], Awaitable[None]]
 
 
 @dataclass(slots=True)
@@ -62,35 +63,39 @@ class Ingest:
         self._clock = clock
         self._rooms = rooms
 
-    async def add(self, batches: Batches, *, strict: bool) -> list[Plan]:
-        """Stores the batches, all of them or none. `strict`: a conflict raises `Conflict` and nothing is stored."""
+    async def add(self, batches: Batches, *, strict: bool, along: Along | None = None) -> list[Plan]:
+        """Stores the batches, all of them or none. `strict`: a conflict raises `Conflict` and nothing is stored.
+
+        `along` writes something of the caller's into the same transaction, after the messages; it is called again where
+        that had to be tried again, and not at all where every message was there already.
+        """
         async with self._rooms.alone(self._tenant, batches):
             for _ in range(_TRIES):
                 try:
-                    return await self._try(batches, strict=strict)
+                    return await self._try(batches, strict=strict, along=along)
                 except _RoomMovedError:
                     continue
-            return await self._insist(batches, strict=strict)
+            return await self._insist(batches, strict=strict, along=along)
 
-    async def _try(self, batches: Batches, *, strict: bool) -> list[Plan]:
+    async def _try(self, batches: Batches, *, strict: bool, along: Along | None) -> list[Plan]:
         async with self._storage.reading() as work:
             plans = [await self._plan(work, room_id, batch) for room_id, batch in batches.items()]
         await self._reckon(plans, strict=strict)
         written: dict[str, Room] = {}
         if any(plan.arrivals.entries for plan in plans):
             async with self._storage.writing() as work:
-                written = await self._write(work, plans)
+                written = await self._write(work, plans, along)
             self._due.announce()
         return self._remember(plans, written)
 
-    async def _insist(self, batches: Batches, *, strict: bool) -> list[Plan]:
+    async def _insist(self, batches: Batches, *, strict: bool, along: Along | None) -> list[Plan]:
         """The last resort under heavy contention: reckons while holding the rooms' locks."""
         async with self._storage.writing() as work:
             for room_id in sorted(batches):
                 await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
             plans = [await self._plan(work, room_id, batch) for room_id, batch in batches.items()]
             await self._reckon(plans, strict=strict)
-            written = await self._write(work, plans)
+            written = await self._write(work, plans, along)
         self._due.announce()
         return self._remember(plans, written)
 
@@ -134,7 +139,7 @@ class Ingest:
             for message, tokens in zip(plan.intake.fresh, counts, strict=True):
                 plan.arrivals.absorb(message, tokens=tokens, now=now)
 
-    async def _write(self, work: UnitOfWork, plans: Sequence[Plan]) -> dict[str, Room]:
+    async def _write(self, work: UnitOfWork, plans: Sequence[Plan], along: Along | None) -> dict[str, Room]:
         written: dict[str, Room] = {}
         for plan in sorted(plans, key=lambda plan: plan.room.room_id):
             if not plan.arrivals.entries:
@@ -151,6 +156,8 @@ class Ingest:
                 written[room_id] = await work.writer.relink(
                     tenant=self._tenant, room_id=room_id, links=plan.arrivals.relinked
                 )
+        if written and along is not None:
+            await along(work)
         return written
 
     def _remember(self, plans: list[Plan], written: Mapping[str, Room]) -> list[Plan]:

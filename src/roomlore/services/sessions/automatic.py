@@ -1,0 +1,142 @@
+"""Checkpoints that roomlore makes by itself, behind the callers' backs.
+
+That one is due is written beside the session, so that a killed process loses none. A summary holds no lock; whoever put
+a checkpoint in force meanwhile wins.
+"""
+
+import logging
+from dataclasses import replace
+from datetime import timedelta
+
+from roomlore.core.errors import Conflict, NotFound, RoomloreError, describe
+from roomlore.core.sessions.models import Checkpoint, Due, Session
+from roomlore.core.sessions.turns import turns_of
+from roomlore.core.sessions.window import Segment, turns_after
+from roomlore.ports.coordination import Clock, Jobs, Telemetry
+from roomlore.ports.sessions import SESSIONS
+from roomlore.ports.storage import Storage
+from roomlore.services.sessions.checkpoints import Checkpointer, Wanted
+from roomlore.services.sessions.reader import SessionReader
+from roomlore.services.sessions.summaries import Summaries
+
+_TRIES = 3
+_FIRST_PAUSE_SECONDS = 2.0
+_LEASE_SECONDS = 180.0
+_AT_ONCE = 8
+
+log = logging.getLogger(__name__)
+
+
+class AutoCheckpoints:
+    """Checkpoints of any tenant's conversations. `on`: whether those that are due are made without being asked."""
+
+    def __init__(
+        self,
+        *,
+        on: bool,
+        storage: Storage,
+        reader: SessionReader,
+        checkpointer: Checkpointer,
+        summaries: Summaries,
+        jobs: Jobs,
+        clock: Clock,
+        telemetry: Telemetry,
+        recent_turns: int,
+    ) -> None:
+        self._on = on
+        self._storage = storage
+        self._reader = reader
+        self._checkpointer = checkpointer
+        self._summaries = summaries
+        self._jobs = jobs
+        self._clock = clock
+        self._telemetry = telemetry
+        self._recent_turns = recent_turns
+
+    async def note(self, segment: Segment, *, lost: bool) -> None:
+        """Notes that this conversation asked for a checkpoint. `lost`: whether messages no longer fit its window."""
+        if not self._on or segment.session.due or not self._worth_it(segment, lost=lost):
+            return
+        try:
+            await self._schedule(segment.session)
+        except RoomloreError as error:
+            log.warning("a due checkpoint could not be noted", extra={"why": describe(error)})
+        self._jobs.ask(SESSIONS)
+
+    def _worth_it(self, segment: Segment, *, lost: bool) -> bool:
+        """Where the last turns alone fill the window a summary after every turn would help nobody."""
+        uncovered = turns_after(turns_of(segment.messages), segment.session.covered)
+        return bool(uncovered) and (
+            lost or segment.session.checkpoint is None or uncovered >= max(1, self._recent_turns // 2)
+        )
+
+    async def _schedule(self, session: Session) -> None:
+        named = {"tenant": session.tenant, "conversation_id": session.conversation_id}
+        now = self._clock.now()
+        async with self._storage.writing() as work:
+            if session.version == 0:
+                await work.rooms.lock(tenant=session.tenant, room_id=session.conversation_id, now=now)
+                stored = await work.sessions.find(**named)
+                if stored and stored.version == 0:
+                    await work.sessions.save(session=replace(stored, version=1, updated_at=now))
+            await work.sessions.schedule(**named, due=Due(at=now), was=None)
+
+    async def run(self) -> None:
+        """`catch_up` as a background job."""
+        await self.catch_up()
+
+    async def catch_up(self) -> int:
+        """Makes the checkpoints that are due, and says how many were."""
+        made = 0
+        while taken := await self._take():
+            for tenant, conversation_id, due in taken:
+                made += await self._attempt(tenant, conversation_id, due)
+        return made
+
+    async def _take(self) -> list[tuple[str, str, Due]]:
+        now = self._clock.now()
+        lease = now + timedelta(seconds=_LEASE_SECONDS)
+        async with self._storage.writing() as work:
+            taken = await work.sessions.due(now=now, lease_until=lease, limit=_AT_ONCE)
+        return [(tenant, conversation_id, replace(due, at=lease)) for tenant, conversation_id, due in taken]
+
+    async def _attempt(self, tenant: str, conversation_id: str, due: Due) -> bool:
+        """One try; whether it made a checkpoint. One that fails is tried again later, three times in all."""
+        after: Due | None = None
+        made = False
+        try:
+            made = await self.summarise(tenant, conversation_id) is not None
+        except (Conflict, NotFound) as error:
+            log.info("a checkpoint was not needed any more", extra={"why": describe(error)})
+        except RoomloreError as error:
+            after = self._again(due)
+            log.warning("a checkpoint could not be made", extra={"why": describe(error), "tries": due.tries + 1})
+            self._telemetry.count("roomlore_checkpoints_total", labels={"made_by": "auto", "result": "failed"})
+        async with self._storage.writing() as work:
+            await work.sessions.schedule(tenant=tenant, conversation_id=conversation_id, due=after, was=due.at)
+        return made
+
+    def _again(self, due: Due) -> Due | None:
+        tries = due.tries + 1
+        if tries >= _TRIES:
+            return None
+        pause = _FIRST_PAUSE_SECONDS * 2**due.tries
+        return Due(at=self._clock.now() + timedelta(seconds=pause), tries=tries)
+
+    async def summarise(self, tenant: str, conversation_id: str) -> Checkpoint | None:
+        """Summarises the conversation and puts that in force; None where nothing is new since the last checkpoint."""
+        segment = await self._reader.load(tenant, conversation_id, recent_turns=self._recent_turns)
+        new = segment.uncovered()
+        if not new:
+            return None
+        summary, made_by = await self._summaries.make(segment)
+        if not summary:
+            return None
+        wanted = Wanted(
+            summary=summary,
+            recent_turns=self._recent_turns,
+            covers_through=new[-1].id,
+            expected=segment.session.checkpoint_id,
+            made_by=made_by,
+        )
+        return await self._checkpointer.put(segment, wanted)

@@ -1,0 +1,76 @@
+"""The cache in front of the messages of sessions. Whatever is wrong with it, no caller hears of it."""
+
+import logging
+
+from roomlore.core.errors import CacheUnavailable, describe
+from roomlore.core.sessions.state import Cached, from_text, to_text, value_of
+from roomlore.core.sessions.window import Segment
+from roomlore.ports.coordination import Clock, SessionCache, Telemetry
+
+_PAUSE_SECONDS = 1.0
+"""How long a cache that failed is left alone, so that one that hangs does not slow every call."""
+_MOST_CHARACTERS = 2_000_000
+
+log = logging.getLogger(__name__)
+
+
+class SegmentCache:
+    """Reads and writes segments through the port; `on` is False where no cache is configured."""
+
+    def __init__(
+        self, *, cache: SessionCache | None, clock: Clock, telemetry: Telemetry, seconds: int, recent_turns: int
+    ) -> None:
+        self._cache = cache
+        self._clock = clock
+        self._telemetry = telemetry
+        self._seconds = seconds
+        self._recent_turns = recent_turns
+        self._closed_until = float("-inf")
+
+    @property
+    def on(self) -> bool:
+        return self._cache is not None
+
+    async def get(self, tenant: str, conversation_id: str) -> Cached | None:
+        """What is remembered, None where nothing is or the cache is down."""
+        if self._cache is None or not self._open():
+            return None
+        begun = self._clock.monotonic()
+        try:
+            text = await self._cache.get(tenant=tenant, conversation_id=conversation_id)
+        except CacheUnavailable as error:
+            self._bypass(error)
+            return None
+        self._took(begun)
+        return None if text is None else from_text(text)
+
+    async def put(self, segment: Segment) -> None:
+        """Remembers the segment; what is too large is forgotten instead."""
+        if self._cache is None or not self._open():
+            return
+        text = to_text(segment, value_of(segment, recent_turns=self._recent_turns))
+        named = {"tenant": segment.session.tenant, "conversation_id": segment.session.conversation_id}
+        begun = self._clock.monotonic()
+        try:
+            if len(text) > _MOST_CHARACTERS:
+                await self._cache.drop(**named)
+            else:
+                await self._cache.put(**named, value=text, seconds=self._seconds)
+        except CacheUnavailable as error:
+            self._bypass(error)
+        else:
+            self._took(begun)
+
+    def _open(self) -> bool:
+        if self._clock.monotonic() >= self._closed_until:
+            return True
+        self._telemetry.count("roomlore_session_cache_total", labels={"result": "bypassed"})
+        return False
+
+    def _bypass(self, error: CacheUnavailable) -> None:
+        self._closed_until = self._clock.monotonic() + _PAUSE_SECONDS
+        self._telemetry.count("roomlore_session_cache_total", labels={"result": "bypassed"})
+        log.warning("the session cache is bypassed", extra={"why": describe(error)})
+
+    def _took(self, begun: float) -> None:
+        self._telemetry.observe("roomlore_session_seconds", self._clock.monotonic() - begun, labels={"part": "cache"})

@@ -1,0 +1,180 @@
+"""Putting a summary in force: compare and swap, and never a message between the summary and the turns after it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from roomlore.core.errors import Conflict, InvalidInput, NotFound
+from roomlore.core.models import Role
+from roomlore.core.sessions.models import CALLER, EXTRACT, Checkpoint, Session, SessionMessage
+from roomlore.core.sessions.turns import language_of, turns_of, without_label
+from roomlore.core.sessions.window import Segment
+from roomlore.ports.coordination import Clock, Ids, Telemetry
+from roomlore.ports.language import TokenCounter
+from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.services.sessions.offers import Offers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A checkpoint as asked for. `covers_through`: the id of the last message the summary stands for, None where the
+    caller does not say. `expected`: the checkpoint that must be in force, '' for none, None for the one that is."""
+
+    summary: str
+    recent_turns: int
+    covers_through: str | None = None
+    expected: str | None = None
+    made_by: str = CALLER
+
+
+class Checkpointer:
+    """Checkpoints of any tenant's conversations."""
+
+    def __init__(
+        self,
+        *,
+        storage: Storage,
+        tokens: TokenCounter,
+        offers: Offers,
+        clock: Clock,
+        ids: Ids,
+        telemetry: Telemetry,
+        summary_chars: int,
+    ) -> None:
+        self._storage = storage
+        self._tokens = tokens
+        self._offers = offers
+        self._clock = clock
+        self._ids = ids
+        self._telemetry = telemetry
+        self._summary_chars = summary_chars
+
+    async def put(self, segment: Segment, wanted: Wanted) -> Checkpoint:
+        """Puts the checkpoint in force for the conversation as the segment shows it.
+
+        Raises `Conflict` where another was faster or the conversation was reset, `InvalidInput`, `NotFound`.
+        """
+        try:
+            checkpoint = await self._put(segment, wanted)
+        except Conflict:
+            self._count(wanted, "conflict")
+            raise
+        self._count(wanted, "done")
+        self._telemetry.observe("roomlore_summary_tokens", checkpoint.tokens)
+        return checkpoint
+
+    async def _put(self, segment: Segment, wanted: Wanted) -> Checkpoint:
+        summary = self._checked(wanted.summary)
+        seen = segment.session
+        if wanted.expected is not None and wanted.expected != seen.checkpoint_id:
+            raise _overtaken(seen)
+        covers = await self._covers(segment, wanted)
+        if covers < seen.covered:
+            raise Conflict(
+                "The checkpoint in force covers more than this summary; read the context and summarise anew."
+            )
+        checkpoint = self._checkpoint(segment, wanted, summary, covers)
+        async with self._storage.writing() as work:
+            await self._swap(work, seen, checkpoint)
+        return checkpoint
+
+    def _checked(self, summary: str) -> str:
+        if not isinstance(summary, str) or not (bare := without_label(summary)):
+            raise InvalidInput("A checkpoint needs a summary: a text that is not blank.")
+        if len(bare) > self._summary_chars:
+            raise InvalidInput(
+                f"The summary has {len(bare)} characters; the limit is {self._summary_chars} (setting max_text_chars)."
+            )
+        return bare
+
+    async def _covers(self, segment: Segment, wanted: Wanted) -> int:
+        if wanted.covers_through is None:
+            offered = self._offers.covers(segment.session)
+            return _before_recent(segment, wanted.recent_turns) if offered is None else offered
+        arrival = await self._arrival(segment, wanted.covers_through)
+        if arrival <= segment.session.boundary:
+            raise Conflict("The conversation was reset after what this summary covers; it stands for nothing any more.")
+        return arrival
+
+    async def _arrival(self, segment: Segment, message_id: str) -> int:
+        for message in reversed(segment.messages):
+            if message.id == message_id:
+                return message.arrival
+        session = segment.session
+        async with self._storage.reading() as work:
+            found = await work.messages.by_id(
+                tenant=session.tenant, room_id=session.conversation_id, message_ids=[message_id]
+            )
+        if not found:
+            raise NotFound(
+                f"Conversation {session.conversation_id!r} has no message {message_id!r}; covers_through is the id of "
+                "the last message the summary stands for."
+            )
+        return found[0].message.arrival
+
+    def _checkpoint(self, segment: Segment, wanted: Wanted, summary: str, covers: int) -> Checkpoint:
+        session, now = segment.session, self._clock.now()
+        covered = [message for message in segment.messages if session.boundary < message.arrival <= covers]
+        before = session.checkpoint
+        turns = sum(session.covered < turn.first <= covers for turn in turns_of(segment.messages))
+        last = covered[-1].id if covered else None
+        return Checkpoint(
+            checkpoint_id=self._ids.new(),
+            conversation_id=session.conversation_id,
+            number=session.marks + 1,
+            summary=summary,
+            covers_arrival=max(covers, session.boundary),
+            covers_through=last or (before.covers_through if before else None),
+            turns=turns + (before.turns if before else 0),
+            tokens=self._tokens.count([summary])[0],
+            recent_turns=wanted.recent_turns,
+            language=language_of(_told(segment, summary)),
+            made_by=wanted.made_by,
+            created_at=now,
+        )
+
+    async def _swap(self, work: UnitOfWork, seen: Session, checkpoint: Checkpoint) -> None:
+        named = {"tenant": seen.tenant, "conversation_id": seen.conversation_id}
+        await work.rooms.lock(tenant=seen.tenant, room_id=seen.conversation_id, now=checkpoint.created_at)
+        stored = await work.sessions.find(**named)
+        if stored is None:
+            raise NotFound(f"There is no conversation {seen.conversation_id!r}.")
+        if (stored.checkpoint_id, stored.boundary) != (seen.checkpoint_id, seen.boundary):
+            raise _overtaken(stored)
+        checkpoint = replace(checkpoint, number=stored.marks + 1)
+        await work.sessions.mark(tenant=seen.tenant, checkpoint=checkpoint)
+        await work.sessions.save(session=_with(stored, checkpoint))
+        if stored.due:
+            await work.sessions.schedule(**named, due=None, was=stored.due.at)
+
+    def _count(self, wanted: Wanted, result: str) -> None:
+        maker = wanted.made_by if wanted.made_by in (CALLER, EXTRACT) else "model"
+        self._telemetry.count("roomlore_checkpoints_total", labels={"made_by": maker, "result": result})
+
+
+def _with(session: Session, checkpoint: Checkpoint) -> Session:
+    return replace(
+        session,
+        checkpoint=checkpoint,
+        marks=checkpoint.number,
+        version=session.version + 1,
+        updated_at=checkpoint.created_at,
+    )
+
+
+def _overtaken(session: Session) -> Conflict:
+    now = f"checkpoint {session.checkpoint_id!r} is in force" if session.checkpoint else "no checkpoint is in force"
+    return Conflict(f"The conversation has moved on ({now}); read the context again and summarise what it shows.")
+
+
+def _before_recent(segment: Segment, recent_turns: int) -> int:
+    """All but the last turns: what may have been said while a summary was made stays verbatim."""
+    turns, covered = turns_of(segment.messages), segment.session.covered
+    if not recent_turns and segment.messages:
+        return max(segment.messages[-1].arrival, covered)
+    return max(turns[-recent_turns].first - 1, covered) if len(turns) > recent_turns else covered
+
+
+def _told(segment: Segment, summary: str) -> Sequence[SessionMessage]:
+    """What tells the conversation's language: its messages, and the summary where there is none."""
+    said = segment.uncovered() or list(segment.messages)
+    return said or [SessionMessage(arrival=0, id="", role=Role.USER, name="", text=summary)]

@@ -1,0 +1,108 @@
+"""The embedder, the vectors, and what keeps indexes in step."""
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+
+from roomlore.adapters.embedding import open_offline, open_openai
+from roomlore.adapters.inprocess.remembered import RememberedEmbedder
+from roomlore.adapters.qdrant import open_qdrant
+from roomlore.adapters.sql import SqlStorage
+from roomlore.adapters.sql.vector_choice import open_vectors
+from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
+from roomlore.ports.indexing import INDEXING
+from roomlore.ports.language import Embedder
+from roomlore.ports.vectors import VectorIndex
+from roomlore.services.indexing import IndexingService, Standings, VectorIndexing, WordIndexing
+from roomlore.services.messages import DenseSearch, VectorsDue
+from roomlore.settings import Settings
+
+_SWEEP_SECONDS = 15.0
+_LATE_SECONDS = 1.0
+"""Vectors are made behind the callers' backs anyway; the words of a message are found at once."""
+_MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Indexing:
+    """What finds messages by meaning, and what keeps the indexes."""
+
+    index: IndexingService
+    dense: DenseSearch
+    due: VectorsDue
+
+
+async def make_indexing(
+    settings: Settings,
+    storage: SqlStorage,
+    embedder: Embedder | None,
+    *,
+    clock: Clock,
+    ids: Ids,
+    telemetry: Telemetry,
+    jobs: Jobs,
+    closing: AsyncExitStack,
+    background: bool,
+) -> Indexing:
+    """`embedder`: one of the caller's, in the place of the one that the settings name."""
+    embedder = embedder or _embedder(settings)
+    vectors = None
+    if embedder is not None:
+        closing.push_async_callback(embedder.close)
+        vectors = await _vectors(settings, storage)
+        closing.push_async_callback(vectors.close)
+    standings = Standings(storage=storage, clock=clock, model=embedder.model if embedder else None)
+    index = IndexingService(
+        storage=storage,
+        words=WordIndexing(storage=storage, clock=clock, ids=ids),
+        vectors=VectorIndexing(
+            storage=storage,
+            vectors=vectors,
+            embedder=embedder,
+            clock=clock,
+            ids=ids,
+            telemetry=telemetry,
+            lease_seconds=settings.index_lease_seconds,
+        )
+        if embedder and vectors
+        else None,
+        model=embedder.model if embedder else None,
+        standings=standings,
+    )
+    if background:
+        jobs.handle(INDEXING, index.catch_up, every_seconds=_SWEEP_SECONDS)
+    return Indexing(
+        index=index,
+        dense=DenseSearch(embedder=embedder, vectors=vectors, standings=standings, clock=clock, jobs=jobs),
+        due=VectorsDue(embedding=embedder is not None, jobs=jobs),
+    )
+
+
+def _embedder(settings: Settings) -> Embedder | None:
+    if settings.embeddings == "offline":
+        return RememberedEmbedder(open_offline())
+    if settings.embeddings == "openai":
+        return RememberedEmbedder(
+            open_openai(
+                url=settings.embedding_url,
+                api_key=settings.embedding_api_key,
+                model=settings.embedding_model,
+                dimensions=settings.embedding_dimensions,
+                timeout_seconds=settings.embedding_timeout_seconds,
+                query_prefix=settings.embedding_query_prefix,
+                passage_prefix=settings.embedding_passage_prefix,
+            )
+        )
+    return None
+
+
+async def _vectors(settings: Settings, storage: SqlStorage) -> VectorIndex:
+    if settings.vectors == "qdrant" or (settings.vectors == "auto" and settings.qdrant_url):
+        return open_qdrant(
+            settings.qdrant_url,
+            api_key=settings.qdrant_api_key or None,
+            prefix=settings.qdrant_prefix,
+            timeout_seconds=settings.qdrant_timeout_seconds,
+        )
+    return await open_vectors(
+        storage, kind=settings.vectors, cache_bytes=settings.search_cache_mb * _MIB, late_seconds=_LATE_SECONDS
+    )

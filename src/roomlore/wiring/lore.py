@@ -1,0 +1,136 @@
+"""One tenant's view of roomlore, and opening it."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from zoneinfo import ZoneInfo
+
+from roomlore.adapters.sql import connect
+from roomlore.core.errors import InvalidInput
+from roomlore.core.models import DEFAULT_TENANT
+from roomlore.importers import open_import
+from roomlore.ports.language import Embedder, Summarizer
+from roomlore.ports.storage import Storage
+from roomlore.services.contexts import ContextService, TuningService
+from roomlore.services.imports import ImportService
+from roomlore.services.keys import KeyService
+from roomlore.services.messages import Ingest, MessageSearch, MessageService
+from roomlore.services.rooms import RoomService
+from roomlore.services.sessions import SessionService
+from roomlore.settings import Settings
+from roomlore.wiring.resources import Resources, limits, make_resources
+
+
+class Lore:
+    """One tenant's view of roomlore: `messages`, `context`, `sessions`, `rooms`, `keys`, `imports`, `tuning`; and
+    `index`, which all tenants share."""
+
+    def __init__(self, resources: Resources, tenant: str) -> None:
+        if not tenant or not isinstance(tenant, str):
+            raise InvalidInput(f"A tenant is a non-empty string, not {tenant!r}; leave it out for the default one.")
+        self._resources = shared = resources
+        self.tenant = tenant
+        ingest = Ingest(
+            tenant=tenant,
+            storage=shared.storage,
+            model=shared.model,
+            tokens=shared.tokens,
+            clock=shared.clock,
+            rooms=shared.rooms,
+            due=shared.indexing.due,
+        )
+        self.messages = MessageService(
+            tenant=tenant,
+            storage=shared.storage,
+            ingest=ingest,
+            tokens=shared.tokens,
+            clock=shared.clock,
+            telemetry=shared.telemetry,
+            limits=limits(shared.settings),
+            due=shared.indexing.due,
+            search=MessageSearch(
+                tenant=tenant,
+                storage=shared.storage,
+                facts=shared.facts,
+                dense=shared.indexing.dense,
+                clock=shared.clock,
+                telemetry=shared.telemetry,
+                zone=ZoneInfo(shared.settings.time_zone),
+            ),
+        )
+        self.index = shared.indexing.index
+        self.context = ContextService(
+            tenant=tenant,
+            storage=shared.storage,
+            clock=shared.clock,
+            ids=shared.ids,
+            telemetry=shared.telemetry,
+            recorder=shared.recorder,
+            options=shared.options,
+            experiment=shared.settings.experiment,
+            recording=shared.settings.enable_async_data_collection,
+        )
+        self.sessions = SessionService(tenant=tenant, parts=shared.sessions, writer=ingest)
+        self.rooms = RoomService(tenant=tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
+        self.keys = KeyService(tenant=tenant, storage=shared.storage, clock=shared.clock, ids=shared.ids)
+        self.imports = ImportService(
+            tenant=tenant,
+            storage=shared.storage,
+            messages=self.messages,
+            clock=shared.clock,
+            limits=limits(shared.settings),
+            open_export=open_import,
+        )
+        self.tuning = TuningService(tenant=tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
+
+    @property
+    def settings(self) -> Settings:
+        return self._resources.settings
+
+    @property
+    def storage(self) -> Storage:
+        """The storage port, for code that brings its own queries: benches, backups, extensions."""
+        return self._resources.storage
+
+    def for_tenant(self, tenant: str) -> "Lore":
+        """The same for another tenant, on the same connections."""
+        return Lore(self._resources, tenant)
+
+    def metrics(self) -> Mapping[str, float | None]:
+        """The figures of this process under the names of the specification (`avg_context_build_time_ms`, ...)."""
+        return self._resources.telemetry.metrics()
+
+    def prometheus(self) -> bytes:
+        """The same measurements as Prometheus text."""
+        return self._resources.telemetry.render()
+
+    async def ping(self) -> None:
+        """Returns when the database answers; raises `StorageUnavailable`."""
+        await self._resources.storage.ping()
+
+
+@asynccontextmanager
+async def open_lore(
+    url: str | None = None,
+    *,
+    tenant: str = DEFAULT_TENANT,
+    settings: Settings | None = None,
+    embedder: Embedder | None = None,
+    summarizer: Summarizer | None = None,
+    background: bool = True,
+) -> AsyncIterator[Lore]:
+    """Opens roomlore on a database, making it if it is new, and closes it when the block ends.
+
+    `url`: `sqlite:///path`, `sqlite://` (memory), `postgresql://...`, or a path that ends in .db; by default the
+    setting `database_url`. `embedder`: one of your own, in the place of the one that the settings name. `summarizer`:
+    what writes the summaries of sessions; without one sentences are chosen. `background`: whether indexes are kept in
+    step and due checkpoints made behind the calls; if not, `lore.index.drain()` and `lore.sessions.catch_up()` do it.
+    Raises `InvalidInput` for bad settings, `StorageUnavailable`.
+    """
+    settings = settings or Settings()
+    async with AsyncExitStack() as closing:
+        storage = await connect(url or settings.database_url)
+        closing.push_async_callback(storage.close)
+        resources = await make_resources(
+            settings, storage, embedder=embedder, summarizer=summarizer, closing=closing, background=background
+        )
+        yield Lore(resources, tenant)
