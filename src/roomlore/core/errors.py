@@ -17,6 +17,7 @@ An error's docstring is its default message.
 """
 
 import inspect
+from typing import Literal
 
 
 class RoomloreError(Exception):
@@ -66,8 +67,24 @@ class CacheUnavailable(Unavailable):
     """The cache does not answer."""
 
 
+Cause = Literal["unreachable", "dropped", "timeout", "refused", "limited", "broken"]
+
+
 class ModelUnavailable(Unavailable):
     """No model provider answers."""
+
+    def __init__(
+        self, message: str | None = None, *, cause: Cause = "broken", wait_seconds: float | None = None
+    ) -> None:
+        """Says why, and how long the provider asks to be left alone.
+
+        `cause`: the request never arrived (unreachable), the connection broke off after it may have (dropped), too late
+        (timeout), a request the provider will not take (refused), too many of them (limited), or an error of its own or
+        an answer nobody can read (broken).
+        """
+        super().__init__(message)
+        self.cause: Cause = cause
+        self.wait_seconds = wait_seconds
 
 
 def describe(error: BaseException) -> str:

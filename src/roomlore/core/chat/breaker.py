@@ -1,0 +1,39 @@
+"""A circuit breaker: a provider that keeps failing is left alone for a while, then tried once."""
+
+from dataclasses import dataclass, replace
+
+FAILURES = 3
+FIRST_PAUSE_SECONDS = 15.0
+LONGEST_PAUSE_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """The state of one provider's model. Times are seconds of a clock that only grows.
+
+    `failures`: how many in a row. No call is made before `open_until`. Then, after too many failures, one call may try,
+    and `trying_until` keeps others off while it does.
+    """
+
+    failures: int = 0
+    open_until: float = float("-inf")
+    trying_until: float = float("-inf")
+
+    def allows(self, now: float) -> bool:
+        """Whether a call may be made now."""
+        return now >= self.open_until and (self.failures < FAILURES or now >= self.trying_until)
+
+    def tried(self, now: float, *, seconds: float) -> "Breaker":
+        """A call begins that may last so long."""
+        return replace(self, trying_until=now + seconds) if self.failures >= FAILURES else self
+
+    def succeeded(self) -> "Breaker":
+        return Breaker()
+
+    def failed(self, now: float, *, wait_seconds: float | None = None) -> "Breaker":
+        """`wait_seconds`: how long the provider itself asks to be left alone."""
+        failures = self.failures + 1
+        pause = wait_seconds or 0.0
+        if failures >= FAILURES:
+            pause = max(pause, min(FIRST_PAUSE_SECONDS * 2.0 ** (failures - FAILURES), LONGEST_PAUSE_SECONDS))
+        return Breaker(failures=failures, open_until=now + min(pause, LONGEST_PAUSE_SECONDS))
