@@ -42,13 +42,10 @@ def _changed() -> Select[Any]:
     """Both engines would rather walk the whole room than its changes. A limit of unknown size makes PostgreSQL take
     them in the order of their index; adding nothing to the arrival leaves SQLite no other."""
     since = and_(_w.c.changed > bindparam("revision"), _w.c.arrival + literal_column("0") > bindparam("after"))
-    changes = select(_w.c.arrival).where(in_room(_w), since).order_by(_w.c.changed).limit(bindparam("count"))
-    its = changes.subquery("changes")
-    return (
-        select(_m.c.deleted_at, *MESSAGE_COLUMNS)
-        .select_from(its.join(_m, _m.c.arrival == its.c.arrival))
-        .where(in_room(_m))
-    )
+    changes = select(_w.c.room_key, _w.c.arrival).where(in_room(_w), since).order_by(_w.c.changed)
+    its = changes.limit(bindparam("count")).subquery("changes")
+    beside = and_(_m.c.room_key == its.c.room_key, _m.c.arrival == its.c.arrival, _m.c.tenant == bindparam("tenant"))
+    return select(_m.c.deleted_at, *MESSAGE_COLUMNS).select_from(its.join(_m, beside))
 
 
 _FINGERPRINTS = Statement(
