@@ -9,9 +9,11 @@ from sqlalchemy import make_url
 
 from roomlore.adapters.sql import connect
 from roomlore.core.models import Role
-from roomlore.testing import START, entry, features
+from roomlore.testing import START, checkpoint, entry, features, session
 from roomlore.testing.contracts.filling import ROOM, TENANT, erase, fill, replace
+from roomlore.testing.contracts.sessions import save
 
+_MARK = "[MEMORY_CHECKPOINT]"
 _TURNS = (
     "SELECT message_id, query, answer, create_by, update_by, tenant, conversation_id FROM ai_message "
     "ORDER BY create_time"
@@ -100,6 +102,48 @@ async def test_deleted_messages_are_no_turns(opened):
     await fill(storage, [_said(1, Role.USER, "t", text="q"), _said(2, Role.ASSISTANT, "t", text="a")])
     await erase(storage, 1)
     assert [row[:3] for row in sql(_TURNS)] == [("m2", None, "a")]
+
+
+async def test_the_checkpoints_of_a_conversation_in_order(opened):
+    storage, sql = opened
+    marks = [
+        checkpoint(1, summary="they deploy\non Friday"),
+        checkpoint(2, kind="reset", summary=""),
+        checkpoint(3, summary="周五部署", language="zh", made_by="a model"),
+    ]
+    await save(storage, session(1), *marks)
+    await save(storage, session(1, conversation_id="b"), checkpoint(1, conversation_id="b"))
+    found = sql(
+        "SELECT message_id, conversation_id, answer, create_time FROM ai_message "
+        f"WHERE conversation_id = '{ROOM}' AND query = '{_MARK}' ORDER BY create_time ASC"
+    )
+    assert [row[:3] for row in found] == [
+        ("c1", ROOM, "Summary: they deploy\non Friday"),
+        ("c3", ROOM, "历史摘要: 周五部署"),
+    ]
+    made = [_readable(sql, START + timedelta(hours=n)) for n in (1, 3)]
+    assert [str(row[3]) for row in found] == made
+    written = "SELECT create_by, update_time, update_by, tenant FROM ai_message ORDER BY create_time DESC LIMIT 1"
+    assert sql(written) == [("a model", None, None, TENANT)]
+
+
+async def test_the_turns_after_a_checkpoint(opened):
+    storage, sql = opened
+    said = [
+        _said(1, Role.USER, "t1", text="before"),
+        _said(2, Role.ASSISTANT, "t1", text="yes, before"),
+        _said(3, Role.USER, "t2", text="after", sent_at=START + timedelta(hours=1, microseconds=1)),
+        _said(4, Role.ASSISTANT, "t2", text="yes, after", sent_at=START + timedelta(hours=2)),
+        _said(5, Role.USER, "t3", text="later", sent_at=START + timedelta(hours=3)),
+    ]
+    await fill(storage, said)
+    summary = checkpoint(1, covers_arrival=2, covers_through="m2")
+    await save(storage, session(1, checkpoint=summary), summary)
+    assert sql(
+        "SELECT message_id, conversation_id, query, answer FROM ai_message "
+        f"WHERE conversation_id = '{ROOM}' AND create_time > "
+        "(SELECT create_time FROM ai_message WHERE message_id = 'c1') ORDER BY create_time ASC"
+    ) == [("m3", ROOM, "after", "yes, after"), ("m5", ROOM, "later", None)]
 
 
 async def test_nothing_of_a_deleted_message_is_left(opened):

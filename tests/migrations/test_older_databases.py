@@ -5,17 +5,19 @@ from pathlib import Path
 import pytest
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import create_engine, insert
+from sqlalchemy import Connection, create_engine, insert, text, update
 
 from roomlore.adapters.sql import connect, migrations, schema
 from roomlore.adapters.sql.rows import features_row, message_row
+from roomlore.adapters.sql.spelling import spell_message
 from roomlore.adapters.sql.values import escape, to_micros
 from roomlore.core.indexed import indexed_words
-from roomlore.core.models import Entry
-from roomlore.testing import START, entry
+from roomlore.core.models import Entry, Role
+from roomlore.testing import START, checkpoint, entry, session
 from roomlore.testing.contracts.facts import fact, facts
 from roomlore.testing.contracts.filling import ROOM, TENANT, erase, fill, replace
 from roomlore.testing.contracts.lexical import expected, found, words_of
+from roomlore.testing.contracts.sessions import find, save
 
 _OLD_ROOM = ("room_key", "tenant", "room_id", "next_arrival", "revision", "messages", "created_at", "settings")
 
@@ -47,7 +49,30 @@ def _make(url: str, revision: str, rooms: dict[str, list[Entry]], deleted: set[i
                 row[-1] = to_micros(START) if stored.message.arrival in deleted else None
                 connection.execute(insert(schema.messages).values(row))
                 connection.execute(insert(schema.features).values(features_row(key, TENANT, stored)))
+            if revision != "0001":
+                _index(connection, key, [one for one in entries if one.message.arrival not in deleted])
     engine.dispose()
+
+
+def _index(connection: Connection, key: int, entries: list[Entry]) -> None:
+    """The words of a room's messages, as versions from 0002 on keep them."""
+    spelled = [spell_message(one.message, key, connection.dialect, one.message.arrival) for one in entries]
+    for one in spelled:
+        row = (key, one.arrival, TENANT, one.length, 9, one.words)
+        connection.execute(insert(schema.message_words).values(row))
+    words = sum(one.length for one in spelled)
+    connection.execute(update(schema.rooms).where(schema.rooms.c.room_key == key).values(words=words))
+
+
+def _sql(url: str, *statements: str) -> list[tuple]:
+    """What the last of these statements gives."""
+    engine = _engine(url)
+    with engine.begin() as connection:
+        for statement in statements:
+            given = connection.execute(text(statement))
+        rows = [tuple(row) for row in given] if given.returns_rows else []
+    engine.dispose()
+    return rows
 
 
 async def test_words_of_messages_already_there_are_found(empty_url):
@@ -97,3 +122,48 @@ async def test_many_messages_are_read_page_by_page(empty_url):
         held = await found(storage, words, room_id=room_id)
         assert held == expected([one.message for one in entries], words)
     await storage.close()
+
+
+_SHOWN = "SELECT message_id, query, answer FROM ai_message ORDER BY create_time"
+
+
+def _turn() -> list[Entry]:
+    return [
+        entry(1, text="deploy? 部署", turn_id="t"),
+        entry(2, text="done", role=Role.ASSISTANT, turn_id="t"),
+    ]
+
+
+@pytest.mark.parametrize("revision", ["0001", "0002"])
+async def test_rooms_already_there_get_sessions(empty_url, revision):
+    said = _turn()
+    _make(empty_url, revision, {ROOM: said, "empty": []})
+    before = _sql(empty_url, _SHOWN)
+    storage = await connect(empty_url)
+    words = words_of(*[one.message for one in said])
+    assert await found(storage, words) == expected([one.message for one in said], words)
+    bare = session(0, user_id="", revision=9, next_arrival=3)
+    assert await find(storage) == bare
+    await save(storage, session(1, checkpoint=checkpoint(1)), checkpoint(1))
+    kept = session(1, revision=9, next_arrival=3, checkpoint=checkpoint(1))
+    assert await find(storage) == kept
+    await fill(storage, [entry(3, text="and then? 部署")])
+    async with storage.reading() as work:
+        changed = await work.messages.changed(tenant=TENANT, room_id=ROOM, revision=9, after=0)
+    assert changed == ([entry(3, text="and then? 部署").message], [])
+    await storage.close()
+    assert before == [("m1", "deploy? 部署", "done")]
+    assert _sql(empty_url, _SHOWN) == [
+        *before,
+        ("m3", "and then? 部署", None),
+        ("c1", "[MEMORY_CHECKPOINT]", "Summary: summary 1"),
+    ]
+
+
+async def test_the_view_keeps_its_grants_and_what_was_built_over_it(empty_postgres):
+    _make(empty_postgres, "0002", {ROOM: _turn()})
+    _sql(empty_postgres, "CREATE VIEW mine AS SELECT answer FROM ai_message", "GRANT SELECT ON ai_message TO PUBLIC")
+    await (await connect(empty_postgres)).close()
+    assert _sql(empty_postgres, "SELECT answer FROM mine") == [("done",)]
+    granted = "SELECT grantee FROM information_schema.table_privileges WHERE table_name = 'ai_message'"
+    assert ("PUBLIC",) in _sql(empty_postgres, granted)

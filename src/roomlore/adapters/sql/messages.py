@@ -39,10 +39,13 @@ def _arrivals_since() -> Select[Any]:
 
 
 def _changed() -> Select[Any]:
-    """Adding nothing to the arrival hides it from SQLite, which would rather walk the room by it than the changes."""
-    beside = and_(_m.c.room_key == _w.c.room_key, _m.c.arrival == _w.c.arrival, _m.c.tenant == _w.c.tenant)
+    """Both engines would rather walk the whole room than its changes. A limit of unknown size makes PostgreSQL take
+    them in the order of their index; adding nothing to the arrival leaves SQLite no other."""
     since = and_(_w.c.changed > bindparam("revision"), _w.c.arrival + literal_column("0") > bindparam("after"))
-    return select(_m.c.deleted_at, *MESSAGE_COLUMNS).select_from(_w.join(_m, beside)).where(in_room(_w), since)
+    changes = select(_w.c.room_key, _w.c.arrival).where(in_room(_w), since).order_by(_w.c.changed)
+    its = changes.limit(bindparam("count")).subquery("changes")
+    beside = and_(_m.c.room_key == its.c.room_key, _m.c.arrival == its.c.arrival, _m.c.tenant == bindparam("tenant"))
+    return select(_m.c.deleted_at, *MESSAGE_COLUMNS).select_from(its.join(_m, beside))
 
 
 _FINGERPRINTS = Statement(
@@ -128,7 +131,7 @@ class SqlMessages:
     async def changed(
         self, *, tenant: str, room_id: str, revision: int, after: int
     ) -> tuple[list[StoredMessage], list[int]]:
-        rows = await self._rows(_CHANGED, tenant, room_id, revision=revision, after=after)
+        rows = await self._rows(_CHANGED, tenant, room_id, revision=revision, after=after, count=NEWEST_OF_ALL)
         rows = sorted(rows, key=itemgetter(1))
         there = [to_message(room_id, row[1:]) for row in rows if row[0] is None]
         return there, [row[1] for row in rows if row[0] is not None]

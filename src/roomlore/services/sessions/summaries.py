@@ -3,11 +3,11 @@
 import asyncio
 import logging
 
+from roomlore.core import summary
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, describe
 from roomlore.core.sessions.models import EXTRACT
 from roomlore.core.sessions.turns import as_text, speaker
 from roomlore.core.sessions.window import Segment
-from roomlore.core import summary
 from roomlore.ports.language import Summarizer, TokenCounter
 
 log = logging.getLogger(__name__)

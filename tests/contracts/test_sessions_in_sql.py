@@ -1,0 +1,117 @@
+"""What only SQL can get wrong about sessions: which index is walked, and who waits for whom."""
+
+import asyncio
+import re
+import sqlite3
+from collections.abc import AsyncIterator
+
+import psycopg
+import pytest
+from sqlalchemy import make_url
+
+from roomlore.adapters.sql import SqlStorage, connect
+from roomlore.adapters.sql.messages import _CHANGED
+from roomlore.adapters.sql.sessions import _DUE, _FIND
+from roomlore.adapters.sql.statements import Statement
+from roomlore.adapters.sql.store import _ALONG_INDEXES
+from roomlore.core.sessions.models import Due
+from roomlore.testing import START, entry, session
+from roomlore.testing.contracts.filling import ROOM, TENANT, fill
+from roomlore.testing.contracts.sessions import MINUTE, find, make_due, names, save, schedule, take
+
+
+@pytest.fixture
+async def postgres(postgres_url: str) -> AsyncIterator[SqlStorage]:
+    storage = await connect(postgres_url)
+    yield storage
+    await storage.close()
+
+
+@pytest.fixture(params=["sqlite_url", "postgres_url"])
+def filled_url(request: pytest.FixtureRequest) -> str:
+    """The address of a database with a room of 300 messages."""
+    url = str(request.getfixturevalue(request.param))
+    asyncio.run(_fill(url))
+    return url
+
+
+async def _fill(url: str) -> None:
+    storage = await connect(url)
+    await fill(storage, [entry(n) for n in range(1, 301)])
+    await storage.close()
+
+
+def _plan(url: str, statement: Statement) -> str:
+    """How the engine means to run the statement, whatever its parameters are."""
+    if url.startswith("sqlite"):
+        compiled = statement.on(make_url("sqlite://").get_dialect()())
+        connection = sqlite3.connect(str(make_url(url).database))
+        rows = connection.execute(f"EXPLAIN QUERY PLAN {compiled.sql}", (None,) * len(compiled.names)).fetchall()
+        connection.close()
+        return "\n".join(row[3] for row in rows)
+    numbers = iter(range(1, 100))
+    compiled = statement.on(make_url("postgresql+psycopg://").get_dialect()(paramstyle="format"))
+    generic = re.sub("%s", lambda _: f"${next(numbers)}", compiled.sql)
+    with psycopg.connect(url) as connection:
+        for setting in _ALONG_INDEXES:
+            connection.execute(setting.encode())
+        return "\n".join(row[0] for row in connection.execute(f"EXPLAIN (GENERIC_PLAN) {generic}".encode()))
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+def test_what_changed_is_found_without_walking_the_room(filled_url, analysed):
+    if analysed:
+        _analyse(filled_url)
+    plan = _plan(filled_url, _CHANGED)
+    assert "ix_message_words_changed" in plan
+    assert not re.search("SCAN (messages|message_words)|Seq Scan|pk_message_words", plan)
+    assert re.search(r"\(room_key=\? AND arrival=\?\)|AND \(arrival = message_words.arrival\)", plan)
+
+
+def _analyse(url: str) -> None:
+    if url.startswith("sqlite"):
+        connection = sqlite3.connect(str(make_url(url).database))
+        connection.execute("ANALYZE")
+        connection.close()
+    else:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("ANALYZE")
+
+
+def test_sessions_are_found_along_indexes(filled_url):
+    assert "ix_sessions_due_at" in _plan(filled_url, _DUE)
+    for statement in (_DUE, _FIND):
+        assert not re.search("SCAN|Seq Scan|TEMP B-TREE", _plan(filled_url, statement))
+
+
+async def test_a_locked_room_does_not_keep_what_is_due_waiting(postgres):
+    await make_due(postgres, START)
+    async with postgres.writing() as work:
+        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+        async with asyncio.timeout(10):
+            assert names(await take(postgres, START)) == [ROOM]
+            assert await schedule(postgres, Due(at=START), START + MINUTE)
+        await work.sessions.save(session=session(2))
+    assert await find(postgres) == session(2, due=Due(at=START))
+
+
+async def test_a_session_that_is_being_written_is_passed_over(postgres):
+    await make_due(postgres, START)
+    await make_due(postgres, START + MINUTE, "b")
+    async with postgres.writing() as work:
+        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+        await work.sessions.save(session=session(2))
+        async with asyncio.timeout(10):
+            assert names(await take(postgres, START + MINUTE)) == ["b"]
+    assert names(await take(postgres, START + MINUTE)) == [ROOM]
+
+
+async def test_who_waited_to_schedule_compares_with_what_is_there_then(postgres):
+    await save(postgres, session(1))
+    async with postgres.writing() as work:
+        assert await work.sessions.schedule(tenant=TENANT, conversation_id=ROOM, due=Due(at=START), was=None)
+        late = asyncio.create_task(schedule(postgres, Due(at=START + MINUTE), None))
+        await asyncio.sleep(0.1)
+        assert not late.done()
+    assert not await late
+    assert await find(postgres) == session(1, due=Due(at=START))
