@@ -1,0 +1,1 @@
+"""Memories: versioned statements in a scope, and the log of how they came to be."""

@@ -1,0 +1,97 @@
+"""Where memories, their log and what made them live.
+
+Every call names a tenant and sees nothing of another. An empty list of ids returns nothing. Any call may raise
+`StorageUnavailable`.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from roomlore.core.memory.models import Change, Evolution, Memory, MemoryKind, MemoryStatus, Scope
+
+
+class MemoryLog(Protocol):
+    """The logs of a tenant's scopes: the only way to change a memory."""
+
+    async def lock(self, *, tenant: str, scope: str, now: datetime) -> Scope:
+        """The scope, made if new, with its row locked until the unit of work ends. Only while writing."""
+
+    async def scope(self, *, tenant: str, scope: str) -> Scope | None:
+        """The scope as stored, None where nothing was ever remembered in it."""
+
+    async def scopes(self, *, tenant: str, after: str | None, limit: int) -> list[Scope]:
+        """Scopes above `after`, ascending."""
+
+    async def apply(self, *, tenant: str, scope: str, changes: Sequence[Change]) -> None:
+        """Adds changes to the log of a locked scope and does what they say: all of them or none.
+
+        Raises `Conflict` where a number does not follow the last one, a new version's id is taken, or a version that is
+        to be closed is not active.
+        """
+
+    async def changes(
+        self, *, tenant: str, scope: str, after: int, limit: int, since: datetime | None = None
+    ) -> list[Change]:
+        """Changes of the scope with a number above `after`, ascending, those made at `since` or later."""
+
+
+class Memories(Protocol):
+    """The memories of a tenant, for reading."""
+
+    async def by_id(self, *, tenant: str, memory_ids: Sequence[str]) -> list[Memory]:
+        """The versions with these ids, in any scope, in no order."""
+
+    async def heads(self, *, tenant: str, memory_ids: Sequence[str]) -> dict[str, Memory]:
+        """For each id of any version the newest version of its lineage; of a lineage that was merged into another one,
+        the newest of that one."""
+
+    async def page(
+        self,
+        *,
+        tenant: str,
+        scopes: Sequence[str],
+        kinds: Sequence[MemoryKind],
+        status: MemoryStatus | None,
+        limit: int,
+        offset: int = 0,
+    ) -> list[Memory]:
+        """Newest versions of lineages of these scopes and kinds, latest change first; `status` None is any."""
+
+    async def count(
+        self, *, tenant: str, scopes: Sequence[str], kinds: Sequence[MemoryKind], status: MemoryStatus | None
+    ) -> int:
+        """How many `page` has in all."""
+
+    async def lineage(self, *, tenant: str, lineage_id: str) -> list[Memory]:
+        """Every version of the lineage, the first one first."""
+
+    async def citing(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Memory]:
+        """The active memories that any of these messages supports."""
+
+    async def fallbacks(self, *, after: str | None, limit: int) -> list[tuple[str, Memory]]:
+        """Active memories of all tenants that were made without the model they wanted, with their tenant, by tenant and
+        id; those above `after`, which is a tenant and an id joined by a NUL."""
+
+
+class Evolutions(Protocol):
+    """What made memories: a record for each extraction and each evolution."""
+
+    async def add(self, *, tenant: str, evolution: Evolution) -> bool:
+        """Keeps the record; False, and nothing happens, where its id is there already."""
+
+    async def by_id(self, *, tenant: str, evolution_ids: Sequence[str]) -> list[Evolution]: ...
+
+    async def page(self, *, tenant: str, scope: str, before: str | None, limit: int) -> list[Evolution]:
+        """The scope's records with an id below `before`, newest first."""
+
+
+class Watermarks(Protocol):
+    """How far work on a room has come."""
+
+    async def find(self, *, tenant: str, room_id: str, names: Sequence[str]) -> dict[str, int]:
+        """Arrival up to which each named work is done; absent where it never began."""
+
+    async def move(self, *, tenant: str, room_id: str, name: str, arrival: int, was: int, now: datetime) -> bool:
+        """Moves the mark from `was` (0 where there is none) to `arrival`; False where it is not at `was`. Only while
+        writing."""
