@@ -7,14 +7,12 @@ from typing import Any
 
 from roomlore.core.mentions import TAG, find_mentions
 from roomlore.core.models import Message, MessageFeatures, MessageType, ReplyInfo, Role
-from roomlore.core.text import HAN, READ_LIMIT, asks, fold, greets, head, keywords, thanks
+from roomlore.core.quotes import split_quote
+from roomlore.core.text import HAN, asks, fold, greets, head, keywords, thanks
 
 _ID, _NAME, _NICK, _GIVEN = range(4)
 _TRAILING = re.compile(r"(?<=\w)(?:[_`^-]+|\|.*|\[.*\])$")
 _HAN_NAME = re.compile(f"[{HAN}]{{3}}")
-_QUOTED_LINES = re.compile(r"\s*(?:(?:>|&gt;)(?:[ \t]|(?=[^\W_]|[\"“「@]))[^\n]*(?:\n[ \t]*|$))+")
-# The card WeChat copies: 「name: text」, a line of dashes, the answer.
-_CARD = re.compile(r"\s*「(?:([^:：」\n]{1,64})[:：])?[^」]*」\s*(?:[-—][ ]?){3,}\s*")
 _NOTICE = re.compile(
     r"\s*(?:[\[【(](?:系统|群?通知|公告|群公告|提醒|告警|notice|notification|alert|announcement|system|bot)\w*[\])】]"
     r"|(?:系统消息|系统通知|群?公告|紧?[急要]?通知|notice|announcement|alert)\s*:"
@@ -141,7 +139,8 @@ def analyse(message: Message, participants: Participants) -> MessageFeatures:
     `metadata.caption`. The sender's own name is no mention.
     """
     text = message.text if message.text.strip() else _caption(message)
-    body, quoted = _split_quote(text)
+    quotation, body = split_quote(text)
+    quoted = quotation.author if quotation else None
     named = find_mentions(body, participants.names)
     platform = [person for person in message.mentions if person.casefold() not in _EVERYBODY]
     others = _without(message.sender_id, (*platform, *named.people))
@@ -174,18 +173,6 @@ def _topics(message: Message, named: tuple[str, ...], participants: Participants
     caption = _caption(message)
     found = keywords(f"{text}\n{caption}" if caption else text)
     return tuple(keyword for keyword in found if keyword not in named and names.get(keyword) not in named)
-
-
-def _split_quote(text: str) -> tuple[str, str | None]:
-    """(the sender's own words, whom a leading quotation names: '' where it names nobody, None without a quotation)."""
-    start = text[:READ_LIMIT].lstrip()[:1]
-    if start == "「":
-        quote = _CARD.match(text, 0, READ_LIMIT)
-        return (text[quote.end() :], quote[1] or "") if quote else (text, None)
-    if start not in (">", "&"):
-        return text, None
-    quote = _QUOTED_LINES.match(text, 0, READ_LIMIT)
-    return (text[quote.end() :], "") if quote else (text, None)
 
 
 def _reply(

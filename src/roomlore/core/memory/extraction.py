@@ -1,0 +1,50 @@
+"""Short memories: when a few messages are to become one, and what a model's summary of them is worth."""
+
+import hashlib
+from collections.abc import Sequence
+
+from roomlore.core.errors import BadModelOutput
+from roomlore.core.text import graphemes, truncate
+
+EXTRACT_EVERY = 5
+SUMMARY_CHARACTERS = 100
+SUMMARY_TOKENS = 200
+FALLBACK_CHARACTERS = 200
+FALLBACK = "fallback"
+_FALLBACK_LABEL = "对话摘要: "
+_LEAST_CHARACTERS = 5
+_NOTHING = ("无有效记忆", "NO_MEMORY")
+
+
+def watermark(agent_id: str) -> str:
+    """The name of the watermark that says up to which message an agent's replies were extracted."""
+    return f"extraction:{agent_id}"
+
+
+def extraction_ends(replies: Sequence[int], every: int) -> list[int]:
+    """At which replies (arrivals, ascending, all after the watermark) an extraction is due."""
+    return list(replies[every - 1 :: every])
+
+
+def extraction_id(tenant: str, agent_id: str, room_id: str, last: int) -> str:
+    """The id of the memory that the messages up to arrival `last` come to: the same however often it is reckoned."""
+    named = "\x00".join((tenant, agent_id, room_id, str(last)))
+    return "x" + hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:31]
+
+
+def kept(answer: str) -> str | None:
+    """What of a model's summary is kept, at most 100 characters; None where it says that nothing is worth it.
+
+    Raises `BadModelOutput` where it is empty or shorter than 5 characters.
+    """
+    text = answer.strip()
+    if any(mark in text for mark in _NOTHING):
+        return None
+    if graphemes(text) < _LEAST_CHARACTERS:
+        raise BadModelOutput(f"The summary is shorter than {_LEAST_CHARACTERS} characters.")
+    return truncate(text, SUMMARY_CHARACTERS)
+
+
+def fallback(conversation: str) -> str:
+    """What is kept where no model answers: the beginning of the conversation."""
+    return _FALLBACK_LABEL + truncate(conversation, FALLBACK_CHARACTERS)
