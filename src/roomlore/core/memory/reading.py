@@ -1,4 +1,4 @@
-"""Messages as a model reads them that is to remember something: who said what, and nothing roomlore put there itself."""
+"""Messages as a model reads them that is to remember something: who said what, and nothing roomlore put there."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
