@@ -1,0 +1,79 @@
+"""The readings of a sentence: whole, without what it opens with, and its clauses that can stand alone."""
+
+import re
+
+import regex
+
+from roomlore.core.text import HAN, language, truncate
+
+LONGEST = 600
+_MOST_CLAUSES = 8
+_PERSON = r"(?:i|we|he|she|it|they|you|my|our|there|this|that|his|her|their)\b"
+_LINK = r"(?:and|but|so|because|while|which|where|when|who|since|though|although|as|plus|or)"
+_CUT = re.compile(
+    r"(?<=[^\s\d];)\s+|\s+[-–—]+\s+|(?<=[，；：])|(?<=:)\s+(?=[A-Za-z])"
+    rf"|(?<=[^\s\d],)\s+(?=(?:{_LINK}\s)?{_PERSON})"
+    r"|(?<=[^\s\d],)\s+(?=(?:which|where|who|including|especially|with|but|because|so|while|since|although|though)\s)"
+    rf"|\s+(?=(?:so that|because|but|so|while|which)\s{_PERSON})",
+    re.IGNORECASE,
+)
+_JOINT = re.compile(
+    r"(?:and|but|so|or|plus|because|since|then)\s+|而且|然后|然後|但是|所以|不过|不過|并且|因为|因為|但|而",
+    re.IGNORECASE,
+)
+# What is said under a condition is not said without it.
+_CONDITION = re.compile(
+    r"\b(?:if|unless|even though|as long as|otherwise)\b|如果|要是|除非|假如|假设|若|只要|只有|即使|否则|不然|無論|无论",
+    re.IGNORECASE,
+)
+_STANDS = re.compile(rf"(?i:{_PERSON})|[A-Z《“{HAN}]")
+_OPENING = re.compile(
+    r"(?:(?:wow|yeah|yep|yup|oh|hey|hi|hello|thanks|thank you|haha|lol|aww?|well|sure|ok|okay|um+|uh+|also|plus|totally"
+    r"|definitely|absolutely|certainly|anyway|btw|by the way|so|and|but)\b[,!.\s–-]*"
+    r"|(?:嗯+|哦|啊|哈+|好的|是的|对了|對了|当然|當然|而且|然后|然後|不过|不過|但是|所以|另外|其实|其實|嗨)[，,！。\s]+)+",
+    re.IGNORECASE,
+)
+_BULLET = re.compile(r"\A(?:[-*•#>|]+|\d{1,3}[.)、])\s+")
+_TAIL = regex.compile(r"(?:[\s,，;；:：、~～–—-]|(?=[\u2600-\u27bf\U0001f300-\U0001faff])\X)+\Z")
+_ENDED = re.compile(r"[.!?。！？…；;]+[”’」』）)\]\"']*\Z")
+
+
+def readings(sentence: str) -> list[str]:
+    """What may stand for a sentence, the whole first; each ends with a mark that `sentences` splits at. Empty where
+    nothing but emoji or punctuation is left."""
+    sentence = truncate(_BULLET.sub("", sentence).replace("**", ""), LONGEST)
+    found = dict.fromkeys((closed(sentence), *_parts(_unopened(sentence))))
+    return [reading for reading in found if reading]
+
+
+def closed(text: str) -> str:
+    """The text with a full stop unless it has an end of its own; trailing emoji go."""
+    text = _TAIL.sub("", text)
+    if not text or _ENDED.search(text):
+        return text
+    return text + ("。" if language(text) == "zh" else ".")
+
+
+def _unopened(sentence: str) -> str:
+    opening = _OPENING.match(sentence)
+    return _capital(sentence[opening.end() :]) if opening else sentence
+
+
+def _parts(sentence: str) -> list[str]:
+    """The sentence and the runs of its clauses that begin as a sentence may."""
+    cuts = [found.span() for found in _CUT.finditer(sentence)]
+    if len(cuts) >= _MOST_CLAUSES or _CONDITION.search(sentence):
+        return [closed(sentence)]
+    starts = [0, *(end for _, end in cuts)]
+    ends = [*(start for start, _ in cuts), len(sentence)]
+    found = [closed(sentence)]
+    for first, start in enumerate(starts):
+        opening = _JOINT.match(sentence, start) if first else None
+        start = opening.end() if opening else start
+        if not first or _STANDS.match(sentence, start):
+            found += [closed(_capital(sentence[start:end])) for end in ends[first:]]
+    return found
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:] if text[:2].isascii() and text else text
