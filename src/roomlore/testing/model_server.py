@@ -1,0 +1,250 @@
+"""A server on a loopback socket that speaks OpenAI's protocol for chats and does what a script says."""
+
+import asyncio
+import contextlib
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from roomlore.testing.model_answers import Answer, Asked, Drops, Fails, Hangs, Says, Sends, pieces, problem, whole
+
+Reply = Answer | str
+Script = Sequence[Reply] | Callable[[Asked], Reply]
+
+_LOOK_SECONDS = 0.005
+_STREAM = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
+
+
+class ModelServer:
+    """The server. `async with ModelServer([...]) as server:` starts and stops it; `server.url` is its base URL.
+
+    `script`: what the next requests get, one each (a text stands for `Says(text=...)`), or a function that looks at the
+    request and answers. `default`: what all requests after the script get. Connections are kept alive. It is an
+    ordinary socket: other processes may ask too, with any key or none.
+    """
+
+    def __init__(self, script: Script = (), *, default: Reply = "ready", port: int = 0) -> None:
+        self.script: list[Reply] = [] if callable(script) else list(script)
+        self.answer: Callable[[Asked], Reply] | None = script if callable(script) else None
+        self.default = default
+        self.requests: list[Asked] = []
+        self.connections = 0
+        self._server: asyncio.Server | None = None
+        self._talks: set[asyncio.Task[None]] = set()
+        self._port = port
+
+    @property
+    def url(self) -> str:
+        """What to give to a client as the base URL."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    @property
+    def open_connections(self) -> int:
+        """How many connections clients hold now."""
+        return len(self._talks)
+
+    async def __aenter__(self) -> "ModelServer":
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Listens, on the port it had before if it was stopped."""
+        self._server = await asyncio.start_server(self._talk, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Breaks all connections and refuses new ones."""
+        if self._server is None:
+            return
+        self._server.close()
+        for talk in tuple(self._talks):
+            talk.cancel()
+        await asyncio.gather(*self._talks, return_exceptions=True)
+        await self._server.wait_closed()
+        self._server = None
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._talks.add(task)
+        self.connections += 1
+        try:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                while await self._answer_one(reader, writer):
+                    pass
+            writer.close()
+        except asyncio.CancelledError:
+            writer.transport.abort()
+        finally:
+            self._talks.discard(task)
+
+    async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """Whether the connection can be used again."""
+        asked = await _read(reader)
+        self.requests.append(asked)
+        answering = asyncio.ensure_future(self._send(writer, asked))
+        leaving = asyncio.ensure_future(_until_left(reader))
+        try:
+            await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not answering.done():
+                asked.note("left", _now())
+                return False
+            usable = answering.result()
+            if usable:
+                asked.note("answered", _now())
+            return usable
+        finally:
+            await _end(answering, leaving)
+
+    def _next(self, asked: Asked) -> Answer:
+        scripted = self.script.pop(0) if self.script else self.default
+        reply = scripted if self.answer is None else self.answer(asked)
+        return Says(text=reply) if isinstance(reply, str) else reply
+
+    async def _send(self, writer: asyncio.StreamWriter, asked: Asked) -> bool:
+        if not asked.path.endswith("/chat/completions"):
+            return await _whole(writer, b'{"object": "list", "data": []}', status=404)
+        answer = self._next(asked)
+        if isinstance(answer, Drops):
+            return False
+        if isinstance(answer, Hangs):
+            return await _hang()
+        await asyncio.sleep(answer.after)
+        if isinstance(answer, Fails):
+            return await _whole(writer, problem(answer, asked), status=answer.status, headers=answer.headers)
+        if isinstance(answer, Sends):
+            return await _as_it_is(writer, answer)
+        return await (_streamed(writer, answer, asked) if asked.streaming else _said(writer, answer))
+
+
+@contextmanager
+def serve_models(script: Script = (), *, default: Reply = "ready", port: int = 0) -> Iterator[ModelServer]:
+    """The server on a thread of its own, for programs and tests that have no event loop running."""
+    server = ModelServer(script, default=default, port=port)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="model-server", daemon=True)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(server.start(), loop).result()
+        yield server
+    finally:
+        asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+async def _read(reader: asyncio.StreamReader) -> Asked:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").splitlines()
+    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:] if line)}
+    content = await reader.readexactly(int(headers.get("content-length", 0)))
+    return Asked(path=head[0].split()[1], headers=headers, body=_object(content), at=_now())
+
+
+def _object(content: bytes) -> dict[str, Any]:
+    found = json.loads(content) if content else {}
+    return found if isinstance(found, dict) else {}
+
+
+async def _until_left(reader: asyncio.StreamReader) -> None:
+    """Returns when the client has closed its side; reads nothing, since the next request may come."""
+    while not reader.at_eof() and reader.exception() is None:  # noqa: ASYNC110 - a reader tells nobody of its end
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def _end(*tasks: "asyncio.Future[Any]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _said(writer: asyncio.StreamWriter, answer: Says) -> bool:
+    body = whole(answer)
+    if answer.breaks is None:
+        return await _whole(writer, body)
+    half = body[: len(body) // 2]
+    if answer.breaks.how == "end":
+        return await _whole(writer, half)
+    await _write(writer, _head(200, {"content-length": str(len(body))}) + half)
+    return await _hang() if answer.breaks.how == "hang" else False
+
+
+async def _streamed(writer: asyncio.StreamWriter, answer: Says, asked: Asked) -> bool:
+    with_usage = bool((asked.body.get("stream_options") or {}).get("include_usage"))
+    await _write(writer, _head(200, _STREAM))
+    sent = 0
+    async for event in _paced(pieces(answer, with_usage=with_usage), answer.between):
+        # The first event brings the role alone and counts as none.
+        if answer.breaks is not None and sent > answer.breaks.after:
+            return await _break(writer, event, answer.breaks.how)
+        await _write(writer, _chunk(event))
+        sent += 1
+    return await _finish(writer)
+
+
+async def _paced(events: Iterator[bytes], seconds: float) -> AsyncIterator[bytes]:
+    for place, event in enumerate(events):
+        if place:
+            await asyncio.sleep(seconds)
+        yield event
+
+
+async def _break(writer: asyncio.StreamWriter, event: bytes, how: str) -> bool:
+    if how == "hang":
+        return await _hang()
+    if how == "end":
+        return await _finish(writer)
+    if how == "inside":
+        await _write(writer, _chunk(event[: len(event) // 2]))
+        await asyncio.sleep(_LOOK_SECONDS)
+    return False
+
+
+async def _as_it_is(writer: asyncio.StreamWriter, answer: Sends) -> bool:
+    if not answer.in_chunks:
+        return await _whole(writer, answer.body, headers={"content-type": answer.content_type})
+    await _write(writer, _head(200, {**_STREAM, "content-type": answer.content_type}))
+    for at in range(0, len(answer.body), 65_536):
+        await _write(writer, _chunk(answer.body[at : at + 65_536]))
+    return await _finish(writer)
+
+
+async def _whole(
+    writer: asyncio.StreamWriter, body: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> bool:
+    await _write(writer, _head(status, {"content-length": str(len(body)), **(headers or {})}) + body)
+    return True
+
+
+async def _finish(writer: asyncio.StreamWriter) -> bool:
+    await _write(writer, b"0\r\n\r\n")
+    return True
+
+
+async def _hang() -> bool:
+    await asyncio.Event().wait()
+    return False
+
+
+async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
+    writer.write(data)
+    await writer.drain()
+
+
+def _chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def _head(status: int, headers: Mapping[str, str]) -> bytes:
+    named = {"content-type": "application/json", **headers}
+    lines = [f"HTTP/1.1 {status} Scripted", *(f"{name}: {value}" for name, value in named.items())]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
