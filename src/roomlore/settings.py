@@ -164,7 +164,10 @@ class Settings(BaseSettings):
     model_context_window: Whole = _setting(16_000, "What the model takes, in tokens.", ge=1, le=100_000_000)
     auto_checkpoint: bool = _setting(False, "Summarise a session that asks for a checkpoint, in the background.")
     summary_max_tokens: Whole = _setting(
-        512, "Longest summary that roomlore itself makes, in tokens.", ge=16, le=100_000
+        512,
+        "Longest summary that roomlore itself makes, in tokens; never more than a quarter of the window.",
+        ge=16,
+        le=100_000,
     )
     room_cache_size: Whole = _setting(
         64, "Rooms whose last messages are kept in memory, about 3 MB each.", ge=0, le=100_000

@@ -17,7 +17,7 @@ from roomlore.surfaces.http import create_app, serve
 SCHEMA = schemathesis.openapi.from_dict(create_app(roomlore.Settings(database_url="sqlite://")).openapi())
 OPERATIONS = [result.ok() for result in SCHEMA.get_all_operations()]
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
-KNOWN = {"room_id": "tea", "message_id": "m1", "q": "1"}
+KNOWN = {"room_id": "tea", "conversation_id": "tea", "message_id": "m1", "q": "1"}
 
 
 @pytest.fixture(scope="module")

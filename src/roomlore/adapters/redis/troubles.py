@@ -31,12 +31,17 @@ def translated() -> Iterator[None]:
     try:
         yield
     except _TROUBLES as exc:
-        raise CacheUnavailable(_advice(exc)) from exc
+        raise CacheUnavailable(_advice(_told_by_server(exc))) from exc
 
 
 def is_of_another_type(exc: ResponseError) -> bool:
     """Whether the key holds a list, a set or the like, which somebody else put there."""
     return str(exc).startswith("WRONGTYPE")
+
+
+def _told_by_server(exc: Exception) -> Exception:
+    """On a socket file redis-py hides a refused login behind a lost connection."""
+    return exc.__cause__ if isinstance(exc, ConnectionLost) and isinstance(exc.__cause__, RedisError) else exc
 
 
 def _advice(exc: Exception) -> str:
@@ -48,7 +53,7 @@ def _advice(exc: Exception) -> str:
     if isinstance(exc, BusyLoadingError):
         return "Redis is still loading its data. Try again when it has started."
     if isinstance(exc, ResponseError):
-        return f"Redis refuses the command ({kind}). Check its free memory, and that this server may be written to."
+        return f"Redis refuses the command ({kind}). Check its memory, the database in its URL and who may write."
     if isinstance(exc, ConnectionLost | OSError):
         return f"Redis could not be reached ({kind}). {_CHECK}"
     return f"What answers is not Redis ({kind}). {_CHECK}"

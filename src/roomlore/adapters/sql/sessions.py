@@ -1,7 +1,6 @@
 """The sessions of rooms, and their checkpoints."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -9,58 +8,23 @@ from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, selec
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.drivers import Connection, Row
+from roomlore.adapters.sql.drivers import Connection
 from roomlore.adapters.sql.rooms import LockedRoom, Locks
-from roomlore.adapters.sql.statements import Statement, among, in_locked_room, in_room
-from roomlore.adapters.sql.values import (
-    escape,
-    escape_or_none,
-    from_micros,
-    mapping_text,
-    numbers_text,
-    read_mapping,
-    to_micros,
-    to_micros_or_none,
-    unescape,
-    unescape_or_none,
+from roomlore.adapters.sql.session_rows import (
+    CHECKPOINT_COLUMNS,
+    SESSION_COLUMNS,
+    checkpoint_values,
+    session_values,
+    to_checkpoint,
+    to_session,
 )
-from roomlore.core.errors import Conflict, InvalidInput
+from roomlore.adapters.sql.statements import Statement, among, in_locked_room, in_room
+from roomlore.adapters.sql.values import escape, from_micros, numbers_text, to_micros, to_micros_or_none, unescape
+from roomlore.core.errors import Conflict
 from roomlore.core.sessions.models import Checkpoint, Due, Session
 
 _r, _s, _c = schema.rooms, schema.sessions, schema.checkpoints
 _NEWEST_OF_ALL = 2**62
-
-_ROOM = (_r.c.room_id, _r.c.revision, _r.c.next_arrival, _r.c.created_at)
-_OWN = (
-    _s.c.version,
-    _s.c.user_id,
-    _s.c.enterprise_id,
-    _s.c.patient_id,
-    _s.c.agent_key,
-    _s.c.boundary,
-    _s.c.state,
-    _s.c.marks,
-    _s.c.due_at,
-    _s.c.due_tries,
-    _s.c.created_at,
-    _s.c.updated_at,
-)
-_CHECKPOINT = (
-    _c.c.number,
-    _c.c.checkpoint_id,
-    _c.c.kind,
-    _c.c.summary,
-    _c.c.covers_arrival,
-    _c.c.covers_through,
-    _c.c.turns,
-    _c.c.tokens,
-    _c.c.recent_turns,
-    _c.c.language,
-    _c.c.made_by,
-    _c.c.created_at,
-)
-_OWN_AT = len(_ROOM)
-_CHECKPOINT_AT = _OWN_AT + len(_OWN)
 
 _OTHERS_WRITE = {"room_key", "tenant", "due_at", "due_tries"}
 _SAVED = [column.name for column in _s.c if column.name not in _OTHERS_WRITE]
@@ -75,7 +39,7 @@ def _sessions(*, own: bool) -> Select[Any]:
     places = _r.join(_s, _beside(_s), isouter=not own)
     in_force = and_(_beside(_c), _c.c.number == _s.c.checkpoint)
     joined = places.join(_c, in_force, isouter=True)
-    return select(*_ROOM, *_OWN, *_CHECKPOINT).select_from(joined).where(_r.c.tenant == bindparam("tenant"))
+    return select(*SESSION_COLUMNS).select_from(joined).where(_r.c.tenant == bindparam("tenant"))
 
 
 def _page(*where: ColumnElement[bool]) -> Select[Any]:
@@ -125,7 +89,7 @@ _MARK = Statement(
 )
 _HISTORY = Statement(
     lambda: (
-        select(*_CHECKPOINT)
+        select(*CHECKPOINT_COLUMNS)
         .where(in_room(_c), _c.c.number < bindparam("before"))
         .order_by(_c.c.number.desc())
         .limit(bindparam("count"))
@@ -147,19 +111,19 @@ class SqlSessions:
 
     async def find(self, *, tenant: str, conversation_id: str) -> Session | None:
         rows = await self._sql.fetch(_FIND, tenant=escape(tenant), room_id=escape(conversation_id))
-        return _to_session(tenant, rows[0]) if rows else None
+        return to_session(tenant, rows[0]) if rows else None
 
     async def page(self, *, tenant: str, after: str | None, limit: int) -> list[Session]:
         if after is None:
             rows = await self._sql.fetch(_PAGE_FROM_START, tenant=escape(tenant), count=limit)
         else:
             rows = await self._sql.fetch(_PAGE_AFTER, tenant=escape(tenant), after=escape(after), count=limit)
-        return [_to_session(tenant, row) for row in rows]
+        return [to_session(tenant, row) for row in rows]
 
     async def save(self, *, session: Session) -> None:
         """`Conflict` where the session's version does not follow the one stored, or is not 1 where none is."""
         room = self._locks.held(session.tenant, session.conversation_id)
-        values = _values(session)
+        values = session_values(session)
         if session.version == 1:
             rows = await self._sql.fetch(_MAKE, **_params(room), **values)
         else:
@@ -174,7 +138,7 @@ class SqlSessions:
     async def mark(self, *, tenant: str, checkpoint: Checkpoint) -> None:
         """`Conflict` where its id is taken in the conversation, too."""
         room = self._locks.held(tenant, checkpoint.conversation_id)
-        if not await self._sql.fetch(_MARK, **_params(room), **_checkpoint_values(checkpoint)):
+        if not await self._sql.fetch(_MARK, **_params(room), **checkpoint_values(checkpoint)):
             raise Conflict(
                 f"Conversation {checkpoint.conversation_id!r} has a checkpoint {checkpoint.number}, or one with the "
                 f"id {checkpoint.checkpoint_id!r}: read the session again."
@@ -188,7 +152,7 @@ class SqlSessions:
             before=_NEWEST_OF_ALL if before is None else before,
             count=limit,
         )
-        return [_to_checkpoint(conversation_id, row) for row in rows]
+        return [to_checkpoint(conversation_id, row) for row in rows]
 
     async def due(self, *, now: datetime, lease_until: datetime, limit: int) -> Sequence[tuple[str, str, Due]]:
         """In two statements, as an update cannot tell on both engines what stood there before."""
@@ -215,92 +179,3 @@ class SqlSessions:
 
 def _params(room: LockedRoom) -> dict[str, Any]:
     return {"room_key": room.key, "tenant": escape(room.tenant)}
-
-
-def _values(session: Session) -> dict[str, Any]:
-    """What `save` writes, by column."""
-    return {
-        "user_id": escape(session.user_id),
-        "enterprise_id": escape_or_none(session.enterprise_id),
-        "patient_id": escape_or_none(session.patient_id),
-        "agent_key": escape(session.agent_key),
-        "boundary": session.boundary,
-        "state": _state_text(session),
-        "checkpoint": session.checkpoint.number if session.checkpoint else None,
-        "version": session.version,
-        "marks": session.marks,
-        "created_at": to_micros(session.created_at),
-        "updated_at": to_micros(session.updated_at),
-    }
-
-
-def _state_text(session: Session) -> str:
-    try:
-        return mapping_text(session.state)
-    except (TypeError, ValueError, RecursionError) as exc:
-        raise InvalidInput(f"The state of session {session.conversation_id!r} must be JSON: {exc}") from exc
-
-
-def _checkpoint_values(checkpoint: Checkpoint) -> dict[str, Any]:
-    return {
-        "number": checkpoint.number,
-        "checkpoint_id": escape(checkpoint.checkpoint_id),
-        "kind": checkpoint.kind,
-        "summary": escape(checkpoint.summary),
-        "covers_arrival": checkpoint.covers_arrival,
-        "covers_through": escape_or_none(checkpoint.covers_through),
-        "turns": checkpoint.turns,
-        "tokens": checkpoint.tokens,
-        "recent_turns": checkpoint.recent_turns,
-        "language": checkpoint.language,
-        "made_by": escape(checkpoint.made_by),
-        "created_at": to_micros(checkpoint.created_at),
-    }
-
-
-def _to_session(tenant: str, row: Row) -> Session:
-    own, checkpoint = row[_OWN_AT:_CHECKPOINT_AT], row[_CHECKPOINT_AT:]
-    conversation_id, made = unescape(row[0]), from_micros(row[3])
-    none = Session(
-        tenant=tenant,
-        conversation_id=conversation_id,
-        revision=row[1],
-        next_arrival=row[2],
-        created_at=made,
-        updated_at=made,
-    )
-    if own[0] is None:
-        return none
-    return replace(
-        none,
-        version=own[0],
-        user_id=unescape(own[1]),
-        enterprise_id=unescape_or_none(own[2]),
-        patient_id=unescape_or_none(own[3]),
-        agent_key=unescape(own[4]),
-        boundary=own[5],
-        state=read_mapping(own[6]),
-        checkpoint=None if checkpoint[0] is None else _to_checkpoint(conversation_id, checkpoint),
-        marks=own[7],
-        due=None if own[8] is None else Due(at=from_micros(own[8]), tries=own[9]),
-        created_at=from_micros(own[10]),
-        updated_at=from_micros(own[11]),
-    )
-
-
-def _to_checkpoint(conversation_id: str, row: Row) -> Checkpoint:
-    return Checkpoint(
-        conversation_id=conversation_id,
-        number=row[0],
-        checkpoint_id=unescape(row[1]),
-        kind=row[2],
-        summary=unescape(row[3]),
-        covers_arrival=row[4],
-        covers_through=unescape_or_none(row[5]),
-        turns=row[6],
-        tokens=row[7],
-        recent_turns=row[8],
-        language=row[9],
-        made_by=unescape(row[10]),
-        created_at=from_micros(row[11]),
-    )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from roomlore.core.errors import NotFound
+from roomlore.core.errors import Conflict, NotFound
 from roomlore.core.models import Message
 from roomlore.core.sessions.intake import filled
 from roomlore.core.sessions.models import Checkpoint, Session
@@ -32,7 +32,7 @@ class SessionKeeper:
         """The session; `NotFound` where there is no such conversation."""
         found = await work.sessions.find(tenant=self._tenant, conversation_id=conversation_id)
         if found is None:
-            raise NotFound(f"There is no conversation {conversation_id!r}; create_session or write_turn makes one.")
+            raise NotFound(f"There is no conversation {conversation_id!r}; create its session, or write a turn to it.")
         return found
 
     async def change(self, conversation_id: str, change: Change, *, make: bool = False) -> Session:
@@ -52,7 +52,13 @@ class SessionKeeper:
             stored = filled(await self.require(work, conversation_id), {"user_id": user_id})
             kept.append(await self._save(work, replace(stored, agent_key=agent_key or stored.agent_key)))
 
-        await self._writer.add({conversation_id: messages}, strict=True, along=keep)
+        try:
+            await self._writer.add({conversation_id: messages}, strict=True, along=keep)
+        except Conflict as error:
+            raise Conflict(
+                f"Turn {messages[-1].turn_id!r} is stored already with other content or another time, and nothing was "
+                "changed; repeat the call as it was, or give another turn_id."
+            ) from error
         if kept:
             return kept[-1], True
         async with self._storage.reading() as work:

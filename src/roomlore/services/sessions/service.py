@@ -1,15 +1,16 @@
 """The verbs of `lore.sessions`."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from roomlore.core.errors import InvalidInput
+from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.intake import Limits, check
-from roomlore.core.models import StoredMessage
+from roomlore.core.models import Message, StoredMessage
 from roomlore.core.paging import check_page
+from roomlore.core.sessions.batch import Batch, joins_a_turn
 from roomlore.core.sessions.intake import Turn, as_value, begun, check_id, check_ids, filled, ids_of, patched
 from roomlore.core.sessions.models import Checkpoint, Session, SessionContext, TurnResult
 from roomlore.core.sessions.state import value_of
@@ -162,19 +163,38 @@ class SessionService:
             answer=agent_response,
             sent_at=sent_at or (None if turn_id else self._parts.clock.now()),
         )
-        messages = turn.messages()
-        check(messages, self._parts.limits)
-        session, new = await self._keeper.write(conversation_id, messages, user_id=user_id, agent_key=agent_code)
-        if new:
-            self._parts.telemetry.count("roomlore_messages_added_total", len(messages))
-            await self._refresh(conversation_id)
-        return TurnResult(
+        return await self._write(turn.messages(), turn.turn_id, conversation_id, user_id, agent_code)
+
+    async def add_messages(
+        self,
+        conversation_id: str,
+        messages: Sequence[Message],
+        *,
+        user_id: str = "",
+        agent_code: str = "",
+        turn_id: str = "",
+    ) -> TurnResult:
+        """Stores messages of any role in one transaction, and makes the session where there is none.
+
+        What a message lacks is filled in: an empty id, room or sender, its time (now) and its turn. A user's message
+        begins a turn, and what follows belongs to it. `turn_id`: the turn that goes on until a user speaks; left out,
+        the newest message's. The answer names the turn that the last message belongs to, '' for none.
+        Raises `InvalidInput`, `Conflict` for the same id with other content, `StorageUnavailable`.
+        """
+        check_id("conversation_id", conversation_id)
+        check_ids({"user_id": user_id, "agent_code": agent_code})
+        goes_on = joins_a_turn(messages)
+        batch = Batch(
             conversation_id=conversation_id,
-            mode=session.mode,
-            updated_at=int(session.updated_at.timestamp()),
-            turn_id=turn.turn_id,
-            message_ids=tuple(message.id for message in messages),
+            messages=messages,
+            user_id=user_id or await self._known_user(conversation_id),
+            agent_code=agent_code,
+            turn_id=turn_id or (await self._last_turn(conversation_id) if goes_on else None),
+            now=self._parts.clock.now(),
+            new_id=self._parts.ids.new,
         )
+        completed = batch.completed()
+        return await self._write(completed, completed[-1].turn_id or "", conversation_id, user_id, agent_code)
 
     async def checkpoint(
         self,
@@ -265,6 +285,30 @@ class SessionService:
             parts.telemetry.count("roomlore_sessions_truncated_total")
         if asked:
             await parts.automatic.note(segment, lost=shown.lost)
+
+    async def _write(
+        self, messages: Sequence[Message], turn_id: str, conversation_id: str, user_id: str, agent_code: str
+    ) -> TurnResult:
+        check(messages, self._parts.limits)
+        session, new = await self._keeper.write(conversation_id, messages, user_id=user_id, agent_key=agent_code)
+        if new:
+            self._parts.telemetry.count("roomlore_messages_added_total", len(messages))
+            await self._refresh(conversation_id)
+        return TurnResult(
+            conversation_id=conversation_id,
+            mode=session.mode,
+            updated_at=int(session.updated_at.timestamp()),
+            turn_id=turn_id,
+            message_ids=tuple(message.id for message in messages),
+        )
+
+    async def _last_turn(self, conversation_id: str) -> str | None:
+        """The turn of the newest message, None where it has none; a new one where nothing was said yet."""
+        try:
+            newest = await self.messages(conversation_id, limit=1)
+        except NotFound:
+            newest = []
+        return newest[0].turn_id if newest else self._parts.ids.new()
 
     async def _known_user(self, conversation_id: str) -> str:
         session = await self._keeper.find(conversation_id)

@@ -18,6 +18,7 @@ from roomlore.surfaces.http.paths import RawPaths
 from roomlore.surfaces.http.requests import RequestLog
 from roomlore.surfaces.http.search_routes import search
 from roomlore.surfaces.http.service_routes import service
+from roomlore.surfaces.http.session_routes import sessions
 from roomlore.wiring import Lore, open_lore
 
 _ABOUT = "The memory layer for chat agents: messages in, the ones that matter out, each with its reason."
@@ -45,7 +46,7 @@ def create_app(source: Lore | Settings) -> FastAPI:
     app.state.settings = source if isinstance(source, Settings) else source.settings
     if isinstance(source, Lore):
         app.state.lore = source
-    for router in (search, routes.messages, routes.contexts, routes.rooms, service):
+    for router in (search, routes.messages, routes.contexts, routes.rooms, sessions, service):
         app.include_router(router, responses=_PROBLEMS)
     for middleware in (Guard, RawPaths, RequestLog):
         app.add_middleware(middleware)

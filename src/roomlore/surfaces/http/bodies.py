@@ -117,7 +117,9 @@ def _too_deep(limit: int) -> InvalidInput:
     return InvalidInput(f"The JSON is nested deeper than {limit} levels (setting max_json_depth); flatten it.")
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
+    """A body with named fields of one type each; others are refused."""
+
     model_config = ConfigDict(extra="forbid", strict=True)
 
     @model_validator(mode="before")
@@ -128,7 +130,7 @@ class _Body(BaseModel):
         return value
 
 
-class ContextRequest(_Body):
+class ContextRequest(Body):
     """Which message to build a context for."""
 
     room_id: str = Field(min_length=1, description="The room; group_id, chat_id and conversation_id mean the same.")
@@ -142,13 +144,13 @@ class ContextRequest(_Body):
         return one_room(value) if isinstance(value, dict) else value
 
 
-class ResponseRequest(_Body):
+class ResponseRequest(Body):
     """What the model answered with the context."""
 
     text: str = Field(max_length=1_048_576)
 
 
-class FeedbackRequest(_Body):
+class FeedbackRequest(Body):
     """What people thought of the answer."""
 
     text: str | None = Field(None, max_length=65_536)
@@ -161,7 +163,7 @@ class FeedbackRequest(_Body):
         return self
 
 
-class EditRequest(_Body):
+class EditRequest(Body):
     """What to change of a message; what is left out or null stays."""
 
     text: str | None = None

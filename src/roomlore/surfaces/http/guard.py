@@ -127,21 +127,22 @@ def is_loopback(host: str) -> bool:
     return bool((mapped or address).is_loopback)
 
 
-def _caller(request: Request) -> Caller:
+def caller_of(request: Request) -> Caller:
+    """Who sent the request."""
     caller: Any = request.state.caller
     assert isinstance(caller, Caller)
     return caller
 
 
-def _reader(caller: Annotated[Caller, Depends(_caller)]) -> Lore:
+def _reader(caller: Annotated[Caller, Depends(caller_of)]) -> Lore:
     return caller.need("read")
 
 
-def _writer(caller: Annotated[Caller, Depends(_caller)]) -> Lore:
+def _writer(caller: Annotated[Caller, Depends(caller_of)]) -> Lore:
     return caller.need("write")
 
 
-def _admin(caller: Annotated[Caller, Depends(_caller)]) -> Lore:
+def _admin(caller: Annotated[Caller, Depends(caller_of)]) -> Lore:
     return caller.need("admin")
 
 

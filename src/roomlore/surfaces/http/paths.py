@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from roomlore.core.errors import InvalidInput
 from roomlore.surfaces.http.bodies import one_room
 
-_MOST = 2**63 - 1
+MOST = 2**63 - 1
 _USUAL = 100
 
 
@@ -46,8 +46,8 @@ class RawPaths:
 
 RoomId = Annotated[str, Path(description="The room's id, percent-encoded.")]
 MessageId = Annotated[str, Path(description="The message's id, percent-encoded.")]
-After = Annotated[int, Query(ge=0, le=_MOST, description="The `next` of the page before; 0 begins.")]
-Limit = Annotated[int, Query(ge=1, le=_MOST, description="Most items in the page; at most the setting max_page.")]
+After = Annotated[int, Query(ge=0, le=MOST, description="The `next` of the page before; 0 begins.")]
+Limit = Annotated[int, Query(ge=1, le=MOST, description="Most items in the page; at most the setting max_page.")]
 
 
 def page_limit(request: Request, limit: Limit | None = None) -> int:

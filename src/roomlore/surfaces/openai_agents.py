@@ -1,0 +1,174 @@
+"""A session of the OpenAI Agents SDK whose items are a conversation's messages. Needs the extra `openai-agents`."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from roomlore import InvalidInput, Lore, Message, NotFound, Role, StoredMessage
+from roomlore.core.foreign import Readable, call_line, give_back, keep, plain_json, readable
+from roomlore.core.sessions.turns import as_chat, shown
+
+try:
+    from agents import SessionSettings, TResponseInputItem
+except ModuleNotFoundError as error:
+    raise InvalidInput(
+        f"A session for the OpenAI Agents SDK needs the extra ({error.name} is missing): "
+        "pip install 'roomlore[openai-agents]'."
+    ) from error
+
+__all__ = ["RoomloreSession"]
+
+_KEY = "openai_agents"
+_ROLES = {"user": Role.USER, "system": Role.SYSTEM, "developer": Role.SYSTEM, "tool": Role.TOOL}
+_ARGUMENTS = ("arguments", "input", "code", "action", "operation")
+_TRIES = 3
+
+
+class RoomloreSession:
+    """Gives `Runner.run(agent, input, session=...)` its memory.
+
+    Items come back as they went in, in their order; what others wrote into the conversation comes back as
+    `{"role", "content"}`. `user_id`, `agent_code`: who speaks. `session_settings.limit`: how many items `get_items`
+    gives where it is not told. `fit_window`: without any limit it gives what `lore.sessions.query_context` shows, a
+    summary and the turns after it, inside `model_context_window` tokens and with `recent_turns` turns at least (by
+    default as the settings say). Raises `InvalidInput` where `lore` is not an open `roomlore.Lore`.
+    """
+
+    session_id: str
+    session_settings: SessionSettings | None
+
+    def __init__(
+        self,
+        conversation_id: str,
+        lore: Lore,
+        *,
+        user_id: str = "",
+        agent_code: str = "",
+        session_settings: SessionSettings | None = None,
+        fit_window: bool = False,
+        recent_turns: int | None = None,
+        model_context_window: int | None = None,
+    ) -> None:
+        if not isinstance(lore, Lore):
+            raise InvalidInput(f"lore is a {type(lore).__name__}; give what `async with roomlore.open(...)` opens.")
+        self.session_id = conversation_id
+        self.session_settings = session_settings
+        self._lore = lore
+        self._user_id = user_id
+        self._agent_code = agent_code
+        self._fit_window = fit_window
+        self._recent_turns = recent_turns
+        self._model_context_window = model_context_window
+        self._turn = ""
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """The items since the session was last cleared, the newest `limit` of them where one is given.
+
+        With `fit_window` and no limit: those the window has room for. Raises `BudgetTooSmall` where not even the
+        summary fits in, `StorageUnavailable`.
+        """
+        if limit is None and self.session_settings is not None:
+            limit = self.session_settings.limit
+        if limit is not None and limit <= 0:
+            return []
+        try:
+            if limit is None and self._fit_window:
+                return _typed(await self._inside_window())
+            return _typed([_item(message) for message in await self._messages(limit)])
+        except NotFound:
+            return []
+
+    async def add_items(self, items: Sequence[TResponseInputItem]) -> None:
+        """Stores the items, all or none. Raises `InvalidInput` for what is too large or no JSON."""
+        if not items:
+            return
+        messages = [_message(item) for item in items]
+        stored = await self._lore.sessions.add_messages(
+            self.session_id, messages, user_id=self._user_id, agent_code=self._agent_code, turn_id=self._turn
+        )
+        self._turn = stored.turn_id
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Deletes the newest item and gives it back, None where there is none; nobody else gets the same one."""
+        try:
+            while newest := await self._messages(1):
+                if await self._lore.messages.delete(self.session_id, newest[0].id):
+                    return _typed([_item(newest[0])])[0]
+        except NotFound:
+            pass
+        return None
+
+    async def clear_session(self) -> None:
+        """Begins anew: no item from before is given any more. They stay stored, behind a reset of the session."""
+        self._turn = ""
+        try:
+            await self._lore.sessions.reset(self.session_id)
+        except NotFound:
+            return
+
+    async def _messages(self, limit: int | None) -> list[StoredMessage]:
+        return await self._lore.sessions.messages(self.session_id, limit=limit)
+
+    async def _inside_window(self) -> list[dict[str, Any]]:
+        """What is shown, as the items it was where the newest messages are those shown: others may write meanwhile."""
+        for _ in range(_TRIES):
+            context = await self._lore.sessions.query_context(
+                self.session_id, recent_turns=self._recent_turns, model_context_window=self._model_context_window
+            )
+            summaries = 1 if context.checkpoint_id else 0
+            summary, said = list(context.messages[:summaries]), context.messages[summaries:]
+            newest = await self._messages(len(said)) if said else []
+            if as_chat("", map(shown, newest), context.language) == said:
+                return [*map(dict, summary), *map(_item, newest)]
+        return [dict(message) for message in context.messages]
+
+
+def _typed(items: list[dict[str, Any]]) -> list[TResponseInputItem]:
+    return cast("list[TResponseInputItem]", items)
+
+
+def _message(item: object) -> Message:
+    raw = plain_json(item, "An item of the session")
+    role, said = _read(raw)
+    return Message(
+        id="",
+        room_id="",
+        sender_id="",
+        role=role,
+        text=said.text,
+        has_tool_calls=_calls(raw),
+        metadata={_KEY: keep(raw, said)},
+    )
+
+
+def _item(message: StoredMessage) -> dict[str, Any]:
+    raw = give_back(message.metadata.get(_KEY), message.text)
+    if raw is None or (_kind(raw) == "message" and _read(raw)[1].text != message.text):
+        return dict(as_chat("", [shown(message)], "en")[0])
+    return raw
+
+
+def _kind(raw: Mapping[str, Any]) -> str:
+    """The item's type; a message need not name it."""
+    kind = raw.get("type")
+    return kind if isinstance(kind, str) else "message"
+
+
+def _calls(raw: Mapping[str, Any]) -> bool:
+    return _kind(raw).endswith(("_call", "_approval_request"))
+
+
+def _read(raw: Mapping[str, Any]) -> tuple[Role, Readable]:
+    """Who says it and what. Thoughts were said to nobody and have no text."""
+    kind = _kind(raw)
+    if kind == "message":
+        return _ROLES.get(str(raw.get("role")), Role.ASSISTANT), readable(raw.get("content"), ("content",))
+    if kind.endswith(("_output", "_approval_response")):
+        return Role.TOOL, readable(raw.get("output"), ("output",))
+    if _calls(raw):
+        return Role.ASSISTANT, _read_call(raw, kind)
+    return _ROLES.get(str(raw.get("role")), Role.ASSISTANT), Readable("")
+
+
+def _read_call(raw: Mapping[str, Any], kind: str) -> Readable:
+    given = next((raw[name] for name in _ARGUMENTS if raw.get(name)), "")
+    return Readable(call_line(str(raw.get("name") or kind.removesuffix("_call")), given))
