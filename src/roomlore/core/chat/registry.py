@@ -12,11 +12,12 @@ SUMMARY_MODEL = "memory-summary-model"
 @dataclass(frozen=True, slots=True)
 class Provider:
     """A server that speaks OpenAI's protocol. `key_variable`: the environment variable with its API key, None where it
-    needs none."""
+    needs none. `limit_field`: what it calls the most tokens an answer may have."""
 
     name: str
     base_url: str
     key_variable: str | None = None
+    limit_field: str = "max_tokens"
 
 
 @dataclass(frozen=True, slots=True)
