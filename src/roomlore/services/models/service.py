@@ -2,20 +2,20 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 
-from roomlore.core.chat.breaker import Breaker
 from roomlore.core.chat.models import ChatAnswer, ChatPiece, ChatRequest, Usage
 from roomlore.core.chat.registry import ModelEntry, ModelRegistry, Offer
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, RoomloreError, describe
 from roomlore.ports.chat import ChatClient
 from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.services.models.calls import Calls
+from roomlore.services.models.standings import ModelStanding, ModelTrial, ProviderStanding
 
 _AGAIN_SECONDS = 0.2
 _SHORT_WAIT_SECONDS = 2.0
-_TEST = ChatRequest(messages=({"role": "user", "content": "Say: ready"},), max_tokens=8)
+_TEST = ChatRequest(messages=({"role": "user", "content": "Say: ready"},), max_tokens=64)
 
 Check = Callable[[ChatAnswer], None]
 """Raises `BadModelOutput` where an answer cannot be used, so that the next provider is asked."""
@@ -23,47 +23,9 @@ Check = Callable[[ChatAnswer], None]
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ProviderStanding:
-    """A provider of a model: whether it can be asked at all (it has a key or needs none), and whether it is left alone
-    for the moment after failures. `key_variable`: where its key is looked for."""
-
-    name: str
-    model_id: str
-    usable: bool
-    resting: bool
-    key_variable: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ModelStanding:
-    """A model callers may choose, with its providers in order."""
-
-    model_id: str
-    display_name: str
-    internal: bool
-    providers: tuple[ProviderStanding, ...]
-
-    @property
-    def usable(self) -> bool:
-        return any(provider.usable for provider in self.providers)
-
-
-@dataclass(frozen=True, slots=True)
-class ModelTrial:
-    """What came back when a provider was asked something small. `error`: '' where it answered."""
-
-    model_id: str
-    provider: str
-    provider_model_id: str
-    text: str
-    error: str
-    seconds: float
-    usage: Usage
-
-
 class ModelService:
-    """Models by the ids of the registry. `keys`: API keys by environment variable."""
+    """Models by the ids of the registry. `client`: None where the extra is not installed. `keys`: API keys by
+    environment variable."""
 
     def __init__(
         self,
@@ -79,9 +41,8 @@ class ModelService:
         self._client = client
         self._keys = keys
         self._clock = clock
-        self._telemetry = telemetry
+        self._calls = Calls(clock=clock, telemetry=telemetry)
         self._timeout_seconds = timeout_seconds
-        self._breakers: dict[Offer, Breaker] = {}
 
     async def list_available_models(self, *, internal: bool = False) -> list[ModelStanding]:
         """The models callers may choose from, in the order configured; `internal`: those for roomlore's own use too."""
@@ -89,16 +50,19 @@ class ModelService:
         return [self._standing(entry) for entry in entries]
 
     async def test(self, model_id: str | None = None) -> list[ModelTrial]:
-        """Asks every usable provider of one model, or of all, for a word, and says what came back."""
+        """Asks every provider of one model, or of all, for a word, and says what came back, or what it lacks.
+
+        Providers that are left alone after failures are asked too. Raises `NotFound` for an unknown model.
+        """
         entries = self._registry.all() if model_id is None else [self._registry.require(model_id)]
-        return [await self._trial(entry, offer) for entry in entries for offer in self._usable(entry)]
+        return [await self._trial(entry, offer) for entry in entries for offer in entry.offers]
 
     async def complete(
         self, model_id: str, request: ChatRequest, *, timeout_seconds: float | None = None, check: Check | None = None
     ) -> ChatAnswer:
         """The first usable answer of the model's providers in order, each of which gets `timeout_seconds`.
 
-        Raises `NotFound` for an unknown model, `BadModelOutput` where the last to answer failed the `check`, else
+        Raises `NotFound` for an unknown model, `BadModelOutput` where the last one asked failed the `check`, else
         `ModelUnavailable`.
         """
         entry = self._registry.require(model_id)
@@ -110,7 +74,7 @@ class ModelService:
             except (ModelUnavailable, BadModelOutput) as error:
                 problem = error
                 self._warn(entry, offer, attempt, error)
-        raise problem or _nobody(entry)
+        raise problem or self._nobody(entry)
 
     async def stream(
         self, model_id: str, request: ChatRequest, *, timeout_seconds: float | None = None
@@ -123,7 +87,7 @@ class ModelService:
         for attempt, offer in enumerate(self._candidates(entry), 1):
             begun = False
             try:
-                async with aclosing(self._pieces(offer, request, seconds)) as pieces:
+                async with aclosing(self._stream(offer, request, seconds)) as pieces:
                     async for piece in pieces:
                         begun = True
                         yield piece
@@ -133,91 +97,78 @@ class ModelService:
                 if begun:
                     raise
                 problem = error
-        raise problem or _nobody(entry)
+        raise problem or self._nobody(entry)
 
     async def _ask(self, offer: Offer, request: ChatRequest, seconds: float, check: Check | None) -> ChatAnswer:
-        for again in (True, False):
-            try:
-                answer = await self._once(offer, request, seconds)
-            except ModelUnavailable as error:
-                if not (again and _safe_to_repeat(error)):
-                    raise
-                await asyncio.sleep(error.wait_seconds or _AGAIN_SECONDS)
-            else:
-                if check is not None:
-                    check(answer)
-                return answer
-        raise AssertionError("the second try returns or raises")
-
-    async def _once(self, offer: Offer, request: ChatRequest, seconds: float) -> ChatAnswer:
-        self._begin(offer, seconds)
+        ends = self._clock.monotonic() + seconds
         try:
-            answer = await self._connected().complete(offer, request, key=self._key(offer), timeout_seconds=seconds)
+            return await self._once(offer, request, seconds, check)
         except ModelUnavailable as error:
-            self._failed(offer, error)
-            raise
-        self._succeeded(offer, answer.usage)
+            await self._until_repeat(offer, error, ends)
+        return await self._once(offer, request, ends - self._clock.monotonic(), check)
+
+    async def _stream(self, offer: Offer, request: ChatRequest, seconds: float) -> AsyncGenerator[ChatPiece, None]:
+        ends = self._clock.monotonic() + seconds
+        begun = False
+        try:
+            async with aclosing(self._pieces(offer, request, seconds)) as pieces:
+                async for piece in pieces:
+                    begun = True
+                    yield piece
+            return
+        except ModelUnavailable as error:
+            if begun:
+                raise
+            await self._until_repeat(offer, error, ends)
+        async with aclosing(self._pieces(offer, request, seconds)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _until_repeat(self, offer: Offer, error: ModelUnavailable, ends: float) -> None:
+        """Waits until the same may be asked of the provider once more; raises the error where that would not be safe,
+        or not in time."""
+        wait = _safe_after(error)
+        if wait is None or self._calls.opened(offer) or self._clock.monotonic() + wait >= ends:
+            raise error
+        await asyncio.sleep(wait)
+
+    async def _once(self, offer: Offer, request: ChatRequest, seconds: float, check: Check | None) -> ChatAnswer:
+        with self._calls.noting(offer, seconds=seconds) as call:
+            key = self._key(offer)
+            answer = await self._connected().complete(offer, request, key=key, timeout_seconds=seconds)
+            call.add(answer.usage)
+            if check is not None:
+                check(answer)
         return answer
 
     async def _pieces(self, offer: Offer, request: ChatRequest, seconds: float) -> AsyncGenerator[ChatPiece, None]:
-        self._begin(offer, seconds)
-        usage = Usage()
-        try:
+        with self._calls.noting(offer, seconds=seconds) as call:
             stream = self._connected().stream(offer, request, key=self._key(offer), timeout_seconds=seconds)
             async with aclosing(stream) as pieces:
                 async for piece in pieces:
-                    usage += piece.usage
+                    call.add(piece.usage)
                     yield piece
-        except ModelUnavailable as error:
-            self._failed(offer, error)
-            raise
-        self._succeeded(offer, usage)
 
     def _candidates(self, entry: ModelEntry) -> Iterator[Offer]:
         """Usable providers in order; one that keeps failing is passed over until its pause is over."""
-        for offer in self._usable(entry):
-            if self._breaker(offer).allows(self._clock.monotonic()):
+        for offer in entry.offers:
+            if not self._usable(offer):
+                continue
+            if self._calls.allows(offer):
                 yield offer
             else:
-                log.warning("a model provider is left alone", extra={"provider": offer.provider.name})
+                log.info("a model provider is left alone", extra={"provider": offer.provider.name})
 
-    def _usable(self, entry: ModelEntry) -> list[Offer]:
-        return [offer for offer in entry.offers if self._has_key(offer)] if self._client else []
-
-    def _has_key(self, offer: Offer) -> bool:
-        return offer.provider.key_variable is None or bool(self._key(offer))
+    def _usable(self, offer: Offer) -> bool:
+        """Whether it has a key, or needs none."""
+        return self._client is not None and (offer.provider.key_variable is None or self._key(offer) is not None)
 
     def _key(self, offer: Offer) -> str | None:
-        return self._keys.get(offer.provider.key_variable or "")
+        return self._keys.get(offer.provider.key_variable or "") or None
 
     def _connected(self) -> ChatClient:
-        if self._client is None:
-            raise ModelUnavailable("Models need the extra: pip install 'roomlore[openai]'.")
+        assert self._client is not None
         return self._client
-
-    def _breaker(self, offer: Offer) -> Breaker:
-        return self._breakers.get(offer, Breaker())
-
-    def _begin(self, offer: Offer, seconds: float) -> None:
-        self._breakers[offer] = self._breaker(offer).tried(self._clock.monotonic(), seconds=seconds)
-
-    def _failed(self, offer: Offer, error: ModelUnavailable) -> None:
-        """A request the provider will not take says nothing about the provider."""
-        if error.cause != "refused":
-            now = self._clock.monotonic()
-            self._breakers[offer] = self._breaker(offer).failed(now, wait_seconds=error.wait_seconds)
-        self._count(offer, error.cause)
-
-    def _succeeded(self, offer: Offer, usage: Usage) -> None:
-        self._breakers[offer] = self._breaker(offer).succeeded()
-        self._count(offer, "answered")
-        for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
-            labels = {"provider": offer.provider.name, "kind": kind}
-            self._telemetry.count("roomlore_model_tokens_total", tokens, labels=labels)
-
-    def _count(self, offer: Offer, result: str) -> None:
-        labels = {"provider": offer.provider.name, "result": result}
-        self._telemetry.count("roomlore_model_calls_total", labels=labels)
 
     def _warn(self, entry: ModelEntry, offer: Offer, attempt: int, error: RoomloreError) -> None:
         log.warning(
@@ -232,17 +183,17 @@ class ModelService:
         )
 
     def _standing(self, entry: ModelEntry) -> ModelStanding:
-        now = self._clock.monotonic()
         return ModelStanding(
             model_id=entry.model_id,
             display_name=entry.display_name,
             internal=entry.internal,
+            usable=any(map(self._usable, entry.offers)),
             providers=tuple(
                 ProviderStanding(
                     name=offer.provider.name,
                     model_id=offer.model_id,
-                    usable=self._client is not None and self._has_key(offer),
-                    resting=not self._breaker(offer).allows(now),
+                    usable=self._usable(offer),
+                    resting=not self._calls.allows(offer),
                     key_variable=offer.provider.key_variable,
                 )
                 for offer in entry.offers
@@ -252,11 +203,14 @@ class ModelService:
     async def _trial(self, entry: ModelEntry, offer: Offer) -> ModelTrial:
         begun = self._clock.monotonic()
         text, error, usage = "", "", Usage()
-        try:
-            answer = await self._once(offer, _TEST, self._timeout_seconds)
-            text, usage = answer.text, answer.usage
-        except ModelUnavailable as problem:
-            error = str(problem)
+        if not self._usable(offer):
+            error = self._lacking([offer])
+        else:
+            try:
+                answer = await self._once(offer, _TEST, self._timeout_seconds, None)
+                text, usage = answer.text, answer.usage
+            except ModelUnavailable as problem:
+                error = str(problem)
         return ModelTrial(
             model_id=entry.model_id,
             provider=offer.provider.name,
@@ -267,18 +221,25 @@ class ModelService:
             usage=usage,
         )
 
+    def _nobody(self, entry: ModelEntry) -> ModelUnavailable:
+        """Why no provider was asked."""
+        resting = "each failed lately and is tried again soon."
+        lacking = resting if any(map(self._usable, entry.offers)) else self._lacking(entry.offers)
+        return ModelUnavailable(
+            f"No provider of the model {entry.model_id!r} can be asked: {lacking}", cause="unreachable"
+        )
 
-def _safe_to_repeat(error: ModelUnavailable) -> bool:
-    """A request that never arrived, or that is asked for again soon, was not paid for."""
+    def _lacking(self, offers: Sequence[Offer]) -> str:
+        if self._client is None:
+            return "install the extra: pip install 'roomlore[openai]'."
+        variables = dict.fromkeys(offer.provider.key_variable for offer in offers if offer.provider.key_variable)
+        return f"there is no key; set {' or '.join(variables)}."
+
+
+def _safe_after(error: ModelUnavailable) -> float | None:
+    """Seconds after which the same may be asked again, since it was surely not paid for: it never arrived, or it was
+    turned away for a moment. None where it must not be."""
     if error.cause == "unreachable":
-        return True
-    return error.cause == "limited" and error.wait_seconds is not None and error.wait_seconds <= _SHORT_WAIT_SECONDS
-
-
-def _nobody(entry: ModelEntry) -> ModelUnavailable:
-    variables = sorted({offer.provider.key_variable for offer in entry.offers if offer.provider.key_variable})
-    return ModelUnavailable(
-        f"No provider of the model {entry.model_id!r} can be asked: set "
-        f"{' or '.join(variables) or 'a provider in roomlore.yaml'}, or wait until one that failed is tried again.",
-        cause="unreachable",
-    )
+        return _AGAIN_SECONDS
+    short = error.wait_seconds is not None and error.wait_seconds <= _SHORT_WAIT_SECONDS
+    return (error.wait_seconds or _AGAIN_SECONDS) if error.cause == "limited" and short else None
