@@ -27,6 +27,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
+from roomlore.core.chat.registry import ModelRegistry
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput
 from roomlore.core.relevance import Weights
@@ -44,6 +45,8 @@ WEIGHTS = (
 )
 
 SECRETS = frozenset({"embedding_api_key", "qdrant_api_key"})
+_MAYBE_SECRET = SECRETS | {"models", "providers"}
+"""Somebody may have put a key where only its variable's name belongs."""
 _PASSWORD = re.compile(r"(://[^:/@]*:).*(?=@)|([?&]password=)[^&]*")
 _DATABASE = re.compile(r"^(sqlite|postgres|postgresql)(\+[a-z0-9]+)?://|\.db$")
 
@@ -169,6 +172,19 @@ class Settings(BaseSettings):
         ge=16,
         le=100_000,
     )
+    models: Mapping[str, Any] = _setting(
+        {},
+        "Language models by name, each with its providers in order; null takes away one that ships.",
+        form="a mapping such as {chat: {providers: [{name: openai, model_id: gpt-5-mini}]}}",
+    )
+    providers: Mapping[str, Any] = _setting(
+        {},
+        "Servers of models that speak OpenAI's protocol, beside openrouter, siliconflow, openai and ollama.",
+        form="a mapping such as {here: {base_url: http://localhost:8000/v1, key_variable: HERE_API_KEY}}",
+    )
+    model_timeout_seconds: Number = _setting(
+        60, "Time a provider of models may take over an answer, or over each piece of one, in seconds.", gt=0, le=3600
+    )
     room_cache_size: Whole = _setting(
         64, "Rooms whose last messages are kept in memory, about 3 MB each.", ge=0, le=100_000
     )
@@ -275,6 +291,16 @@ class Settings(BaseSettings):
                 raise InvalidInput(f"experiment, arm {arm!r}: {error}") from error
         return self
 
+    @model_validator(mode="after")
+    def _sound_models(self) -> "Settings":
+        ModelRegistry.read(self.models, self.providers)
+        return self
+
+    def environment_keys(self, variables: Iterable[str]) -> dict[str, str]:
+        """The API keys that are in the environment, by variable. Only for whoever sends them: to be shown to nobody."""
+        found = {name: os.environ.get(name, "").strip() for name in variables}  # noqa: TID251
+        return {name: key for name, key in found.items() if key}
+
     @property
     def ignored(self) -> tuple[str, ...]:
         """Environment variables that begin with MEMORY_ but resemble no setting: somebody else's, most likely."""
@@ -350,7 +376,8 @@ def _from_environment(cls: type[Settings]) -> tuple[Mapping[str, Any], str]:
     try:
         return EnvSettingsSource(cls)(), "environment"
     except SettingsError as error:
-        raise InvalidInput(f"{PREFIX}EXPERIMENT must be JSON: {range_of('experiment')}.") from error
+        name = next(name for name in cls.model_fields if f'"{name}"' in str(error))
+        raise InvalidInput(f"{PREFIX}{name.upper()} must be JSON: {range_of(name)}.") from error
 
 
 def _strangers() -> Iterable[str]:
@@ -389,7 +416,7 @@ def _of_error(detail: Mapping[str, Any], found: Mapping[str, tuple[Any, str]]) -
         return str(detail["ctx"]["error"])
     name = str(detail["loc"][0])
     value, source = found[name]
-    value = "***" if name in SECRETS else value
+    value = "***" if name in _MAYBE_SECRET else value
     return _sentence(name, value, source)
 
 

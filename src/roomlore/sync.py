@@ -110,6 +110,7 @@ class SyncLore:
         self.tuning = SyncService(lore.tuning, loop)
         self.index = SyncService(lore.index, loop)
         self.sessions = SyncService(lore.sessions, loop)
+        self.models = SyncService(lore.models, loop)
 
     @property
     def settings(self) -> Settings:

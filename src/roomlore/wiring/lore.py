@@ -22,7 +22,7 @@ from roomlore.wiring.resources import Resources, limits, make_resources
 
 class Lore:
     """One tenant's view of roomlore: `messages`, `context`, `sessions`, `rooms`, `keys`, `imports`, `tuning`; and
-    `index`, which all tenants share."""
+    `index` and `models`, which all tenants share."""
 
     def __init__(self, resources: Resources, tenant: str) -> None:
         if not tenant or not isinstance(tenant, str):
@@ -70,6 +70,7 @@ class Lore:
             recording=shared.settings.enable_async_data_collection,
         )
         self.sessions = SessionService(tenant=tenant, parts=shared.sessions, writer=ingest)
+        self.models = shared.models
         self.rooms = RoomService(tenant=tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
         self.keys = KeyService(tenant=tenant, storage=shared.storage, clock=shared.clock, ids=shared.ids)
         self.imports = ImportService(

@@ -18,9 +18,11 @@ from roomlore.ports.language import Embedder, Summarizer, TokenCounter
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import UsageRecorder
 from roomlore.services.messages import FactsCache, RoomCache
+from roomlore.services.models import ModelService
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings, context_options
 from roomlore.wiring.indexing import Indexing, make_indexing
+from roomlore.wiring.models import make_models
 from roomlore.wiring.sessions import make_sessions
 
 _MIB = 1024 * 1024
@@ -43,6 +45,7 @@ class Resources:
     facts: FactsCache
     indexing: Indexing
     sessions: SessionParts
+    models: ModelService
 
 
 async def make_resources(
@@ -61,6 +64,7 @@ async def make_resources(
     jobs = InProcessJobs(telemetry=telemetry)
     recorder = UsageRecorder(storage=storage, telemetry=telemetry)
     closing.push_async_callback(recorder.close)
+    models = make_models(settings, clock=clock, telemetry=telemetry, closing=closing)
     indexing = await make_indexing(
         settings,
         storage,
@@ -100,6 +104,7 @@ async def make_resources(
         facts=FactsCache(size_bytes=settings.search_cache_mb * _MIB // 4),
         indexing=indexing,
         sessions=sessions,
+        models=models,
     )
 
 

@@ -54,6 +54,10 @@ METRICS: Mapping[str, Metric] = {
     ),
     "roomlore_session_cache_total": Metric("counter", "Lookups of sessions in the cache.", ("result",)),
     "roomlore_sessions_truncated_total": Metric("counter", "Sessions that no longer fit the model's window."),
+    "roomlore_model_calls_total": Metric("counter", "Calls to providers of language models.", ("provider", "result")),
+    "roomlore_model_tokens_total": Metric(
+        "counter", "Tokens that providers of language models say calls took.", ("provider", "kind")
+    ),
     "roomlore_jobs_total": Metric("counter", "Runs of background jobs.", ("job", "result")),
     "roomlore_usage_records_lost_total": Metric("counter", "Usage records that could not be stored."),
 }

@@ -140,7 +140,8 @@ def _is_web_address(url: str) -> bool:
         sound = bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
-    return sound and parts.scheme in ("http", "https") and url.isprintable() and " " not in url
+    plain = url.isprintable() and not any(mark in url for mark in " ?#")
+    return sound and plain and parts.scheme in ("http", "https")
 
 
 def _key_variable(what: str, variable: Any) -> str | None:

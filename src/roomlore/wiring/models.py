@@ -1,0 +1,36 @@
+"""Language models: which there are, their keys, and what asks them."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from roomlore.adapters.chat import can_chat, open_chat
+from roomlore.adapters.inprocess.clock import SystemClock
+from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
+from roomlore.core.chat.registry import ModelRegistry
+from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.services.models import ModelService
+from roomlore.settings import Settings
+
+
+def make_models(settings: Settings, *, clock: Clock, telemetry: Telemetry, closing: AsyncExitStack) -> ModelService:
+    """The chain of the settings' models, with the keys that are in the environment now. Nothing is asked of any yet."""
+    registry = ModelRegistry.read(settings.models, settings.providers)
+    client = open_chat(clock=clock) if can_chat() else None
+    if client is not None:
+        closing.push_async_callback(client.close)
+    return ModelService(
+        registry=registry,
+        client=client,
+        keys=settings.environment_keys(registry.key_variables()),
+        clock=clock,
+        telemetry=telemetry,
+        timeout_seconds=settings.model_timeout_seconds,
+    )
+
+
+@asynccontextmanager
+async def open_models(settings: Settings) -> AsyncIterator[ModelService]:
+    """The chain alone, for whoever needs no database."""
+    clock = SystemClock()
+    async with AsyncExitStack() as closing:
+        yield make_models(settings, clock=clock, telemetry=PrometheusTelemetry(clock), closing=closing)
