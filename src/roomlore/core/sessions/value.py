@@ -157,9 +157,10 @@ def _read(kind: type[_Part], data: Any, place: str) -> _Part:
         raise InvalidInput(f"{place} is {data!r:.60}; it must be a JSON object.")
     known = {f.name: f for f in fields(kind) if f.name != "extra"}
     values: dict[str, Any] = {"extra": {name: value for name, value in data.items() if name not in known}}
+    default = kind()
     for name, value in data.items():
         if name in known and value is not None:
-            values[name] = _read_field(name, value, getattr(kind(), name))
+            values[name] = _read_field(name, value, getattr(default, name))
     return kind(**values)
 
 

@@ -41,8 +41,9 @@ class SegmentCache:
         except CacheUnavailable as error:
             self._bypass(error)
             return None
+        cached = None if text is None else from_text(text)
         self._took(begun)
-        return None if text is None else from_text(text)
+        return cached
 
     async def put(self, segment: Segment) -> None:
         """Remembers the segment; what is too large is forgotten instead."""

@@ -8,7 +8,7 @@ from roomlore.core.errors import NotFound
 from roomlore.core.models import StoredMessage
 from roomlore.core.sessions.models import Session, SessionMessage
 from roomlore.core.sessions.state import Cached
-from roomlore.core.sessions.turns import shown, turns_of
+from roomlore.core.sessions.turns import shown
 from roomlore.core.sessions.window import Segment
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -33,11 +33,11 @@ class SessionReader:
 
         Raises `NotFound`, `StorageUnavailable`.
         """
-        begun = self._clock.monotonic()
         async with self._storage.reading() as work:
-            session, cached = await self._found(work, tenant, conversation_id)
+            (session, took), cached = await self._found(work, tenant, conversation_id)
+            begun = self._clock.monotonic()
             segment, fresh = await self._segment(work, session, cached, recent_turns)
-        took = self._clock.monotonic() - begun
+        took += self._clock.monotonic() - begun
         self._telemetry.observe("roomlore_session_seconds", took, labels={"part": "database"})
         if fresh:
             await self._cache.put(segment)
@@ -48,26 +48,36 @@ class SessionReader:
         if self._cache.on:
             await self.load(tenant, conversation_id, recent_turns=recent_turns)
 
-    async def _found(self, work: UnitOfWork, tenant: str, conversation_id: str) -> tuple[Session, Cached | None]:
-        """The session, and what the cache has of it, asked for at once."""
-        finding = work.sessions.find(tenant=tenant, conversation_id=conversation_id)
-        cached = None
-        if self._cache.on:
-            session, cached = await asyncio.gather(finding, self._cache.get(tenant, conversation_id))
-        else:
-            session = await finding
+    async def _found(
+        self, work: UnitOfWork, tenant: str, conversation_id: str
+    ) -> tuple[tuple[Session, float], Cached | None]:
+        """The session with the seconds that took, and what the cache has of it. Both are asked at once, the cache
+        first: it works in another process while this one asks the database."""
+        if not self._cache.on:
+            return await self._session(work, tenant, conversation_id), None
+        finding = asyncio.ensure_future(self._session(work, tenant, conversation_id))
+        try:
+            cached = await self._cache.get(tenant, conversation_id)
+            return await finding, cached
+        except BaseException:
+            finding.cancel()
+            await asyncio.gather(finding, return_exceptions=True)
+            raise
+
+    async def _session(self, work: UnitOfWork, tenant: str, conversation_id: str) -> tuple[Session, float]:
+        begun = self._clock.monotonic()
+        session = await work.sessions.find(tenant=tenant, conversation_id=conversation_id)
         if session is None:
-            raise NotFound(f"There is no conversation {conversation_id!r}; create_session or write_turn makes one.")
-        return session, cached
+            raise NotFound(f"There is no conversation {conversation_id!r}; create its session, or write a turn to it.")
+        return session, self._clock.monotonic() - begun
 
     async def _segment(
         self, work: UnitOfWork, session: Session, cached: Cached | None, recent_turns: int
     ) -> tuple[Segment, bool]:
         """The segment, and whether the cache does not have it like this."""
         if cached is not None and cached.serves(session):
-            segment = await self._caught_up(work, session, cached)
-            known = cached.revision == session.revision
-            self._count("hit" if known else "changed")
+            segment, known = await self._caught_up(work, session, cached), cached.equals(session)
+            self._count("hit" if cached.revision == session.revision else "changed")
         else:
             segment, known = await self._read(work, session, recent_turns), False
             self._count("miss")
@@ -105,7 +115,7 @@ class SessionReader:
 
     async def _reach_back(self, work: UnitOfWork, segment: Segment, recent_turns: int) -> Segment:
         """One turn more than asked for is read where there is one: the first that is read may be half a turn."""
-        while not segment.whole and (missing := recent_turns + 1 - len(turns_of(segment.messages))) > 0:
+        while not segment.whole and (missing := recent_turns + 1 - len(segment.turns)) > 0:
             limit = _MESSAGES_A_TURN * missing + _KEPT_TURNS
             session = segment.session
             earlier = await work.messages.recent(
@@ -128,7 +138,7 @@ def _longer(segment: Segment, earlier: Sequence[StoredMessage], limit: int) -> S
 
 def _trimmed(segment: Segment, recent_turns: int) -> Segment:
     """Without covered turns that hardly anybody asks for, and without what a reset put behind a boundary."""
-    turns = turns_of(segment.messages)
+    turns = segment.turns
     spare = len(turns) - max(recent_turns, _KEPT_TURNS) - 1
     start = max(segment.start, segment.session.boundary)
     if spare > 0:
