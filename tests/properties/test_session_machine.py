@@ -247,7 +247,7 @@ class SessionMachine(RuleBasedStateMachine):
 
     @rule(
         batch=st.lists(
-            st.tuples(st.sampled_from(list(Role)), st.sampled_from(TEXTS + [""]), st.sampled_from(["", "Bob", "王姐"])),
+            st.tuples(st.sampled_from(list(Role)), st.sampled_from([*TEXTS, ""]), st.sampled_from(["", "Bob", "王姐"])),
             min_size=1,
             max_size=4,
         ),

@@ -1,8 +1,9 @@
 """From what is stored to what other programs read, and what a cache keeps of it."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from roomlore.core.models import Role
@@ -15,7 +16,6 @@ _FORM = 2
 _OWN = "roomlore"
 _MARK = f', "{_OWN}": '
 _ROLES = {role.value: role for role in Role}
-_NOTHING_KEPT = SessionValue()
 _Part = TypeVar("_Part", Meta, FlowContext, MessageContext)
 
 
@@ -23,7 +23,7 @@ def value_of(segment: Segment, *, recent_turns: int) -> SessionValue:
     """The session for other programs, with the last `recent_turns` turns as its window."""
     session = segment.session
     turns = segment.turns
-    kept = SessionValue.from_json(session.state) if session.state else _NOTHING_KEPT
+    kept = SessionValue.from_json(session.state) if session.state else SessionValue()
     window = flat(turns[max(0, len(turns) - recent_turns) :])
     checkpoint = session.checkpoint
     meta = Meta(
@@ -67,10 +67,12 @@ def _last_answer(segment: Segment) -> str:
 @dataclass(frozen=True, slots=True)
 class Cached:
     """What a cache remembers of a session's messages: those above `start`, as of the room's `revision`. Beside it
-    stands the session for other programs, as of its `version`."""
+    stands the session for other programs, as of its `version`. `made`: when the session was, since two databases may
+    use one cache."""
 
     tenant: str
     conversation_id: str
+    made: str
     revision: int
     version: int
     start: int
@@ -78,7 +80,8 @@ class Cached:
 
     def serves(self, session: Session) -> bool:
         """Whether it is of this session, no newer than it (a database may be brought back), and reaches far enough."""
-        same = (self.tenant, self.conversation_id) == (session.tenant, session.conversation_id)
+        named = (session.tenant, session.conversation_id, session.created_at.isoformat())
+        same = (self.tenant, self.conversation_id, self.made) == named
         return same and self.revision <= session.revision and self.start <= session.covered
 
     def equals(self, session: Session) -> bool:
@@ -93,6 +96,7 @@ def to_text(segment: Segment, value: SessionValue) -> str:
         "form": _FORM,
         "tenant": session.tenant,
         "conversation_id": session.conversation_id,
+        "made": session.created_at.isoformat(),
         "revision": session.revision,
         "version": session.version,
         "start": segment.start,
@@ -115,9 +119,12 @@ def from_text(text: str) -> Cached | None:
         own = json.loads(text[text.rindex(_MARK) + len(_MARK) : -1])
         if own["form"] != _FORM:
             return None
-        tenant, conversation_id = _all_of((own["tenant"], own["conversation_id"]), str)
+        tenant, conversation_id, made = _all_of((own["tenant"], own["conversation_id"], own["made"]), str)
         revision, version, start = _all_of((own["revision"], own["version"], own["start"]), int)
-        return Cached(tenant, conversation_id, revision, version, start, tuple(_messages(own)))
+        messages = tuple(_messages(own))
+        if revision < 0 or not _ascending([-1, start, *own["arrivals"]]):
+            return None
+        return Cached(tenant, conversation_id, made, revision, version, start, messages)
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
@@ -134,6 +141,10 @@ def _messages(own: Mapping[str, Any]) -> Iterator[SessionMessage]:
     )
     for arrival, message_id, role, name, text, turn_id in rows:
         yield SessionMessage(arrival=arrival, id=message_id, role=_ROLES[role], name=name, text=text, turn_id=turn_id)
+
+
+def _ascending(numbers: Sequence[int]) -> bool:
+    return all(before < after for before, after in pairwise(numbers))
 
 
 def _all_of(values: Collection[Any], *kinds: type) -> Collection[Any]:

@@ -107,11 +107,13 @@ DERIVED: Mapping[str, frozenset[str]] = {
 }
 """Fields that follow from what is stored elsewhere, so that nobody keeps a second copy of them."""
 
+_PARTS = frozenset(f.name for f in fields(SessionValue)) - {"extra"}
+
 
 def own_state(data: Json) -> dict[str, Any]:
-    """What of a session's JSON is kept with it: everything but the derived fields, empty objects left out."""
+    """What of a session's JSON is kept with it: everything but the derived fields."""
     kept = {name: _without(value, DERIVED.get(name, frozenset())) for name, value in data.items()}
-    return {name: value for name, value in kept.items() if value not in ({}, None)}
+    return {name: value for name, value in kept.items() if value not in ({}, None) or name not in _PARTS}
 
 
 def _without(value: Any, names: frozenset[str]) -> Any:
