@@ -17,10 +17,11 @@ CONFIG_VARIABLE = "ROOMLORE_CONFIG"
 PREFIX = "MEMORY_"
 SECTION = "memory"
 
+Found = dict[str, tuple[Any, str]]
+"""Values with their sources, by the names of settings."""
 
-def gather(
-    cls: type[BaseSettings], config: str | Path | None, arguments: Mapping[str, Any]
-) -> dict[str, tuple[Any, str]]:
+
+def gather(cls: type[BaseSettings], config: str | Path | None, arguments: Mapping[str, Any]) -> Found:
     """Each given setting's value and source, the strongest source winning."""
     found: Found = {}
     for values, source in (_from_file(config), _from_environment(cls), (arguments, "argument")):
