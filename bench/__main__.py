@@ -3,13 +3,25 @@
 import argparse
 import asyncio
 
-from bench import context_speed, peers, predict_context, predict_retrieval, search_speed
+from bench import (
+    context_speed,
+    peers,
+    predict_context,
+    predict_retrieval,
+    search_speed,
+    session_load,
+    session_speed,
+    session_summary,
+)
 
 BENCHES = {
     "predict-context": predict_context,
     "predict-retrieval": predict_retrieval,
     "context-speed": context_speed,
     "search-speed": search_speed,
+    "session-summary": session_summary,
+    "session-load": session_load,
+    "session-speed": session_speed,
     "peers": peers,
 }
 

@@ -208,7 +208,7 @@ def always(reply: Reply) -> Callable[[Command], Awaitable[Reply]]:
 
 REFUSALS = [
     (b"-OOM command not allowed when used memory > 'maxmemory'.\r\n", "its memory"),
-    (b"-READONLY You can't write against a read only replica.\r\n", "written to"),
+    (b"-READONLY You can't write against a read only replica.\r\n", "who may write"),
     (b"-MISCONF Redis is configured to save RDB snapshots\r\n", "refuses the command"),
     (b"-LOADING Redis is loading the dataset in memory\r\n", "still loading"),
     (b"-NOAUTH Authentication required.\r\n", "user and password"),

@@ -379,7 +379,10 @@ async def test_openapi_names_every_path(http, app):
         "/messages", "/messages/search", "/messages/{room_id}/{message_id}", "/context", "/context/{context_id}",
         "/index", "/context/{context_id}/response", "/context/{context_id}/feedback", "/rooms", "/rooms/{room_id}",
         "/rooms/{room_id}/threads", "/rooms/{room_id}/threads/{message_id}", "/rooms/{room_id}/settings",
-        "/health/live", "/health/ready", "/metrics",
+        "/sessions", "/sessions/{conversation_id}", "/sessions/{conversation_id}/state",
+        "/sessions/{conversation_id}/context", "/sessions/{conversation_id}/turns",
+        "/sessions/{conversation_id}/checkpoint", "/sessions/{conversation_id}/reset",
+        "/sessions/{conversation_id}/checkpoints", "/health/live", "/health/ready", "/metrics",
     }  # fmt: skip
     for path, methods in document["paths"].items():
         for method, operation in methods.items():

@@ -23,6 +23,15 @@ ROUTES = [
     ("GET", "/rooms/tea/threads/m1", None, "read"),
     ("GET", "/rooms/tea/settings", None, "read"),
     ("PATCH", "/rooms/tea/settings", {"strategy": "recent"}, "write"),
+    ("GET", "/sessions", None, "read"),
+    ("POST", "/sessions", {"conversation_id": "new"}, "write"),
+    ("GET", "/sessions/tea", None, "read"),
+    ("PATCH", "/sessions/tea/state", {"mine": 1}, "write"),
+    ("POST", "/sessions/tea/context", {"query": "word"}, "read"),
+    ("POST", "/sessions/new/turns", {"user_query": "x"}, "write"),
+    ("POST", "/sessions/tea/checkpoint", {"summary": "x"}, "write"),
+    ("POST", "/sessions/tea/reset", None, "write"),
+    ("GET", "/sessions/tea/checkpoints", None, "read"),
     ("GET", "/index", None, "admin"),
     ("GET", "/metrics", None, "admin"),
 ]
@@ -109,8 +118,10 @@ async def test_no_path_shows_another_tenant(connect, secrets, context, lore, met
         answer = await client.request(method, path.format(context=context), json=body)
     if (method, path) == ("POST", "/messages"):
         assert answer.json() == {"added": ["mine"], "duplicates": [], "conflicts": []}
-    elif path == "/rooms":
-        assert answer.json() == {"rooms": [], "next": None}
+    elif method == "GET" and path in ("/rooms", "/sessions"):
+        assert answer.json() == {path[1:]: [], "next": None}
+    elif "new" in (path.split("/")[2:3] or (body or {}).values()):
+        assert answer.status_code == 200
     else:
         assert answer.status_code == 404
         assert "word" not in answer.text

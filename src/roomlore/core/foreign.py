@@ -70,7 +70,7 @@ def give_back(kept: Any, text: str) -> dict[str, Any] | None:
     """What `keep` kept, with the message's text in it; None for anything else."""
     raw = kept.get("raw") if isinstance(kept, dict) else None
     try:
-        whole = with_value(raw, tuple(kept["text_at"]), text) if raw and "text_at" in kept else raw
+        whole = with_value(raw, tuple(kept["text_at"]), text) if raw is not None and "text_at" in kept else raw
     except (LookupError, TypeError):
         return None
     return whole if isinstance(whole, dict) else None

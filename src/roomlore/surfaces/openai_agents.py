@@ -1,6 +1,6 @@
 """A session of the OpenAI Agents SDK whose items are a conversation's messages. Needs the extra `openai-agents`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from roomlore import InvalidInput, Lore, Message, NotFound, Role, StoredMessage
@@ -118,8 +118,18 @@ class RoomloreSession:
             summary, said = list(context.messages[:summaries]), context.messages[summaries:]
             newest = await self._messages(len(said)) if said else []
             if as_chat("", map(shown, newest), context.language) == said:
-                return [*map(dict, summary), *map(_item, newest)]
+                return [*map(dict, summary), *_answered(map(_item, newest))]
         return [dict(message) for message in context.messages]
+
+
+def _answered(items: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Without outputs whose calls lie before the window: a model's server refuses those."""
+    called: set[str] = set()
+    for item in items:
+        if _calls(item):
+            called.add(str(item.get("call_id")))
+        if not _kind(item).endswith("_call_output") or str(item.get("call_id")) in called:
+            yield item
 
 
 def _typed(items: list[dict[str, Any]]) -> list[TResponseInputItem]:

@@ -78,12 +78,12 @@ def as_value(given: SessionValue | Mapping[str, Any] | None) -> SessionValue:
 def begun(stored: Session, brought: SessionValue, limits: Limits) -> Session:
     """A session that has nothing of its own yet, with the state of one that is brought along."""
     state = _checked(own_state(brought.to_json()), limits)
-    return replace(stored, state=state, agent_key=brought.flow_context.current_agent_key)
+    return replace(stored, state=state, agent_key=_agent(brought.flow_context.current_agent_key))
 
 
-def ids_of(value: SessionValue) -> dict[str, str | None]:
-    """The ids a session that is brought along names."""
-    return {name: getattr(value.meta, name) for name in _IDS}
+def ids_of(value: SessionValue) -> dict[str, str]:
+    """The ids a session that is brought along names, checked."""
+    return check_ids({name: getattr(value.meta, name) for name in _IDS})
 
 
 def filled(session: Session, ids: Mapping[str, str | None]) -> Session:
@@ -96,6 +96,7 @@ def patched(session: Session, patch: Mapping[str, Any], limits: Limits) -> Sessi
     """The session with a merge patch applied; `InvalidInput` where the patch or what comes of it cannot be kept."""
     rest, agent_key = _without_agent(patch)
     check_patch(rest)
+    check_metadata(dict(rest))
     state = _checked(own_state(merge(session.state, rest)), limits)
     return replace(session, state=state, agent_key=session.agent_key if agent_key is None else agent_key)
 
@@ -105,11 +106,14 @@ def _without_agent(patch: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | N
     flow = patch.get("flow_context") if isinstance(patch, Mapping) else None
     if not isinstance(flow, Mapping) or "current_agent_key" not in flow:
         return patch, None
-    agent = flow["current_agent_key"]
-    if not isinstance(agent, str | None) or len(agent or "") > MAX_ID_CHARS:
-        raise InvalidInput(f"current_agent_key is {agent!r:.60}; it must be a text of at most {MAX_ID_CHARS}.")
     rest = {name: value for name, value in flow.items() if name != "current_agent_key"}
-    return {**patch, "flow_context": rest}, agent or ""
+    return {**patch, "flow_context": rest}, _agent(flow["current_agent_key"])
+
+
+def _agent(key: object) -> str:
+    if not isinstance(key, str | None) or len(key or "") > MAX_ID_CHARS:
+        raise InvalidInput(f"current_agent_key is {key!r:.60}; it must be a text of at most {MAX_ID_CHARS}.")
+    return key or ""
 
 
 def _checked(state: dict[str, Any], limits: Limits) -> dict[str, Any]:

@@ -1,25 +1,29 @@
 """From what is stored to what other programs read, and what a cache keeps of it."""
 
 import json
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from roomlore.core.models import Role
 from roomlore.core.sessions.models import Session, SessionMessage
-from roomlore.core.sessions.turns import as_chat, flat, turns_of
+from roomlore.core.sessions.turns import as_chat, flat
 from roomlore.core.sessions.value import FlowContext, MessageContext, Meta, SessionValue
 from roomlore.core.sessions.window import Segment, turns_after
 
-_FORM = 1
+_FORM = 2
 _OWN = "roomlore"
+_MARK = f', "{_OWN}": '
+_ROLES = {role.value: role for role in Role}
 _Part = TypeVar("_Part", Meta, FlowContext, MessageContext)
 
 
 def value_of(segment: Segment, *, recent_turns: int) -> SessionValue:
     """The session for other programs, with the last `recent_turns` turns as its window."""
     session = segment.session
-    turns = turns_of(segment.messages)
-    kept = SessionValue.from_json(session.state)
+    turns = segment.turns
+    kept = SessionValue.from_json(session.state) if session.state else SessionValue()
     window = flat(turns[max(0, len(turns) - recent_turns) :])
     checkpoint = session.checkpoint
     meta = Meta(
@@ -62,64 +66,88 @@ def _last_answer(segment: Segment) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """What a cache remembers of a session's messages: those above `start`, as of the room's `revision`."""
+    """What a cache remembers of a session's messages: those above `start`, as of the room's `revision`. Beside it
+    stands the session for other programs, as of its `version`. `made`: when the session was, since two databases may
+    use one cache."""
 
     tenant: str
     conversation_id: str
+    made: str
     revision: int
+    version: int
     start: int
     messages: tuple[SessionMessage, ...]
 
     def serves(self, session: Session) -> bool:
         """Whether it is of this session, no newer than it (a database may be brought back), and reaches far enough."""
-        same = (self.tenant, self.conversation_id) == (session.tenant, session.conversation_id)
+        named = (session.tenant, session.conversation_id, session.created_at.isoformat())
+        same = (self.tenant, self.conversation_id, self.made) == named
         return same and self.revision <= session.revision and self.start <= session.covered
 
-
-_FIELDS = tuple(f.name for f in fields(SessionMessage))
+    def equals(self, session: Session) -> bool:
+        """Whether nothing was said or changed since."""
+        return (self.revision, self.version) == (session.revision, session.version)
 
 
 def to_text(segment: Segment, value: SessionValue) -> str:
-    """The session as JSON for other programs, with what `from_text` needs beside it."""
-    session = segment.session
+    """The session as JSON for other programs, with what `from_text` needs at its end."""
+    session, messages = segment.session, segment.messages
     own = {
         "form": _FORM,
         "tenant": session.tenant,
         "conversation_id": session.conversation_id,
+        "made": session.created_at.isoformat(),
         "revision": session.revision,
+        "version": session.version,
         "start": segment.start,
-        "messages": [[getattr(message, name) for name in _FIELDS] for message in segment.messages],
+        "arrivals": [message.arrival for message in messages],
+        "ids": [message.id for message in messages],
+        "roles": [message.role.value for message in messages],
+        "names": [message.name for message in messages],
+        "texts": [message.text for message in messages],
+        "turn_ids": [message.turn_id for message in messages],
     }
-    return json.dumps({**value.to_json(), _OWN: own})
+    data = value.to_json()
+    data.pop(_OWN, None)
+    return json.dumps({**data, _OWN: own})
 
 
 def from_text(text: str) -> Cached | None:
-    """What `to_text` wrote; None for anything else."""
+    """What `to_text` wrote; None for anything else. Only the end is parsed: inside a string no quote stands bare, so
+    the mark that is found last is the one that was written last."""
     try:
-        own = json.loads(text)[_OWN]
+        own = json.loads(text[text.rindex(_MARK) + len(_MARK) : -1])
         if own["form"] != _FORM:
             return None
-        messages = tuple(_to_message(row) for row in own["messages"])
-        return Cached(
-            _text(own["tenant"]), _text(own["conversation_id"]), int(own["revision"]), int(own["start"]), messages
-        )
+        tenant, conversation_id, made = _all_of((own["tenant"], own["conversation_id"], own["made"]), str)
+        revision, version, start = _all_of((own["revision"], own["version"], own["start"]), int)
+        messages = tuple(_messages(own))
+        if revision < 0 or not _ascending([-1, start, *own["arrivals"]]):
+            return None
+        return Cached(tenant, conversation_id, made, revision, version, start, messages)
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
-def _to_message(row: Any) -> SessionMessage:
-    arrival, message_id, role, name, text, turn_id = row
-    return SessionMessage(
-        arrival=int(arrival),
-        id=_text(message_id),
-        role=Role(role),
-        name=_text(name),
-        text=_text(text),
-        turn_id=None if turn_id is None else _text(turn_id),
+def _messages(own: Mapping[str, Any]) -> Iterator[SessionMessage]:
+    rows = zip(
+        _all_of(own["arrivals"], int),
+        _all_of(own["ids"], str),
+        own["roles"],
+        _all_of(own["names"], str),
+        _all_of(own["texts"], str),
+        _all_of(own["turn_ids"], str, type(None)),
+        strict=True,
     )
+    for arrival, message_id, role, name, text, turn_id in rows:
+        yield SessionMessage(arrival=arrival, id=message_id, role=_ROLES[role], name=name, text=text, turn_id=turn_id)
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError("no text")
-    return value
+def _ascending(numbers: Sequence[int]) -> bool:
+    return all(before < after for before, after in pairwise(numbers))
+
+
+def _all_of(values: Collection[Any], *kinds: type) -> Collection[Any]:
+    if not set(map(type, values)) <= set(kinds):
+        raise TypeError("values of another type")
+    return values

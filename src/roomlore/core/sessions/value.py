@@ -107,11 +107,13 @@ DERIVED: Mapping[str, frozenset[str]] = {
 }
 """Fields that follow from what is stored elsewhere, so that nobody keeps a second copy of them."""
 
+_PARTS = frozenset(f.name for f in fields(SessionValue)) - {"extra"}
+
 
 def own_state(data: Json) -> dict[str, Any]:
-    """What of a session's JSON is kept with it: everything but the derived fields, empty objects left out."""
+    """What of a session's JSON is kept with it: everything but the derived fields."""
     kept = {name: _without(value, DERIVED.get(name, frozenset())) for name, value in data.items()}
-    return {name: value for name, value in kept.items() if value not in ({}, None)}
+    return {name: value for name, value in kept.items() if value not in ({}, None) or name not in _PARTS}
 
 
 def _without(value: Any, names: frozenset[str]) -> Any:
@@ -157,9 +159,10 @@ def _read(kind: type[_Part], data: Any, place: str) -> _Part:
         raise InvalidInput(f"{place} is {data!r:.60}; it must be a JSON object.")
     known = {f.name: f for f in fields(kind) if f.name != "extra"}
     values: dict[str, Any] = {"extra": {name: value for name, value in data.items() if name not in known}}
+    default = kind()
     for name, value in data.items():
         if name in known and value is not None:
-            values[name] = _read_field(name, value, getattr(kind(), name))
+            values[name] = _read_field(name, value, getattr(default, name))
     return kind(**values)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from roomlore.core.errors import BudgetTooSmall, InvalidInput
 from roomlore.core.sessions.models import Language, Session, SessionContext, SessionMessage
@@ -44,10 +45,10 @@ def _number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Segment:
     """A session with its messages. Those above arrival `start` are all there; `start` is never above what the session
-    needs shown."""
+    needs shown. It has no slots, so that what follows from the messages is reckoned once."""
 
     session: Session
     start: int
@@ -62,9 +63,17 @@ class Segment:
         """Messages that no summary stands for."""
         return [message for message in self.messages if message.arrival > self.session.covered]
 
+    @cached_property
+    def turns(self) -> Sequence[Turn]:
+        return turns_of(self.messages)
+
     def language(self) -> Language:
         checkpoint = self.session.checkpoint
-        return checkpoint.language if checkpoint else language_of(self.uncovered())
+        return checkpoint.language if checkpoint else self._spoken
+
+    @cached_property
+    def _spoken(self) -> Language:
+        return language_of(self.uncovered())
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +109,7 @@ def show(segment: Segment, query: str, options: WindowOptions, count: Count) -> 
     covered, tongue = segment.session.covered, segment.language()
     checkpoint = segment.session.checkpoint
     summary = checkpoint.summary if checkpoint else ""
-    turns = turns_of(segment.messages)
+    turns = segment.turns
     wanted = verbatim(turns, covered=covered, recent_turns=options.recent_turns)
     query_tokens = count([query])[0] if query else 0
     kept = _fitting(summary, wanted, tongue, options.window - query_tokens, count)

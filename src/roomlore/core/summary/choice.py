@@ -15,11 +15,10 @@ from roomlore.core.summary.units import Said, Unit, label_of, units
 # Exact tokens of each text.
 Count = Callable[[Sequence[str]], list[int]]
 
-# A word's weight is its rarity times (the odds of the sentences that hold it) to this power.
-_SPREAD = 0.2
-# What a word is worth that is said already, and what a sentence is worth besides its words.
+# What a word is worth that is said already; what a sentence is worth besides its words, and the fewest words for that.
 _AGAIN = 0.15
 _WHOLE = 5.0
+_FEWEST = 4
 # Neighbours often share a label.
 _LABEL_SHARE = 0.7
 # How many more are tried in what is left, and how many of them are looked for.
@@ -68,7 +67,8 @@ def _by_worth(found: Sequence[Unit], max_tokens: int, count: Count) -> Iterator[
     def gain(at: int) -> float:
         unit = found[at]
         worth = sum(weights[word] * (_AGAIN if word in said else 1) for word in unit.words)
-        return unit.odds * (worth + _WHOLE) / costs[at][1]
+        whole = _WHOLE * min(1.0, len(unit.words) / _FEWEST)
+        return unit.odds * (worth + whole) / costs[at][1]
 
     queue = [(-gain(at), at) for at in range(len(found)) if costs[at][0] <= max_tokens]
     heapq.heapify(queue)
@@ -98,13 +98,13 @@ def _costs(found: Sequence[Unit], count: Count) -> list[tuple[int, float]]:
 
 
 def _weights(found: Sequence[Unit]) -> dict[str, float]:
-    """Of each word: rare ones weigh more, and those of sentences that are likely to be asked for."""
-    holders: defaultdict[str, dict[int, float]] = defaultdict(dict)
+    """How rare each word is among the sentences."""
+    places = defaultdict[str, set[int]](set)
     for unit in found:
         for word in unit.words:
-            holders[word].setdefault(unit.place, unit.odds)
+            places[word].add(unit.place)
     sentences = len({unit.place for unit in found})
-    return {word: _rarity(len(held), sentences) * sum(held.values()) ** _SPREAD for word, held in holders.items()}
+    return {word: _rarity(len(held), sentences) for word, held in places.items()}
 
 
 def _rarity(found: int, sentences: int) -> float:

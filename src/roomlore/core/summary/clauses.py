@@ -23,7 +23,8 @@ _JOINT = re.compile(
 )
 # What is said under a condition is not said without it.
 _CONDITION = re.compile(
-    r"\b(?:if|unless|even though|as long as|otherwise)\b|如果|要是|除非|假如|假设|若|只要|只有|即使|否则|不然|無論|无论",
+    r"\b(?:if|unless|even though|as long as|otherwise)\b"
+    r"|如果|要是|除非|假如|假设|若|只要|只有|即使|否则|不然|無論|无论",
     re.IGNORECASE,
 )
 _STANDS = re.compile(rf"(?i:{_PERSON})|[A-Z《“{HAN}]")

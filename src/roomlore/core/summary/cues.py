@@ -80,7 +80,7 @@ _CUES = (
     ),
     # what people say to be kind, or to close a long answer
     _cue(
-        -0.25,
+        -0.5,
         r"great|awesome|cool|amazing|nice|wonderful|fantastic|lovely|good luck|congrat[a-z]*|proud of you|sounds|glad"
         r"|so true|agree|thanks?|thank you|sorry|keep (?:it )?up|can['’]t wait|take care",
         "不[错錯]|真棒|太棒|太好了|加油|祝你|[谢謝]{2}|[没沒]问题|希望你|很高[兴興]|好的|[当當]然|[听聽]起[来來]|同意",
@@ -98,7 +98,7 @@ _NAME = re.compile(
     rf"(?<=[a-z,;:'\"] )(?!I\b)[A-Z][A-Za-z]+|《[^》]+》|(?<=[{HAN}])[A-Za-z]{{2,}}|[“「][^”」]{{2,30}}[”」]"
 )
 _NAMES, _MOST_NAMES = 0.25, 2
-_QUESTION, _GREETING, AGENT, CROWD = -0.5, -0.4, -0.8, -0.5
+_QUESTION, _GREETING, AGENT, CROWD = -0.5, -0.8, -0.8, -0.5
 
 
 def worth(text: str) -> float:

@@ -1,12 +1,12 @@
 """Cutting a text to a number of tokens, at the end of a sentence or at least between two characters."""
 
-import re
 from collections.abc import Callable, Sequence
 
 import regex
 
 _GRAPHEME = regex.compile(r"\X")
-_SENTENCE = re.compile(r"[。！？；…]+[”’」』）)\"']*|[.!?]+[”’)\]\"']*(?=\s|\Z)|\n+")
+_JOINED = r"(?!\p{GCB=Extend}|\p{GCB=ZWJ}|\p{GCB=SpacingMark})"
+_SENTENCE = regex.compile(rf"(?:[。！？；…]+[”’」』）)\"']*+|[.!?]+[”’)\]\"']*+(?=\s|\Z)|\n+){_JOINED}")
 
 
 def cut(text: str, max_tokens: int, count: Callable[[Sequence[str]], list[int]]) -> str:

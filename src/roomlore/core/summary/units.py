@@ -12,8 +12,9 @@ from roomlore.core.summary.clauses import readings
 from roomlore.core.summary.cues import AGENT, CROWD, worth
 from roomlore.core.text import READ_LIMIT, sentences, truncate, words
 
-# A sentence of the earlier summary stands for those it was chosen before.
-_EARLIER = 1.3
+# A sentence of the earlier summary stands for those it was chosen before; one that somebody wrote, for more, and it has
+# none of the signs by which speech is judged.
+_EARLIER, _WRITTEN = math.log(1.3), 0.7
 _MACHINES = frozenset({"Tool", "System", "工具", "系统"})
 _LONGEST_LABEL = 40
 _LABEL = re.compile(r"(?P<label>[^\s:：。！？.!?][^:：。！？!?]{0,39}(?:: |：))(?=\S)")
@@ -37,7 +38,6 @@ class Unit:
     text: str
     words: frozenset[str]
     odds: float
-    earlier: bool
 
 
 # A label and the sentences of one message.
@@ -46,10 +46,12 @@ _Told = tuple[str, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
+    """`written`: somebody wrote it as a part of a summary, so it is short already."""
+
     label: str
     text: str
     odds: float
-    earlier: bool = False
+    written: bool = False
 
 
 def units(previous: str, said: Sequence[Said]) -> list[Unit]:
@@ -57,11 +59,12 @@ def units(previous: str, said: Sequence[Said]) -> list[Unit]:
     told = [(label_of(one.speaker), prose(one.text)) for one in said]
     found = []
     for place, sentence in enumerate((*_earlier(previous, told), *_since(told))):
-        for number, text in enumerate(readings(sentence.text)):
+        whole, *parts = readings(sentence.text) or [""]
+        for number, text in enumerate([whole] if sentence.written else [whole, *parts]):
             held = frozenset(words(text))
             if len(held) > (number > 0):
                 odds = math.exp(sentence.odds + worth(text))
-                found.append(Unit(place, sentence.label, text, held, odds, sentence.earlier))
+                found.append(Unit(place, sentence.label, text, held, odds))
     return found
 
 
@@ -78,9 +81,10 @@ def _earlier(previous: str, told: Sequence[_Told]) -> Iterator[_Sentence]:
     for line in previous.splitlines():
         named = _LABEL.match(line)
         label, text = (named["label"], line[named.end() :]) if named else ("", line)
-        odds = math.log(_EARLIER) + crowds[label] + _station(label)
+        written = not label and "" not in crowds
+        odds = _EARLIER + (_WRITTEN if written else crowds[label] + _station(label))
         for sentence in sentences(text[:READ_LIMIT]):
-            yield _Sentence(label, " ".join(sentence.split()), odds, earlier=True)
+            yield _Sentence(label, " ".join(sentence.split()), odds, written)
 
 
 def prose(text: str) -> list[str]:

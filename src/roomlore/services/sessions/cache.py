@@ -1,6 +1,7 @@
 """The cache in front of the messages of sessions. Whatever is wrong with it, no caller hears of it."""
 
 import logging
+from dataclasses import dataclass
 
 from roomlore.core.errors import CacheUnavailable, describe
 from roomlore.core.sessions.state import Cached, from_text, to_text, value_of
@@ -14,6 +15,17 @@ _MOST_CHARACTERS = 2_000_000
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """What the cache has of a session, if anything. `answered`: whether it could be asked."""
+
+    cached: Cached | None
+    answered: bool
+
+
+BYPASSED = Lookup(None, answered=False)
+
+
 class SegmentCache:
     """Reads and writes segments through the port; `on` is False where no cache is configured."""
 
@@ -25,24 +37,26 @@ class SegmentCache:
         self._telemetry = telemetry
         self._seconds = seconds
         self._recent_turns = recent_turns
+        self._failing = False
         self._closed_until = float("-inf")
 
     @property
     def on(self) -> bool:
         return self._cache is not None
 
-    async def get(self, tenant: str, conversation_id: str) -> Cached | None:
-        """What is remembered, None where nothing is or the cache is down."""
+    async def get(self, tenant: str, conversation_id: str) -> Lookup:
+        """What is remembered, and whether the cache answered."""
         if self._cache is None or not self._open():
-            return None
+            return BYPASSED
         begun = self._clock.monotonic()
         try:
             text = await self._cache.get(tenant=tenant, conversation_id=conversation_id)
         except CacheUnavailable as error:
             self._bypass(error)
-            return None
+            return BYPASSED
+        cached = None if text is None else from_text(text)
         self._took(begun)
-        return None if text is None else from_text(text)
+        return Lookup(cached, answered=True)
 
     async def put(self, segment: Segment) -> None:
         """Remembers the segment; what is too large is forgotten instead."""
@@ -62,15 +76,19 @@ class SegmentCache:
             self._took(begun)
 
     def _open(self) -> bool:
-        if self._clock.monotonic() >= self._closed_until:
+        """While the cache fails, one call after each pause tries it, and the others still go without."""
+        now = self._clock.monotonic()
+        if now >= self._closed_until:
+            if self._failing:
+                self._closed_until = now + _PAUSE_SECONDS
             return True
-        self._telemetry.count("roomlore_session_cache_total", labels={"result": "bypassed"})
         return False
 
     def _bypass(self, error: CacheUnavailable) -> None:
+        self._failing = True
         self._closed_until = self._clock.monotonic() + _PAUSE_SECONDS
-        self._telemetry.count("roomlore_session_cache_total", labels={"result": "bypassed"})
         log.warning("the session cache is bypassed", extra={"why": describe(error)})
 
     def _took(self, begun: float) -> None:
+        self._failing, self._closed_until = False, float("-inf")
         self._telemetry.observe("roomlore_session_seconds", self._clock.monotonic() - begun, labels={"part": "cache"})

@@ -1,11 +1,10 @@
 """Putting a summary in force: compare and swap, and never a message between the summary and the turns after it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.models import Role
-from roomlore.core.sessions.models import CALLER, EXTRACT, Checkpoint, Session, SessionMessage
+from roomlore.core.sessions.models import CALLER, EXTRACT, Checkpoint, Language, Session, SessionMessage
 from roomlore.core.sessions.turns import language_of, turns_of, without_label
 from roomlore.core.sessions.window import Segment
 from roomlore.ports.coordination import Clock, Ids, Telemetry
@@ -127,7 +126,7 @@ class Checkpointer:
             turns=turns + (before.turns if before else 0),
             tokens=self._tokens.count([summary])[0],
             recent_turns=wanted.recent_turns,
-            language=language_of(_told(segment, summary)),
+            language=_language(segment, summary),
             made_by=wanted.made_by,
             created_at=now,
         )
@@ -174,7 +173,9 @@ def _before_recent(segment: Segment, recent_turns: int) -> int:
     return max(turns[-recent_turns].first - 1, covered) if len(turns) > recent_turns else covered
 
 
-def _told(segment: Segment, summary: str) -> Sequence[SessionMessage]:
-    """What tells the conversation's language: its messages, and the summary where there is none."""
-    said = segment.uncovered() or list(segment.messages)
-    return said or [SessionMessage(arrival=0, id="", role=Role.USER, name="", text=summary)]
+def _language(segment: Segment, summary: str) -> Language:
+    """The language of what is new, else the one so far, else the summary's."""
+    new, before = segment.uncovered(), segment.session.checkpoint
+    if before and not new:
+        return before.language
+    return language_of(new or [SessionMessage(arrival=0, id="", role=Role.USER, name="", text=summary)])

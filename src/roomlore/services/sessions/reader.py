@@ -8,11 +8,11 @@ from roomlore.core.errors import NotFound
 from roomlore.core.models import StoredMessage
 from roomlore.core.sessions.models import Session, SessionMessage
 from roomlore.core.sessions.state import Cached
-from roomlore.core.sessions.turns import shown, turns_of
+from roomlore.core.sessions.turns import shown
 from roomlore.core.sessions.window import Segment
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.sessions.cache import SegmentCache
+from roomlore.services.sessions.cache import BYPASSED, Lookup, SegmentCache
 
 _PAGE = 1_000
 _MESSAGES_A_TURN = 3
@@ -33,46 +33,55 @@ class SessionReader:
 
         Raises `NotFound`, `StorageUnavailable`.
         """
-        begun = self._clock.monotonic()
         async with self._storage.reading() as work:
-            session, cached = await self._found(work, tenant, conversation_id)
-            segment, fresh = await self._segment(work, session, cached, recent_turns)
-        took = self._clock.monotonic() - begun
+            (session, took), lookup = await self._found(work, tenant, conversation_id)
+            begun = self._clock.monotonic()
+            segment, fresh = await self._segment(work, session, lookup, recent_turns)
+        took += self._clock.monotonic() - begun
         self._telemetry.observe("roomlore_session_seconds", took, labels={"part": "database"})
         if fresh:
-            await self._cache.put(segment)
-        return segment
+            await self._cache.put(_trimmed(segment, max(recent_turns, _KEPT_TURNS)))
+        return _trimmed(segment, recent_turns)
 
     async def refresh(self, tenant: str, conversation_id: str, *, recent_turns: int) -> None:
         """Brings the cache up to date after a write, so that the next read finds it so."""
         if self._cache.on:
             await self.load(tenant, conversation_id, recent_turns=recent_turns)
 
-    async def _found(self, work: UnitOfWork, tenant: str, conversation_id: str) -> tuple[Session, Cached | None]:
-        """The session, and what the cache has of it, asked for at once."""
-        finding = work.sessions.find(tenant=tenant, conversation_id=conversation_id)
-        cached = None
-        if self._cache.on:
-            session, cached = await asyncio.gather(finding, self._cache.get(tenant, conversation_id))
-        else:
-            session = await finding
+    async def _found(self, work: UnitOfWork, tenant: str, conversation_id: str) -> tuple[tuple[Session, float], Lookup]:
+        """The session with the seconds that took, and what the cache has of it. Both are asked at once, the cache
+        first: it works in another process while this one asks the database."""
+        if not self._cache.on:
+            return await self._session(work, tenant, conversation_id), BYPASSED
+        finding = asyncio.ensure_future(self._session(work, tenant, conversation_id))
+        try:
+            lookup = await self._cache.get(tenant, conversation_id)
+            return await finding, lookup
+        except BaseException:
+            finding.cancel()
+            await asyncio.gather(finding, return_exceptions=True)
+            raise
+
+    async def _session(self, work: UnitOfWork, tenant: str, conversation_id: str) -> tuple[Session, float]:
+        begun = self._clock.monotonic()
+        session = await work.sessions.find(tenant=tenant, conversation_id=conversation_id)
         if session is None:
-            raise NotFound(f"There is no conversation {conversation_id!r}; create_session or write_turn makes one.")
-        return session, cached
+            raise NotFound(f"There is no conversation {conversation_id!r}; create its session, or write a turn to it.")
+        return session, self._clock.monotonic() - begun
 
     async def _segment(
-        self, work: UnitOfWork, session: Session, cached: Cached | None, recent_turns: int
+        self, work: UnitOfWork, session: Session, lookup: Lookup, recent_turns: int
     ) -> tuple[Segment, bool]:
         """The segment, and whether the cache does not have it like this."""
+        cached = lookup.cached
         if cached is not None and cached.serves(session):
-            segment = await self._caught_up(work, session, cached)
-            known = cached.revision == session.revision
-            self._count("hit" if known else "changed")
+            segment, known = await self._caught_up(work, session, cached), cached.equals(session)
+            self._count("hit" if cached.revision == session.revision else "changed")
         else:
             segment, known = await self._read(work, session, recent_turns), False
-            self._count("miss")
+            self._count("miss" if lookup.answered else "bypassed")
         reached = await self._reach_back(work, segment, recent_turns)
-        return _trimmed(reached, recent_turns), not known or reached is not segment
+        return reached, not known or reached is not segment
 
     async def _caught_up(self, work: UnitOfWork, session: Session, cached: Cached) -> Segment:
         if cached.revision == session.revision:
@@ -91,7 +100,7 @@ class SessionReader:
 
     async def _read(self, work: UnitOfWork, session: Session, recent_turns: int) -> Segment:
         back = session.next_arrival - 1 - _MESSAGES_A_TURN * recent_turns
-        start = max(session.boundary, min(session.covered, back))
+        start = max(session.boundary, min(session.covered - 2 * _MESSAGES_A_TURN, back))
         found: list[SessionMessage] = []
         after = start
         while True:
@@ -105,7 +114,7 @@ class SessionReader:
 
     async def _reach_back(self, work: UnitOfWork, segment: Segment, recent_turns: int) -> Segment:
         """One turn more than asked for is read where there is one: the first that is read may be half a turn."""
-        while not segment.whole and (missing := recent_turns + 1 - len(turns_of(segment.messages))) > 0:
+        while not segment.whole and (missing := recent_turns + 1 - len(segment.turns)) > 0:
             limit = _MESSAGES_A_TURN * missing + _KEPT_TURNS
             session = segment.session
             earlier = await work.messages.recent(
@@ -126,13 +135,24 @@ def _longer(segment: Segment, earlier: Sequence[StoredMessage], limit: int) -> S
     return replace(segment, start=max(start, boundary), messages=(*inside, *segment.messages))
 
 
+def _missing(segment: Segment, recent_turns: int) -> int:
+    """How many more turns are needed. One more than asked for, as the first that is read may be half a turn; for the
+    same reason two that began before what is not covered: the second may go on there."""
+    return max(recent_turns + 1 - len(segment.turns), 2 - _began_covered(segment))
+
+
+def _began_covered(segment: Segment) -> int:
+    return sum(turn.first <= segment.session.covered for turn in segment.turns)
+
+
 def _trimmed(segment: Segment, recent_turns: int) -> Segment:
-    """Without covered turns that hardly anybody asks for, and without what a reset put behind a boundary."""
-    turns = turns_of(segment.messages)
-    spare = len(turns) - max(recent_turns, _KEPT_TURNS) - 1
-    start = max(segment.start, segment.session.boundary)
-    if spare > 0:
-        start = max(start, min(segment.session.covered, turns[spare].first - 1))
-    if start == segment.start:
-        return segment
-    return Segment(segment.session, start, tuple(m for m in segment.messages if m.arrival > start))
+    """The last turns, and those that are not covered or may go on there: the same whatever was read or remembered
+    before them."""
+    if segment.start < segment.session.boundary:
+        segment = _above(segment, segment.session.boundary)
+    first = min(len(segment.turns) - recent_turns, _began_covered(segment) - 1)
+    return _above(segment, segment.turns[first].first - 1) if first > 0 else segment
+
+
+def _above(segment: Segment, start: int) -> Segment:
+    return Segment(segment.session, start, tuple(message for message in segment.messages if message.arrival > start))

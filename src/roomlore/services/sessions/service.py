@@ -178,7 +178,8 @@ class SessionService:
 
         What a message lacks is filled in: an empty id, room or sender, its time (now) and its turn. A user's message
         begins a turn, and what follows belongs to it. `turn_id`: the turn that goes on until a user speaks; left out,
-        the newest message's. The answer names the turn that the last message belongs to, '' for none.
+        the newest message's. The answer names the turn that the last message belongs to, '' for none. Ids, times and
+        turns of your own make the call safe to repeat.
         Raises `InvalidInput`, `Conflict` for the same id with other content, `StorageUnavailable`.
         """
         check_id("conversation_id", conversation_id)
@@ -315,7 +316,7 @@ class SessionService:
         return (session.user_id if session else "") or "user"
 
     async def _load(self, conversation_id: str, *, recent_turns: int | None = None) -> Segment:
-        turns = self._parts.options.recent_turns if recent_turns is None else recent_turns
+        turns = max(self._parts.options.recent_turns, recent_turns or 0)
         return await self._parts.reader.load(self._tenant, conversation_id, recent_turns=turns)
 
     async def _refresh(self, conversation_id: str) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from roomlore.core.models import DEFAULT_TENANT
-from roomlore.surfaces.cli import contexts, data, demo, indexing, keys, rooms, search, serving, sessions, tuning
+from roomlore.surfaces.cli import contexts, data, demo, indexing, keys, models, rooms, search, serving, sessions, tuning
 from roomlore.surfaces.cli.frame import Frame, Group
 
 app = typer.Typer(
@@ -54,6 +54,7 @@ app.command("serve")(serving.serve)
 app.command("demo")(demo.demo)
 app.add_typer(sessions.app, name="session")
 app.add_typer(keys.app, name="keys")
+app.add_typer(models.app, name="models")
 
 
 def main() -> None:

@@ -270,12 +270,16 @@ def _read(raw: bytes, place: str) -> str:
 
 def _read_object(text: str, place: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{place} is not JSON: {error}. Write an object such as {_EXAMPLE}.") from error
     if not isinstance(value, dict):
         raise InvalidInput(f"{place} is {text.strip()[:60]!r}; write an object such as {_EXAMPLE}.")
     return value
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON value")
 
 
 def _time(text: str | None, zone: ZoneInfo) -> datetime | None:

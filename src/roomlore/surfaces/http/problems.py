@@ -112,5 +112,5 @@ def in_words(details: Any) -> str:
 
 
 def _place(where: tuple[Any, ...]) -> str:
-    names = [str(part) for part in where if part not in ("body", "query", "path")]
-    return ".".join(names) or "The request"
+    beside = len(where) > 1 and where[0] in ("body", "query", "path")
+    return ".".join(map(str, where[1:] if beside else where)) or "The request"

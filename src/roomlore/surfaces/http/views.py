@@ -125,6 +125,28 @@ class ModelView(BaseModel):
     dimensions: int
 
 
+class ProviderView(BaseModel):
+    """Where a language model can be had."""
+
+    name: str
+    model_id: str = Field(description="The model's id there.")
+    usable: bool = Field(description="It has a key, or needs none.")
+    resting: bool = Field(description="It is left alone for the moment, after failures.")
+    key_variable: str | None = Field(description="The environment variable with its key; null where it needs none.")
+
+
+class LanguageModelView(BaseModel):
+    model_id: str
+    display_name: str
+    internal: bool
+    usable: bool = Field(description="One of its providers can be asked.")
+    providers: list[ProviderView] = Field(description="In the order in which they are tried.")
+
+
+class ModelList(BaseModel):
+    models: list[LanguageModelView]
+
+
 class IndexView(BaseModel):
     """How the indexes of search stand, over all tenants."""
 

@@ -1,41 +1,22 @@
-"""The one settings object, and the only reader of the environment and of configuration files.
+"""Every setting with its default, its range and what it is for."""
 
-Sources in rising order: the section `memory:` of `roomlore.yaml` (in the working directory, or at the path that an
-argument or ROOMLORE_CONFIG names), environment variables with the prefix MEMORY_, arguments. An empty value counts as
-not given.
-"""
-
-import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-import yaml
-from annotated_types import Ge, Gt, Le
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, field_validator, model_validator
-from pydantic.fields import FieldInfo
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    NoDecode,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-)
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from roomlore.core.chat.registry import ModelRegistry
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput
 from roomlore.core.relevance import Weights
+from roomlore.settings.sources import PREFIX, from_environment, gather, strangers
+from roomlore.settings.words import range_of_field, shown
 
-CONFIG_FILE = "roomlore.yaml"
-CONFIG_VARIABLE = "ROOMLORE_CONFIG"
-PREFIX = "MEMORY_"
-SECTION = "memory"
 WEIGHTS = (
     "reply_chain_weight",
     "user_continuity_weight",
@@ -47,7 +28,6 @@ WEIGHTS = (
 SECRETS = frozenset({"embedding_api_key", "qdrant_api_key"})
 _MAYBE_SECRET = SECRETS | {"models", "providers"}
 """Somebody may have put a key where only its variable's name belongs."""
-_PASSWORD = re.compile(r"(://[^:/@]*:).*(?=@)|([?&]password=)[^&]*")
 _DATABASE = re.compile(r"^(sqlite|postgres|postgresql)(\+[a-z0-9]+)?://|\.db$")
 
 
@@ -209,13 +189,13 @@ class Settings(BaseSettings):
     _ignored: tuple[str, ...] = PrivateAttr(default=())
 
     def __init__(self, config: str | Path | None = None, /, **arguments: Any) -> None:
-        found = _gather(type(self), config, arguments)
+        found = gather(type(self), config, arguments)
         try:
             super().__init__(**{name: value for name, (value, _) in found.items()})
         except ValidationError as error:
             raise InvalidInput(_sentences(error, found)) from error
         self._sources = {name: source for name, (_, source) in found.items()}
-        self._ignored = tuple(_strangers())
+        self._ignored = tuple(strangers(type(self)))
 
     @classmethod
     def settings_customise_sources(
@@ -298,8 +278,7 @@ class Settings(BaseSettings):
 
     def environment_keys(self, variables: Iterable[str]) -> dict[str, str]:
         """The API keys that are in the environment, by variable. Only for whoever sends them: to be shown to nobody."""
-        found = {name: os.environ.get(name, "").strip() for name in variables}  # noqa: TID251
-        return {name: key for name, key in found.items() if key}
+        return from_environment(variables)
 
     @property
     def ignored(self) -> tuple[str, ...]:
@@ -311,100 +290,11 @@ class Settings(BaseSettings):
         return self._sources.get(name, "default")
 
 
-class Row(NamedTuple):
-    """A setting as shown to people; a password in a URL is masked."""
-
-    name: str
-    value: str
-    source: str
-    description: str
-
-
-def explain(settings: Settings) -> list[Row]:
-    """Every setting with its source."""
-    return [row(name, getattr(settings, name), settings.source(name)) for name in Settings.model_fields]
-
-
-def row(name: str, value: Any, source: str) -> Row:
-    """One setting for people to read."""
-    shown = "***" if name in SECRETS and value else _shown(value)
-    return Row(name, shown, source, Settings.model_fields[name].description or "")
-
-
 def context_options(settings: Settings) -> ContextOptions:
     """What the settings say about choosing contexts."""
     single = {f.name for f in fields(ContextOptions)} - {"weights"}
     weights = {name.removesuffix("_weight"): getattr(settings, name) for name in WEIGHTS}
     return ContextOptions(weights=Weights(**weights), **{name: getattr(settings, name) for name in single})
-
-
-def range_of(name: str) -> str:
-    """The values a setting takes, in words."""
-    field = Settings.model_fields[name]
-    extra = field.json_schema_extra
-    if isinstance(extra, dict) and extra.get("form"):
-        return str(extra["form"])
-    if get_origin(field.annotation) is Literal:
-        return "one of " + ", ".join(get_args(field.annotation))
-    return "true or false" if field.annotation is bool else _interval(field)
-
-
-def _interval(field: FieldInfo) -> str:
-    noun = "a whole number" if field.annotation is int else "a number"
-    low = next((m for m in field.metadata if isinstance(m, Ge | Gt)), None)
-    high = next(m.le for m in field.metadata if isinstance(m, Le))
-    return f"{noun} above {low.gt} and up to {high}" if isinstance(low, Gt) else f"{noun} from {low.ge} to {high}"  # type: ignore[union-attr]
-
-
-def _gather(cls: type[Settings], config: str | Path | None, arguments: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
-    """Each given setting's value and source, the strongest source winning."""
-    found: dict[str, tuple[Any, str]] = {}
-    for values, source in (_from_file(config), _from_environment(cls), (arguments, "argument")):
-        for name, value in values.items():
-            if name not in cls.model_fields:
-                raise InvalidInput(f"There is no setting {name!r} ({source}){_did_you_mean(name, cls.model_fields)}")
-            if value is not None:
-                found[name] = (value, f"{PREFIX}{name.upper()}" if source == "environment" else source)
-    return found
-
-
-def _from_environment(cls: type[Settings]) -> tuple[Mapping[str, Any], str]:
-    for name in _strangers():
-        near = get_close_matches(name[len(PREFIX) :].lower(), cls.model_fields, n=1, cutoff=0.8)
-        if near:
-            raise InvalidInput(f"There is no setting {name}; did you mean {PREFIX}{near[0].upper()}?")
-    try:
-        return EnvSettingsSource(cls)(), "environment"
-    except SettingsError as error:
-        name = next(name for name in cls.model_fields if f'"{name}"' in str(error))
-        raise InvalidInput(f"{PREFIX}{name.upper()} must be JSON: {range_of(name)}.") from error
-
-
-def _strangers() -> Iterable[str]:
-    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
-    return sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known)  # noqa: TID251
-
-
-def _from_file(config: str | Path | None) -> tuple[Mapping[str, Any], str]:
-    named = config or os.environ.get(CONFIG_VARIABLE)  # noqa: TID251
-    path = Path(named or CONFIG_FILE)
-    if not named and not path.exists():
-        return {}, str(path)
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InvalidInput(f"The configuration file {path} cannot be read: {error}") from error
-    return _section(content, path), str(path)
-
-
-def _section(content: Any, path: Path) -> Mapping[str, Any]:
-    top = {} if content is None else content
-    if not isinstance(top, Mapping) or set(top) - {SECTION}:
-        raise InvalidInput(f"{path} must have one section, `{SECTION}:`, with the settings indented under it.")
-    section = top.get(SECTION) or {}
-    if not isinstance(section, Mapping):
-        raise InvalidInput(f"The section `{SECTION}:` of {path} must map names to values.")
-    return {str(name): value for name, value in section.items()}
 
 
 def _sentences(error: ValidationError, found: Mapping[str, tuple[Any, str]]) -> str:
@@ -421,19 +311,4 @@ def _of_error(detail: Mapping[str, Any], found: Mapping[str, tuple[Any, str]]) -
 
 
 def _sentence(name: str, value: Any, source: str) -> str:
-    return f"{name} is {_shown(value)[:120]} (from {source}); it must be {range_of(name)}."
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, str):
-        return _PASSWORD.sub(r"\1\2***", value)
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, tuple):
-        return ", ".join(value)
-    return str(value)
-
-
-def _did_you_mean(name: str, names: Iterable[str]) -> str:
-    near = get_close_matches(name.lower(), list(names), n=1)
-    return f"; did you mean {near[0]}?" if near else f"; there are {', '.join(names)}."
+    return f"{name} is {shown(value)[:120]} (from {source}); it must be {range_of_field(Settings.model_fields[name])}."

@@ -1,0 +1,17 @@
+"""The models of this service over HTTP."""
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from roomlore.surfaces.http import views
+from roomlore.surfaces.http.guard import Reader
+from roomlore.surfaces.http.replies import reply
+from roomlore.surfaces.plain import plain
+
+models = APIRouter(tags=["models"])
+
+
+@models.get("/models", response_model=views.ModelList)
+async def list_models(lore: Reader) -> Response:
+    """The models to choose from, in the order configured, and whether their providers can be asked. Never a key."""
+    return reply({"models": plain(await lore.models.list_available_models())})

@@ -1,0 +1,234 @@
+"""A summary chosen from a conversation, and a model's made fit for use."""
+
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from roomlore.adapters.tokens import EncodingTokens
+from roomlore.core.errors import BadModelOutput
+from roomlore.core.summary import Said, accepted, extract
+
+count = EncodingTokens().count
+
+ENGLISH = (
+    "Morning! How did you sleep?",
+    "Not bad, thanks. The weather is lovely, isn't it?",
+    "Haha, yes! I love it when the sun is out.",
+    "We watched a film called Heat yesterday and it was three hours long.",
+    "That sounds great! Tell me more about it.",
+    "My sister moved to Leeds last month to work at a bakery on Duke Street.",
+    "Wow, amazing. I started reading a book by Le Guin on Monday.",
+    "I bought two tickets to Porto for 140 euros, we fly on 3 May.",
+)
+CHINESE = (
+    "早上好！昨晚睡得怎么样？",
+    "还不错，谢谢。今天天气真好。",
+    "哈哈，是啊！我也觉得。",
+    "昨天我们看了一部电影叫《流浪地球》，有两个多小时。",
+    "听起来很棒！再多说一点吧。",
+    "我妹妹上个月搬到成都，在一家面包店工作。",
+    "真不错。我周一开始读《三体》了。",
+    "我买了两张去昆明的票，一共八百元，五月三日出发。",
+)
+
+
+def round_of(number: int, chatter: Sequence[str]) -> list[Said]:
+    return [Said("User" if n % 2 else "Assistant", f"{chatter[n % 8]} ({number}.{n})") for n in range(60)]
+
+
+def tokens(text: str) -> int:
+    return count([text])[0]
+
+
+@pytest.mark.parametrize(
+    ("chatter", "fact", "key"),
+    [
+        (ENGLISH, "By the way, I am allergic to penicillin.", "allergic to penicillin"),
+        (CHINESE, "对了，我对青霉素过敏。", "我对青霉素过敏"),
+    ],
+)
+@pytest.mark.parametrize("budget", [128, 512])
+def test_what_does_harm_when_forgotten_lives_through_twenty_rounds(chatter, fact, key, budget):
+    summary = ""
+    for number in range(20):
+        said = round_of(number, chatter)
+        if number == 0:
+            said[31] = Said("User", fact)
+        summary = extract(summary, said, max_tokens=budget, count=count)
+        assert tokens(summary) <= budget
+    assert key in summary
+
+
+@pytest.mark.parametrize("chatter", [ENGLISH, CHINESE])
+def test_facts_are_taken_before_greetings_and_praise(chatter):
+    said = [Said("Ann", text) for text in chatter]
+    summary = extract("", said, max_tokens=64, count=count)
+    assert "Leeds" in summary or "成都" in summary
+    assert "Morning" not in summary
+    assert "早上好" not in summary
+    assert "sounds great" not in summary
+    assert "听起来" not in summary
+
+
+def test_sentences_stand_in_order_of_time_under_their_speakers():
+    said = [
+        Said("Ann", "I was born in Porto in 1990."),
+        Said("Bo", "My brother Karl works at a bank in Leeds."),
+        Said("Bo", "We married in June 2015."),
+        Said("小李", "我去年在成都买了一套房子。"),
+        Said("小李", "我喜欢打羽毛球。"),
+    ]
+    assert extract("", said, max_tokens=512, count=count) == (
+        "Ann: I was born in Porto in 1990.\n"
+        "Bo: My brother Karl works at a bank in Leeds. We married in June 2015.\n"
+        "小李: 我去年在成都买了一套房子。我喜欢打羽毛球。"
+    )
+
+
+def test_an_own_summary_comes_back_as_it_was_where_nothing_is_said_since():
+    once = extract("", [Said("User", text) for text in (*ENGLISH, *CHINESE)], max_tokens=120, count=count)
+    assert extract(once, [], max_tokens=120, count=count) == once
+
+
+def test_old_sentences_stay_and_go_on_merit():
+    old = "User: I am a nurse and work at Saint Mary hospital in Leeds since 2014. It was nice to talk."
+    jobs = ("baker", "pilot", "carpenter", "lawyer", "singer", "plumber", "teacher", "farmer", "dentist", "tailor")
+    said = [Said("User", f"I met a {job} in town {n}{n}{n} last week.") for n, job in enumerate(jobs)]
+    summary = extract(old, said, max_tokens=90, count=count)
+    assert summary.startswith("User: I am a nurse and work at Saint Mary hospital in Leeds since 2014. I met a")
+    assert "nice to talk" not in summary
+
+
+@pytest.mark.parametrize(
+    ("prose", "key"),
+    [
+        (
+            "The user is planning a wedding in Lyon in June.\n\n- **Budget**: 20,000 euros\n- They asked for ideas.",
+            "wedding in Lyon",
+        ),
+        ("用户咨询了高血压的治疗方案，并说明自己对阿司匹林过敏。\n医生建议每天测量两次血压。", "阿司匹林过敏"),
+    ],
+)
+def test_a_model_s_prose_is_read_as_a_summary_too(prose, key):
+    summary = extract(prose, [Said("User", text) for text in (*ENGLISH, *CHINESE)], max_tokens=150, count=count)
+    assert key in summary
+
+
+def test_a_long_answer_gives_few_sentences_and_no_code():
+    answer = "Certainly! Here is how.\n```python\nprint('secret_handshake')\n```\n" + "\n".join(
+        f"{n}. Consider step {n} of the general method, as it improves things." for n in range(40)
+    )
+    said = [Said("User", "I run a bakery in Leeds and my oven broke on Monday."), Said("Assistant", answer)]
+    summary = extract("", said, max_tokens=64, count=count)
+    assert "bakery in Leeds" in summary
+    assert "secret_handshake" not in summary
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kept"),
+    [
+        ("If it rains tomorrow, I will stay at home in Leeds.", "If it rains"),
+        ("如果明天下雨，我就不去杭州了。", "如果明天下雨"),
+    ],
+)
+def test_a_condition_is_never_cut_off(sentence, kept):
+    for budget in range(12, 40):
+        summary = extract("", [Said("", sentence)], max_tokens=budget, count=count)
+        assert kept in summary or len(summary) < len(kept)
+
+
+def test_where_no_sentence_fits_the_beginning_is_cut_between_characters():
+    family = "👨‍👩‍👧"
+    assert extract("", [Said("", family * 50)], max_tokens=40, count=count).count(family) >= 1
+    assert extract("", [Said("User", "pneumonoultramicroscopic" * 30)], max_tokens=6, count=count).startswith(
+        "User: pn"
+    )
+
+
+def test_blank_texts_give_nothing():
+    assert extract(" \n", [Said("Ann", ""), Said("", "\t\n ")], max_tokens=100, count=count) == ""
+
+
+@pytest.mark.parametrize("text", ["ok", "👍", "```\nx = 1\n```", "...", "的"])
+def test_whatever_was_said_something_is_told(text):
+    assert extract("", [Said("Ann", text)], max_tokens=50, count=count)
+
+
+HOSTILE = {
+    "a mebibyte without a space": [Said("User", "x" * (1 << 20))],
+    "a mebibyte of Chinese": [Said("用户", "汉" * (1 << 19))],
+    "a mebibyte of prose": [Said("User", " ".join(ENGLISH) * 2300)],
+    "a mebibyte of commas": [Said("User", "a, " * (1 << 18))],
+    "a mebibyte of marks": [Said("User", "a" + "\u0301" * (1 << 20))],
+    "ten thousand characters": [Said(f"u{n % 7}", "好x!字？\n"[n % 6]) for n in range(10_000)],
+    "ten thousand sentences": [Said(f"u{n % 7}", f"I saw {n} birds in town {n * 7}.") for n in range(10_000)],
+    "a lone surrogate": [Said("\ud800", "I live in \udfff Leeds.\x00 Yes\x85no\u2028so: ")],
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_input_ends_quickly(name):
+    said = HOSTILE[name]
+    started = time.process_time()
+    summary = extract("\n".join(one.text for one in said), said, max_tokens=512, count=count)
+    assert time.process_time() - started < 8
+    assert tokens(summary) <= 512
+    assert summary
+
+
+def test_a_mebibyte_costs_no_more_than_linear_time():
+    took = []
+    for size in (1 << 16, 1 << 19):
+        said = [Said("User", text) for text in [" ".join(ENGLISH) * 20] * (size // 9_000)]
+        started = time.process_time()
+        extract("", said, max_tokens=512, count=count)
+        took.append(time.process_time() - started)
+    assert took[1] < 30 * took[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("  The user lives in Leeds.\n", "The user lives in Leeds."),
+        ("Summary: The user lives in Leeds.", "The user lives in Leeds."),
+        ("**Summary:** The user lives in Leeds.", "The user lives in Leeds."),
+        ("# Summary\nThe user lives in Leeds.", "The user lives in Leeds."),
+        ("历史摘要: 用户住在成都。", "用户住在成都。"),
+        ("摘要：用户住在成都。", "用户住在成都。"),
+        ("```\n摘要：用户住在成都。\n```", "用户住在成都。"),
+        ("```markdown\nThe user lives in Leeds.\n```", "The user lives in Leeds."),
+        ("Summary:\n```\nThe user lives in Leeds.\n```", "The user lives in Leeds."),
+        ("Summary judgments were discussed.", "Summary judgments were discussed."),
+        ("摘要写作是用户的爱好。", "摘要写作是用户的爱好。"),
+    ],
+)
+def test_a_model_s_summary_is_stripped_of_its_wrapping(answer, expected):
+    assert accepted(answer, max_tokens=100, count=count) == expected
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["", "  \n", "ok", "好的。", "```\n```", "Summary:", "NO_MEMORY", "无有效记忆。", "**no_memory**", "👍" * 4],
+)
+def test_an_answer_that_says_nothing_is_refused(answer):
+    with pytest.raises(BadModelOutput):
+        accepted(answer, max_tokens=100, count=count)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Ann lives in Leeds. She is a nurse. She has two cats.", "Ann lives in Leeds. She is a nurse."),
+        ("用户住在成都。他是护士。他有两只猫。", "用户住在成都。他是护士。"),
+    ],
+)
+def test_a_long_summary_is_cut_at_the_end_of_a_sentence(answer, expected):
+    for more in range(3):
+        assert accepted(answer, max_tokens=tokens(expected) + more, count=count) == expected
+
+
+def test_one_long_sentence_is_cut_between_characters():
+    shown = accepted("👨‍👩‍👧" * 100, max_tokens=100, count=count)
+    assert set(shown.split("👨‍👩‍👧")) == {""}
+    assert 50 < tokens(shown) <= 100
