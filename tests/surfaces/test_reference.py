@@ -20,6 +20,8 @@ SETTINGS = (REFERENCE / "settings.md").read_text(encoding="utf-8")
 
 
 def every_command(command, path=()):
+    if path and getattr(command, "invoke_without_command", False):
+        yield " ".join(path), command
     if hasattr(command, "commands"):
         for name, inner in command.commands.items():
             yield from every_command(inner, (*path, name))

@@ -1,5 +1,6 @@
 """Language models behind one chain: `lore.models`."""
 
-from roomlore.services.models.service import ModelService
+from roomlore.services.models.service import Check, ModelService
+from roomlore.services.models.standings import ModelStanding, ModelTrial, ProviderStanding
 
-__all__ = ["ModelService"]
+__all__ = ["Check", "ModelService", "ModelStanding", "ModelTrial", "ProviderStanding"]

@@ -1,0 +1,158 @@
+"""The registry of models: what ships, what a configuration adds, and what a bad one is told."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from roomlore.core.chat.registry import KNOWN_PROVIDERS, SUMMARY_MODEL, ModelRegistry
+from roomlore.core.errors import InvalidInput, NotFound
+
+CHAT = {"display_name": "聊天", "providers": [{"name": "ollama", "model_id": "qwen3:8b"}]}
+
+
+def read(models=None, providers=None) -> ModelRegistry:
+    return ModelRegistry.read(models or {}, providers or {})
+
+
+def test_the_summary_model_ships_with_its_two_providers_in_order():
+    entry = read().require(SUMMARY_MODEL)
+    assert entry.internal
+    assert [(offer.provider.name, offer.model_id) for offer in entry.offers] == [
+        ("openrouter", "google/gemma-3-12b-it"),
+        ("siliconflow", "Qwen/Qwen2.5-7B-Instruct"),
+    ]
+
+
+def test_internal_models_are_not_listed():
+    registry = read({"chat": CHAT, "quiet": {**CHAT, "internal": True}})
+    assert [entry.model_id for entry in registry.list_available_models()] == ["chat"]
+    assert [entry.model_id for entry in registry.all()] == [SUMMARY_MODEL, "chat", "quiet"]
+
+
+def test_an_entry_takes_the_place_of_one_that_ships_and_null_takes_it_away():
+    assert read({SUMMARY_MODEL: CHAT}).require(SUMMARY_MODEL).offers[0].model_id == "qwen3:8b"
+    assert read({SUMMARY_MODEL: None}).find(SUMMARY_MODEL) is None
+    assert read({"never": None}).all() == read().all()
+
+
+def test_the_display_name_is_the_models_own_where_none_is_given():
+    assert read({"chat": CHAT}).require("chat").display_name == "聊天"
+    assert read({"chat": {**CHAT, "display_name": None}}).require("chat").display_name == "chat"
+
+
+def test_the_known_providers():
+    assert set(KNOWN_PROVIDERS) == {"openrouter", "siliconflow", "openai", "ollama"}
+    assert KNOWN_PROVIDERS["ollama"].key_variable is None
+    assert KNOWN_PROVIDERS["openai"].limit_field == "max_completion_tokens"
+
+
+def test_an_own_provider():
+    models = {"chat": {"providers": [{"name": "机房", "model_id": "m"}]}}
+    registry = read(models, {"机房": {"base_url": "http://10.0.0.7:8000/v1/", "key_variable": "ROOM_KEY"}})
+    provider = registry.require("chat").offers[0].provider
+    assert (provider.base_url, provider.key_variable) == ("http://10.0.0.7:8000/v1", "ROOM_KEY")
+    assert registry.key_variables() == {"ROOM_KEY", "OPENROUTER_API_KEY", "SILICONFLOW_API_KEY"}
+
+
+def test_a_known_provider_keeps_what_its_entry_leaves_out():
+    models = {"chat": {"providers": [{"name": "openai", "model_id": "m"}, {"name": "ollama", "model_id": "m"}]}}
+    forms = {"openai": {"base_url": "https://proxy.example/v1"}, "ollama": {"key_variable": "MINE"}}
+    openai, ollama = (offer.provider for offer in read(models, forms).require("chat").offers)
+    assert (openai.key_variable, openai.limit_field) == ("OPENAI_API_KEY", "max_completion_tokens")
+    assert (ollama.base_url, ollama.key_variable) == ("http://127.0.0.1:11434/v1", "MINE")
+    no_key = read(models, {"openai": {"key_variable": None}}).require("chat").offers[0].provider
+    assert no_key.key_variable is None
+
+
+def test_an_unknown_model_is_told_what_there_is():
+    with pytest.raises(NotFound, match=r"no model 'x'; there are chat\.$"):
+        read({"chat": CHAT}).require("x")
+    with pytest.raises(NotFound, match="none; name some under `models:`"):
+        read().require("x")
+
+
+OFFER = {"name": "ollama", "model_id": "m"}
+SECRET = "sk-0123456789"
+
+
+@pytest.mark.parametrize(
+    ("models", "says"),
+    [
+        ([], "models must be a mapping"),
+        ({1: CHAT}, "Every name under models must be a text"),
+        ({" ": CHAT}, "Every name under models must be a text"),
+        ({"chat": []}, "model 'chat' must be a mapping, such as {providers: "),
+        ({"chat": SECRET}, "model 'chat' must be a mapping"),
+        ({"chat": {}}, "model 'chat' needs providers: a list of"),
+        ({"chat": {"providers": []}}, "model 'chat' needs providers: a list of"),
+        ({"chat": {"providers": "ollama"}}, "model 'chat' needs providers: a list of"),
+        ({"chat": {"providers": b"ollama"}}, "model 'chat' needs providers: a list of"),
+        ({"chat": {"providers": OFFER}}, "model 'chat' needs providers: a list of"),
+        ({"chat": {"providers": ["ollama"]}}, "A provider of model 'chat' must be a mapping"),
+        (
+            {"chat": {"providers": [{**OFFER, "name": "nix"}]}},
+            "model 'chat' names a provider that nobody knows; there are",
+        ),
+        ({"chat": {"providers": [{**OFFER, "name": ["a"]}]}}, "names a provider that nobody knows"),
+        ({"chat": {"providers": [{"name": "ollama"}]}}, "model 'chat' at 'ollama' needs a model_id"),
+        ({"chat": {"providers": [{**OFFER, "model_id": " "}]}}, "needs a model_id"),
+        ({"chat": {"providers": [{**OFFER, "model": "m"}]}}, "has no field 'model'; there are name, model_id"),
+        ({"chat": {**CHAT, "internal": "yes"}}, "internal of model 'chat' must be true or false"),
+        ({"chat": {**CHAT, "display_name": 7}}, "display_name of model 'chat' must be a text"),
+        ({"chat": {**CHAT, "provider": []}}, "model 'chat' has no field 'provider'"),
+    ],
+)
+def test_a_bad_model_is_told_what_to_mend(models, says):
+    with pytest.raises(InvalidInput) as refused:
+        ModelRegistry.read(models, {})
+    assert says in str(refused.value)
+    assert SECRET not in str(refused.value)
+
+
+URL = "http://localhost:8000/v1"
+
+
+@pytest.mark.parametrize(
+    ("providers", "says"),
+    [
+        ("x", "providers must be a mapping"),
+        ({"here": SECRET}, "provider 'here' must be a mapping, such as {base_url: "),
+        ({"openai": None}, "provider 'openai' must be a mapping"),
+        ({"here": {}}, "provider 'here' needs a base_url"),
+        *[
+            ({"here": {"base_url": url}}, "provider 'here' needs a base_url, such as")
+            for url in (7, "localhost:8000", "ftp://h/v1", "http://", "http://h:port/v1", "http://h:0/", "http://[::1/v1",
+                        "http://h/v1?key=x", "http://h/v1#x", "http://h /v1", "http://h/\nv1", "http://h\ud800/v1")
+        ],
+        ({"here": {"base_url": f"http://me:{SECRET}@h/v1"}}, "base_url of provider 'here' must hold no password"),
+        ({"here": {"base_url": URL, "key_variable": SECRET}}, "an environment variable, never the key itself."),
+        ({"here": {"base_url": URL, "key_variable": 7}}, "must be the name of an environment variable"),
+        ({"here": {"base_url": URL, "api_key": SECRET}}, "has no field 'api_key'; there are base_url, key_variable"),
+        ({"here": {"base_url": URL, "limit_field": "n"}}, "must be max_tokens or max_completion_tokens"),
+    ],
+)  # fmt: skip
+def test_a_bad_provider_is_told_what_to_mend_and_no_key_is_repeated(providers, says):
+    with pytest.raises(InvalidInput) as refused:
+        ModelRegistry.read({}, providers)
+    assert says in str(refused.value)
+    assert SECRET not in str(refused.value)
+
+
+names = st.sampled_from(["chat", SUMMARY_MODEL, "openai", "name", "model_id", "providers", "base_url", "internal", ""])
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | names
+json = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3))
+
+
+@given(models=json, providers=json)
+@example(models={"chat": {"providers": [OFFER]}}, providers={"openai": {"base_url": URL}})
+@settings(max_examples=300)
+def test_any_json_is_a_registry_or_one_clear_sentence(models, providers):
+    try:
+        registry = ModelRegistry.read(models, providers)
+    except InvalidInput as refused:
+        sentence = str(refused)
+        assert sentence.endswith(".")
+        assert "\n" not in sentence
+        assert len(sentence) < 400
+    else:
+        assert all(entry.offers for entry in registry.all())
