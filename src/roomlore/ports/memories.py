@@ -26,8 +26,14 @@ class MemoryLog(Protocol):
     async def apply(self, *, tenant: str, scope: str, changes: Sequence[Change]) -> None:
         """Adds changes to the log of a locked scope and does what they say: all of them or none.
 
-        Raises `Conflict` where a number does not follow the last one, a new version's id is taken, or a version that is
-        to be closed is not active.
+        CREATE begins a lineage; UPDATE and MERGE add a version to one, and close its active version; REVERT adds a
+        version or touches one that is there; the others touch one that is there. A version that is closed and named
+        among the new one's parents has its lineage merged into the new one's.
+
+        Raises `Conflict` where a number does not follow the last one, a new version's id or number is taken, a version
+        that is to be closed is not active, one that is touched is not there or not in the status that the change
+        starts from, or a lineage would have two active versions; `InvalidInput` where the scope is not locked or is
+        another one, or where a change contradicts itself.
         """
 
     async def changes(
@@ -37,14 +43,18 @@ class MemoryLog(Protocol):
 
 
 class Memories(Protocol):
-    """The memories of a tenant, for reading."""
+    """The memories of a tenant, for reading.
+
+    The head of a lineage is its active version or, where none is, the one that last was: the newest one, unless an
+    earlier one was restored.
+    """
 
     async def by_id(self, *, tenant: str, memory_ids: Sequence[str]) -> list[Memory]:
         """The versions with these ids, in any scope, in no order."""
 
     async def heads(self, *, tenant: str, memory_ids: Sequence[str]) -> dict[str, Memory]:
-        """For each id of any version the newest version of its lineage; of a lineage that was merged into another one,
-        the newest of that one."""
+        """For each id of any version the head of its lineage; of a lineage that was merged into another one, the head
+        of that one, and so on."""
 
     async def page(
         self,
@@ -56,7 +66,8 @@ class Memories(Protocol):
         limit: int,
         offset: int = 0,
     ) -> list[Memory]:
-        """Newest versions of lineages of these scopes and kinds, latest change first; `status` None is any."""
+        """Heads of lineages of these scopes and kinds, the latest `updated_at` first, then the highest id; `status`
+        None is any."""
 
     async def count(
         self, *, tenant: str, scopes: Sequence[str], kinds: Sequence[MemoryKind], status: MemoryStatus | None

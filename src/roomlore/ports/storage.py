@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Link, Room, StoredMessage, Target, Thread
 from roomlore.ports.indexing import IndexStates, LexicalIndex, Outbox
+from roomlore.ports.memories import Evolutions, Memories, MemoryLog, Watermarks
 from roomlore.ports.sessions import Sessions
 
 
@@ -194,6 +195,14 @@ class UnitOfWork(Protocol):
     def index_states(self) -> IndexStates: ...
     @property
     def sessions(self) -> Sessions: ...
+    @property
+    def memory_log(self) -> MemoryLog: ...
+    @property
+    def memories(self) -> Memories: ...
+    @property
+    def evolutions(self) -> Evolutions: ...
+    @property
+    def watermarks(self) -> Watermarks: ...
 
 
 class Storage(Protocol):

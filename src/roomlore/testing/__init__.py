@@ -3,7 +3,19 @@
 The suites in `roomlore.testing.contracts` need pytest and pytest-asyncio; the rest needs nothing.
 """
 
-from roomlore.testing.builders import START, checkpoint, entry, features, link, message, session, usage_record
+from roomlore.testing.builders import (
+    START,
+    change,
+    checkpoint,
+    entry,
+    evolution,
+    features,
+    link,
+    memory,
+    message,
+    session,
+    usage_record,
+)
 from roomlore.testing.coordination import FrozenClock, SequentialIds
 from roomlore.testing.faults import FaultyStorage
 from roomlore.testing.session_cache import InMemorySessionCache
@@ -14,10 +26,13 @@ __all__ = [
     "FrozenClock",
     "InMemorySessionCache",
     "SequentialIds",
+    "change",
     "checkpoint",
     "entry",
+    "evolution",
     "features",
     "link",
+    "memory",
     "message",
     "session",
     "usage_record",

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from roomlore.core.memory.models import Action, Change, Evolution, Memory, MemoryKind
 from roomlore.core.models import ContextUsageRecord, Entry, Link, LinkKind, MessageFeatures, StoredMessage
 from roomlore.core.sessions.models import Checkpoint, Session
 
@@ -85,3 +86,48 @@ def checkpoint(number: int = 1, **fields: Any) -> Checkpoint:
         "created_at": START + timedelta(hours=number),
     }
     return Checkpoint(number=number, **(given | fields))
+
+
+def memory(memory_id: str = "f1", **fields: Any) -> Memory:
+    """The first version of an active fact about ann."""
+    given: dict[str, Any] = {
+        "lineage_id": memory_id,
+        "scope": "user:ann",
+        "kind": MemoryKind.FACT,
+        "statement": f"statement {memory_id}",
+        "created_at": START,
+        "updated_at": START,
+        "supported_at": START,
+    }
+    return Memory(memory_id=memory_id, **(given | fields))
+
+
+def change(number: int = 1, memory: Memory | None = None, **fields: Any) -> Change:
+    """Entry `number` of the log of the memory's scope, which makes it, `number` minutes after `START`."""
+    made = memory or _first_memory
+    given: dict[str, Any] = {
+        "scope": made.scope,
+        "action": Action.CREATE,
+        "memory": made,
+        "at": START + timedelta(minutes=number),
+    }
+    return Change(number=number, **(given | fields))
+
+
+_first_memory = memory()
+
+
+def evolution(evolution_id: str = "e1", **fields: Any) -> Evolution:
+    """What reading the first three messages of "room" for facts about ann left behind."""
+    given: dict[str, Any] = {
+        "scope": "user:ann",
+        "kind": "extraction",
+        "status": "applied",
+        "room_id": "room",
+        "first_arrival": 1,
+        "last_arrival": 3,
+        "messages": 3,
+        "started_at": START,
+        "finished_at": START + timedelta(seconds=2),
+    }
+    return Evolution(evolution_id=evolution_id, **(given | fields))

@@ -1,16 +1,20 @@
 """One view of everything stored, over one connection."""
 
 from roomlore.adapters.sql.drivers import Connection
+from roomlore.adapters.sql.evolutions import SqlEvolutions
 from roomlore.adapters.sql.imports import SqlImports
 from roomlore.adapters.sql.index_states import SqlIndexStates
 from roomlore.adapters.sql.keys import SqlKeys
 from roomlore.adapters.sql.lexical import SqlLexicalIndex
+from roomlore.adapters.sql.memories import SqlMemories
+from roomlore.adapters.sql.memory_log import SqlMemoryLog
 from roomlore.adapters.sql.messages import SqlMessages
 from roomlore.adapters.sql.outbox import SqlOutbox
 from roomlore.adapters.sql.rooms import Locks, SqlRooms
 from roomlore.adapters.sql.sessions import SqlSessions
 from roomlore.adapters.sql.threads import SqlThreads
 from roomlore.adapters.sql.usage import SqlUsage
+from roomlore.adapters.sql.watermarks import SqlWatermarks
 from roomlore.adapters.sql.writer import SqlMessageWriter
 
 
@@ -19,16 +23,20 @@ class SqlUnitOfWork:
 
     __slots__ = (
         "connection",
+        "evolutions",
         "imports",
         "index_states",
         "keys",
         "lexical",
+        "memories",
+        "memory_log",
         "messages",
         "outbox",
         "rooms",
         "sessions",
         "threads",
         "usage",
+        "watermarks",
         "writer",
     )
 
@@ -46,3 +54,7 @@ class SqlUnitOfWork:
         self.keys = SqlKeys(connection, locks)
         self.imports = SqlImports(connection, locks)
         self.sessions = SqlSessions(connection, locks)
+        self.memory_log = SqlMemoryLog(connection, locks)
+        self.memories = SqlMemories(connection)
+        self.evolutions = SqlEvolutions(connection, locks)
+        self.watermarks = SqlWatermarks(connection, locks)

@@ -72,6 +72,16 @@ def read_list(text: str) -> tuple[str, ...]:
     return tuple(text[2:-2].split('","'))
 
 
+def pairs_text(pairs: Sequence[tuple[str, str]]) -> str:
+    """A list of pairs of strings as JSON."""
+    return escape(_ENCODE(pairs)) if pairs else "[]"
+
+
+def read_pairs(text: str) -> tuple[tuple[str, str], ...]:
+    """What `pairs_text` wrote."""
+    return () if text == "[]" else tuple((first, second) for first, second in json.loads(unescape(text)))
+
+
 def mapping_text(mapping: Mapping[str, Any]) -> str:
     """A JSON object; what JSON cannot say is a TypeError or ValueError."""
     return escape(_ENCODE(dict(mapping))) if mapping else "{}"

@@ -2,9 +2,11 @@
 
 from alembic import context
 
-from roomlore.adapters.sql import schema
+from roomlore.adapters.sql import schema_memories
 
 context.configure(
-    connection=context.config.attributes["connection"], target_metadata=schema.metadata, transactional_ddl=False
+    connection=context.config.attributes["connection"],
+    target_metadata=schema_memories.memories.metadata,
+    transactional_ddl=False,
 )
 context.run_migrations()

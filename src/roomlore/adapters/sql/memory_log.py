@@ -1,0 +1,274 @@
+"""The logs of scopes, and what their changes do to memories."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, delete, func, select, union_all, update
+from sqlalchemy.dialects.postgresql import insert
+
+from roomlore.adapters.sql import schema_memories as schema
+from roomlore.adapters.sql.drivers import Connection, Row
+from roomlore.adapters.sql.memory_plan import Plan, VersionRow, check_numbers
+from roomlore.adapters.sql.memory_rows import (
+    CHANGE_COLUMNS,
+    SCOPE_COLUMNS,
+    change_values,
+    content_values,
+    read_sources,
+    to_change,
+    to_scope,
+)
+from roomlore.adapters.sql.rooms import Locks
+from roomlore.adapters.sql.statements import Statement, among
+from roomlore.adapters.sql.values import escape, escape_or_none, names_text, to_micros, unescape, unescape_or_none
+from roomlore.core.errors import InvalidInput
+from roomlore.core.memory.models import Change, MemoryStatus, Scope
+
+_s, _m, _src, _c = schema.scopes, schema.memories, schema.sources, schema.changes
+_MARKS = ("status", "head", "merged_into")
+_IDENTITY = ("memory_key", "scope_key", "tenant", "memory_id", "lineage_id", "version")
+_CONTENT = tuple(column.name for column in _m.c if column.name not in (*_IDENTITY, *_MARKS))
+
+_named = (_s.c.tenant == bindparam("tenant")) & (_s.c.scope == bindparam("scope"))
+_key_of_scope = select(_s.c.scope_key).where(_named).scalar_subquery()
+
+
+def _scopes(*where: Any) -> Any:
+    chosen = select(*SCOPE_COLUMNS).where(_s.c.tenant == bindparam("tenant"), *where)
+    return chosen.order_by(_s.c.scope).limit(bindparam("count"))
+
+
+def _touched() -> Any:
+    """The versions with these ids, and the heads of these lineages; some twice."""
+    its = _m.alias()
+    same = (its.c.tenant == _m.c.tenant) & (its.c.lineage_id == _m.c.lineage_id)
+    newest = select(func.max(its.c.version)).where(same).scalar_subquery()
+    columns = (_m.c.memory_key, _m.c.scope_key, _m.c.memory_id, _m.c.lineage_id, _m.c.version, _m.c.status)
+    rows = select(*columns, _m.c.head, _m.c.merged_into, _m.c.sources, newest)
+    here = rows.where(_m.c.tenant == bindparam("tenant"))
+    return union_all(
+        here.where(among(_m.c.memory_id, "memory_ids")), here.where(among(_m.c.lineage_id, "lineage_ids"), _m.c.head)
+    )
+
+
+def _set(names: Sequence[str]) -> Any:
+    """The parameters of an update must not be named as columns are."""
+    values = {name: bindparam(f"new_{name}", type_=_m.c[name].type) for name in names}
+    own = (_m.c.memory_key == bindparam("key")) & (_m.c.tenant == bindparam("its_tenant"))
+    return update(_m).where(own).values(values)
+
+
+def _add(table: Any, *left_out: str) -> Any:
+    names = [column.name for column in table.c if column.name not in left_out]
+    return insert(table).values({name: bindparam(name) for name in names}).inline()
+
+
+def _log(*where: Any) -> Any:
+    mine = (_c.c.scope_key == _key_of_scope) & (_c.c.tenant == bindparam("tenant"))
+    return select(*CHANGE_COLUMNS).where(mine, *where).order_by(_c.c.number).limit(bindparam("count"))
+
+
+def _recent() -> Any:
+    """A number reckoned with is not looked up: the index of times is walked, not the whole log."""
+    number = _c.c.number + 0
+    mine = (_c.c.scope_key == _key_of_scope) & (_c.c.tenant == bindparam("tenant"))
+    wanted = select(*CHANGE_COLUMNS).where(mine, _c.c.at >= bindparam("since"), number > bindparam("after"))
+    return wanted.order_by(number).limit(bindparam("count"))
+
+
+_FIND = Statement(lambda: select(*SCOPE_COLUMNS).where(_named))
+_LOCK = Statement(lambda: select(*SCOPE_COLUMNS, _s.c.scope_key).where(_named).with_for_update())
+_MAKE = Statement(
+    lambda: (
+        insert(_s)
+        .values(tenant=bindparam("tenant"), scope=bindparam("scope"), changes=0, active=0, created_at=bindparam("now"))
+        .on_conflict_do_nothing()
+    )
+)
+_PAGE_FROM_START = Statement(_scopes)
+_PAGE_AFTER = Statement(lambda: _scopes(_s.c.scope > bindparam("after")))
+_STEP = Statement(
+    lambda: (
+        update(_s)
+        .where(_s.c.scope_key == bindparam("key"), _s.c.tenant == bindparam("its_tenant"))
+        .values(changes=_s.c.changes + bindparam("added"), active=_s.c.active + bindparam("more"))
+    )
+)
+_TOUCHED = Statement(_touched)
+_MARK = Statement(lambda: _set(_MARKS))
+_REWRITE = Statement(lambda: _set(_CONTENT))
+_INSERT = Statement(lambda: _add(_m, "memory_key"))
+_KEYS = Statement(
+    lambda: select(_m.c.memory_id, _m.c.memory_key).where(
+        _m.c.tenant == bindparam("tenant"), among(_m.c.memory_id, "memory_ids")
+    )
+)
+_LOG = Statement(lambda: _add(_c))
+_SUPPORT = Statement(lambda: _add(_src))
+_NO_SUPPORT = Statement(
+    lambda: delete(_src).where(
+        *(_src.c[name] == bindparam(name) for name in ("tenant", "room_id", "message_id", "memory_key"))
+    )
+)
+_CHANGES = Statement(lambda: _log(_c.c.number > bindparam("after")))
+_CHANGES_SINCE = Statement(_recent)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A scope whose row this unit of work holds."""
+
+    key: int
+    stored: Scope
+
+
+class SqlMemoryLog:
+    """The port `MemoryLog`."""
+
+    def __init__(self, connection: Connection, locks: Locks) -> None:
+        self._sql = connection
+        self._locks = locks
+        self._held: dict[tuple[str, str], _Held] = {}
+
+    async def lock(self, *, tenant: str, scope: str, now: datetime) -> Scope:
+        self._locks.check_writing()
+        named = {"tenant": escape(tenant), "scope": escape(scope)}
+        rows = await self._sql.fetch(_LOCK, **named)
+        if not rows:
+            await self._sql.fetch(_MAKE, now=to_micros(now), **named)
+            rows = await self._sql.fetch(_LOCK, **named)
+        stored = to_scope(tenant, rows[0])
+        self._held[tenant, scope] = _Held(rows[0][-1], stored)
+        return stored
+
+    async def scope(self, *, tenant: str, scope: str) -> Scope | None:
+        rows = await self._sql.fetch(_FIND, tenant=escape(tenant), scope=escape(scope))
+        return to_scope(tenant, rows[0]) if rows else None
+
+    async def scopes(self, *, tenant: str, after: str | None, limit: int) -> list[Scope]:
+        if after is None:
+            rows = await self._sql.fetch(_PAGE_FROM_START, tenant=escape(tenant), count=limit)
+        else:
+            rows = await self._sql.fetch(_PAGE_AFTER, tenant=escape(tenant), after=escape(after), count=limit)
+        return [to_scope(tenant, row) for row in rows]
+
+    async def apply(self, *, tenant: str, scope: str, changes: Sequence[Change]) -> None:
+        """All is reckoned first, so that a change that cannot be made leaves nothing of the others either."""
+        held = self._held.get((tenant, scope))
+        if held is None:
+            raise InvalidInput("Lock the scope in this unit of work before writing to it.")
+        if not changes:
+            return
+        check_numbers(scope, held.stored.changes, changes)
+        plan = Plan(await self._touched(held, changes))
+        for change in changes:
+            plan.add(change)
+        await self._write(held, plan, changes)
+
+    async def changes(
+        self, *, tenant: str, scope: str, after: int, limit: int, since: datetime | None = None
+    ) -> list[Change]:
+        named = {"tenant": escape(tenant), "scope": escape(scope), "after": after, "count": limit}
+        if since is None:
+            rows = await self._sql.fetch(_CHANGES, **named)
+        else:
+            rows = await self._sql.fetch(_CHANGES_SINCE, since=to_micros(since), **named)
+        return [to_change(scope, row) for row in rows]
+
+    async def _touched(self, held: _Held, changes: Sequence[Change]) -> list[VersionRow]:
+        """The versions that changes name, and the heads of their lineages."""
+        named = {memory_id for change in changes for memory_id in (change.memory.memory_id, *change.closes)}
+        lineages = {change.memory.lineage_id for change in changes}
+        rows = await self._sql.fetch(
+            _TOUCHED,
+            tenant=escape(held.stored.tenant),
+            memory_ids=names_text(sorted(named)),
+            lineage_ids=names_text(sorted(lineages)),
+        )
+        return [_to_version(held, row) for row in rows]
+
+    async def _write(self, held: _Held, plan: Plan, changes: Sequence[Change]) -> None:
+        tenant = escape(held.stored.tenant)
+        mine = {"scope_key": held.key, "tenant": tenant}
+        await self._many(_LOG, [mine | change_values(change) for change in changes])
+        rows = plan.changed()
+        stored = [row for row in rows if row.key is not None]
+        await self._many(_MARK, [_own(row, tenant) | _new(_marks(row)) for row in stored])
+        rewritten = [row for row in stored if row.memory]
+        await self._many(_REWRITE, [_own(row, tenant) | _new(_content(row)) for row in rewritten])
+        made = [row for row in rows if row.key is None]
+        await self._many(_INSERT, [mine | _identity(row) | _marks(row) | _content(row) for row in made])
+        await self._support(tenant, [*rewritten, *made])
+        await self._step(held, added=len(changes), more=plan.active)
+
+    async def _support(self, tenant: str, rows: Sequence[VersionRow]) -> None:
+        """Messages find the versions that rest on them now, and no longer those that did."""
+        keys = await self._keys(tenant, [row.memory_id for row in rows if row.key is None])
+        new: list[dict[str, Any]] = []
+        gone: list[dict[str, Any]] = []
+        for row in rows:
+            its = {"tenant": tenant, "memory_key": row.key or keys[row.memory_id]}
+            now = set(row.memory.sources) if row.memory else set()
+            new += [its | _place(source) for source in now.difference(row.sources)]
+            gone += [its | _place(source) for source in set(row.sources) - now]
+        await self._many(_NO_SUPPORT, gone)
+        await self._many(_SUPPORT, new)
+
+    async def _keys(self, tenant: str, memory_ids: Sequence[str]) -> dict[str, int]:
+        if not memory_ids:
+            return {}
+        rows = await self._sql.fetch(_KEYS, tenant=tenant, memory_ids=names_text(memory_ids))
+        return {unescape(memory_id): key for memory_id, key in rows}
+
+    async def _step(self, held: _Held, *, added: int, more: int) -> None:
+        stored = held.stored
+        await self._sql.fetch(_STEP, key=held.key, its_tenant=escape(stored.tenant), added=added, more=more)
+        after = replace(stored, changes=stored.changes + added, active=stored.active + more)
+        self._held[stored.tenant, stored.scope] = _Held(held.key, after)
+
+    async def _many(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> None:
+        if rows:
+            compiled = statement.on(self._sql.dialect)
+            await self._sql.many(statement, [compiled.bind(row) for row in rows])
+
+
+def _to_version(held: _Held, row: Row) -> VersionRow:
+    key, scope_key, memory_id, lineage_id, version, status, head, merged_into, sources, newest = row
+    return VersionRow(
+        key=key,
+        memory_id=unescape(memory_id),
+        lineage_id=unescape(lineage_id),
+        version=version,
+        status=MemoryStatus(status),
+        head=bool(head),
+        merged_into=unescape_or_none(merged_into),
+        elsewhere=scope_key != held.key,
+        newest=newest,
+        sources=read_sources(sources),
+    )
+
+
+def _own(row: VersionRow, tenant: str) -> dict[str, Any]:
+    return {"key": row.key, "its_tenant": tenant}
+
+
+def _new(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"new_{name}": value for name, value in values.items()}
+
+
+def _identity(row: VersionRow) -> dict[str, Any]:
+    return {"memory_id": escape(row.memory_id), "lineage_id": escape(row.lineage_id), "version": row.version}
+
+
+def _marks(row: VersionRow) -> dict[str, Any]:
+    return {"status": row.status.value, "head": row.head, "merged_into": escape_or_none(row.merged_into)}
+
+
+def _content(row: VersionRow) -> dict[str, Any]:
+    return content_values(row.memory) if row.memory else {}
+
+
+def _place(source: Any) -> dict[str, str]:
+    return {"room_id": escape(source.room_id), "message_id": escape(source.message_id)}
