@@ -1,0 +1,77 @@
+"""Work that goes on where a killed process left it."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, Protocol
+
+Json = Mapping[str, Any]
+WorkStatus = Literal["waiting", "running", "done", "failed", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkState:
+    """A piece of work as it stands. `progress`: what it last said of itself, '' if nothing. `error`: why it failed, ''
+    unless it did. `attempts`: how often it was begun."""
+
+    work_id: str
+    name: str
+    partition: str
+    arguments: Json
+    status: WorkStatus
+    attempts: int
+    progress: str
+    error: str
+    created_at: datetime
+    updated_at: datetime
+
+
+class Steps(Protocol):
+    """What a piece of work is given to divide itself with."""
+
+    async def once(self, name: str, step: Callable[[], Awaitable[Json]]) -> Json:
+        """Does the step, or, where an earlier attempt finished it, gives what it gave then.
+
+        What a step gives must be plain JSON. A step that a kill broke off is done again: it must bear that. Steps come
+        in the same order at every attempt. An error of the step's is not remembered.
+        """
+
+    async def report(self, progress: str) -> None:
+        """Says how far the work is, for people to read."""
+
+
+Work = Callable[[Steps, Json], Awaitable[None]]
+"""Given its steps and its arguments. Raises where it failed; it is then tried again, later each time, three times in
+all, and stays `failed` until somebody retries it."""
+
+
+class DurableWork(Protocol):
+    """Runs work at least once, one at a time in each partition, over every process that shares its database.
+
+    Every call may raise `StorageUnavailable`.
+    """
+
+    def define(self, name: str, work: Work) -> None:
+        """Says what work of this name does, before `open`. Ids and numbers go into arguments, never objects."""
+
+    async def open(self, *, working: bool) -> None:
+        """Begins; `working`: whether this process does work too, or only hands it in and looks at it."""
+
+    async def start(self, name: str, *, work_id: str, partition: str, arguments: Json) -> bool:
+        """Hands work in; False where work of this id is there already, whatever became of it."""
+
+    async def find(self, work_id: str) -> WorkState | None: ...
+
+    async def page(
+        self, *, names: Sequence[str] = (), status: WorkStatus | None = None, limit: int = 100, offset: int = 0
+    ) -> list[WorkState]:
+        """Work, the newest first; no names: of any name."""
+
+    async def retry(self, work_id: str) -> bool:
+        """Begins failed or cancelled work again, keeping the steps that were finished; False where there is none."""
+
+    async def wait(self, work_id: str, *, seconds: float) -> WorkState | None:
+        """The state once the work is done, failed or cancelled, or as it stands after so many seconds."""
+
+    async def close(self) -> None:
+        """Stops taking work, lets running steps come to their next pause, and ends."""
