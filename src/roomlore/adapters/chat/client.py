@@ -63,7 +63,7 @@ class OpenAIChat:
                 if text:
                     yield ChatPiece(text=text, provider=offer.provider.name, model_id=offer.model_id)
         with self._explaining(offer, timeout_seconds):
-            if not (assembly.closed or assembly.finished):
+            if assembly.begun and not (assembly.closed or assembly.finished):
                 raise troubles.dropped(offer)
             assembly.check()
         yield ChatPiece(**_ending(offer, assembly))
@@ -81,6 +81,7 @@ class OpenAIChat:
         async with asking as response, aclosing(response.aiter_bytes()) as parts:
             if not streaming or "json" in response.headers.get("content-type", ""):
                 yield parse(await whole(parts))
+                yield CLOSED
                 return
             async with aclosing(data(parts)) as found:
                 async for piece in found:

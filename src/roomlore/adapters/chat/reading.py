@@ -44,10 +44,11 @@ def parse(body: bytes) -> Mapping[str, Any]:
 class Assembly:
     """An answer put together from its pieces, or from one that is all of it.
 
-    `closed`: the provider said that nothing more comes. `finished`: it said why it stopped.
+    `begun`: a piece came. `finished`: the model said why it stopped. `closed`: the provider said that this was all.
     """
 
     def __init__(self) -> None:
+        self.begun = False
         self.closed = False
         self.finished = False
         self._finish: FinishReason | None = None
@@ -68,6 +69,7 @@ class Assembly:
 
     def take(self, event: Mapping[str, Any]) -> tuple[str, bool]:
         """The text a piece brings, and whether it brings anything at all: text, thoughts, tool calls, the end."""
+        self.begun = True
         self.usage = _usage(event.get("usage")) or self.usage
         choice = _first(event.get("choices"))
         said = _mapping(choice.get("delta")) or _mapping(choice.get("message"))
