@@ -13,10 +13,12 @@ from roomlore.adapters.sql.spelling import spell_message
 from roomlore.adapters.sql.values import escape, to_micros
 from roomlore.core.indexed import indexed_words
 from roomlore.core.models import Entry, Role
-from roomlore.testing import START, checkpoint, entry, session
+from roomlore.testing import START, change, checkpoint, entry, memory, session
 from roomlore.testing.contracts.facts import fact, facts
 from roomlore.testing.contracts.filling import ROOM, TENANT, erase, fill, replace
 from roomlore.testing.contracts.lexical import expected, found, words_of
+from roomlore.testing.contracts.memories import page
+from roomlore.testing.contracts.memory_log import SCOPE, apply, log
 from roomlore.testing.contracts.sessions import find, save
 
 _OLD_ROOM = ("room_key", "tenant", "room_id", "next_arrival", "revision", "messages", "created_at", "settings")
@@ -167,3 +169,18 @@ async def test_the_view_keeps_its_grants_and_what_was_built_over_it(empty_postgr
     assert _sql(empty_postgres, "SELECT answer FROM mine") == [("done",)]
     granted = "SELECT grantee FROM information_schema.table_privileges WHERE table_name = 'ai_message'"
     assert ("PUBLIC",) in _sql(empty_postgres, granted)
+
+
+async def test_rooms_with_sessions_get_memories(empty_url):
+    said = _turn()
+    _make(empty_url, "0003", {ROOM: said})
+    storage = await connect(empty_url)
+    words = words_of(*[one.message for one in said])
+    assert await found(storage, words) == expected([one.message for one in said], words)
+    await save(storage, session(1, checkpoint=checkpoint(1)), checkpoint(1))
+    assert await log(storage) == await page(storage, SCOPE) == []
+    await apply(storage, change(1, memory("f1")))
+    assert await log(storage) == [change(1, memory("f1"))]
+    assert await page(storage, SCOPE) == [memory("f1")]
+    await storage.close()
+    assert [row[0] for row in _sql(empty_url, _SHOWN)] == ["m1", "c1"]

@@ -8,11 +8,14 @@ fixture `embedder`, `SessionCacheContract` for `cache` and `let_pass`.
 
 from roomlore.testing.contracts.due_sessions import SessionDueContract
 from roomlore.testing.contracts.embedding import EmbedderContract
+from roomlore.testing.contracts.evolutions import EvolutionsContract, EvolutionTextsContract, WatermarksContract
 from roomlore.testing.contracts.facts import FactsContract
 from roomlore.testing.contracts.imports import ImportsContract
 from roomlore.testing.contracts.index_states import IndexStatesContract
 from roomlore.testing.contracts.keys import KeysContract
 from roomlore.testing.contracts.lexical import LexicalContract
+from roomlore.testing.contracts.memories import MemoriesContract, MemoryStoryContract, MemoryTextsContract
+from roomlore.testing.contracts.memory_log import MemoryLogContract
 from roomlore.testing.contracts.messages import MessagesContract
 from roomlore.testing.contracts.outbox import OutboxContract
 from roomlore.testing.contracts.rooms import RoomsContract
@@ -28,11 +31,17 @@ from roomlore.testing.contracts.writer import WriterContract
 
 __all__ = [
     "EmbedderContract",
+    "EvolutionTextsContract",
+    "EvolutionsContract",
     "FactsContract",
     "ImportsContract",
     "IndexStatesContract",
     "KeysContract",
     "LexicalContract",
+    "MemoriesContract",
+    "MemoryLogContract",
+    "MemoryStoryContract",
+    "MemoryTextsContract",
     "MessagesContract",
     "OutboxContract",
     "RoomsContract",
@@ -47,5 +56,6 @@ __all__ = [
     "TransactionsContract",
     "UsageContract",
     "VectorsContract",
+    "WatermarksContract",
     "WriterContract",
 ]

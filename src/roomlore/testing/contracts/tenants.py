@@ -5,12 +5,14 @@ from typing import Any
 import pytest
 
 from roomlore.core.errors import NotFound
+from roomlore.core.memory.models import MemoryKind, Source
 from roomlore.core.models import ApiKey
 from roomlore.core.sessions.models import Due
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.testing.builders import START, checkpoint, entry, session, usage_record
+from roomlore.testing.builders import START, change, checkpoint, entry, evolution, memory, session, usage_record
 from roomlore.testing.contracts.filling import ROOM, TENANT, conversation, digest, fill
 
+_SCOPE = "user:ann"
 _IDS = ["m1", "m2", "m3", "m4", "later"]
 
 
@@ -25,6 +27,11 @@ async def _stored(storage: Storage) -> None:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
         await work.sessions.mark(tenant=TENANT, checkpoint=checkpoint(1))
         await work.sessions.save(session=session(1, checkpoint=checkpoint(1)))
+        await work.memory_log.lock(tenant=TENANT, scope=_SCOPE, now=START)
+        fact = memory("f1", sources=(Source(ROOM, "m1"),))
+        await work.memory_log.apply(tenant=TENANT, scope=_SCOPE, changes=[change(1, fact)])
+        await work.evolutions.add(tenant=TENANT, evolution=evolution("e1"))
+        await work.watermarks.move(tenant=TENANT, room_id=ROOM, name="x", arrival=1, was=0, now=START)
 
 
 async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
@@ -64,6 +71,29 @@ async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
         "sessions.page": await work.sessions.page(tenant=tenant, after=None, limit=9),
         "sessions.page after": await work.sessions.page(tenant=tenant, after="", limit=9),
         "sessions.history": await work.sessions.history(tenant=tenant, conversation_id=ROOM, before=None, limit=9),
+        "watermarks.find": await work.watermarks.find(**here, names=["x"]),
+    } | await _memory_reads(work, tenant)
+
+
+async def _memory_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
+    log, memories, evolutions = work.memory_log, work.memories, work.evolutions
+    here: dict[str, Any] = {"tenant": tenant, "scope": _SCOPE}
+    chosen: dict[str, Any] = {"tenant": tenant, "scopes": [_SCOPE], "kinds": list(MemoryKind), "status": None}
+    return {
+        "memory_log.scope": await log.scope(**here),
+        "memory_log.scopes": await log.scopes(tenant=tenant, after=None, limit=9),
+        "memory_log.scopes after": await log.scopes(tenant=tenant, after="", limit=9),
+        "memory_log.changes": await log.changes(**here, after=0, limit=9),
+        "memory_log.changes since": await log.changes(**here, after=0, limit=9, since=START),
+        "memories.by_id": await memories.by_id(tenant=tenant, memory_ids=["f1"]),
+        "memories.heads": await memories.heads(tenant=tenant, memory_ids=["f1"]),
+        "memories.page": await memories.page(**chosen, limit=9),
+        "memories.count": await memories.count(**chosen),
+        "memories.lineage": await memories.lineage(tenant=tenant, lineage_id="f1"),
+        "memories.citing": await memories.citing(tenant=tenant, room_id=ROOM, message_ids=["m1"]),
+        "evolutions.by_id": await evolutions.by_id(tenant=tenant, evolution_ids=["e1"]),
+        "evolutions.page": await evolutions.page(**here, before=None, limit=9),
+        "evolutions.page before": await evolutions.page(**here, before="e9", limit=9),
     }
 
 
