@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
+from roomlore.core.prompt import Prompt
 from roomlore.core.search import EmbeddingModel, Vectors
 
 TextKind = Literal["passage", "query"]
@@ -48,3 +49,11 @@ class Summarizer(Protocol):
         """
 
     async def close(self) -> None: ...
+
+
+class Prompts(Protocol):
+    """Where prompts come from."""
+
+    async def find(self, name: str, *, language: Language) -> Prompt:
+        """The prompt of this name in this language. Raises `NotFound` where there is none; never because a server that
+        keeps prompts is down, since those that ship are at hand."""
