@@ -1,44 +1,34 @@
 """The memories of a tenant, for reading."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, func, select, tuple_
+from sqlalchemy import ColumnElement, and_, bindparam, func, literal_column, select, tuple_
 
 from roomlore.adapters.sql import schema_memories as schema
 from roomlore.adapters.sql.drivers import Connection
 from roomlore.adapters.sql.memory_rows import MEMORY_COLUMNS, to_memory
 from roomlore.adapters.sql.statements import Statement, among
-from roomlore.adapters.sql.values import escape, names_text, unescape
+from roomlore.adapters.sql.values import escape, names_text, unescape, unescape_or_none
 from roomlore.core.memory.models import Memory, MemoryKind, MemoryStatus
 
 _s, _m, _src = schema.scopes, schema.memories, schema.sources
 _in_scope = (_s.c.scope_key == _m.c.scope_key) & (_s.c.tenant == _m.c.tenant)
 _ours = _m.c.tenant == bindparam("tenant")
+_said_to_be_ours = _m.c.tenant.concat(literal_column("''")) == bindparam("tenant")
+"""Of a memory whose key is known. No index is walked for it: SQLite would take all of a tenant's memories for few."""
 
 
 def _memories(*where: Any) -> Any:
     return select(*MEMORY_COLUMNS).select_from(_m.join(_s, _in_scope)).where(_ours, *where)
 
 
-def _heads() -> Any:
-    """From each version to its lineage, and on along `merged_into`; a lineage never comes back to itself."""
-    asked = select(_m.c.memory_id.label("asked"), _m.c.lineage_id.label("lineage"))
-    way = asked.where(_ours, among(_m.c.memory_id, "memory_ids")).cte("way", recursive=True)
-    further = select(way.c.asked, _m.c.merged_into).where(
-        _ours, _m.c.lineage_id == way.c.lineage, _m.c.head, _m.c.merged_into.is_not(None)
-    )
-    way = way.union_all(further)
-    end = and_(_m.c.lineage_id == way.c.lineage, _m.c.head, _m.c.merged_into.is_(None))
-    joined = way.join(_m, end).join(_s, _in_scope)
-    return select(*MEMORY_COLUMNS, way.c.asked).select_from(joined).where(_ours)
-
-
 def _chosen() -> ColumnElement[bool]:
-    """Heads of the scopes, kinds and states that are asked for."""
+    """Heads of the scopes, kinds and states that are asked for. A scope has one tenant; asked of each memory as well,
+    it would take the walk off the index of scopes, which holds all that is needed here."""
     scopes = select(_s.c.scope_key).where(_s.c.tenant == bindparam("tenant"), among(_s.c.scope, "scopes"))
     kinds = and_(_m.c.head, among(_m.c.kind, "kinds"), among(_m.c.status, "states"))
-    return and_(_ours, _m.c.scope_key.in_(scopes), kinds)
+    return and_(_m.c.scope_key.in_(scopes), kinds)
 
 
 def _page() -> Any:
@@ -47,13 +37,14 @@ def _page() -> Any:
     keys = select(_m.c.memory_key).where(_chosen()).order_by(*latest)
     page = keys.limit(bindparam("count")).offset(bindparam("start")).subquery("page")
     joined = page.join(_m, _m.c.memory_key == page.c.memory_key).join(_s, _in_scope)
-    return select(*MEMORY_COLUMNS).select_from(joined).where(_ours).order_by(*latest)
+    return select(*MEMORY_COLUMNS).select_from(joined).where(_said_to_be_ours).order_by(*latest)
 
 
 def _citing() -> Any:
     mine = (_src.c.tenant == bindparam("tenant")) & (_src.c.room_id == bindparam("room_id"))
     keys = select(_src.c.memory_key).where(mine, among(_src.c.message_id, "message_ids"))
-    return _memories(_m.c.memory_key.in_(keys), schema.ACTIVE).order_by(_m.c.memory_id)
+    chosen = select(*MEMORY_COLUMNS).select_from(_m.join(_s, _in_scope))
+    return chosen.where(_m.c.memory_key.in_(keys), schema.ACTIVE, _said_to_be_ours).order_by(_m.c.memory_id)
 
 
 def _fallbacks(*where: Any) -> Any:
@@ -66,8 +57,15 @@ def _above() -> ColumnElement[bool]:
     return tuple_(_m.c.tenant, _m.c.memory_id) > tuple_(bindparam("after_tenant"), bindparam("after_id"))
 
 
+_LINEAGES = Statement(lambda: select(_m.c.memory_id, _m.c.lineage_id).where(_ours, among(_m.c.memory_id, "memory_ids")))
+_HEADS = Statement(
+    lambda: (
+        select(*MEMORY_COLUMNS, _m.c.merged_into)
+        .select_from(_m.join(_s, _in_scope))
+        .where(_ours, among(_m.c.lineage_id, "lineage_ids"), _m.c.head)
+    )
+)
 _BY_ID = Statement(lambda: _memories(among(_m.c.memory_id, "memory_ids")))
-_HEADS = Statement(_heads)
 _PAGE = Statement(_page)
 _COUNT = Statement(lambda: select(func.count()).select_from(_m).where(_chosen()))
 _LINEAGE = Statement(lambda: _memories(_m.c.lineage_id == bindparam("lineage_id")).order_by(_m.c.version))
@@ -87,8 +85,22 @@ class SqlMemories:
         return [to_memory(row) for row in rows]
 
     async def heads(self, *, tenant: str, memory_ids: Sequence[str]) -> dict[str, Memory]:
-        rows = await self._sql.fetch(_HEADS, tenant=escape(tenant), memory_ids=names_text(memory_ids))
-        return {unescape(row[-1]): to_memory(row) for row in rows}
+        """Step by step along the merges, as SQLite, once it has statistics, walks whole tables for a recursive query."""
+        rows = await self._sql.fetch(_LINEAGES, tenant=escape(tenant), memory_ids=names_text(memory_ids))
+        on_the_way = {unescape(asked): unescape(lineage) for asked, lineage in rows}
+        found: dict[str, Memory] = {}
+        while on_the_way:
+            heads = await self._heads_of(tenant, set(on_the_way.values()))
+            reached = {asked: heads[lineage] for asked, lineage in on_the_way.items() if lineage in heads}
+            found |= {asked: head for asked, (head, merged_into) in reached.items() if merged_into is None}
+            on_the_way = {asked: into for asked, (_, into) in reached.items() if into is not None}
+        return found
+
+    async def _heads_of(self, tenant: str, lineages: Iterable[str]) -> dict[str, tuple[Memory, str | None]]:
+        """Of each lineage its head, and the lineage that it was merged into."""
+        rows = await self._sql.fetch(_HEADS, tenant=escape(tenant), lineage_ids=names_text(sorted(lineages)))
+        read = [(to_memory(row), unescape_or_none(row[-1])) for row in rows]
+        return {head.lineage_id: (head, merged_into) for head, merged_into in read}
 
     async def page(
         self,
