@@ -304,6 +304,14 @@ async def test_after_three_failures_in_a_row_a_provider_is_left_alone(chain):
     assert [p.resting for p in (await made.models.list_available_models())[0].providers] == [True, False, False]
 
 
+async def test_the_failure_that_makes_a_provider_rest_is_not_repeated(chain):
+    made = await chain()
+    await made.servers[0].stop()
+    for _ in range(3):
+        await made.complete()
+    assert made.total("roomlore_model_calls_total", provider="first", result="unreachable") == 3
+
+
 async def test_a_success_between_starts_the_count_again(chain):
     bad = Fails(status=500)
     made = await chain([bad, bad, "good", bad, bad, "good"])

@@ -22,6 +22,6 @@ class ChatClient(Protocol):
     def stream(
         self, offer: Offer, request: ChatRequest, *, key: str | None, timeout_seconds: float
     ) -> AsyncGenerator[ChatPiece, None]:
-        """The answer as it is written. `timeout_seconds`: for the first piece, and for each one after it."""
+        """The answer as it is written. `timeout_seconds`: for the first sign of it, and from each one to the next."""
 
     async def close(self) -> None: ...
