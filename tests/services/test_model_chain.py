@@ -22,7 +22,7 @@ from roomlore.testing.model_server import ModelServer, Script
 
 KEYS = {"FIRST_KEY": "sk-first-1", "SECOND_KEY": "sk-second-2", "THIRD_KEY": "sk-third-3"}
 NAMES = ("first", "second", "third")
-SOON = 0.25
+SOON = 0.4
 languages = pytest.mark.parametrize(
     ("question", "answer"), [("What is the plan?", "We meet at nine."), ("计划是什么？", "我们九点见面。")]
 )

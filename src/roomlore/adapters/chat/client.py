@@ -34,6 +34,7 @@ class OpenAIChat:
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
+        self._loading = asyncio.Lock()
         self._wire: Any = None
 
     async def complete(
@@ -88,10 +89,10 @@ class OpenAIChat:
                     yield CLOSED if piece.startswith(b"[DONE]") else parse(piece)
 
     async def _load(self) -> None:
-        """To load the package is not the provider's time."""
-        if self._wire is None:
-            module = await asyncio.to_thread(import_module, "roomlore.adapters.chat.wire")
-            self._wire = self._wire or module.Wire(clock=self._clock)
+        """To load the package takes a second, which is not the provider's time, nor the loop's."""
+        async with self._loading:
+            if self._wire is None:
+                self._wire = await asyncio.to_thread(_make_wire, self._clock)
 
     @contextmanager
     def _explaining(self, offer: Offer, seconds: float) -> Iterator[None]:
@@ -106,6 +107,10 @@ class OpenAIChat:
             raise troubles.of_status(offer, error.status, now=self._clock.now()) from None
         except ModelUnavailable as error:
             raise error from None
+
+
+def _make_wire(clock: Clock) -> Any:
+    return import_module("roomlore.adapters.chat.wire").Wire(clock=clock)
 
 
 async def _next_text(events: AsyncGenerator[Event, None], assembly: Assembly, seconds: float) -> str | None:

@@ -16,10 +16,12 @@ _CONNECT_SECONDS = 10.0
 
 
 class Wire:
-    """One client for each address and key. Whoever asks keeps the time, but for the time to connect."""
+    """One client for each address and key, all on one pool of connections. Whoever asks keeps the time, but for the
+    time to connect. Made on a thread: the certificates are read."""
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
+        self._pool = openai.DefaultAsyncHttpxClient()
         self._clients: dict[tuple[str, str | None], openai.AsyncOpenAI] = {}
 
     @asynccontextmanager
@@ -56,22 +58,20 @@ class Wire:
         raise trouble
 
     async def close(self) -> None:
-        clients, self._clients = self._clients, {}
-        for client in clients.values():
-            await client.close()
+        await self._pool.aclose()
 
     def _client(self, offer: Offer, key: str | None) -> openai.AsyncOpenAI:
         if key and not (key.isascii() and key.isprintable()):
             raise troubles.bad_key(offer)
         place = offer.provider.base_url, key
         if place not in self._clients:
-            self._clients[place] = _connect(*place)
+            self._clients[place] = self._connect(*place)
         return self._clients[place]
 
-
-def _connect(base_url: str, key: str | None) -> openai.AsyncOpenAI:
-    # The client insists on some key; it is left out of the requests to servers that want none.
-    client = openai.AsyncOpenAI(api_key=key or "none", base_url=base_url, max_retries=0)
-    # Found in the environment, they would be told to every provider.
-    client.organization = client.project = None
-    return client
+    def _connect(self, base_url: str, key: str | None) -> openai.AsyncOpenAI:
+        # The client insists on some key; it is left out of the requests to servers that want none.
+        pool = self._pool
+        client = openai.AsyncOpenAI(api_key=key or "none", base_url=base_url, max_retries=0, http_client=pool)
+        # Found in the environment, they would be told to every provider.
+        client.organization = client.project = None
+        return client
