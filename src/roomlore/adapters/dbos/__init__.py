@@ -1,0 +1,45 @@
+"""Work that survives its process, kept by DBOS beside our database. `dbos` is loaded when it is opened, not before."""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from roomlore.core.errors import InvalidInput
+from roomlore.ports.durable import DurableWork
+
+PAUSES_SECONDS = (1.0, 5.0)
+
+
+def open_dbos(
+    url: str,
+    *,
+    at_once: int = 4,
+    pauses_seconds: Sequence[float] = PAUSES_SECONDS,
+    poll_seconds: float = 0.1,
+    sweep_seconds: float = 2.0,
+    grace_seconds: float = 10.0,
+) -> DurableWork:
+    """Work on the database at `url`: for `sqlite:///x.db` it lies in `x.dbos.db` beside it, for PostgreSQL in the schema
+    `dbos` of the same database. Nothing is asked of the database yet.
+
+    `at_once`: pieces of work each process does at a time. It lies in the database: who opened last decides for all.
+    `pauses_seconds`: between one attempt and the next, so one more attempt than pauses. `poll_seconds`: how often each
+    process looks for work. `sweep_seconds`: how often it looks for work of processes that died. `grace_seconds`: how
+    long `close` waits for steps before it breaks them off.
+
+    A process works for one database at a time: `open(working=True)` for a second one raises `Conflict`, as it does
+    where the program runs DBOS for itself. Opened twice for one database, both share. Raises `InvalidInput` for a
+    database in memory and where the extra is not installed.
+    """
+    if find_spec("dbos") is None:
+        raise InvalidInput("Durable work needs the extra: pip install 'roomlore[durable]'.")
+    from roomlore.adapters.dbos.places import place_of
+    from roomlore.adapters.dbos.work import DbosWork, Rules
+
+    rules = Rules(
+        at_once=at_once,
+        pauses_seconds=tuple(pauses_seconds),
+        poll_seconds=poll_seconds,
+        sweep_seconds=sweep_seconds,
+        grace_seconds=grace_seconds,
+    )
+    return DbosWork(place_of(url), rules)
