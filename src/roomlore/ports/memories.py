@@ -103,6 +103,9 @@ class Watermarks(Protocol):
     async def find(self, *, tenant: str, room_id: str, names: Sequence[str]) -> dict[str, int]:
         """Arrival up to which each named work is done; absent where it never began."""
 
+    async def of_room(self, *, tenant: str, room_id: str, prefix: str) -> dict[str, int]:
+        """Every mark of the room whose name begins like this."""
+
     async def move(self, *, tenant: str, room_id: str, name: str, arrival: int, was: int, now: datetime) -> bool:
         """Moves the mark from `was` (0 where there is none) to `arrival`; False where it is not at `was`. Only while
         writing."""

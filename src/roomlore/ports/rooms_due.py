@@ -18,7 +18,7 @@ class DueRoom:
 class RoomsDue(Protocol):
     """What is due where, until it is done. Only while writing; any call may raise `StorageUnavailable`."""
 
-    async def note(self, *, tenant: str, room_id: str, work: str) -> None:
+    async def note(self, *, tenant: str, room_id: str, work: str, now: datetime) -> None:
         """Notes that the work is due for the room; once more where it was noted already."""
 
     async def claim(self, *, work: str, now: datetime, lease_until: datetime, limit: int) -> Sequence[DueRoom]:

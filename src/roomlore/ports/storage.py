@@ -10,9 +10,10 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol
 
-from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Link, Room, StoredMessage, Target, Thread
+from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Link, Role, Room, StoredMessage, Target, Thread
 from roomlore.ports.indexing import IndexStates, LexicalIndex, Outbox
 from roomlore.ports.memories import Evolutions, Memories, MemoryLog, Watermarks
+from roomlore.ports.rooms_due import RoomsDue
 from roomlore.ports.sessions import Sessions
 
 
@@ -58,6 +59,11 @@ class Messages(Protocol):
 
     async def page(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[StoredMessage]:
         """Messages with arrival > `after`, ascending."""
+
+    async def arrivals_of(
+        self, *, tenant: str, room_id: str, sender_id: str, role: Role, after: int, limit: int
+    ) -> list[int]:
+        """Arrivals above `after` of what this sender said in this role, ascending."""
 
     async def changed(
         self, *, tenant: str, room_id: str, revision: int, after: int
@@ -195,6 +201,8 @@ class UnitOfWork(Protocol):
     def index_states(self) -> IndexStates: ...
     @property
     def sessions(self) -> Sessions: ...
+    @property
+    def rooms_due(self) -> RoomsDue: ...
     @property
     def memory_log(self) -> MemoryLog: ...
     @property

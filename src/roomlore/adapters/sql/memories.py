@@ -13,7 +13,7 @@ from roomlore.adapters.sql.values import escape, names_text, unescape, unescape_
 from roomlore.core.memory.models import Memory, MemoryKind, MemoryStatus
 
 _s, _m, _src = schema.scopes, schema.memories, schema.sources
-_in_scope = (_s.c.scope_key == _m.c.scope_key) & (_s.c.tenant == _m.c.tenant)
+_in_scope = _s.c.scope_key == _m.c.scope_key
 _ours = _m.c.tenant == bindparam("tenant")
 _said_to_be_ours = _m.c.tenant.concat(literal_column("''")) == bindparam("tenant")
 """Of a memory whose key is known. No index is walked for it: SQLite would take all of a tenant's memories for few."""
@@ -85,7 +85,7 @@ class SqlMemories:
         return [to_memory(row) for row in rows]
 
     async def heads(self, *, tenant: str, memory_ids: Sequence[str]) -> dict[str, Memory]:
-        """Step by step along the merges, as SQLite, once it has statistics, walks whole tables for a recursive query."""
+        """Step by step along the merges: SQLite, once it has statistics, walks whole tables for a recursive query."""
         rows = await self._sql.fetch(_LINEAGES, tenant=escape(tenant), memory_ids=names_text(memory_ids))
         on_the_way = {unescape(asked): unescape(lineage) for asked, lineage in rows}
         found: dict[str, Memory] = {}

@@ -12,7 +12,7 @@ from roomlore.adapters.sql.drivers import Connection
 from roomlore.adapters.sql.rows import ENTRY_COLUMNS, MESSAGE_COLUMNS, to_entry, to_message
 from roomlore.adapters.sql.statements import Statement, among, in_room
 from roomlore.adapters.sql.values import escape, names_text, numbers_text, to_micros, unescape
-from roomlore.core.models import Entry, StoredMessage
+from roomlore.core.models import Entry, Role, StoredMessage
 
 _m, _f, _w = schema.messages, schema.features, schema.message_words
 NEWEST_OF_ALL = 2**62
@@ -66,6 +66,20 @@ _PAGE = Statement(
     )
 )
 _CHANGED = Statement(_changed)
+
+_ARRIVALS_OF = Statement(
+    lambda: (
+        select(_m.c.arrival)
+        .where(
+            visible,
+            _m.c.arrival > bindparam("after"),
+            _m.c.sender_id == bindparam("sender"),
+            _m.c.role == bindparam("its_role"),
+        )
+        .order_by(_m.c.arrival)
+        .limit(bindparam("count"))
+    )
+)
 
 
 def to_entries(room_id: str, rows: Sequence[Sequence[Any]]) -> list[Entry]:
@@ -127,6 +141,13 @@ class SqlMessages:
     async def page(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[StoredMessage]:
         rows = await self._rows(_PAGE, tenant, room_id, after=after, count=limit)
         return [to_message(room_id, row) for row in rows]
+
+    async def arrivals_of(
+        self, *, tenant: str, room_id: str, sender_id: str, role: Role, after: int, limit: int
+    ) -> list[int]:
+        said = {"sender": escape(sender_id), "its_role": role.value}
+        rows = await self._rows(_ARRIVALS_OF, tenant, room_id, after=after, count=limit, **said)
+        return [row[0] for row in rows]
 
     async def changed(
         self, *, tenant: str, room_id: str, revision: int, after: int

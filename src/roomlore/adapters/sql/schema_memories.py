@@ -163,3 +163,17 @@ watermarks = Table(
     Column("updated_at", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
+
+rooms_due = Table(
+    "rooms_due",
+    metadata,
+    Column("work", Name, primary_key=True),
+    Column("tenant", Name, primary_key=True),
+    Column("room_id", Name, primary_key=True),
+    Column("noted", BigInteger, nullable=False),
+    Column("noted_at", BigInteger, nullable=False),
+    Column("leased_until", BigInteger),
+    sqlite_with_rowid=False,
+)
+"""Rooms that some work is due for. `noted`: how often; `noted_at`: when first, since it was last done."""
+Index("ix_rooms_due_noted_at", rooms_due.c.work, rooms_due.c.noted_at)

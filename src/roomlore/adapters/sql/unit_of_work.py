@@ -11,6 +11,7 @@ from roomlore.adapters.sql.memory_log import SqlMemoryLog
 from roomlore.adapters.sql.messages import SqlMessages
 from roomlore.adapters.sql.outbox import SqlOutbox
 from roomlore.adapters.sql.rooms import Locks, SqlRooms
+from roomlore.adapters.sql.rooms_due import SqlRoomsDue
 from roomlore.adapters.sql.sessions import SqlSessions
 from roomlore.adapters.sql.threads import SqlThreads
 from roomlore.adapters.sql.usage import SqlUsage
@@ -33,6 +34,7 @@ class SqlUnitOfWork:
         "messages",
         "outbox",
         "rooms",
+        "rooms_due",
         "sessions",
         "threads",
         "usage",
@@ -58,3 +60,4 @@ class SqlUnitOfWork:
         self.memories = SqlMemories(connection)
         self.evolutions = SqlEvolutions(connection, locks)
         self.watermarks = SqlWatermarks(connection, locks)
+        self.rooms_due = SqlRoomsDue(connection, locks)

@@ -34,6 +34,7 @@ def _move() -> Any:
 
 
 _FIND = Statement(lambda: select(_w.c.name, _w.c.arrival).where(_here, among(_w.c.name, "names")))
+_OF_ROOM = Statement(lambda: select(_w.c.name, _w.c.arrival).where(_here).order_by(_w.c.name))
 _BEGIN = Statement(_begin)
 _MOVE = Statement(_move)
 
@@ -49,6 +50,11 @@ class SqlWatermarks:
         here = {"tenant": escape(tenant), "room_id": escape(room_id)}
         rows = await self._sql.fetch(_FIND, names=names_text(names), **here)
         return {unescape(name): arrival for name, arrival in rows}
+
+    async def of_room(self, *, tenant: str, room_id: str, prefix: str) -> dict[str, int]:
+        rows = await self._sql.fetch(_OF_ROOM, tenant=escape(tenant), room_id=escape(room_id))
+        marks = {unescape(name): arrival for name, arrival in rows}
+        return {name: arrival for name, arrival in marks.items() if name.startswith(prefix)}
 
     async def move(self, *, tenant: str, room_id: str, name: str, arrival: int, was: int, now: datetime) -> bool:
         self._locks.check_writing()

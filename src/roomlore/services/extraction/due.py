@@ -30,7 +30,7 @@ class RepliesDue:
         if not first:
             return
         await self._begin(work, tenant, room_id, first)
-        await work.rooms_due.note(tenant=tenant, room_id=room_id, work=EXTRACTION)
+        await work.rooms_due.note(tenant=tenant, room_id=room_id, work=EXTRACTION, now=self._clock.now())
 
     def announce(self) -> None:
         """Asks for the work once the transaction is committed."""

@@ -19,6 +19,7 @@ from roomlore.testing.contracts.memory_log import MemoryLogContract
 from roomlore.testing.contracts.messages import MessagesContract
 from roomlore.testing.contracts.outbox import OutboxContract
 from roomlore.testing.contracts.rooms import RoomsContract
+from roomlore.testing.contracts.rooms_due import RoomsDueContract
 from roomlore.testing.contracts.session_cache import SessionCacheContract
 from roomlore.testing.contracts.sessions import SessionHistoryContract, SessionsContract, SessionTextsContract
 from roomlore.testing.contracts.tenants import TenantsContract
@@ -45,6 +46,7 @@ __all__ = [
     "MessagesContract",
     "OutboxContract",
     "RoomsContract",
+    "RoomsDueContract",
     "SessionCacheContract",
     "SessionDueContract",
     "SessionHistoryContract",

@@ -20,6 +20,7 @@ def upgrade() -> None:
     _make_changes()
     _make_evolutions()
     _make_watermarks()
+    _make_rooms_due()
 
 
 def _name(name: str, *, nullable: bool = False) -> Any:
@@ -187,3 +188,18 @@ def _make_watermarks() -> None:
         sa.PrimaryKeyConstraint("tenant", "room_id", "name", name="pk_watermarks"),
         sqlite_with_rowid=False,
     )
+
+
+def _make_rooms_due() -> None:
+    op.create_table(
+        "rooms_due",
+        _name("work"),
+        _name("tenant"),
+        _name("room_id"),
+        _number("noted"),
+        _number("noted_at"),
+        sa.Column("leased_until", sa.BigInteger()),
+        sa.PrimaryKeyConstraint("work", "tenant", "room_id", name="pk_rooms_due"),
+        sqlite_with_rowid=False,
+    )
+    op.create_index("ix_rooms_due_noted_at", "rooms_due", ["work", "noted_at"])
