@@ -2,18 +2,14 @@
 
 import asyncio
 import re
-import sqlite3
 from collections.abc import AsyncIterator
 
-import psycopg
 import pytest
-from sqlalchemy import make_url
+from plans import analyse, plan
 
 from roomlore.adapters.sql import SqlStorage, connect
 from roomlore.adapters.sql.messages import _CHANGED
 from roomlore.adapters.sql.sessions import _DUE, _FIND
-from roomlore.adapters.sql.statements import Statement
-from roomlore.adapters.sql.store import _ALONG_INDEXES
 from roomlore.core.sessions.models import Due
 from roomlore.testing import START, entry, session
 from roomlore.testing.contracts.filling import ROOM, TENANT, fill
@@ -41,47 +37,20 @@ async def _fill(url: str) -> None:
     await storage.close()
 
 
-def _plan(url: str, statement: Statement) -> str:
-    """How the engine means to run the statement, whatever its parameters are."""
-    if url.startswith("sqlite"):
-        compiled = statement.on(make_url("sqlite://").get_dialect()())
-        connection = sqlite3.connect(str(make_url(url).database))
-        rows = connection.execute(f"EXPLAIN QUERY PLAN {compiled.sql}", (None,) * len(compiled.names)).fetchall()
-        connection.close()
-        return "\n".join(row[3] for row in rows)
-    numbers = iter(range(1, 100))
-    compiled = statement.on(make_url("postgresql+psycopg://").get_dialect()(paramstyle="format"))
-    generic = re.sub("%s", lambda _: f"${next(numbers)}", compiled.sql)
-    with psycopg.connect(url) as connection:
-        for setting in _ALONG_INDEXES:
-            connection.execute(setting.encode())
-        return "\n".join(row[0] for row in connection.execute(f"EXPLAIN (GENERIC_PLAN) {generic}".encode()))
-
-
 @pytest.mark.parametrize("analysed", [False, True])
 def test_what_changed_is_found_without_walking_the_room(filled_url, analysed):
     if analysed:
-        _analyse(filled_url)
-    plan = _plan(filled_url, _CHANGED)
-    assert "ix_message_words_changed" in plan
-    assert not re.search("SCAN (messages|message_words)|Seq Scan|pk_message_words", plan)
-    assert re.search(r"\(room_key=\? AND arrival=\?\)|AND \(arrival = message_words.arrival\)", plan)
-
-
-def _analyse(url: str) -> None:
-    if url.startswith("sqlite"):
-        connection = sqlite3.connect(str(make_url(url).database))
-        connection.execute("ANALYZE")
-        connection.close()
-    else:
-        with psycopg.connect(url, autocommit=True) as connection:
-            connection.execute("ANALYZE")
+        analyse(filled_url)
+    found = plan(filled_url, _CHANGED)
+    assert "ix_message_words_changed" in found
+    assert not re.search("SCAN (messages|message_words)|Seq Scan|pk_message_words", found)
+    assert re.search(r"\(room_key=\? AND arrival=\?\)|AND \(arrival = message_words.arrival\)", found)
 
 
 def test_sessions_are_found_along_indexes(filled_url):
-    assert "ix_sessions_due_at" in _plan(filled_url, _DUE)
+    assert "ix_sessions_due_at" in plan(filled_url, _DUE)
     for statement in (_DUE, _FIND):
-        assert not re.search("SCAN|Seq Scan|TEMP B-TREE", _plan(filled_url, statement))
+        assert not re.search("SCAN|Seq Scan|TEMP B-TREE", plan(filled_url, statement))
 
 
 async def test_a_locked_room_does_not_keep_what_is_due_waiting(postgres):
