@@ -165,6 +165,9 @@ class Settings(BaseSettings):
     model_timeout_seconds: Number = _setting(
         60, "Time a provider of models may take over an answer, or over each piece of one, in seconds.", gt=0, le=3600
     )
+    summary_timeout_seconds: Number = _setting(
+        15, "Time each provider may take over a summary or a short memory, in seconds.", gt=0, le=3600
+    )
     room_cache_size: Whole = _setting(
         64, "Rooms whose last messages are kept in memory, about 3 MB each.", ge=0, le=100_000
     )

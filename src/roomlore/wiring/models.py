@@ -6,9 +6,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from roomlore.adapters.chat import can_chat, open_chat
 from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
-from roomlore.core.chat.registry import ModelRegistry
+from roomlore.adapters.prompts import PackagedPrompts
+from roomlore.core.chat.registry import SUMMARY_MODEL, ModelRegistry
 from roomlore.ports.coordination import Clock, Telemetry
-from roomlore.services.models import ModelService
+from roomlore.ports.language import Summarizer
+from roomlore.services.models import ChainSummarizer, ModelService
 from roomlore.settings import Settings
 
 
@@ -26,6 +28,16 @@ def make_models(settings: Settings, *, clock: Clock, telemetry: Telemetry, closi
         telemetry=telemetry,
         timeout_seconds=settings.model_timeout_seconds,
     )
+
+
+async def summarizer_of(models: ModelService, settings: Settings) -> Summarizer | None:
+    """What writes summaries of sessions; None where no provider of the model for it can be asked."""
+    standings = await models.list_available_models(internal=True)
+    if any(standing.model_id == SUMMARY_MODEL and standing.usable for standing in standings):
+        return ChainSummarizer(
+            models=models, prompts=PackagedPrompts(), timeout_seconds=settings.summary_timeout_seconds
+        )
+    return None
 
 
 @asynccontextmanager

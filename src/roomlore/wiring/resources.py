@@ -22,7 +22,7 @@ from roomlore.services.models import ModelService
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings, context_options
 from roomlore.wiring.indexing import Indexing, make_indexing
-from roomlore.wiring.models import make_models
+from roomlore.wiring.models import make_models, summarizer_of
 from roomlore.wiring.sessions import make_sessions
 
 _MIB = 1024 * 1024
@@ -79,7 +79,7 @@ async def make_resources(
     sessions = make_sessions(
         settings,
         storage,
-        summarizer,
+        summarizer or await summarizer_of(models, settings),
         tokens=tokens,
         clock=clock,
         ids=ids,

@@ -1,6 +1,6 @@
 """Taking messages in, changing them, finding them, and giving them back."""
 
-from roomlore.services.messages.due import VectorsDue
+from roomlore.services.messages.due import AllDue, Due, VectorsDue
 from roomlore.services.messages.facts_cache import FactsCache
 from roomlore.services.messages.ingest import Ingest
 from roomlore.services.messages.room_cache import RoomCache
@@ -8,7 +8,9 @@ from roomlore.services.messages.search import DenseSearch, MessageSearch
 from roomlore.services.messages.service import MessageService, OnConflict
 
 __all__ = [
+    "AllDue",
     "DenseSearch",
+    "Due",
     "FactsCache",
     "Ingest",
     "MessageSearch",

@@ -17,7 +17,7 @@ from roomlore.core.room_state import WINDOW, Arrivals, RoomState
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.messages.due import VectorsDue
+from roomlore.services.messages.due import Due
 from roomlore.services.messages.room_cache import RoomCache
 
 _INLINE = 8
@@ -53,7 +53,7 @@ class Ingest:
         tokens: TokenCounter,
         clock: Clock,
         rooms: RoomCache,
-        due: VectorsDue,
+        due: Due,
     ) -> None:
         self._tenant = tenant
         self._due = due
