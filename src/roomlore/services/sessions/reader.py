@@ -57,17 +57,14 @@ class SessionReader:
             log.warning("the session cache was not refreshed", extra={"why": describe(error)})
 
     async def _found(self, work: UnitOfWork, tenant: str, conversation_id: str) -> tuple[tuple[Session, float], Lookup]:
-        """The session with the seconds that took, and what the cache has of it. Both are asked at once, the cache
-        first: it works in another process while this one asks the database."""
+        """The session with the seconds that took, and what the cache has of it, asked for at once."""
         if not self._cache.on:
             return await self._session(work, tenant, conversation_id), BYPASSED
-        finding = asyncio.ensure_future(self._session(work, tenant, conversation_id))
+        asking = asyncio.ensure_future(self._cache.get(tenant, conversation_id))
         try:
-            lookup = await self._cache.get(tenant, conversation_id)
-            return await finding, lookup
+            return await self._session(work, tenant, conversation_id), await asking
         except BaseException:
-            finding.cancel()
-            await asyncio.gather(finding, return_exceptions=True)
+            asking.cancel()
             raise
 
     async def _session(self, work: UnitOfWork, tenant: str, conversation_id: str) -> tuple[Session, float]:
