@@ -10,29 +10,43 @@ _MOST = 10_000
 _MOST_ASKED = 100
 _LASTS_SECONDS = 600.0
 _LATE_SECONDS = 120.0
+_NOWHERE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """A history that was handed out with a checkpoint asked for. `until`: a summary of it may come so long."""
+
+    covers: int
+    boundary: int
+    until: float
 
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """What was handed out while one checkpoint was in force. `covers`: the arrival up to which it went, `asked`: those
-    of the histories that a checkpoint was asked for with and that no summary came for, `late`: until when one may.
-    `former`: the same of the checkpoint before."""
+    """What was handed out while one checkpoint was in force. `covers`: the arrival up to which it went. `asked`: what
+    no summary came for yet; `late`: the same of checkpoints before."""
 
     checkpoint_id: str
     boundary: int
     covers: int
     at: float
-    asked: tuple[int, ...] = ()
-    late: float = 0.0
-    former: "_Offer | None" = None
+    asked: tuple[_Ask, ...] = ()
+    late: tuple[_Ask, ...] = ()
 
     def stands(self, session: Session) -> bool:
         return (self.checkpoint_id, self.boundary) == (session.checkpoint_id, session.boundary)
 
-    def awaited(self, session: Session, now: float) -> list[int]:
-        """What a summary may be of that was asked for before the checkpoint in force, as arrivals."""
-        before = self.former if self.stands(session) else self
-        return list(before.asked) if before and now < before.late else []
+    def of(self, session: Session, now: float) -> "_Offer":
+        """The offer as of the session's checkpoint: what was asked for before it can only come late."""
+        if self.stands(session):
+            return replace(self, late=_open(self.late, now))
+        late = _open((*self.late, *self.asked), now)[-_MOST_ASKED:]
+        return _Offer(session.checkpoint_id, session.boundary, _NOWHERE, now, late=late)
+
+
+def _open(asks: tuple[_Ask, ...], now: float) -> tuple[_Ask, ...]:
+    return tuple(ask for ask in asks if now < ask.until)
 
 
 class Offers:
@@ -48,47 +62,45 @@ class Offers:
 
     def note(self, session: Session, *, covers: int, asked: bool, now: float) -> None:
         """A history up to the arrival `covers` was handed out. `now`: seconds that only grow."""
-        offer = self._standing(session, now)
+        offer = self._of(session, now)
         if not offer.asked or now - offer.at >= _LASTS_SECONDS:
             offer = replace(offer, covers=covers, at=now, asked=())
         if asked:
-            offer = replace(offer, asked=(*offer.asked, covers)[:_MOST_ASKED], late=now + _LATE_SECONDS)
+            ask = _Ask(covers, session.boundary, now + _LATE_SECONDS)
+            offer = replace(offer, asked=(*offer.asked, ask)[:_MOST_ASKED])
+        self._keep(session, offer)
+
+    def used(self, session: Session, covers: int) -> None:
+        """A summary up to `covers` came into force that did not say so. `session`: as it was until then."""
+        offer = self._offers.get((session.tenant, session.conversation_id))
+        if offer is None:
+            return
+        ask = next((ask for ask in (*offer.late, *offer.asked) if ask.covers == covers), None)
+        late = tuple(one for one in offer.late if one is not ask)
+        asked = tuple(one for one in offer.asked if one is not ask)
+        self._keep(session, replace(offer, late=late, asked=asked))
+
+    def covers(self, session: Session, *, sure: bool, now: float) -> int | None:
+        """Up to which arrival a summary reaches that does not say; None where nobody asked here. `sure`: it was made
+        since the checkpoint in force; else `Conflict` where it can only be a late one."""
+        offer = self._of(session, now)
+        late = () if sure else offer.late
+        if offer.asked and all(ask.boundary == session.boundary for ask in late):
+            return min([offer.covers, *(ask.covers for ask in late if ask.covers >= session.covered)])
+        if late:
+            raise Conflict(
+                "The conversation has moved on since a summary was asked for, and this may be that summary; name "
+                "covers_through, the id of the last message it stands for."
+            )
+        return None if offer.covers == _NOWHERE else offer.covers
+
+    def _of(self, session: Session, now: float) -> _Offer:
+        offer = self._offers.get((session.tenant, session.conversation_id))
+        return offer.of(session, now) if offer else _Offer(session.checkpoint_id, session.boundary, _NOWHERE, now)
+
+    def _keep(self, session: Session, offer: _Offer) -> None:
         named = (session.tenant, session.conversation_id)
         self._offers[named] = offer
         self._offers.move_to_end(named)
         if len(self._offers) > _MOST:
             self._offers.popitem(last=False)
-
-    def _standing(self, session: Session, now: float) -> _Offer:
-        offer = self._offers.get((session.tenant, session.conversation_id))
-        if offer and offer.stands(session):
-            return offer
-        former = replace(offer, former=None) if offer else None
-        return _Offer(session.checkpoint_id, session.boundary, 0, now, former=former)
-
-    def used(self, session: Session, covers: int) -> None:
-        """A caller's summary up to `covers` came into force. `session`: as it was until then."""
-        named = (session.tenant, session.conversation_id)
-        offer = self._offers.get(named)
-        if offer and offer.stands(session):
-            rest = [arrival for arrival in offer.asked if arrival >= covers]
-            if covers in rest:
-                rest.remove(covers)
-            self._offers[named] = replace(offer, asked=tuple(rest))
-
-    def covers(self, session: Session, *, sure: bool, now: float) -> int | None:
-        """Up to which arrival a summary reaches that does not say; None where nobody asked here. `sure`: it was made
-        since the checkpoint in force; else `Conflict` where it can only be a late one."""
-        offer = self._offers.get((session.tenant, session.conversation_id))
-        if offer is None:
-            return None
-        awaited = [] if sure else offer.awaited(session, now)
-        begun_anew = awaited and awaited[-1] <= session.boundary
-        if offer.stands(session) and offer.asked and not begun_anew:
-            return min([offer.covers, *(arrival for arrival in awaited if arrival >= session.covered)])
-        if awaited:
-            raise Conflict(
-                "The conversation has moved on since a summary was asked for, and this may be that summary; name "
-                "covers_through, the id of the last message it stands for."
-            )
-        return offer.covers if offer.stands(session) else None
