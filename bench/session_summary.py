@@ -49,6 +49,7 @@ class Tally:
     information: list[float] = field(default_factory=list)
     held: list[float] = field(default_factory=list)
     evidence: list[float] = field(default_factory=list)
+    early: list[float] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)
     rounds: int = 0
 
@@ -72,8 +73,10 @@ class Room:
     def weight(self, held: Iterable[str]) -> float:
         return sum(self.rarity.get(word, 0.0) for word in held)
 
-    def ask(self, tally: Tally, summary: str, before: set[str], window: Sequence[Spoken]) -> None:
-        """Adds what the summary of the messages `before` and the window still tell about each question."""
+    def ask(self, tally: Tally, summary: str, covered: Sequence[Spoken], window: Sequence[Spoken]) -> None:
+        """Adds what the summary of the messages `covered` and the window still tell about each question."""
+        before = {one.id for one in covered}
+        early = {one.id for one in covered[: len(covered) // 3]}
         kept = [frozenset(words(sentence)) for sentence in summary_sentences(summary)]
         there = frozenset().union(*kept, *(self._words[one.id] for one in window))
         for question in self.questions:
@@ -84,6 +87,8 @@ class Room:
                 tally.held.append(float(any(self._stands(held, kept) for held in gold)))
                 nearest = [self._nearest(id_, question) for id_ in question.gold & before]
                 tally.evidence.append(float(any(self._stands(held, kept) for held in nearest if held)))
+                if question.gold & before <= early:
+                    tally.early.append(tally.evidence[-1])
 
     def _stands(self, held: frozenset[str], kept: Sequence[frozenset[str]]) -> bool:
         return any(self.weight(held & one) >= self.weight(held) / 2 for one in kept)
@@ -132,7 +137,7 @@ def play(room: Room, make: Maker, tally: Tally, *, window: int, budget: int) -> 
             tally.rounds += 1
     if before:
         tally.tokens += EncodingTokens().count([summary])
-        room.ask(tally, summary, {one.id for one in before}, since)
+        room.ask(tally, summary, before, since)
 
 
 def last_turns(since: Sequence[Spoken], window: int) -> int:
@@ -169,8 +174,8 @@ async def run(arguments: argparse.Namespace) -> None:
     for budget in arguments.budget:
         for window in arguments.window:
             print(f"\nsummary {budget} tokens, window {window:,} tokens\n")
-            print("| set | questions, rounds | maker | information | held | evidence | tokens |")
-            print("|---|---|---|---|---|---|---|")
+            print("| set | questions, rounds | maker | information | held | evidence | early | tokens |")
+            print("|---|---|---|---|---|---|---|---|")
             for folder in arguments.sets:
                 compare(rooms_of(folder, arguments.suffix, EncodingTokens().count), folder.name, makers, window, budget)
     for folder in arguments.sets:
@@ -184,7 +189,9 @@ def compare(rooms: Sequence[Room], name: str, makers: dict[str, Maker], window: 
         for room in rooms:
             play(room, make, tally, window=window, budget=budget)
         if tally.information:
-            shares = (fmean(tally.information), fmean(tally.held), fmean(tally.evidence))
+            shares = [
+                fmean(each) for each in (tally.information, tally.held, tally.evidence, tally.early or [math.nan])
+            ]
             shown = " | ".join(f"{100 * share:.1f}" for share in shares)
             size = f"{len(tally.information)}, {tally.rounds}"
             print(f"| {name} | {size} | {maker} | {shown} | {fmean(tally.tokens):.0f} |", flush=True)

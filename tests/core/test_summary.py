@@ -1,5 +1,8 @@
 """A summary chosen from a conversation, and a model's made fit for use."""
 
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 
@@ -69,6 +72,23 @@ def test_facts_are_taken_before_greetings_and_praise(chatter):
     assert "早上好" not in summary
     assert "sounds great" not in summary
     assert "听起来" not in summary
+
+
+def test_every_process_makes_the_same_summary():
+    program = """
+from roomlore.adapters.tokens import EncodingTokens
+from roomlore.core.summary import Said, extract
+said = [Said("User", f"I saw bird {n % 7}, cow {n % 5} and fox {n % 3} in town {n}.") for n in range(200)]
+print(extract("", said, max_tokens=200, count=EncodingTokens().count))
+"""
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in "12"
+    }
+    assert len(told) == 1
+    assert told.pop().count(b"bird") > 3
 
 
 def test_sentences_stand_in_order_of_time_under_their_speakers():
@@ -171,7 +191,7 @@ HOSTILE = {
 def test_hostile_input_ends_quickly(name):
     said = HOSTILE[name]
     started = time.process_time()
-    summary = extract("\n".join(one.text for one in said), said, max_tokens=512, count=count)
+    summary = extract(said[0].text, said, max_tokens=512, count=count)
     assert time.process_time() - started < 8
     assert tokens(summary) <= 512
     assert summary
@@ -179,7 +199,7 @@ def test_hostile_input_ends_quickly(name):
 
 def test_a_mebibyte_costs_no_more_than_linear_time():
     took = []
-    for size in (1 << 16, 1 << 19):
+    for size in (1 << 15, 1 << 18):
         said = [Said("User", text) for text in [" ".join(ENGLISH) * 20] * (size // 9_000)]
         started = time.process_time()
         extract("", said, max_tokens=512, count=count)

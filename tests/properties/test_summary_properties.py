@@ -62,13 +62,13 @@ def test_a_summary_keeps_its_budget_and_its_characters(previous: str, said: list
     assert characters(summary) - given_ <= {".", "。", " ", "\n", ":"}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(SAID, st.integers(100, 300))
 def test_something_is_told_where_something_was_said(said: list[Said], budget: int) -> None:
     assert bool(extract("", said, max_tokens=budget, count=count)) == any(one.text.strip() for one in said)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(TEXTS, st.lists(SAID, min_size=1, max_size=4), st.integers(10, 60))
 def test_a_summary_of_a_summary_keeps_its_budget(previous: str, rounds: list[list[Said]], budget: int) -> None:
     for said in rounds:

@@ -101,7 +101,8 @@ def _check_metadata(message: Message, limits: Limits) -> None:
         raise InvalidInput(f"metadata of message {message.id!r} must be plain JSON: {error}.") from error
     if size > limits.metadata_chars:
         raise InvalidInput(
-            f"metadata of message {message.id!r} is {size} characters of JSON; at most {limits.metadata_chars}."
+            f"metadata of message {message.id!r} is {size} characters of JSON; at most {limits.metadata_chars} "
+            "(setting max_metadata_chars)."
         )
 
 

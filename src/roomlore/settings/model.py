@@ -172,6 +172,9 @@ class Settings(BaseSettings):
         64, "Rooms whose last messages are kept in memory, about 3 MB each.", ge=0, le=100_000
     )
     max_text_chars: Whole = _setting(1_048_576, "Longest text of a message, in characters.", ge=1, le=16_777_216)
+    max_metadata_chars: Whole = _setting(
+        262_144, "Longest metadata of a message and state of a session, in characters of JSON.", ge=1024, le=16_777_216
+    )
     max_batch_messages: Whole = _setting(10_000, "Most messages in one call.", ge=1, le=100_000)
     max_body_bytes: Whole = _setting(16_777_216, "Largest HTTP request body, in bytes.", ge=1024, le=1_073_741_824)
     max_json_depth: Whole = _setting(32, "Deepest nesting of a JSON request body.", ge=4, le=200)

@@ -109,4 +109,8 @@ async def make_resources(
 
 
 def limits(settings: Settings) -> Limits:
-    return Limits(text_chars=settings.max_text_chars, batch_messages=settings.max_batch_messages)
+    return Limits(
+        text_chars=settings.max_text_chars,
+        batch_messages=settings.max_batch_messages,
+        metadata_chars=settings.max_metadata_chars,
+    )

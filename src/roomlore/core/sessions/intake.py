@@ -8,7 +8,7 @@ from typing import Any
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS, Limits
-from roomlore.core.models import Message, Role
+from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.records import check_metadata
 from roomlore.core.sessions.models import Session
 from roomlore.core.sessions.value import SessionValue, check_patch, merge, own_state
@@ -35,7 +35,7 @@ def check_ids(ids: Mapping[str, str | None]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A turn as handed in: the query, the answer, or both."""
+    """A turn as handed in: the query, the answer, or both. `user_id`, `agent_code`: '' where it does not say."""
 
     conversation_id: str
     turn_id: str
@@ -45,26 +45,34 @@ class Turn:
     answer: str | None
     sent_at: datetime | None
 
-    def messages(self) -> list[Message]:
-        """One message or two; the answer replies to the query."""
-        query_id = f"{self.turn_id}-query"
-        asked = self._message(query_id, self.user_id, Role.USER, self.query)
-        answered = self._message(f"{self.turn_id}-answer", self.agent_code or _AGENT, Role.ASSISTANT, self.answer)
-        if asked and answered:
+    def ids(self) -> tuple[str, str]:
+        """Of the query and of the answer."""
+        return f"{self.turn_id}-query", f"{self.turn_id}-answer"
+
+    def messages(self, *, now: datetime, user: str, before: Mapping[str, StoredMessage]) -> list[Message]:
+        """One message or two; the answer replies to the query. `now`, `user`: what holds where the turn says nothing.
+        `before`: what is stored of it, by id; what was filled in then stays, so that a turn can be handed in again."""
+        query_id, answer_id = self.ids()
+        asked = self._message(query_id, self.user_id or user, Role.USER, self.query)
+        answered = self._message(answer_id, self.agent_code or _AGENT, Role.ASSISTANT, self.answer)
+        if answered and (asked or query_id in before):
             answered = replace(answered, reply_to=query_id)
-        return [message for message in (asked, answered) if message]
+        told = [message for message in (asked, answered) if message]
+        return [self._again(one, before[one.id]) if one.id in before else self._at(one, now) for one in told]
+
+    def _at(self, message: Message, now: datetime) -> Message:
+        return replace(message, sent_at=self.sent_at or now)
+
+    def _again(self, message: Message, before: StoredMessage) -> Message:
+        sent_at = self.sent_at or (None if before.sent_at_estimated else before.sent_at)
+        given = self.agent_code if message.role is Role.ASSISTANT else self.user_id
+        return replace(message, sent_at=sent_at, reply_to=before.reply_to, sender_id=given or before.sender_id)
 
     def _message(self, message_id: str, sender_id: str, role: Role, text: str | None) -> Message | None:
         if text is None or text == "":
             return None
         return Message(
-            id=message_id,
-            room_id=self.conversation_id,
-            sender_id=sender_id,
-            role=role,
-            text=text,
-            sent_at=self.sent_at,
-            turn_id=self.turn_id,
+            id=message_id, room_id=self.conversation_id, sender_id=sender_id, role=role, text=text, turn_id=self.turn_id
         )
 
 

@@ -130,17 +130,16 @@ def from_text(text: str) -> Cached | None:
 
 
 def _messages(own: Mapping[str, Any]) -> Iterator[SessionMessage]:
-    rows = zip(
+    roles = [_ROLES[role] for role in own["roles"]]
+    columns = (
         _all_of(own["arrivals"], int),
         _all_of(own["ids"], str),
-        own["roles"],
+        roles,
         _all_of(own["names"], str),
         _all_of(own["texts"], str),
         _all_of(own["turn_ids"], str, type(None)),
-        strict=True,
     )
-    for arrival, message_id, role, name, text, turn_id in rows:
-        yield SessionMessage(arrival=arrival, id=message_id, role=_ROLES[role], name=name, text=text, turn_id=turn_id)
+    return map(SessionMessage._make, zip(*columns, strict=True))
 
 
 def _ascending(numbers: Sequence[int]) -> bool:

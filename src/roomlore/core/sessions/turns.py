@@ -83,11 +83,12 @@ def summary_line(summary: str, tongue: Language) -> str:
 
 
 def without_label(summary: str) -> str:
-    """A summary given back with the label that it was shown under, without it."""
-    summary = summary.strip()
-    for label in _SUMMARY.values():
-        summary = summary.removeprefix(label.strip()).strip()
-    return summary
+    """A summary given back with the label that it was shown under, or with several, without them."""
+    labels = tuple(label.strip() for label in _SUMMARY.values())
+    bare = summary.strip()
+    while bare.startswith(labels):
+        bare = bare.partition(":")[2].strip()
+    return bare
 
 
 def speaker(message: SessionMessage, tongue: Language) -> str:

@@ -84,7 +84,7 @@ def _by_worth(found: Sequence[Unit], max_tokens: int, count: Count) -> Iterator[
             heapq.heappush(queue, (now, at))
             continue
         taken.add(found[at].place)
-        said |= found[at].words
+        said.update(found[at].words)
         spent += costs[at][0]
         yield found[at]
 

@@ -36,6 +36,7 @@ _OPENING = re.compile(
 )
 _BULLET = re.compile(r"\A(?:[-*•#>|]+|\d{1,3}[.)、])\s+")
 _TAIL = regex.compile(r"(?:[\s,，;；:：、~～–—-]|(?=[\u2600-\u27bf\U0001f300-\U0001faff])\X)+\Z")
+_MARKS = tuple(".!?。！？…")
 _ENDED = re.compile(r"[.!?。！？…；;]+[”’」』）)\]\"']*\Z")
 
 
@@ -49,6 +50,8 @@ def readings(sentence: str) -> list[str]:
 
 def closed(text: str) -> str:
     """The text with a full stop unless it has an end of its own; trailing emoji go."""
+    if text.endswith(_MARKS):
+        return text
     text = _TAIL.sub("", text)
     if not text or _ENDED.search(text):
         return text

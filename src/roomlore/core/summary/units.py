@@ -31,12 +31,12 @@ class Said:
 @dataclass(frozen=True, slots=True)
 class Unit:
     """One reading of a sentence. `place`: the sentence's place in time, shared by its readings. `label`: who says it,
-    as written before it. `odds`: how likely it is to be asked for, against the others."""
+    as written before it. `words`: each once. `odds`: how likely it is to be asked for, against the others."""
 
     place: int
     label: str
     text: str
-    words: frozenset[str]
+    words: tuple[str, ...]
     odds: float
 
 
@@ -61,7 +61,7 @@ def units(previous: str, said: Sequence[Said]) -> list[Unit]:
     for place, sentence in enumerate((*_earlier(previous, told), *_since(told))):
         whole, *parts = readings(sentence.text) or [""]
         for number, text in enumerate([whole] if sentence.written else [whole, *parts]):
-            held = frozenset(words(text))
+            held = tuple(dict.fromkeys(words(text)))
             if len(held) > (number > 0):
                 odds = math.exp(sentence.odds + worth(text))
                 found.append(Unit(place, sentence.label, text, held, odds))

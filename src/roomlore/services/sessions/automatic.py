@@ -4,6 +4,7 @@ That one is due is written beside the session, so that a killed process loses no
 a checkpoint in force meanwhile wins.
 """
 
+import asyncio
 import logging
 from dataclasses import replace
 from datetime import timedelta
@@ -89,8 +90,11 @@ class AutoCheckpoints:
         """Makes the checkpoints that are due, and says how many were."""
         made = 0
         while taken := await self._take():
-            for tenant, conversation_id, due in taken:
-                made += await self._attempt(tenant, conversation_id, due)
+            done = await asyncio.gather(*(self._attempt(*one) for one in taken), return_exceptions=True)
+            for result in done:
+                if isinstance(result, BaseException):
+                    raise result
+                made += result
         return made
 
     async def _take(self) -> list[tuple[str, str, Due]]:

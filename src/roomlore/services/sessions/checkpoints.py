@@ -74,6 +74,8 @@ class Checkpointer:
         checkpoint = self._checkpoint(segment, wanted, summary, covers)
         async with self._storage.writing() as work:
             await self._swap(work, seen, checkpoint)
+        if wanted.covers_through is None:
+            self._offers.used(seen, covers)
         return checkpoint
 
     def _checked(self, summary: str) -> str:
@@ -87,7 +89,8 @@ class Checkpointer:
 
     async def _covers(self, segment: Segment, wanted: Wanted) -> int:
         if wanted.covers_through is None:
-            offered = self._offers.covers(segment.session)
+            sure = bool(wanted.expected)
+            offered = self._offers.covers(segment.session, sure=sure, now=self._clock.monotonic())
             return _before_recent(segment, wanted.recent_turns) if offered is None else offered
         arrival = await self._arrival(segment, wanted.covers_through)
         if arrival <= segment.session.boundary:

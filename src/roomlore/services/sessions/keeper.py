@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from roomlore.core.errors import Conflict, NotFound
-from roomlore.core.models import Message
+from roomlore.core.models import Message, StoredMessage
 from roomlore.core.sessions.intake import filled
 from roomlore.core.sessions.models import Checkpoint, Session
 from roomlore.ports.coordination import Clock, Ids
@@ -34,6 +34,14 @@ class SessionKeeper:
         if found is None:
             raise NotFound(f"There is no conversation {conversation_id!r}; create its session, or write a turn to it.")
         return found
+
+    async def stored(self, conversation_id: str, message_ids: Sequence[str]) -> dict[str, StoredMessage]:
+        """Those of these messages that are there, by id."""
+        async with self._storage.reading() as work:
+            found = await work.messages.by_id(
+                tenant=self._tenant, room_id=conversation_id, message_ids=list(message_ids)
+            )
+        return {entry.message.id: entry.message for entry in found}
 
     async def change(self, conversation_id: str, change: Change, *, make: bool = False) -> Session:
         """Changes the session, as it is stored now. `make`: makes room and session where they are missing."""

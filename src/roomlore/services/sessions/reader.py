@@ -1,10 +1,11 @@
 """Reading a session with the messages it needs: from the database, or from the cache and what changed since."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from roomlore.core.errors import NotFound
+from roomlore.core.errors import NotFound, RoomloreError, describe
 from roomlore.core.models import StoredMessage
 from roomlore.core.sessions.models import Session, SessionMessage
 from roomlore.core.sessions.state import Cached
@@ -17,6 +18,8 @@ from roomlore.services.sessions.cache import BYPASSED, Lookup, SegmentCache
 _PAGE = 1_000
 _MESSAGES_A_TURN = 3
 _KEPT_TURNS = 16
+
+log = logging.getLogger(__name__)
 
 
 class SessionReader:
@@ -44,22 +47,24 @@ class SessionReader:
         return _trimmed(segment, recent_turns)
 
     async def refresh(self, tenant: str, conversation_id: str, *, recent_turns: int) -> None:
-        """Brings the cache up to date after a write, so that the next read finds it so."""
-        if self._cache.on:
+        """Brings the cache up to date after a write, so that the next read finds it so. What was written stays written
+        where that fails."""
+        if not self._cache.on:
+            return
+        try:
             await self.load(tenant, conversation_id, recent_turns=recent_turns)
+        except RoomloreError as error:
+            log.warning("the session cache was not refreshed", extra={"why": describe(error)})
 
     async def _found(self, work: UnitOfWork, tenant: str, conversation_id: str) -> tuple[tuple[Session, float], Lookup]:
-        """The session with the seconds that took, and what the cache has of it. Both are asked at once, the cache
-        first: it works in another process while this one asks the database."""
+        """The session with the seconds that took, and what the cache has of it, asked for at once."""
         if not self._cache.on:
             return await self._session(work, tenant, conversation_id), BYPASSED
-        finding = asyncio.ensure_future(self._session(work, tenant, conversation_id))
+        asking = asyncio.ensure_future(self._cache.get(tenant, conversation_id))
         try:
-            lookup = await self._cache.get(tenant, conversation_id)
-            return await finding, lookup
+            return await self._session(work, tenant, conversation_id), await asking
         except BaseException:
-            finding.cancel()
-            await asyncio.gather(finding, return_exceptions=True)
+            asking.cancel()
             raise
 
     async def _session(self, work: UnitOfWork, tenant: str, conversation_id: str) -> tuple[Session, float]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.intake import Limits, check
 from roomlore.core.models import Message, StoredMessage
 from roomlore.core.paging import check_page
@@ -125,8 +125,8 @@ class SessionService:
         ids = check_ids({"enterprise_id": enterprise_id, "patient_id": patient_id})
         segment = await self._load(conversation_id, recent_turns=options.recent_turns)
         if any(getattr(segment.session, name) != value for name, value in ids.items()):
-            changed = await self._keeper.change(conversation_id, lambda stored: replace(stored, **ids))  # type: ignore[arg-type]
-            segment = replace(segment, session=changed)
+            await self._keeper.change(conversation_id, lambda stored: replace(stored, **ids))  # type: ignore[arg-type]
+            segment = replace(segment, session=replace(segment.session, **ids))  # type: ignore[arg-type]
         if len(segment.messages) <= _INLINE:
             context, shown = self._shown(segment, query, options)
         else:
@@ -157,13 +157,20 @@ class SessionService:
         turn = Turn(
             conversation_id=conversation_id,
             turn_id=turn_id or self._parts.ids.new(),
-            user_id=user_id or await self._known_user(conversation_id),
+            user_id=user_id,
             agent_code=agent_code,
             query=user_query,
             answer=agent_response,
-            sent_at=sent_at or (None if turn_id else self._parts.clock.now()),
+            sent_at=sent_at,
         )
-        return await self._write(turn.messages(), turn.turn_id, conversation_id, user_id, agent_code)
+        messages = await self._told(turn, new=not turn_id)
+        try:
+            return await self._write(messages, turn.turn_id, conversation_id, user_id, agent_code)
+        except Conflict:
+            again = await self._told(turn, new=False)
+            if again == messages:
+                raise
+            return await self._write(again, turn.turn_id, conversation_id, user_id, agent_code)
 
     async def add_messages(
         self,
@@ -286,6 +293,12 @@ class SessionService:
             parts.telemetry.count("roomlore_sessions_truncated_total")
         if asked:
             await parts.automatic.note(segment, lost=shown.lost)
+
+    async def _told(self, turn: Turn, *, new: bool) -> list[Message]:
+        """The turn's messages. `new`: nobody else can have handed it in."""
+        before = {} if new else await self._keeper.stored(turn.conversation_id, turn.ids())
+        user = turn.user_id or await self._known_user(turn.conversation_id)
+        return turn.messages(now=self._parts.clock.now(), user=user, before=before)
 
     async def _write(
         self, messages: Sequence[Message], turn_id: str, conversation_id: str, user_id: str, agent_code: str

@@ -10,6 +10,9 @@ from roomlore.core.sessions.turns import as_text, speaker
 from roomlore.core.sessions.window import Segment
 from roomlore.ports.language import Summarizer, TokenCounter
 
+_MODEL_SECONDS = 120.0
+"""Less than what is due is lent for, so that a model that hangs holds up nobody for longer."""
+
 log = logging.getLogger(__name__)
 
 
@@ -26,8 +29,9 @@ class Summaries:
         nothing to say."""
         if self._summarizer is not None:
             try:
-                return await self._told(self._summarizer, segment), self._summarizer.name
-            except (ModelUnavailable, BadModelOutput) as error:
+                async with asyncio.timeout(_MODEL_SECONDS):
+                    return await self._told(self._summarizer, segment), self._summarizer.name
+            except (ModelUnavailable, BadModelOutput, TimeoutError) as error:
                 log.warning("no model summarised a conversation, sentences are chosen", extra={"why": describe(error)})
         return await asyncio.to_thread(self._extracted, segment), EXTRACT
 

@@ -1,0 +1,328 @@
+"""Nothing falls in the gap: what a checkpoint covers, who wins a race, and what a late summary may not do."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+import roomlore
+from roomlore import Checkpoint, Conflict, InvalidInput, NotFound, Settings, StorageUnavailable
+from roomlore.adapters.tokens import EncodingTokens
+from session_rig import Rig, open_rig
+
+ROOM = "conv-123"
+SMALL = Settings(model_context_window=200, recent_turns=2)
+count = EncodingTokens().count
+
+
+@pytest.fixture
+async def rig(storage_url: str) -> AsyncIterator[Rig]:
+    async with open_rig(storage_url, settings=SMALL) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def quick() -> AsyncIterator[Rig]:
+    async with open_rig(settings=SMALL) as opened:
+        yield opened
+
+
+async def talk(rig: Rig, *numbers: int) -> None:
+    for number in numbers:
+        text = f"question {number}: how long did the backup of node {number} take?"
+        await rig.sessions.write_turn(ROOM, "ann", "bot", text, f"answer {number}", turn_id=f"t{number}")
+
+
+async def shown(rig: Rig, **options) -> list[int]:
+    context = await rig.sessions.query_context(ROOM, **options)
+    assert not context.truncated
+    return [int(one["content"].split()[1]) for one in context.messages if one["content"].startswith("answer")]
+
+
+async def asked(rig: Rig) -> roomlore.SessionContext:
+    """A context that asks for a checkpoint."""
+    context = await rig.sessions.query_context(ROOM, token_threshold_ratio=0.01)
+    assert context.should_checkpoint_summary
+    return context
+
+
+async def test_what_a_checkpoint_says_of_itself(rig):
+    await talk(rig, *range(5))
+    made = await rig.sessions.checkpoint(ROOM, "  Summary: five backups were quick \n", 2, "t3-answer")
+    assert made.summary == "five backups were quick"
+    assert (made.number, made.kind, made.made_by) == (1, "summary", "caller")
+    assert (made.covers_arrival, made.covers_through, made.turns) == (8, "t3-answer", 4)
+    assert made.tokens == count([made.summary])[0]
+    assert (made.recent_turns, made.language, made.created_at) == (2, "en", rig.clock.now())
+    assert await rig.sessions.checkpoints(ROOM) == [made]
+    assert (await rig.sessions.get_session(ROOM)).flow_context.turn_count == 5
+
+
+async def test_the_flow_of_the_seed(rig):
+    """The summary is made while turns are written, and nobody says what it covers."""
+    await rig.sessions.create_session(ROOM, "user-456")
+    making: list[asyncio.Task[Checkpoint]] = []
+
+    async def summarise(history: str, number: int) -> Checkpoint:
+        await asyncio.sleep(0.02)
+        assert f"question {number - 1}" in history
+        return await rig.sessions.checkpoint(ROOM, f"summary of all before {number}", 2)
+
+    for number in range(12):
+        context = await rig.sessions.query_context(ROOM, f"question {number}")
+        if context.should_checkpoint_summary and not making:
+            making.append(asyncio.create_task(summarise(context.full_history, number)))
+            first = number
+        await talk(rig, number)
+    made = await making[0]
+    assert made.covers_through == f"t{first - 1}-answer"
+    assert await shown(rig, model_context_window=16_000) == list(range(first, 12))
+
+
+async def test_summaries_of_every_turn_that_asked_never_cover_what_they_did_not_see(quick):
+    """As the seed has it: one is begun with each turn, and they come in order, late."""
+    saw = []
+    for number in range(8):
+        await talk(quick, number)
+        context = await quick.sessions.query_context(ROOM, token_threshold_ratio=0.5)
+        if context.should_checkpoint_summary:
+            saw.append(number)
+        if len(saw) > 2:
+            last = saw.pop(0)
+            made = await quick.sessions.checkpoint(ROOM, f"all up to {last}")
+            assert made.covers_through == f"t{last}-answer"
+            assert await shown(quick, model_context_window=16_000, recent_turns=0) == list(range(last + 1, number + 1))
+
+
+async def test_a_second_summary_of_the_same_ask_that_comes_late_is_refused(quick):
+    await talk(quick, 0, 1, 2)
+    await asked(quick)
+    await talk(quick, 3)
+    await asked(quick)
+    first = await quick.sessions.checkpoint(ROOM, "of 0 to 2")
+    assert first.covers_through == "t2-answer"
+    await talk(quick, 4, 5, 6, 7)
+    await quick.sessions.query_context(ROOM)
+    with pytest.raises(Conflict, match="covers_through"):
+        await quick.sessions.checkpoint(ROOM, "of 0 to 3, late")
+    assert await shown(quick, model_context_window=16_000) == [3, 4, 5, 6, 7]
+    named = await quick.sessions.checkpoint(ROOM, "of 0 to 3, late", None, "t3-answer")
+    assert named.covers_through == "t3-answer"
+
+
+async def test_after_two_minutes_nobody_waits_for_a_late_summary(quick):
+    await talk(quick, 0, 1)
+    await asked(quick)
+    await talk(quick, 2)
+    await asked(quick)
+    await quick.sessions.checkpoint(ROOM, "of 0 and 1")
+    quick.clock.advance(130)
+    await talk(quick, 3)
+    await quick.sessions.query_context(ROOM)
+    assert (await quick.sessions.checkpoint(ROOM, "of all")).covers_through == "t3-answer"
+
+
+async def test_a_summary_of_what_a_reset_put_away_is_refused(quick):
+    await talk(quick, 0, 1)
+    context = await asked(quick)
+    await quick.sessions.reset(ROOM)
+    await talk(quick, 2)
+    for given in ({}, {"covers_through": context.covers_through}, {"expected_checkpoint": ""}):
+        with pytest.raises(Conflict):
+            await quick.sessions.checkpoint(ROOM, "of the old conversation", **given)
+    await asked(quick)
+    with pytest.raises(Conflict):
+        await quick.sessions.checkpoint(ROOM, "of the old conversation")
+    assert await shown(quick) == [2]
+
+
+async def test_a_summary_that_roomlore_made_meanwhile_wins_over_a_late_one(quick):
+    await talk(quick, 0, 1)
+    await asked(quick)
+    await talk(quick, 2)
+    assert await quick.sessions.summarise(ROOM) is not None
+    await talk(quick, 3, 4, 5, 6)
+    with pytest.raises(Conflict):
+        await quick.sessions.checkpoint(ROOM, "of 0 and 1")
+    assert await shown(quick, model_context_window=16_000) == [3, 4, 5, 6]
+
+
+async def test_nobody_asked_leaves_the_last_turns_out(rig):
+    await talk(rig, *range(5))
+    made = await rig.sessions.checkpoint(ROOM, "of all but two")
+    assert made.covers_through == "t2-answer"
+    assert await shown(rig, recent_turns=0) == [3, 4]
+    assert (await rig.sessions.checkpoint(ROOM, "of all", 0)).covers_through == "t4-answer"
+    assert await shown(rig) == [3, 4]
+    assert await shown(rig, recent_turns=0) == []
+
+
+async def test_never_fewer_than_the_recent_turns(rig):
+    await talk(rig, *range(12))
+    await rig.sessions.checkpoint(ROOM, "all", 0, "t11-answer")
+    for turns in (0, 1, 2, 5, 11, 12, 50):
+        assert (
+            await shown(rig, recent_turns=turns, model_context_window=16_000) == list(range(12))[12 - min(turns, 12) :]
+        )
+
+
+async def test_a_turn_that_is_covered_in_part_is_shown_whole(rig):
+    await talk(rig, 0, 1)
+    await rig.sessions.write_turn(ROOM, "ann", user_query="question 2", turn_id="t2")
+    await rig.sessions.checkpoint(ROOM, "up to the question", 0, "t2-query")
+    await rig.sessions.write_turn(ROOM, agent_code="bot", agent_response="answer 2", turn_id="t2")
+    context = await rig.sessions.query_context(ROOM, recent_turns=0)
+    assert [one["content"] for one in context.messages[1:]] == ["question 2", "answer 2"]
+    assert context.session.flow_context.turn_count == 3
+    await talk(rig, *range(3, 30))
+    context = await rig.sessions.query_context(ROOM, recent_turns=0, model_context_window=16_000)
+    assert context.turns == 28
+    assert context.session.flow_context.turn_count == 30
+
+
+async def test_the_next_summary_covers_the_last_one_and_what_came_after(rig):
+    await talk(rig, *range(4))
+    first = await rig.sessions.checkpoint(ROOM, "one", 1, "t1-answer")
+    await talk(rig, 4, 5)
+    context = await rig.sessions.query_context(ROOM, model_context_window=16_000)
+    assert context.full_history.startswith("Summary: one\n\nUser: question 2")
+    second = await rig.sessions.checkpoint(ROOM, "one and two", 1, context.covers_through, context.checkpoint_id)
+    assert (second.turns, second.number, first.turns) == (6, 2, 2)
+    assert await rig.sessions.checkpoints(ROOM) == [second, first]
+    assert await rig.sessions.checkpoints(ROOM, before=2) == [first]
+    assert await rig.sessions.checkpoints(ROOM, limit=1) == [second]
+    assert (await rig.sessions.get_session(ROOM)).flow_context.turn_count == 6
+
+
+async def test_of_racing_checkpoints_one_wins(rig):
+    await talk(rig, *range(4))
+    calls = [rig.sessions.checkpoint(ROOM, f"number {n}", 1, "t3-answer", "") for n in range(8)]
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    won = [result for result in results if isinstance(result, Checkpoint)]
+    assert len(won) == 1
+    assert all(isinstance(result, Conflict) for result in results if result not in won)
+    assert await rig.sessions.checkpoints(ROOM) == won
+    assert (await rig.sessions.get_session(ROOM)).message_context.summary == won[0].summary
+
+
+async def test_of_racing_checkpoints_of_two_stores_one_wins(request):
+    for fixture in ("sqlite_url", "postgres_url"):
+        url = request.getfixturevalue(fixture)
+        async with open_rig(url) as one, open_rig(url) as two:
+            await talk(one, *range(4))
+            calls = [
+                side.sessions.checkpoint(ROOM, f"number {n}", 1, "t3-answer", "")
+                for n, side in enumerate([one, two, one, two])
+            ]
+            results = await asyncio.gather(*calls, return_exceptions=True)
+            assert sum(isinstance(result, Checkpoint) for result in results) == 1
+            assert sum(isinstance(result, Conflict) for result in results) == 3
+            assert len(await two.sessions.checkpoints(ROOM)) == 1
+
+
+async def test_turns_written_while_a_checkpoint_is_made_are_shown(rig):
+    await talk(rig, *range(4))
+    results = await asyncio.gather(
+        rig.sessions.checkpoint(ROOM, "four", 0, "t3-answer"), talk(rig, 4), talk(rig, 5), talk(rig, 6)
+    )
+    assert results[0].covers_through == "t3-answer"
+    assert sorted(await shown(rig, recent_turns=0, model_context_window=16_000)) == [4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"summary": ""}, InvalidInput),
+        ({"summary": " \n\t"}, InvalidInput),
+        ({"summary": "历史摘要: "}, InvalidInput),
+        ({"summary": None}, InvalidInput),
+        ({"summary": "x" * 1_048_577}, InvalidInput),
+        ({"recent_turns": -1}, InvalidInput),
+        ({"recent_turns": "8"}, InvalidInput),
+        ({"covers_through": 5}, InvalidInput),
+        ({"covers_through": "nobody said that"}, NotFound),
+        ({"covers_through": ""}, NotFound),
+        ({"covers_through": "t0-answer"}, Conflict),
+        ({"covers_through": "t1-query"}, Conflict),
+        ({"expected_checkpoint": ""}, Conflict),
+        ({"expected_checkpoint": "another"}, Conflict),
+        ({"expected_checkpoint": 7}, InvalidInput),
+    ],
+)
+async def test_a_checkpoint_that_cannot_be_changes_nothing(quick, given, error):
+    """Turn 0 lies before a reset, turn 1 is covered."""
+    await talk(quick, 0)
+    await quick.sessions.reset(ROOM)
+    await talk(quick, 1)
+    await quick.sessions.checkpoint(ROOM, "one", 0, "t1-answer")
+    await talk(quick, 2)
+    before = await quick.sessions.query_context(ROOM)
+    history = await quick.sessions.checkpoints(ROOM)
+    with pytest.raises(error):
+        await quick.sessions.checkpoint(ROOM, **{"summary": "s", **given})
+    assert await quick.sessions.query_context(ROOM) == before
+    assert await quick.sessions.checkpoints(ROOM) == history
+
+
+@pytest.mark.parametrize("name", ["sessions.mark", "sessions.save", "commit", "rooms.lock"])
+async def test_a_store_that_fails_keeps_nothing_of_a_checkpoint_or_a_reset(rig, name):
+    await talk(rig, 0, 1)
+    before = await rig.sessions.query_context(ROOM)
+    rig.storage.fail(name)
+    for call in (rig.sessions.checkpoint(ROOM, "lost", 0), rig.sessions.reset(ROOM)):
+        with pytest.raises(StorageUnavailable):
+            await call
+    rig.storage.heal()
+    assert await rig.sessions.query_context(ROOM) == before
+    assert await rig.sessions.checkpoints(ROOM) == []
+    assert (await rig.sessions.checkpoint(ROOM, "kept", 0)).covers_through == "t1-answer"
+
+
+async def test_a_message_deleted_while_it_was_summarised(rig):
+    """The one the summary ends with: the caller hears of it, and nothing is lost."""
+    await talk(rig, 0, 1)
+    context = await rig.sessions.query_context(ROOM)
+    await rig.messages.delete(ROOM, "t1-answer")
+    with pytest.raises(NotFound, match="t1-answer"):
+        await rig.sessions.checkpoint(ROOM, "both", 0, context.covers_through)
+    again = await rig.sessions.query_context(ROOM)
+    assert again.covers_through == "t1-query"
+    assert (await rig.sessions.checkpoint(ROOM, "both", 0, again.covers_through)).covers_arrival == 3
+
+
+async def test_a_reset_deletes_nothing_and_shows_nothing_before_it(rig):
+    await talk(rig, 0, 1)
+    await rig.sessions.checkpoint(ROOM, "old", 0)
+    await rig.sessions.patch_state(ROOM, {"global_state": {"shared": {"a": 1}}})
+    value = await rig.sessions.reset(ROOM)
+    assert (value.message_context.mode, value.flow_context.turn_count) == ("FULL_HISTORY", 0)
+    assert value.flow_context.last_bot_message == ""
+    assert value.global_state.shared == {"a": 1}
+    context = await rig.sessions.query_context(ROOM, recent_turns=50)
+    assert (context.history, context.turns, context.covers_through) == ("", 0, None)
+    assert len(await rig.messages.page(ROOM)) == 4
+    await talk(rig, 2)
+    assert await shown(rig, recent_turns=50) == [2]
+    marks = await rig.sessions.checkpoints(ROOM)
+    assert [(one.number, one.kind) for one in marks] == [(2, "reset"), (1, "summary")]
+    made = await rig.sessions.checkpoint(ROOM, "new", 0)
+    assert (made.number, made.turns, made.covers_through) == (3, 1, "t2-answer")
+
+
+async def test_a_checkpoint_of_an_empty_conversation(rig):
+    await rig.sessions.create_session(ROOM)
+    made = await rig.sessions.checkpoint(ROOM, "之前在别处聊过血压")
+    assert (made.covers_arrival, made.covers_through, made.turns, made.language) == (0, None, 0, "zh")
+    await talk(rig, 0)
+    context = await rig.sessions.query_context(ROOM, recent_turns=0)
+    assert context.history.startswith("历史摘要: 之前在别处聊过血压\n\n用户: question 0")
+
+
+async def test_a_room_that_never_was_a_session_can_be_summarised(rig):
+    await rig.messages.add(
+        [roomlore.Message(id=str(n), room_id=ROOM, sender_id="ann", text=f"remark {n}") for n in range(6)]
+    )
+    assert (await rig.sessions.query_context(ROOM)).turns == 6
+    await rig.sessions.checkpoint(ROOM, "six remarks", 1, "5")
+    context = await rig.sessions.query_context(ROOM, recent_turns=1)
+    assert context.history == "Summary: six remarks\n\nUser: remark 5"
