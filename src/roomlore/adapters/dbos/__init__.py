@@ -14,12 +14,12 @@ def open_dbos(
     *,
     at_once: int = 4,
     pauses_seconds: Sequence[float] = PAUSES_SECONDS,
-    poll_seconds: float = 0.1,
+    poll_seconds: float = 0.2,
     sweep_seconds: float = 2.0,
     grace_seconds: float = 10.0,
 ) -> DurableWork:
-    """Work on the database at `url`: for `sqlite:///x.db` it lies in `x.dbos.db` beside it, for PostgreSQL in the schema
-    `dbos` of the same database. Nothing is asked of the database yet.
+    """Work on the database at `url`: for `sqlite:///x.db` it lies in `x.dbos.db` beside it, for PostgreSQL in the
+    schema `dbos` of the same database. Nothing is asked of the database yet.
 
     `at_once`: pieces of work each process does at a time. It lies in the database: who opened last decides for all.
     `pauses_seconds`: between one attempt and the next, so one more attempt than pauses. `poll_seconds`: how often each
@@ -33,7 +33,8 @@ def open_dbos(
     if find_spec("dbos") is None:
         raise InvalidInput("Durable work needs the extra: pip install 'roomlore[durable]'.")
     from roomlore.adapters.dbos.places import place_of
-    from roomlore.adapters.dbos.work import DbosWork, Rules
+    from roomlore.adapters.dbos.runtime import Rules
+    from roomlore.adapters.dbos.work import DbosWork
 
     rules = Rules(
         at_once=at_once,

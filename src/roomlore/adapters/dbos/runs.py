@@ -8,8 +8,7 @@ up a number.
 """
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import partial
@@ -19,7 +18,8 @@ from typing import Any, Protocol
 from dbos import DBOS
 
 from roomlore.adapters.dbos.troubles import Failed, Stopped
-from roomlore.core.errors import InvalidInput, describe
+from roomlore.core.errors import describe
+from roomlore.core.plain import plain
 from roomlore.ports.durable import Json, Work
 
 _STEP = "step"
@@ -195,11 +195,4 @@ class Run:
 
 
 async def _plain(step: Callable[[], Awaitable[Json]]) -> Json:
-    gave = await step()
-    if not isinstance(gave, Mapping):
-        raise InvalidInput(f"A step gives a JSON object, not {type(gave).__name__}.")
-    try:
-        plain: Json = json.loads(json.dumps(dict(gave)))
-    except (TypeError, ValueError) as exc:
-        raise InvalidInput("What a step gives must be plain JSON: give ids, numbers and texts, never objects.") from exc
-    return plain
+    return plain(await step(), what="What a step gives")

@@ -11,7 +11,6 @@ import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import dbos._dbos as singleton
@@ -21,7 +20,7 @@ from sqlalchemy import Engine
 from roomlore.adapters.dbos.places import Place
 from roomlore.adapters.dbos.rows import PREFIX, JsonSerializer
 from roomlore.adapters.dbos.runs import Notes, Run
-from roomlore.adapters.dbos.troubles import Stopped, log, quieten
+from roomlore.adapters.dbos.troubles import Stopped, log, quieten, translated
 from roomlore.core.errors import Conflict, describe
 from roomlore.ports.durable import Json, Work
 
@@ -84,7 +83,8 @@ class Runtime:
 
     def begin(self) -> None:
         try:
-            self._sit_down()
+            with translated():
+                self._sit_down()
         except BaseException:
             self._engine.dispose()
             raise
@@ -119,6 +119,7 @@ class Runtime:
             del self._running[work_id]
 
     def _sit_down(self) -> None:
+        _refuse_beside_a_stranger()
         self._seated = self._seat.take()
         if not self._seated:
             return
@@ -194,7 +195,7 @@ class Runtime:
 
 _LOCK = threading.Lock()
 _runtime: Runtime | None = None
-_registered: dict[str, Callable[[Json], None]] = {}
+_registered: set[str] = set()
 
 
 def join(place: Place, rules: Rules, member: Member) -> Runtime:
@@ -202,7 +203,6 @@ def join(place: Place, rules: Rules, member: Member) -> Runtime:
     global _runtime
     with _LOCK:
         if _runtime is None:
-            _refuse_beside_a_stranger()
             runtime = Runtime(place, rules)
             _register(member.works)
             runtime.members.append(member)
@@ -238,8 +238,8 @@ def leave(member: Member) -> None:
 def _refuse_beside_a_stranger() -> None:
     if getattr(singleton, "_dbos_global_instance", None) is not None:
         raise Conflict(
-            "This program runs DBOS for itself, and a process has one DBOS only. Open roomlore without doing durable work"
-            " here, and do it in a process of its own."
+            "This program runs DBOS for itself, and a process has one DBOS only. Open roomlore without doing durable"
+            " work here, and do it in a process of its own."
         )
 
 
@@ -247,12 +247,11 @@ def _register(names: Mapping[str, Work]) -> None:
     """DBOS keeps its functions for the life of the process; each finds the runtime of the day."""
     for name in names:
         if name not in _registered:
-            _registered[name] = DBOS.workflow(name=PREFIX + name, max_recovery_attempts=_MOST_BEGINNINGS)(
-                partial_of(name)
-            )
+            DBOS.workflow(name=PREFIX + name, max_recovery_attempts=_MOST_BEGINNINGS)(_served(name))
+            _registered.add(name)
 
 
-def partial_of(name: str) -> Callable[[Json], None]:
+def _served(name: str) -> Callable[[Json], None]:
     def run(arguments: Json) -> None:
         runtime, work_id = _runtime, DBOS.workflow_id
         if runtime is None or work_id is None:
@@ -267,6 +266,3 @@ def _join_threads() -> None:
     for thread in threading.enumerate():
         if thread.name.startswith("dbos-executor-"):
             thread.join(_JOIN_SECONDS)
-
-
-__all__ = ["APPLICATION", "QUEUE", "VERSION", "Member", "Rules", "Runtime", "client", "join", "leave", "partial"]

@@ -6,7 +6,7 @@ another name still lives it does not know without its hosted service; these lock
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import blake2b
 from typing import Protocol
 
@@ -24,7 +24,7 @@ class Seat(Protocol):
     def keep(self) -> None:
         """Called now and then: takes the seat again where it was lost."""
 
-    def if_dead(self, name: str) -> Iterator[bool]:
+    def if_dead(self, name: str) -> AbstractContextManager[bool]:
         """A context: whether who had this name is gone. Nobody takes that name, or asks the same, until it ends."""
 
     def leave(self) -> None: ...
@@ -67,8 +67,8 @@ class SqliteSeat:
 
 
 class PostgresSeat:
-    """A session's advisory lock for each process: a proxy that hands sessions round (PgBouncer in transaction mode) will
-    not do."""
+    """A session's advisory lock for each process: a proxy that hands sessions round (PgBouncer in transaction mode)
+    will not do."""
 
     def __init__(self, engine: Engine, name: str) -> None:
         self.name = name

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dbos._error import DBOSException
+from dbos import error
 from sqlalchemy.exc import DataError, DBAPIError, SQLAlchemyError
 
 from roomlore.core.errors import InvalidInput, StorageUnavailable
@@ -30,7 +30,7 @@ def translated() -> Iterator[None]:
         yield
     except DataError as exc:
         raise InvalidInput(f"The database cannot hold this value: {_line(exc)}") from exc
-    except (SQLAlchemyError, DBOSException, OSError) as exc:
+    except (SQLAlchemyError, error.DBOSException, OSError) as exc:
         raise StorageUnavailable(
             f"The database of durable work does not answer as it should: {_line(exc)}. Check that it runs and that its"
             " address is right, and try again."

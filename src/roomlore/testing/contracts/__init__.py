@@ -3,10 +3,11 @@
 class TestMessages(MessagesContract): ...
 
 `VectorsContract` asks for a fixture `vectors` that gives an empty `VectorIndex` instead, `EmbedderContract` for a
-fixture `embedder`, `SessionCacheContract` for `cache` and `let_pass`.
+fixture `embedder`, `SessionCacheContract` for `cache` and `let_pass`, `DurableWorkContract` for `make`.
 """
 
 from roomlore.testing.contracts.due_sessions import SessionDueContract
+from roomlore.testing.contracts.durable import DurableWorkContract
 from roomlore.testing.contracts.embedding import EmbedderContract
 from roomlore.testing.contracts.evolutions import EvolutionsContract, EvolutionTextsContract, WatermarksContract
 from roomlore.testing.contracts.facts import FactsContract
@@ -31,6 +32,7 @@ from roomlore.testing.contracts.vectors import VectorsContract
 from roomlore.testing.contracts.writer import WriterContract
 
 __all__ = [
+    "DurableWorkContract",
     "EmbedderContract",
     "EvolutionTextsContract",
     "EvolutionsContract",

@@ -1,0 +1,231 @@
+"""The port `DurableWork` without a database: work in this process's memory, on its event loop.
+
+It keeps the rules of retrying and of partitions. What it does not keep is what a killed process was at: that is found
+again by whoever derives the work from stored data, and done from its first step. Work that was handed in and has no
+trace in stored data is lost with the process. Other processes know nothing of this one's work.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from roomlore.core.errors import InvalidInput, StorageUnavailable, describe
+from roomlore.core.plain import plain
+from roomlore.ports.coordination import Clock
+from roomlore.ports.durable import Json, Work, WorkState, WorkStatus
+
+_ENDED = ("done", "failed", "cancelled")
+_MOST_DONE = 10_000
+"""Pieces that are done and still known, so that memory does not grow for ever."""
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class _Piece:
+    work_id: str
+    name: str
+    partition: str
+    arguments: Json
+    created_at: datetime
+    updated_at: datetime
+    status: WorkStatus = "waiting"
+    attempts: int = 0
+    failures: int = 0
+    progress: str = ""
+    error: str = ""
+    finished: dict[str, Json] = field(default_factory=dict)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+    in_step: bool = False
+
+    def state(self) -> WorkState:
+        return WorkState(
+            work_id=self.work_id,
+            name=self.name,
+            partition=self.partition,
+            arguments=self.arguments,
+            status=self.status,
+            attempts=self.attempts,
+            progress=self.progress,
+            error=self.error if self.status == "failed" else "",
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+        )
+
+
+@dataclass(slots=True)
+class _Partition:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    pieces: int = 0
+
+
+class InProcessWork:
+    """Belongs to the event loop on which it is opened. Closed, it can be opened again and goes on.
+
+    `at_once`: pieces of work done at a time. `pauses_seconds`: between one attempt and the next, so one more attempt
+    than pauses. `grace_seconds`: how long `close` waits for steps before it breaks them off.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        at_once: int = 4,
+        pauses_seconds: Sequence[float] = (1.0, 5.0),
+        grace_seconds: float = 10.0,
+    ) -> None:
+        self._clock = clock
+        self._pauses, self._grace = tuple(pauses_seconds), grace_seconds
+        self._slots = asyncio.Semaphore(at_once)
+        self._works: dict[str, Work] = {}
+        self._pieces: dict[str, _Piece] = {}
+        self._partitions: dict[str, _Partition] = {}
+        self._done: deque[str] = deque()
+        self._open = self._working = self._closing = False
+
+    def define(self, name: str, work: Work) -> None:
+        self._works[name] = work
+
+    async def open(self, *, working: bool) -> None:
+        self._open, self._working, self._closing = True, working, False
+        for piece in self._pieces.values():
+            self._begin(piece)
+
+    async def start(self, name: str, *, work_id: str, partition: str, arguments: Json) -> bool:
+        self._check_open()
+        if not work_id.strip() or not partition:
+            raise InvalidInput("Work needs an id and a partition that are not empty.")
+        given = plain(arguments, what="The arguments of work")
+        if work_id in self._pieces:
+            return False
+        now = self._clock.now()
+        piece = _Piece(work_id=work_id, name=name, partition=partition, arguments=given, created_at=now, updated_at=now)
+        self._pieces[work_id] = piece
+        self._begin(piece)
+        return True
+
+    async def find(self, work_id: str) -> WorkState | None:
+        self._check_open()
+        piece = self._pieces.get(work_id)
+        return piece.state() if piece else None
+
+    async def page(
+        self, *, names: Sequence[str] = (), status: WorkStatus | None = None, limit: int = 100, offset: int = 0
+    ) -> list[WorkState]:
+        self._check_open()
+        chosen = [
+            piece.state()
+            for piece in reversed(self._pieces.values())
+            if (not names or piece.name in names) and status in (None, piece.status)
+        ]
+        return chosen[offset : offset + max(limit, 0)]
+
+    async def retry(self, work_id: str) -> bool:
+        self._check_open()
+        piece = self._pieces.get(work_id)
+        if piece is None or piece.status not in ("failed", "cancelled"):
+            return False
+        piece.failures = 0
+        piece.ended.clear()
+        self._turn(piece, "waiting")
+        self._begin(piece)
+        return True
+
+    async def wait(self, work_id: str, *, seconds: float) -> WorkState | None:
+        self._check_open()
+        if (piece := self._pieces.get(work_id)) is None:
+            return None
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(piece.ended.wait(), seconds)
+        return piece.state()
+
+    async def close(self) -> None:
+        self._closing = True
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._grace
+        while tasks := {piece.task: piece for piece in self._pieces.values() if piece.task}:
+            for task, piece in tasks.items():
+                if not piece.in_step or loop.time() > until:
+                    task.cancel()
+            await asyncio.wait(tasks, timeout=0.1, return_when=asyncio.FIRST_COMPLETED)
+        self._open = False
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise StorageUnavailable("Durable work is not open; open it first.")
+
+    def _begin(self, piece: _Piece) -> None:
+        if self._working and piece.name in self._works and piece.status == "waiting" and not piece.task:
+            piece.task = asyncio.get_running_loop().create_task(self._in_turn(piece), name=f"roomlore-{piece.name}")
+
+    async def _in_turn(self, piece: _Piece) -> None:
+        partition = self._partitions.setdefault(piece.partition, _Partition())
+        partition.pieces += 1
+        try:
+            async with partition.lock, self._slots:
+                await self._run(piece)
+        finally:
+            piece.task = None
+            if piece.status == "running":
+                self._turn(piece, "waiting")
+            partition.pieces -= 1
+            if not partition.pieces:
+                del self._partitions[piece.partition]
+
+    async def _run(self, piece: _Piece) -> None:
+        self._turn(piece, "running")
+        while True:
+            piece.attempts += 1
+            try:
+                await self._works[piece.name](_Steps(self, piece), piece.arguments)
+            except Exception as error:  # noqa: BLE001 - a worker: whatever went wrong, the work is tried again
+                piece.failures += 1
+                piece.error = describe(error)
+            else:
+                return self._end(piece, "done")
+            if piece.failures > len(self._pauses):
+                return self._end(piece, "failed")
+            await asyncio.sleep(self._pauses[piece.failures - 1])
+
+    def _end(self, piece: _Piece, status: WorkStatus) -> None:
+        self._turn(piece, status)
+        piece.ended.set()
+        if status == "done":
+            piece.finished.clear()
+            self._done.append(piece.work_id)
+            if len(self._done) > _MOST_DONE:
+                del self._pieces[self._done.popleft()]
+
+    def _turn(self, piece: _Piece, status: WorkStatus) -> None:
+        piece.status = status
+        piece.updated_at = self._clock.now()
+
+    def closing(self) -> bool:
+        return self._closing
+
+
+class _Steps:
+    """The port `Steps`."""
+
+    def __init__(self, owner: InProcessWork, piece: _Piece) -> None:
+        self._owner, self._piece = owner, piece
+
+    async def once(self, name: str, step: Callable[[], Awaitable[Json]]) -> Json:
+        if name not in self._piece.finished:
+            self._go_on_or_stop()
+            self._piece.in_step = True
+            try:
+                self._piece.finished[name] = plain(await step(), what="What a step gives")
+            finally:
+                self._piece.in_step = False
+        self._go_on_or_stop()
+        return self._piece.finished[name]
+
+    async def report(self, progress: str) -> None:
+        self._piece.progress = progress
+
+    def _go_on_or_stop(self) -> None:
+        if self._owner.closing():
+            raise asyncio.CancelledError

@@ -1,0 +1,19 @@
+"""Values that are plain JSON, as they will be when they are read again."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from roomlore.core.errors import InvalidInput
+
+
+def plain(value: Any, *, what: str) -> dict[str, Any]:
+    """A copy that shares nothing with the value. `what` names it in the error: `InvalidInput` where it is no JSON
+    object, or holds something that JSON cannot."""
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{what} must be a JSON object, not {type(value).__name__}.")
+    try:
+        copy: dict[str, Any] = json.loads(json.dumps(dict(value)))
+    except (TypeError, ValueError) as exc:
+        raise InvalidInput(f"{what} must be plain JSON: ids, numbers and texts, never objects.") from exc
+    return copy

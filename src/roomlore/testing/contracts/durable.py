@@ -1,0 +1,382 @@
+"""What durable work must do. Inherit it where a fixture `make` gives new objects that share one empty store: what one
+hands in, the others see. Their pauses between attempts must be short.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from roomlore.core.errors import InvalidInput, ModelUnavailable, StorageUnavailable
+from roomlore.ports.durable import DurableWork, Json, Steps, Work, WorkState
+
+Make = Callable[[], DurableWork]
+LONG = 20.0
+_ODD_TEXTS = ["花生过敏 🥜 e\u0301", "a\nb\\u0000", "'; drop table", "{}", "x" * 900]
+
+
+@asynccontextmanager
+async def opened(work: DurableWork, *, working: bool = True, **works: Work) -> AsyncIterator[DurableWork]:
+    for name, does in works.items():
+        work.define(name, does)
+    await work.open(working=working)
+    try:
+        yield work
+    finally:
+        await work.close()
+
+
+async def hand_in(
+    work: DurableWork, work_id: str = "w", *, name: str = "does", partition: str = "", **given: object
+) -> bool:
+    return await work.start(name, work_id=work_id, partition=partition or work_id, arguments=given)
+
+
+async def ended(work: DurableWork, work_id: str = "w") -> WorkState:
+    state = await work.wait(work_id, seconds=LONG)
+    assert state is not None
+    assert state.status in ("done", "failed", "cancelled")
+    return state
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(LONG):
+        while not condition():  # noqa: ASYNC110 - what is waited for is no event of ours
+            await asyncio.sleep(0.01)
+
+
+class Diary:
+    """Counts what was done, and fails or hangs where it is told to."""
+
+    def __init__(self) -> None:
+        self.done: Counter[str] = Counter()
+        self.fails: dict[str, int] = {}
+        self.held: dict[str, asyncio.Event] = {}
+
+    def hold(self, name: str) -> asyncio.Event:
+        return self.held.setdefault(name, asyncio.Event())
+
+    def step(self, name: str) -> Callable[[], Awaitable[Json]]:
+        async def do() -> Json:
+            self.done[name] += 1
+            if name in self.held:
+                await self.held[name].wait()
+            if self.done[name] <= self.fails.get(name, 0):
+                raise ValueError("what somebody said")
+            return {"by": name, "time": self.done[name]}
+
+        return do
+
+    def work(self, *names: str) -> Work:
+        async def does(steps: Steps, arguments: Json) -> None:
+            for name in names:
+                await steps.once(name, self.step(name))
+
+        return does
+
+
+async def nothing(steps: Steps, arguments: Json) -> None:
+    """Work that does nothing."""
+
+
+class DurableWorkContract:
+    @pytest.fixture
+    def work(self, make: Make) -> DurableWork:
+        return make()
+
+    @pytest.fixture
+    def diary(self) -> Diary:
+        return Diary()
+
+    async def test_work_is_done(self, work: DurableWork, diary: Diary) -> None:
+        seen: list[Json] = []
+
+        async def does(steps: Steps, arguments: Json) -> None:
+            seen.append(arguments)
+            seen.append(await steps.once("a", diary.step("a")))
+
+        async with opened(work, does=does):
+            assert await hand_in(work, "w", partition="room", number=7, text=_ODD_TEXTS[0])
+            state = await ended(work)
+        assert seen == [{"number": 7, "text": _ODD_TEXTS[0]}, {"by": "a", "time": 1}]
+        assert (state.work_id, state.name, state.partition) == ("w", "does", "room")
+        assert (state.status, state.attempts, state.error) == ("done", 1, "")
+        assert state.arguments == seen[0]
+        assert state.created_at.utcoffset() == timedelta(0)
+        assert state.created_at <= state.updated_at
+
+    async def test_it_begins_within_about_half_a_second(self, work: DurableWork) -> None:
+        begun = asyncio.Event()
+
+        async def does(steps: Steps, arguments: Json) -> None:
+            begun.set()
+
+        async with opened(work, does=does):
+            await hand_in(work)
+            await asyncio.wait_for(begun.wait(), 3)
+
+    async def test_it_runs_on_the_loop_that_opened_it(self, work: DurableWork) -> None:
+        loops: list[asyncio.AbstractEventLoop] = []
+
+        async def step() -> Json:
+            loops.append(asyncio.get_running_loop())
+            return {}
+
+        async def does(steps: Steps, arguments: Json) -> None:
+            loops.append(asyncio.get_running_loop())
+            await steps.once("a", step)
+
+        async with opened(work, does=does):
+            await hand_in(work)
+            await ended(work)
+        assert loops == [asyncio.get_running_loop()] * 2
+
+    async def test_an_id_is_taken_once(self, work: DurableWork, diary: Diary) -> None:
+        async with opened(work, does=diary.work("a"), other=nothing):
+            answers = await asyncio.gather(*(hand_in(work) for _ in range(5)))
+            assert sorted(answers) == [False] * 4 + [True]
+            await ended(work)
+            assert not await hand_in(work)
+            assert not await hand_in(work, name="other", partition="elsewhere")
+        assert diary.done["a"] == 1
+
+    async def test_work_of_one_partition_is_done_one_at_a_time(self, work: DurableWork) -> None:
+        running: Counter[str] = Counter()
+        most: Counter[str] = Counter()
+
+        async def does(steps: Steps, arguments: Json) -> None:
+            room = arguments["room"]
+            running[room] += 1
+            running["all"] += 1
+            for key in (room, "all"):
+                most[key] = max(most[key], running[key])
+            await asyncio.sleep(0.1)
+            running[room] -= 1
+            running["all"] -= 1
+
+        async with opened(work, does=does):
+            for number in range(9):
+                await hand_in(work, f"w{number}", partition=f"room{number % 3}", room=f"room{number % 3}")
+            for number in range(9):
+                assert (await ended(work, f"w{number}")).status == "done"
+        assert [most[f"room{number}"] for number in range(3)] == [1, 1, 1]
+        assert most["all"] > 1
+
+    async def test_an_attempt_that_fails_is_followed_by_others(self, work: DurableWork, diary: Diary) -> None:
+        diary.fails = {"b": 2}
+        async with opened(work, does=diary.work("a", "b", "c")):
+            await hand_in(work)
+            state = await ended(work)
+        assert (state.status, state.attempts, state.error) == ("done", 3, "")
+        assert diary.done == {"a": 1, "b": 3, "c": 1}
+
+    async def test_three_attempts_and_it_has_failed(self, work: DurableWork, diary: Diary) -> None:
+        diary.fails = {"b": 99}
+        async with opened(work, does=diary.work("a", "b")):
+            await hand_in(work)
+            state = await ended(work)
+            assert (state.status, state.attempts) == ("failed", 3)
+            assert state.error == "ValueError", "the text of an error may quote a message"
+            await asyncio.sleep(0.5)
+        assert diary.done == {"a": 1, "b": 3}
+
+    async def test_an_error_outside_every_step_counts_too(self, work: DurableWork, diary: Diary) -> None:
+        async def does(steps: Steps, arguments: Json) -> None:
+            await steps.once("a", diary.step("a"))
+            diary.done["between"] += 1
+            raise ModelUnavailable("No provider answers; try again.")
+
+        async with opened(work, does=does):
+            await hand_in(work)
+            assert (await ended(work)).error == "ModelUnavailable: No provider answers; try again."
+        assert diary.done == {"a": 1, "between": 3}
+
+    async def test_a_steps_error_is_its_own(self, work: DurableWork, diary: Diary) -> None:
+        """Work may catch it and go another way."""
+        diary.fails = {"a": 99}
+
+        async def does(steps: Steps, arguments: Json) -> None:
+            try:
+                await steps.once("a", diary.step("a"))
+            except ValueError as error:
+                diary.done[str(error)] += 1
+                await steps.once("instead", diary.step("instead"))
+
+        async with opened(work, does=does):
+            await hand_in(work)
+            assert (await ended(work)).status == "done"
+        assert diary.done == {"a": 1, "what somebody said": 1, "instead": 1}
+
+    async def test_a_step_that_is_too_late_is_a_failed_one(self, work: DurableWork, diary: Diary) -> None:
+        diary.hold("slow")
+
+        async def does(steps: Steps, arguments: Json) -> None:
+            try:
+                async with asyncio.timeout(0.05):
+                    await steps.once("slow", diary.step("slow"))
+            except TimeoutError:
+                await steps.once("instead", diary.step("instead"))
+
+        async with opened(work, does=does):
+            await hand_in(work)
+            assert (await ended(work)).status == "done"
+        assert diary.done == {"slow": 1, "instead": 1}
+
+    async def test_retried_it_keeps_the_steps_that_were_finished(self, work: DurableWork, diary: Diary) -> None:
+        diary.fails = {"b": 4}
+        async with opened(work, does=diary.work("a", "b", "c")):
+            await hand_in(work)
+            assert (await ended(work)).status == "failed"
+            assert await work.retry("w")
+            state = await ended(work)
+        assert (state.status, state.attempts, state.error) == ("done", 5, "")
+        assert diary.done == {"a": 1, "b": 5, "c": 1}
+
+    async def test_retried_it_has_three_attempts_again(self, work: DurableWork, diary: Diary) -> None:
+        diary.fails = {"b": 99}
+        async with opened(work, does=diary.work("a", "b")):
+            await hand_in(work)
+            await ended(work)
+            assert [await work.retry("w"), await work.retry("w")] == [True, False]
+            state = await ended(work)
+        assert (state.status, state.attempts) == ("failed", 6)
+        assert diary.done == {"a": 1, "b": 6}
+
+    async def test_only_what_failed_is_retried(self, work: DurableWork, diary: Diary) -> None:
+        async with opened(work, does=diary.work("a")):
+            assert not await work.retry("nobody")
+            await hand_in(work)
+            await ended(work)
+            assert not await work.retry("w")
+        assert diary.done["a"] == 1
+
+    async def test_closing_lets_the_running_step_end_and_opening_goes_on(self, work: DurableWork, diary: Diary) -> None:
+        held = diary.hold("b")
+        async with opened(work, does=diary.work("a", "b", "c")):
+            await hand_in(work)
+            await until(lambda: diary.done["b"] == 1)
+            asyncio.get_running_loop().call_later(0.2, held.set)
+        assert diary.done == {"a": 1, "b": 1}
+        async with opened(work):
+            state = await ended(work)
+        assert (state.status, state.error) == ("done", "")
+        assert diary.done == {"a": 1, "b": 1, "c": 1}
+
+    async def test_closing_breaks_off_what_is_no_step(self, work: DurableWork, diary: Diary) -> None:
+        waiting = asyncio.Event()
+
+        async def does(steps: Steps, arguments: Json) -> None:
+            await steps.once("a", diary.step("a"))
+            diary.done["body"] += 1
+            await waiting.wait()
+
+        async with asyncio.timeout(LONG), opened(work, does=does):
+            await hand_in(work)
+            await until(lambda: diary.done["body"] == 1)
+        waiting.set()
+        async with opened(work):
+            assert (await ended(work)).status == "done"
+        assert diary.done == {"a": 1, "body": 2}
+
+    async def test_who_does_no_work_hands_it_in_and_looks(self, work: DurableWork, diary: Diary) -> None:
+        async with opened(work, working=False, does=diary.work("a")):
+            assert await hand_in(work)
+            state = await work.wait("w", seconds=0.3)
+            assert state is not None
+            assert (state.status, state.attempts) == ("waiting", 0)
+        assert not diary.done
+        async with opened(work):
+            assert (await ended(work)).status == "done"
+
+    async def test_progress_is_seen(self, work: DurableWork, diary: Diary) -> None:
+        held = diary.hold("b")
+        texts = [*_ODD_TEXTS, "half a pair \ud83e and a NUL \x00"]
+
+        async def does(steps: Steps, arguments: Json) -> None:
+            for text in texts:
+                await steps.report(text)
+                await steps.once("b", diary.step("b"))
+
+        async with opened(work, does=does):
+            await hand_in(work)
+            await until(lambda: diary.done["b"] == 1)
+            state = await work.find("w")
+            assert state is not None
+            assert (state.status, state.progress) == ("running", texts[0])
+            held.set()
+            assert (await ended(work)).progress.startswith("half a pair ")
+
+    async def test_work_is_listed_the_newest_first(self, work: DurableWork, diary: Diary) -> None:
+        diary.fails = {"bad": 99}
+        async with opened(work, does=diary.work("a"), fails=diary.work("bad"), other=nothing):
+            await hand_in(work, "old")
+            await asyncio.sleep(1.1)
+            await hand_in(work, "bad", name="fails")
+            await hand_in(work, "other", name="other")
+            for work_id in ("old", "bad", "other"):
+                await ended(work, work_id)
+            assert [state.work_id for state in await work.page()][-1] == "old"
+            assert [state.work_id for state in await work.page(status="failed")] == ["bad"]
+            assert {state.work_id for state in await work.page(names=["does", "other"])} == {"old", "other"}
+            assert [state.work_id for state in await work.page(limit=5, offset=2)] == ["old"]
+            assert len(await work.page(limit=2)) == 2
+            assert await work.page(limit=0) == []
+            assert await work.page(status="waiting") == []
+            assert await work.page(names=["nobody"]) == []
+
+    async def test_what_nobody_handed_in_is_not_there(self, work: DurableWork) -> None:
+        async with opened(work):
+            assert await work.find("nobody") is None
+            assert await work.wait("nobody", seconds=0) is None
+            assert await work.page() == []
+
+    @pytest.mark.parametrize("work_id", ["", "  "])
+    async def test_an_id_has_letters(self, work: DurableWork, work_id: str) -> None:
+        async with opened(work, does=nothing):
+            with pytest.raises(InvalidInput):
+                await hand_in(work, work_id, partition="room")
+
+    async def test_what_is_given_is_plain(self, work: DurableWork) -> None:
+        async def gives_an_object() -> Json:
+            return {"who": object()}
+
+        async def does(steps: Steps, arguments: Json) -> None:
+            await steps.once("a", gives_an_object)
+
+        async with opened(work, does=does):
+            with pytest.raises(InvalidInput):
+                await hand_in(work, who=object())
+            assert await work.page() == []
+            await hand_in(work, "w")
+            assert (await ended(work)).error.startswith("InvalidInput: What a step gives must be plain JSON")
+
+    async def test_steps_give_what_they_gave_as_json(self, work: DurableWork) -> None:
+        given: list[Json] = []
+
+        async def step() -> Json:
+            values: dict[Any, Any] = {"pair": (1, 2), "text": _ODD_TEXTS[1], 3: "\ud83e"}
+            return values
+
+        async def does(steps: Steps, arguments: Json) -> None:
+            given.append(await steps.once("a", step))
+            if len(given) == 1:
+                raise ValueError
+
+        async with opened(work, does=does):
+            await hand_in(work)
+            await ended(work)
+        assert given == [{"pair": [1, 2], "text": _ODD_TEXTS[1], "3": "\ud83e"}] * 2
+
+    async def test_closed_it_says_so(self, work: DurableWork) -> None:
+        for _ in range(2):
+            async with opened(work):
+                pass
+            await work.close()
+            with pytest.raises(StorageUnavailable):
+                await work.find("w")
+            with pytest.raises(StorageUnavailable):
+                await hand_in(work)

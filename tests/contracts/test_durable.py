@@ -1,0 +1,45 @@
+"""One contract, every way of keeping work."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from roomlore.adapters.dbos import open_dbos
+from roomlore.adapters.inprocess.clock import SystemClock
+from roomlore.adapters.inprocess.durable import InProcessWork
+from roomlore.ports.durable import DurableWork
+from roomlore.testing.contracts import DurableWorkContract
+
+QUICK = (0.02, 0.05)
+
+
+class TestInProcess(DurableWorkContract):
+    @pytest.fixture
+    def make(self) -> Callable[[], DurableWork]:
+        return lambda: InProcessWork(clock=SystemClock(), pauses_seconds=QUICK)
+
+
+class _OnDbos(DurableWorkContract):
+    @pytest.fixture
+    def make(self, url: str) -> Callable[[], DurableWork]:
+        return lambda: open_dbos(url, pauses_seconds=QUICK, poll_seconds=0.05, sweep_seconds=0.5)
+
+    @pytest.fixture(autouse=True)
+    def _nothing_stays(self):
+        before = set(threading.enumerate())
+        yield
+        stayed = [thread.name for thread in set(threading.enumerate()) - before if "asyncio" not in thread.name]
+        assert stayed == []
+
+
+class TestDbosOnSqlite(_OnDbos):
+    @pytest.fixture
+    def url(self, tmp_path) -> str:
+        return f"sqlite:///{tmp_path / 'roomlore.db'}"
+
+
+class TestDbosOnPostgres(_OnDbos):
+    @pytest.fixture
+    def url(self, empty_postgres: str) -> str:
+        return empty_postgres

@@ -1,0 +1,197 @@
+"""kill -9 at any instant: every piece of work is done, and no step that was finished is done again."""
+
+import asyncio
+import random
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from roomlore.adapters.dbos import open_dbos
+from roomlore.ports.durable import DurableWork
+
+WORKER = Path(__file__).with_name("durable_worker.py")
+KILLS = 8
+PIECES = 100
+PARTITIONS = 25
+AT_ONCE = 4
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def url(request, tmp_path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'roomlore.db'}"
+    return request.getfixturevalue("empty_postgres")
+
+
+@pytest.fixture
+def diary(tmp_path) -> Path:
+    path = tmp_path / "diary"
+    path.touch()
+    return path
+
+
+@asynccontextmanager
+async def desk(url: str) -> AsyncIterator[DurableWork]:
+    work = open_dbos(url)
+    await work.open(working=False)
+    yield work
+    await work.close()
+
+
+async def hand_in(work: DurableWork, count: int, partitions: int = PARTITIONS) -> None:
+    for piece in range(count):
+        assert await work.start(
+            "count", work_id=f"piece {piece}", partition=f"room {piece % partitions}", arguments={"piece": piece}
+        )
+
+
+async def spawn(url: str, diary: Path, *, pause: float = 0.0, name: str = "one") -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        sys.executable, str(WORKER), url, str(diary), str(pause), name,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+
+
+async def opened(process: asyncio.subprocess.Process) -> None:
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"open\n"
+
+
+async def kill(process: asyncio.subprocess.Process) -> None:
+    process.kill()
+    await process.communicate()
+
+
+async def end(process: asyncio.subprocess.Process) -> None:
+    await process.communicate(b"")
+    assert process.returncode == 0
+
+
+async def until(condition: Callable[[], Awaitable[bool] | bool], *, seconds: float = 60) -> None:
+    async with asyncio.timeout(seconds):
+        while not (met if isinstance(met := condition(), bool) else await met):  # noqa: ASYNC110 - another process's doing
+            await asyncio.sleep(0.03)
+
+
+async def all_done(work: DurableWork, count: int, *, seconds: float = 60) -> float:
+    """How long it took."""
+
+    async def done() -> bool:
+        return len(await work.page(status="done", limit=count + 1)) >= count
+
+    begun = time.monotonic()
+    await until(done, seconds=seconds)
+    return time.monotonic() - begun
+
+
+def written(diary: Path) -> dict[int, list[int]]:
+    """The steps of each piece, in the order in which they were begun."""
+    steps: dict[int, list[int]] = {}
+    for line in diary.read_text().splitlines():
+        piece, number, _ = line.split()
+        steps.setdefault(int(piece), []).append(int(number))
+    return steps
+
+
+def assert_whole(diary: Path, count: int) -> int:
+    """Every piece has its steps, in order: a step that is begun says that all before it were finished. How many were
+    begun twice."""
+    steps = written(diary)
+    assert sorted(steps) == list(range(count))
+    assert [piece for piece, done in steps.items() if done != sorted(done) or sorted(set(done)) != [0, 1, 2]] == []
+    return sum(len(done) - 3 for done in steps.values())
+
+
+async def test_killed_at_any_instant(url, diary):
+    chance = random.Random(20261122)
+    async with desk(url) as work:
+        await hand_in(work, PIECES)
+        for number in range(KILLS):
+            process = await spawn(url, diary)
+            if number % 4:
+                await opened(process)
+                await asyncio.sleep(chance.uniform(0.0, 0.6))
+            else:
+                await asyncio.sleep(chance.uniform(0.3, 2.0))
+            await kill(process)
+        process = await spawn(url, diary)
+        await all_done(work, PIECES)
+        await end(process)
+        assert {state.error for state in await work.page(limit=PIECES)} == {""}
+        assert await work.page(status="failed") == []
+    doubled = assert_whole(diary, PIECES)
+    assert doubled <= KILLS * AT_ONCE
+
+
+async def test_another_process_takes_over(url, diary):
+    """The one that was killed never comes back. On SQLite the other stands by until then."""
+    async with desk(url) as work:
+        first = await spawn(url, diary, pause=0.3)
+        await opened(first)
+        await hand_in(work, 8)
+        await until(lambda: len(written(diary)) >= AT_ONCE)
+        second = await spawn(url, diary, name="two")
+        await opened(second)
+        await kill(first)
+        assert await all_done(work, 8, seconds=30) < 10
+        await end(second)
+    assert_whole(diary, 8)
+
+
+async def test_ended_politely_it_leaves_its_work_to_the_others(url, diary):
+    async with desk(url) as work:
+        first = await spawn(url, diary, pause=0.2)
+        await opened(first)
+        await hand_in(work, 8)
+        await until(lambda: len(written(diary)) >= AT_ONCE)
+        await end(first)
+        states = await work.page()
+        assert {state.status for state in states} <= {"waiting", "done"}
+        second = await spawn(url, diary, name="two")
+        await all_done(work, 8)
+        await end(second)
+    assert assert_whole(diary, 8) == 0
+
+
+async def test_two_processes_share_the_work(empty_postgres, diary, capsys):
+    """Each step lasts a while, as a model's answer would; one worker does four pieces at a time."""
+    count = 60
+    async with desk(empty_postgres) as work:
+        alone = await _timed(work, empty_postgres, diary, ["one"], first=0, count=count)
+        together = await _timed(work, empty_postgres, diary, ["one", "two"], first=count, count=count)
+    assert assert_whole(diary, 2 * count) == 0
+    workers = [line.split()[2] for line in diary.read_text().splitlines()[3 * count :]]
+    assert min(workers.count("one"), workers.count("two")) > count / 3
+    with capsys.disabled():
+        print(f"\n{count / alone:.1f} pieces/s by one worker, {count / together:.1f} by two")  # noqa: T201
+    assert together < alone
+
+
+async def _timed(work: DurableWork, url: str, diary: Path, names: list[str], *, first: int, count: int) -> float:
+    processes = [await spawn(url, diary, pause=0.1, name=name) for name in names]
+    for process in processes:
+        await opened(process)
+    begun = time.monotonic()
+    for piece in range(first, first + count):
+        await work.start("count", work_id=f"piece {piece}", partition=f"room {piece}", arguments={"piece": piece})
+    await all_done(work, first + count)
+    took = time.monotonic() - begun
+    for process in processes:
+        await end(process)
+    return took
+
+
+async def test_one_of_two_processes_is_killed_half_way(empty_postgres, diary):
+    count = 60
+    async with desk(empty_postgres) as work:
+        await hand_in(work, count)
+        processes = [await spawn(empty_postgres, diary, pause=0.03, name=name) for name in ("one", "two")]
+        await until(lambda: len(written(diary)) >= count / 2)
+        await kill(processes[0])
+        await all_done(work, count)
+        await end(processes[1])
+    assert assert_whole(diary, count) <= AT_ONCE
