@@ -32,8 +32,9 @@ class Steps(Protocol):
     async def once(self, name: str, step: Callable[[], Awaitable[Json]]) -> Json:
         """Does the step, or, where an earlier attempt finished it, gives what it gave then.
 
-        What a step gives must be plain JSON. A step that a kill broke off is done again: it must bear that. Steps come
-        in the same order at every attempt. An error of the step's is not remembered.
+        A name stands for one step of its work, whatever came before it. What a step gives must be plain JSON; it comes
+        back as it will be read again. A step that a kill broke off is done again: it must bear that. An error of the
+        step's is raised as it is and not remembered. Steps are done one after another.
         """
 
     async def report(self, progress: str) -> None:
@@ -55,17 +56,24 @@ class DurableWork(Protocol):
         """Says what work of this name does, before `open`. Ids and numbers go into arguments, never objects."""
 
     async def open(self, *, working: bool) -> None:
-        """Begins; `working`: whether this process does work too, or only hands it in and looks at it."""
+        """Begins; `working`: whether this process does work too, or only hands it in and looks at it.
+
+        Raises `Conflict` where this process can do no work of this store's beside what it does already.
+        """
 
     async def start(self, name: str, *, work_id: str, partition: str, arguments: Json) -> bool:
-        """Hands work in; False where work of this id is there already, whatever became of it."""
+        """Hands work in; False where work of this id is there already, whatever became of it.
+
+        In which order the work of a partition is done is not promised. Raises `InvalidInput` for an empty id or
+        partition and for arguments that are no plain JSON.
+        """
 
     async def find(self, work_id: str) -> WorkState | None: ...
 
     async def page(
         self, *, names: Sequence[str] = (), status: WorkStatus | None = None, limit: int = 100, offset: int = 0
     ) -> list[WorkState]:
-        """Work, the newest first; no names: of any name."""
+        """Work, the newest first, to the second; no names: of any name."""
 
     async def retry(self, work_id: str) -> bool:
         """Begins failed or cancelled work again, keeping the steps that were finished; False where there is none."""

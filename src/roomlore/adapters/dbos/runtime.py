@@ -3,12 +3,14 @@
 DBOS is a singleton. It is launched on a thread without an event loop, so that it keeps to loops and threads of its own:
 launched on ours it would run work there and change the loop's default executor for good.
 
-Three things of DBOS's that are not public are used: whether an instance exists, `reenqueue_for_recovery`, which gives
-work back only while the one it is taken from still holds it, and `run_migrations` for processes that do no work.
+Four things of DBOS's that are not public are used: whether an instance exists, `reenqueue_for_recovery`, which gives
+work back only while the one it is taken from still holds it, `run_migrations` for processes that do no work, and
+`_retry_connection_errors`, to end while the database is down.
 """
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +18,7 @@ from typing import Any
 import dbos._dbos as singleton
 from dbos import DBOS, DBOSClient, DBOSConfig
 from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from roomlore.adapters.dbos.places import Place
 from roomlore.adapters.dbos.rows import PREFIX, JsonSerializer
@@ -31,7 +34,7 @@ VERSION = "1"
 _MOST_BEGINNINGS = 50
 """A piece of work whose process dies every time is given up."""
 _SPARE_CONNECTIONS = 4
-_JOIN_SECONDS = 5.0
+_JOIN_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,9 +98,10 @@ class Runtime:
         self._ending.set()
         self._keeper.join()
         if self._seated:
+            _stop_retrying()
             DBOS.destroy()
             _join_threads()
-            self._give_back(self._pending_of(self._seat.name), self._seat.name)
+            self._give_back_all()
             self._seat.leave()
         self._engine.dispose()
 
@@ -178,15 +182,20 @@ class Runtime:
                 if dead:
                     self._give_back(works, name)
 
+    def _give_back_all(self) -> None:
+        """Where this fails, whoever works next finds it out by the seat."""
+        try:
+            works = [row.workflow_id for row in self._pending(self._seat.name)]
+            self._give_back(works, self._seat.name)
+        except SQLAlchemyError as exc:
+            log.warning("what was left undone could not be given back", extra={"why": describe(exc)})
+
     def _pending(self, executor: str | None = None) -> list[Any]:
         return list(
             self._client.list_workflows(
                 status="PENDING", queue_name=QUEUE, executor_id=executor, load_input=False, load_output=False
             )
         )
-
-    def _pending_of(self, executor: str) -> list[str]:
-        return [row.workflow_id for row in self._pending(executor)]
 
     def _give_back(self, works: Sequence[str], executor: str) -> None:
         for work_id in works:
@@ -261,8 +270,16 @@ def _served(name: str) -> Callable[[Json], None]:
     return run
 
 
+def _stop_retrying() -> None:
+    """A thread that waits for a database that is down would wait, and be waited for, as long as that lasts."""
+    database = getattr(getattr(singleton, "_dbos_global_instance", None), "_sys_db_field", None)
+    if database:
+        database._retry_connection_errors = False  # noqa: SLF001
+
+
 def _join_threads() -> None:
     """DBOS lets its threads run out by themselves."""
+    until = time.monotonic() + _JOIN_SECONDS
     for thread in threading.enumerate():
         if thread.name.startswith("dbos-executor-"):
-            thread.join(_JOIN_SECONDS)
+            thread.join(max(until - time.monotonic(), 0))

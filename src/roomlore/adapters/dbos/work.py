@@ -14,6 +14,8 @@ from roomlore.ports.durable import Json, Work, WorkState, WorkStatus
 _ENDED = ("done", "failed", "cancelled")
 _FIRST_LOOK_SECONDS = 0.02
 _LONGEST_LOOK_SECONDS = 0.25
+_BREAK_OFF_SECONDS = 2.0
+"""What does not end by then waits for a database that is down."""
 
 
 class DbosWork:
@@ -81,7 +83,7 @@ class DbosWork:
         member.leaving = True
         loop = asyncio.get_running_loop()
         until = loop.time() + self._rules.grace_seconds
-        while member.runs:
+        while member.runs and loop.time() < until + _BREAK_OFF_SECONDS:
             for run in list(member.runs):
                 run.stop(at_once=loop.time() > until)
             await asyncio.sleep(_FIRST_LOOK_SECONDS)
