@@ -80,15 +80,14 @@ async def test_the_flow_of_the_seed(rig):
 
 
 async def test_summaries_of_every_turn_that_asked_never_cover_what_they_did_not_see(quick):
-    """As the seed has it: one is begun with each turn, and they come in order, late."""
-    saw = []
+    """As the seed has it where the last turns fill the window: one is begun with each turn, and each comes late."""
+    making = []
     for number in range(8):
         await talk(quick, number)
-        context = await quick.sessions.query_context(ROOM, token_threshold_ratio=0.5)
-        if context.should_checkpoint_summary:
-            saw.append(number)
-        if len(saw) > 2:
-            last = saw.pop(0)
+        await asked(quick)
+        making.append(number)
+        if number >= 2:
+            last = making.pop(0)
             made = await quick.sessions.checkpoint(ROOM, f"all up to {last}")
             assert made.covers_through == f"t{last}-answer"
             assert await shown(quick, model_context_window=16_000, recent_turns=0) == list(range(last + 1, number + 1))
@@ -178,6 +177,23 @@ async def test_a_turn_that_is_covered_in_part_is_shown_whole(rig):
     context = await rig.sessions.query_context(ROOM, recent_turns=0, model_context_window=16_000)
     assert context.turns == 28
     assert context.session.flow_context.turn_count == 30
+
+
+async def test_a_long_turn_that_is_covered_in_part_is_shown_whole(rig):
+    """However far back it began, and whatever was said since."""
+    await talk(rig, 0)
+    said = [roomlore.Role.USER, *[roomlore.Role.TOOL] * 12, roomlore.Role.ASSISTANT]
+    await rig.messages.add(
+        [
+            roomlore.Message(id=str(n), room_id=ROOM, sender_id="x", role=role, text=f"{n}")
+            for n, role in enumerate(said)
+        ]
+    )
+    await rig.sessions.checkpoint(ROOM, "all but the answer", 0, "12")
+    await talk(rig, *range(1, 20))
+    context = await rig.sessions.query_context(ROOM, recent_turns=0, model_context_window=16_000)
+    assert [one["content"] for one in context.messages[1:15]] == [str(n) for n in range(14)]
+    assert (context.turns, context.session.flow_context.turn_count) == (20, 21)
 
 
 async def test_the_next_summary_covers_the_last_one_and_what_came_after(rig):
