@@ -562,7 +562,7 @@ def test_nothing_falls_in_the_gap_whatever_happens(small_steps, sqlite_template)
     run_state_machine_as_test(
         SessionMachine,
         settings=settings(
-            max_examples=int(os.environ.get("ROOMLORE_MACHINE_EXAMPLES", "15")),
+            max_examples=int(os.environ.get("ROOMLORE_MACHINE_EXAMPLES", "30")),
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),

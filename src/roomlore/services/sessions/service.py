@@ -215,7 +215,9 @@ class SessionService:
         """Puts a summary in the place of what it stands for; the conversation is shown as SUMMARY_N from then on.
 
         `covers_through`: the id of the last message it stands for, as the context it was made from says. Left out, it
-        is where the history ended that this process handed out, else what lies before the last `recent_turns` turns.
+        is where the history ended that this process handed out, the first one where it asked for a checkpoint, else
+        what lies before the last `recent_turns` turns; and where this may be a summary that was asked for before the
+        checkpoint in force or a reset, and comes late, it is a `Conflict` or covers no more than that one saw.
         `expected_checkpoint`: the checkpoint that must be in force, '' for none; left out, the one that is in force
         when the call begins. Raises `Conflict` where another checkpoint or a reset was faster.
         """
