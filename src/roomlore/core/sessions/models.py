@@ -53,10 +53,12 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """A checkpoint that roomlore is to make by itself: not before `at`, after `tries` that failed."""
+    """A checkpoint that roomlore is to make by itself: not before `at`, after `tries` that failed, for a model that
+    takes `window` tokens (0 where nobody said)."""
 
     at: datetime
     tries: int = 0
+    window: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,6 +94,10 @@ class Offers:
             )
         return None if offer.covers == _NOWHERE else offer.covers
 
+    def asked(self, session: Session, *, now: float) -> bool:
+        """Whether a checkpoint was asked for with a history handed out here."""
+        return bool(self._of(session, now).asked)
+
     def _of(self, session: Session, now: float) -> _Offer:
         offer = self._offers.get((session.tenant, session.conversation_id))
         return offer.of(session, now) if offer else _Offer(session.checkpoint_id, session.boundary, _NOWHERE, now)
