@@ -78,13 +78,13 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What fits: how many turns are shown, both forms of them, their tokens with the query, and what was lost.
+    """What fits: the turns shown, both forms of them, their tokens with the query, and what was lost.
 
     `lost`: whether messages that no summary covers had to be left out. `truncated`: that, or fewer turns than asked
     for.
     """
 
-    turns: int
+    turns: tuple[Turn, ...]
     history: str
     messages: tuple[dict[str, str], ...]
     tokens: int
@@ -133,7 +133,7 @@ def show(segment: Segment, query: str, options: WindowOptions, count: Count) -> 
     whole = sum(left.isdisjoint(message.arrival for message in turn.messages) for turn in wanted)
     few = whole < min(options.recent_turns, len(turns))
     return Shown(
-        turns=sum(any(message.arrival not in left for message in turn.messages) for turn in wanted),
+        turns=tuple(part for turn in wanted if (part := _part(turn, lambda arrival: arrival not in left))),
         history=kept.text,
         messages=as_chat(summary, kept.messages, tongue),
         tokens=kept.tokens + query_tokens,
@@ -160,7 +160,8 @@ def context_of(segment: Segment, shown: Shown, options: WindowOptions, value: Se
         token_ratio=ratio,
         should_checkpoint_summary=shown.truncated or ratio >= options.threshold,
         truncated=shown.truncated,
-        turns=shown.turns,
+        turns=len(shown.turns),
+        message_ids=tuple(message.id for message in flat(shown.turns)),
         language=tongue,
     )
 
