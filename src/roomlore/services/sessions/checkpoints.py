@@ -80,7 +80,7 @@ class Checkpointer:
         checkpoint = self._checkpoint(segment, wanted, summary, covers)
         async with self._storage.writing() as work:
             await self._swap(work, seen, checkpoint)
-        if wanted.covers is None and wanted.covers_through is None:
+        if wanted.covers is None and wanted.covers_through is None and not wanted.expected:
             self._offers.used(seen, covers)
         return checkpoint
 
