@@ -91,6 +91,11 @@ class Shown:
     lost: bool
     truncated: bool
 
+    @property
+    def count(self) -> int:
+        """How many messages are shown."""
+        return sum(len(turn.messages) for turn in self.turns)
+
 
 def verbatim(turns: Sequence[Turn], *, covered: int, recent_turns: int) -> list[Turn]:
     """The turns to show: all with a message that is not covered, and never fewer than the last `recent_turns`."""

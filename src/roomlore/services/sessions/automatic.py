@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from roomlore.core.errors import Conflict, NotFound, RoomloreError, describe
 from roomlore.core.sessions.models import Checkpoint, Due, Session
-from roomlore.core.sessions.window import Segment, WindowOptions, turns_after
+from roomlore.core.sessions.window import Segment, Shown, WindowOptions, turns_after
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.sessions import SESSIONS
 from roomlore.ports.storage import Storage
@@ -56,10 +56,10 @@ class AutoCheckpoints:
         self._recent_turns = options.recent_turns
         self._window = options.window
 
-    async def note(self, segment: Segment, *, window: int, lost: bool = False, too_long: bool = False) -> None:
-        """Notes that this conversation asked for a checkpoint, for a model that takes `window` tokens. `lost`: whether
-        messages no longer fit; `too_long`: whether the summary itself does not."""
-        if not self._on or segment.session.due or not (too_long or self._worth_it(segment, lost=lost)):
+    async def note(self, segment: Segment, *, window: int, shown: Shown | None) -> None:
+        """Notes that this conversation asked for a checkpoint, for a model that takes `window` tokens. `shown`: what of
+        it fits, None where the summary itself does not."""
+        if not self._on or segment.session.due or not (shown is None or self._worth_it(segment, shown)):
             return
         try:
             await self._schedule(segment.session, window)
@@ -67,12 +67,15 @@ class AutoCheckpoints:
             log.warning("a due checkpoint could not be noted", extra={"why": describe(error)})
         self._jobs.ask(SESSIONS)
 
-    def _worth_it(self, segment: Segment, *, lost: bool) -> bool:
-        """Where the last turns alone fill the window a summary after every turn would help nobody."""
-        if not any(message.text.strip() for message in segment.uncovered()):
+    def _worth_it(self, segment: Segment, shown: Shown) -> bool:
+        """Where the last turns alone fill the window a summary after every turn would help nobody: enough must be new,
+        in turns, or in messages where a turn goes on and on."""
+        new = segment.uncovered()
+        if not any(message.text.strip() for message in new):
             return False
-        uncovered = turns_after(segment.turns, segment.session.covered)
-        return lost or segment.session.checkpoint is None or uncovered >= max(1, self._recent_turns // 2)
+        turns = turns_after(segment.turns, segment.session.covered)
+        enough = turns >= max(1, self._recent_turns // 2) or 2 * len(new) >= shown.count
+        return shown.lost or segment.session.checkpoint is None or enough
 
     async def _schedule(self, session: Session, window: int) -> None:
         named = {"tenant": session.tenant, "conversation_id": session.conversation_id}

@@ -140,7 +140,7 @@ class SessionService:
             context, shown = await self._inside(segment, query, options)
         except BudgetTooSmall:
             if segment.session.checkpoint:
-                await self._parts.automatic.note(segment, window=options.window, too_long=True)
+                await self._parts.automatic.note(segment, window=options.window, shown=None)
             raise
         await self._handed_out(segment, context, shown, options)
         return context
@@ -317,7 +317,7 @@ class SessionService:
         if context.truncated:
             parts.telemetry.count("roomlore_sessions_truncated_total")
         if asked:
-            await parts.automatic.note(segment, window=options.window, lost=shown.lost)
+            await parts.automatic.note(segment, window=options.window, shown=shown)
 
     async def _told(self, turn: Turn, *, new: bool) -> list[Message]:
         """The turn's messages. `new`: nobody else can have handed it in."""
