@@ -26,6 +26,11 @@ async def tools(rig: Rig, first: int, count: int) -> None:
     await rig.messages.add(said)
 
 
+async def summarised(rig: Rig, rooms: int) -> int:
+    """How many of these rooms have a checkpoint."""
+    return sum([bool(await rig.sessions.checkpoints(f"r{number}")) for number in range(rooms)])
+
+
 async def test_one_turn_that_outgrows_the_window_is_summarised_and_goes_on_being_read():
     async with open_rig(settings=AUTO) as rig:
         await rig.messages.add(Message(id="q", room_id=ROOM, sender_id="ann", text="do it all", turn_id="loop"))
@@ -77,8 +82,8 @@ async def test_one_slow_summary_holds_up_no_other():
         await model.asked.wait()
         held, model.gate = model.gate, None
         async with asyncio.timeout(20):
-            while sum([bool(await rig.sessions.checkpoints(f"r{number}")) for number in range(12)]) < 4:
-                await asyncio.sleep(0.05)  # noqa: ASYNC110 - another task's work, which sets nothing
+            while await summarised(rig, 12) < 4:  # noqa: ASYNC110 - another task's work, which sets nothing
+                await asyncio.sleep(0.05)
         assert not working.done()
         assert held is not None
         held.set()
