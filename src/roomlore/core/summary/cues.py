@@ -90,7 +90,7 @@ _CUES = (
         "[过過]敏|忌口|吃素|[诊診][断斷]|手[术術]|[药藥]|糖尿病|高血[压壓]|哮喘",
     ),
     # what puts right what was said before
-    Cue(0.4, CHANGED),
+    Cue(0.3, CHANGED),
     # what is to be kept, by the speaker's own word
     _cue(
         0.6,
@@ -126,7 +126,7 @@ _VAGUE = re.compile(
 )
 _SIZE = re.compile(rf"[{HAN}]|[a-z]+(?:['’][a-z]+)?|\d+(?:[.,:]\d+)*")
 _SHORT, _FEW_HAN, _FEW = -0.7, 8, 5
-_POINTING = -0.3
+_POINTING, _POINTING_UPTO = -0.3, 1.6
 _QUESTION, _GREETING, AGENT, CROWD = -0.5, -0.8, -0.8, -0.5
 
 
@@ -135,15 +135,15 @@ def worth(text: str) -> float:
     folded = head(text)
     total = sum(cue.weight for cue in _CUES if cue.sign.search(folded))
     total += _NAMES * min(_MOST_NAMES, len(_NAME.findall(text)))
-    if _short(folded):
-        total += _SHORT
-    if _VAGUE.search(folded):
-        total += _POINTING
+    total += _fragment(folded)
     if asks(folded):
         total += _QUESTION
     return total + _GREETING if greets(folded) else total
 
 
-def _short(folded: str) -> bool:
-    found = _SIZE.findall(folded)
-    return len(found) < (_FEW_HAN if language(folded) == "zh" else _FEW)
+def _fragment(folded: str) -> float:
+    """What a short text, and one that points to what stands elsewhere, is worth less."""
+    size = len(_SIZE.findall(folded)) / (_FEW_HAN if language(folded) == "zh" else _FEW)
+    if size >= _POINTING_UPTO:
+        return 0.0
+    return (_SHORT if size < 1 else 0.0) + (_POINTING if _VAGUE.search(folded) else 0.0)
