@@ -14,8 +14,8 @@ from roomlore.core.sessions.turns import (
     shown,
     summary_line,
     turns_of,
-    without_label,
 )
+from roomlore.core.summary import without_label
 from roomlore.testing import message
 
 ROLES = {"u": Role.USER, "a": Role.ASSISTANT, "s": Role.SYSTEM, "t": Role.TOOL}

@@ -74,6 +74,133 @@ def test_facts_are_taken_before_greetings_and_praise(chatter):
     assert "听起来" not in summary
 
 
+@pytest.mark.parametrize(
+    ("budget", "text"),
+    [
+        (512, "My doctor changed my blood pressure medicine: lisinopril 10 mg instead of amlodipine."),
+        (512, "我对花生过敏，千万不要给我推荐花生酱。"),
+        (512, "我爸春节不来了，医生说他还不能坐长途车，改到三月中旬来。"),
+        (512, "最后听他的，客厅和卧室全部通铺木地板，厨卫阳台铺砖。"),
+        (512, "预算不够，不装地暖了，冬天用空调加电暖器。"),
+        (60, "净宽1米75，那就U形。台面我想要石英石，不要岩板。"),
+        (512, "Well, we flew to Porto, because my aunt lives there, and it rained, so we stayed at home."),
+    ],
+)
+def test_where_all_whole_sentences_fit_nothing_is_cut_off(budget, text):
+    assert extract("", [Said("User", text)], max_tokens=budget, count=count) == f"User: {text}"
+
+
+@pytest.mark.parametrize(
+    ("best", "second"),
+    [
+        (
+            "My brother Karl moved to Leeds last month, because he found a job at a bakery on Duke Street.",
+            "The weather is warm here, while the wind is rather cool at night.",
+        ),
+        ("我弟弟上个月搬到了成都，他在那里的一家面包店找到了工作。", "这里的天气比较暖和，晚上的风有一点凉。"),
+    ],
+)
+def test_room_that_is_left_goes_to_whole_sentences_the_best_first(best, second):
+    said = [Said("User", best), Said("User", second)]
+    whole = tokens(f"User: {best} {second}")
+    both = [extract("", said, max_tokens=budget, count=count) for budget in range(whole - 4, whole + 1)]
+    assert all(best in summary for summary in both)
+    assert second not in both[0]
+    assert second in both[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "needed"),
+    [
+        ("I take the red pill in the morning, but I never take it with grapefruit juice.", "never"),
+        ("My aunt cooks lamb on Sundays, and I don't eat lamb or any beef.", "don't eat"),
+        ("Ann lives by the old harbour, and her flat has 85 m of shelves.", "85 m"),
+        ("我每天早上吃一片白色的小药片，千万别和西柚汁一起喝。", "千万别"),
+        ("会议室已经订好了，时间改到周四上午。", "改到周四"),
+        ("新书架放在客厅靠窗的地方，宽85厘米。", "85厘米"),
+    ],
+)
+def test_what_a_sentence_must_not_lose_stays_in_it_at_any_budget(text, needed):
+    for budget in range(12, 60):
+        summary = extract("", [Said("", text)], max_tokens=budget, count=count)
+        assert needed in summary or text.startswith(summary)
+
+
+@pytest.mark.parametrize("text", ["Our address: the white house by the mill.", "我们的地址：磨坊旁边的白房子。"])
+def test_a_colon_is_no_place_to_cut_at(text):
+    cut_off = text.replace("：", ":").split(":")
+    for budget in range(4, 30):
+        summary = extract("", [Said("", text)], max_tokens=budget, count=count)
+        assert not summary.endswith((f"{cut_off[0]}.", f"{cut_off[0]}。"))
+        assert text.startswith(summary)
+
+
+@pytest.mark.parametrize(
+    ("plain", "correction"),
+    [
+        ("The interview with the board is on Wednesday.", "The interview with the board is on Friday instead."),
+        ("We met at the tile shop by the harbour.", "We decided on the tile shop by the harbour."),
+        ("My cousin Paul arrived at Easter.", "My cousin Paul cancelled at Easter."),
+        ("面试约在周三下午。", "面试改到周五下午。"),
+        ("我爸爸春节过来了。", "我爸爸春节不来了。"),
+        ("昆明的行程出发了。", "昆明的行程推迟了。"),
+        ("台面看了灰色石英石。", "台面还是选灰色石英石。"),
+    ],
+)
+def test_a_correction_counts_for_more_than_what_it_corrects(plain, correction):
+    room = max(tokens(plain), tokens(correction)) + 2
+    for said in ([plain, correction], [correction, plain]):
+        assert correction in extract("", [Said("", text) for text in said], max_tokens=room, count=count)
+
+
+@pytest.mark.parametrize(
+    ("fragments", "facts"),
+    [
+        (
+            ["I exchanged them for 9.5.", "It went well.", "I took photos of it too."],
+            ["My sister's number is 555-0142.", "Remember that the spare key is under the pot."],
+        ),
+        (
+            ["一共14.5平。", "我明天下午去。", "照片也拍了。"],
+            ["我妹妹的号码是13812345678。", "记一下，备用钥匙在花盆下面。"],
+        ),
+    ],
+)
+def test_facts_are_taken_before_fragments_that_say_nothing(fragments, facts):
+    said = [Said("", text) for pair in zip(fragments, [*facts, ""], strict=True) for text in pair]
+    room = tokens(" ".join(facts)) + 3
+    summary = extract("", said, max_tokens=room, count=count)
+    assert all(fact in summary for fact in facts)
+
+
+@pytest.mark.parametrize(
+    ("text", "opened", "closed"),
+    [
+        ("I told him 'I feel dizzy. What now?' and left.", "'I feel", "now?' and left."),
+        ('She wrote "Call me. It is urgent." on the door (the red one. By the shop.) on Monday.', '"Call', 'urgent."'),
+        ("We rented a van (a blue one. It leaks.) for the trip to Porto in May.", "(a blue", "leaks.)"),
+        ("我跟医生说“我头晕。现在怎么办？”就走了。", "“我头晕", "怎么办？”"),
+        ("她在门上写了「给我打电话。很急。」，当时是周一。", "「给我", "很急。」"),
+        ("我们租了一辆车（蓝色的。漏油。）去昆明，五月出发。", "（蓝色", "漏油。）"),
+    ],
+)
+def test_quotations_and_brackets_are_closed_where_they_are_opened(text, opened, closed):
+    said = [Said("User", text)]
+    assert extract("", said, max_tokens=512, count=count) == f"User: {text}"
+    chatter = [Said("User", line) for line in ENGLISH[3:]]
+    for budget in range(20, 90, 3):
+        summary = extract("", [*said, *chatter], max_tokens=budget, count=count)
+        assert (opened in summary) == (closed in summary)
+
+
+@pytest.mark.parametrize(
+    "text", ["I paid 5 (or was it 6. We left. Ann said so.", "他说“我去昆明。我们走了三天。安娜知道。"]
+)
+def test_a_quotation_that_never_ends_holds_nothing_together(text):
+    assert extract("", [Said("", text)], max_tokens=10, count=count) in text
+    assert extract("", [Said("", text)], max_tokens=100, count=count).count("走了") == text.count("走了")
+
+
 def test_every_process_makes_the_same_summary():
     program = """
 from roomlore.adapters.tokens import EncodingTokens
@@ -183,6 +310,8 @@ HOSTILE = {
     "a mebibyte of marks": [Said("User", "a" + "\u0301" * (1 << 20))],
     "ten thousand characters": [Said(f"u{n % 7}", "好x!字？\n"[n % 6]) for n in range(10_000)],
     "ten thousand sentences": [Said(f"u{n % 7}", f"I saw {n} birds in town {n * 7}.") for n in range(10_000)],
+    "brackets that never close": [Said("User", "(a. “b。 " * 20_000)] * 5,
+    "phone numbers": [Said("User", "123 " * (1 << 18)), Said("User", "1" * (1 << 20))],
     "a lone surrogate": [Said("\ud800", "I live in \udfff Leeds.\x00 Yes\x85no\u2028so: ")],
 }
 

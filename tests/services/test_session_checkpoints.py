@@ -80,15 +80,14 @@ async def test_the_flow_of_the_seed(rig):
 
 
 async def test_summaries_of_every_turn_that_asked_never_cover_what_they_did_not_see(quick):
-    """As the seed has it: one is begun with each turn, and they come in order, late."""
-    saw = []
+    """As the seed has it where the last turns fill the window: one is begun with each turn, and each comes late."""
+    making = []
     for number in range(8):
         await talk(quick, number)
-        context = await quick.sessions.query_context(ROOM, token_threshold_ratio=0.5)
-        if context.should_checkpoint_summary:
-            saw.append(number)
-        if len(saw) > 2:
-            last = saw.pop(0)
+        await asked(quick)
+        making.append(number)
+        if number >= 2:
+            last = making.pop(0)
             made = await quick.sessions.checkpoint(ROOM, f"all up to {last}")
             assert made.covers_through == f"t{last}-answer"
             assert await shown(quick, model_context_window=16_000, recent_turns=0) == list(range(last + 1, number + 1))
@@ -119,7 +118,7 @@ async def test_after_two_minutes_nobody_waits_for_a_late_summary(quick):
     quick.clock.advance(130)
     await talk(quick, 3)
     await quick.sessions.query_context(ROOM)
-    assert (await quick.sessions.checkpoint(ROOM, "of all")).covers_through == "t3-answer"
+    assert (await quick.sessions.checkpoint(ROOM, "of all", 0)).covers_through == "t3-answer"
 
 
 async def test_a_summary_of_what_a_reset_put_away_is_refused(quick):
@@ -178,6 +177,23 @@ async def test_a_turn_that_is_covered_in_part_is_shown_whole(rig):
     context = await rig.sessions.query_context(ROOM, recent_turns=0, model_context_window=16_000)
     assert context.turns == 28
     assert context.session.flow_context.turn_count == 30
+
+
+async def test_a_long_turn_that_is_covered_in_part_is_shown_whole(rig):
+    """However far back it began, and whatever was said since."""
+    await talk(rig, 0)
+    said = [roomlore.Role.USER, *[roomlore.Role.TOOL] * 12, roomlore.Role.ASSISTANT]
+    await rig.messages.add(
+        [
+            roomlore.Message(id=str(n), room_id=ROOM, sender_id="x", role=role, text=f"{n}")
+            for n, role in enumerate(said)
+        ]
+    )
+    await rig.sessions.checkpoint(ROOM, "all but the answer", 0, "12")
+    await talk(rig, *range(1, 20))
+    context = await rig.sessions.query_context(ROOM, recent_turns=0, model_context_window=16_000)
+    assert [one["content"] for one in context.messages[1:15]] == [str(n) for n in range(14)]
+    assert (context.turns, context.session.flow_context.turn_count) == (20, 21)
 
 
 async def test_the_next_summary_covers_the_last_one_and_what_came_after(rig):
@@ -279,15 +295,13 @@ async def test_a_store_that_fails_keeps_nothing_of_a_checkpoint_or_a_reset(rig, 
 
 
 async def test_a_message_deleted_while_it_was_summarised(rig):
-    """The one the summary ends with: the caller hears of it, and nothing is lost."""
+    """The one the summary ends with: its place is known all the same."""
     await talk(rig, 0, 1)
     context = await rig.sessions.query_context(ROOM)
     await rig.messages.delete(ROOM, "t1-answer")
-    with pytest.raises(NotFound, match="t1-answer"):
-        await rig.sessions.checkpoint(ROOM, "both", 0, context.covers_through)
-    again = await rig.sessions.query_context(ROOM)
-    assert again.covers_through == "t1-query"
-    assert (await rig.sessions.checkpoint(ROOM, "both", 0, again.covers_through)).covers_arrival == 3
+    assert (await rig.sessions.checkpoint(ROOM, "both", 0, context.covers_through)).covers_arrival == 4
+    with pytest.raises(NotFound, match="t9-answer"):
+        await rig.sessions.checkpoint(ROOM, "both", 0, "t9-answer")
 
 
 async def test_a_reset_deletes_nothing_and_shows_nothing_before_it(rig):

@@ -334,3 +334,8 @@ def test_a_variable_of_somebody_else_is_named_in_the_log(run, monkeypatch):
     monkeypatch.setenv("MEMORY_LIMIT", "512")
     assert "MEMORY_LIMIT" in run("settings").stderr
     assert "MEMORY_LIMIT" not in run("settings").stdout
+
+
+def test_the_module_is_the_program():
+    told = subprocess.run([sys.executable, "-m", "roomlore", "--version"], capture_output=True, text=True, check=True)
+    assert told.stdout.startswith("roomlore ")

@@ -95,6 +95,19 @@ def test_a_full_window_says_what_to_do(talk):
     assert "asks for" not in talk("context", "tea", "--window", str(full + 1), "--ratio", "1").stdout
 
 
+def test_what_a_summary_covers_and_still_does_not_fit_is_not_sent_to_another_checkpoint(talk):
+    talk("checkpoint", "tea", "Tea.")
+    talk("checkpoint", "tea", "Tea.", "--turns", "0")
+    full = asked(talk)["estimated_tokens"]
+    cut = talk("context", "tea", "--window", str(full - 1)).stdout
+    assert "the last turns do not fit although a summary covers them; name a larger window (--window) or" in cut
+    tight = talk("context", "tea", "--window", str(full)).stdout
+    assert "the last turns fill the share of the window although a summary covers them" in tight
+    assert "asks for a checkpoint" not in cut + tight
+    talk("turn", "tea", "--user-query", "more")
+    assert "asks for a checkpoint" in talk("context", "tea", "--window", str(full)).stdout
+
+
 def test_the_query_counts_and_may_come_from_standard_input(talk):
     plain = asked(talk)["estimated_tokens"]
     assert asked(talk, "--query", "one two three")["estimated_tokens"] == plain + 3
@@ -179,6 +192,12 @@ def test_sessions_are_listed(talk):
     assert [one["conversation_id"] for one in json.loads(talk("list", "--json").stdout)] == ["another", "tea"]
 
 
+def test_without_sessions_the_list_says_where_it_looked(run):
+    told = "There are no sessions in chat.db; `roomlore session turn CONVERSATION` begins one.\n"
+    assert run("list").stdout == told
+    assert json.loads(run("list", "--json").stdout) == []
+
+
 def test_a_turn_may_be_repeated_and_not_changed(talk):
     assert talk("turn", "tea", "--user-query", "a", "--turn-id", "t3").stdout == "turn t3 is in tea (FULL_HISTORY)\n"
     talk("turn", "tea", "--user-query", "a", "--turn-id", "t3")
@@ -215,7 +234,11 @@ def test_a_conversation_that_cannot_be_typed_as_it_is_is_quoted_in_advice(run):
 
 
 BAD = [
-    (("show", "nowhere"), None, "There is no conversation 'nowhere'; create its session, or write a turn to it."),
+    (
+        ("show", "nowhere"),
+        None,
+        "There is no conversation 'nowhere'; create its session, or write a turn to it. Looked for in chat.db.",
+    ),
     (("context", "nowhere"), None, "'nowhere'"),
     (("checkpoint", "nowhere"), None, "'nowhere'"),
     (("checkpoints", "nowhere"), None, "'nowhere'"),
@@ -241,7 +264,7 @@ BAD = [
     (("turn", "tea", "--user-query", "-", "--agent-response", "-"), b"x", "Standard input is one text"),
     (("turn", "tea", "--user-query", "x", "--sent-at", "soon"), None, "--sent-at is 'soon'; write a time such as"),
     (("checkpoint", "tea", " "), None, "a text that is not blank"),
-    (("checkpoint", "tea", "--turns", "3"), None, "belong to a summary"),
+    (("checkpoint", "tea", "--turns", "3"), None, "belong to a summary; give a SUMMARY with them, or leave them out."),
     (("checkpoint", "tea", "s", "--covers-through", "m0"), None, "has no message 'm0'"),
 ]
 

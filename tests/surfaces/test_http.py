@@ -220,7 +220,7 @@ BAD = [
     ("GET", "/context/nothing", {}, 404, "'nothing'"),
     ("POST", "/context/nothing/feedback", {"json": {"score": 1}}, 404, "'nothing'"),
     ("POST", "/context/nothing/feedback", {"json": {"score": 1.5}}, 422, "score"),
-    ("POST", "/context/nothing/feedback", {"json": {}}, 422, "give a text, a score"),
+    ("POST", "/context/nothing/feedback", {"json": {}}, 422, "Give a text, a score"),
     ("POST", "/context/nothing/response", {"json": {"text": "x"}}, 404, "'nothing'"),
     ("GET", "/rooms/nowhere", {}, 404, "'nowhere'"),
     ("GET", "/rooms/nowhere/threads", {}, 404, "'nowhere'"),

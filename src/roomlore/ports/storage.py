@@ -65,6 +65,9 @@ class Messages(Protocol):
     ) -> list[int]:
         """Arrivals above `after` of what this sender said in this role, ascending."""
 
+    async def arrival_of(self, *, tenant: str, room_id: str, message_id: str) -> int | None:
+        """The arrival of the message with this id, deleted ones included; None where the id was never used."""
+
     async def changed(
         self, *, tenant: str, room_id: str, revision: int, after: int
     ) -> tuple[list[StoredMessage], list[int]]:

@@ -20,7 +20,8 @@ __all__ = ["RoomloreSession"]
 _KEY = "openai_agents"
 _ROLES = {"user": Role.USER, "system": Role.SYSTEM, "developer": Role.SYSTEM, "tool": Role.TOOL}
 _ARGUMENTS = ("arguments", "input", "code", "action", "operation")
-_TRIES = 3
+_MEANWHILE = 20
+"""How many messages others may have written since the context was read before all are read again."""
 
 
 class RoomloreSession:
@@ -109,17 +110,16 @@ class RoomloreSession:
         return await self._lore.sessions.messages(self.session_id, limit=limit)
 
     async def _inside_window(self) -> list[dict[str, Any]]:
-        """What is shown, as the items it was where the newest messages are those shown: others may write meanwhile."""
-        for _ in range(_TRIES):
-            context = await self._lore.sessions.query_context(
-                self.session_id, recent_turns=self._recent_turns, model_context_window=self._model_context_window
-            )
-            summaries = 1 if context.checkpoint_id else 0
-            summary, said = list(context.messages[:summaries]), context.messages[summaries:]
-            newest = await self._messages(len(said)) if said else []
-            if as_chat("", map(shown, newest), context.language) == said:
-                return [*map(dict, summary), *_answered(map(_item, newest))]
-        return [dict(message) for message in context.messages]
+        """The summary, and what is shown beside it as the items it was."""
+        context = await self._lore.sessions.query_context(
+            self.session_id, recent_turns=self._recent_turns, model_context_window=self._model_context_window
+        )
+        summary = [dict(message) for message in context.messages[: 1 if context.checkpoint_id else 0]]
+        wanted = set(context.message_ids)
+        stored = await self._messages(len(wanted) + _MEANWHILE) if wanted else []
+        if not wanted <= {message.id for message in stored}:
+            stored = await self._messages(None)
+        return [*summary, *_answered(_item(message) for message in stored if message.id in wanted)]
 
 
 def _answered(items: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -122,11 +122,14 @@ async def open_lore(
     """Opens roomlore on a database, making it if it is new, and closes it when the block ends.
 
     `url`: `sqlite:///path`, `sqlite://` (memory), `postgresql://...`, or a path that ends in .db; by default the
-    setting `database_url`. `embedder`: one of your own, in the place of the one that the settings name. `summarizer`:
-    what writes the summaries of sessions; without one sentences are chosen. `background`: whether indexes are kept in
-    step and due checkpoints made behind the calls; if not, `lore.index.drain()` and `lore.sessions.catch_up()` do it.
-    Raises `InvalidInput` for bad settings, `StorageUnavailable`.
+    setting `database_url`. `settings`: as in `settings=roomlore.Settings(auto_checkpoint=True)`; by default those of
+    roomlore.yaml and the environment. `embedder`: one of your own, in the place of the one that the settings name.
+    `summarizer`: what writes the summaries of sessions; without one sentences are chosen. `background`: whether indexes
+    are kept in step and due checkpoints made behind the calls; if not, `lore.index.drain()` and
+    `lore.sessions.catch_up()` do it. Raises `InvalidInput` for bad settings, `StorageUnavailable`.
     """
+    if isinstance(url, Settings):
+        raise InvalidInput("That is a Settings object; hand it over by name: roomlore.open(settings=...).")
     settings = settings or Settings()
     async with AsyncExitStack() as closing:
         storage = await connect(url or settings.database_url)

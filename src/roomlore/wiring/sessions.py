@@ -68,11 +68,11 @@ def make_sessions(
         storage=storage,
         reader=reader,
         checkpointer=checkpointer,
-        summaries=Summaries(summarizer=summarizer, tokens=tokens, max_tokens=_summary_tokens(settings)),
+        summaries=Summaries(summarizer=summarizer, tokens=tokens, max_tokens=settings.summary_max_tokens),
         jobs=jobs,
         clock=clock,
         telemetry=telemetry,
-        recent_turns=options.recent_turns,
+        options=options,
     )
     if background and settings.auto_checkpoint:
         jobs.handle(SESSIONS, automatic.run, every_seconds=_SWEEP_SECONDS)
@@ -89,11 +89,6 @@ def make_sessions(
         limits=limits,
         options=options,
     )
-
-
-def _summary_tokens(settings: Settings) -> int:
-    """A summary that fills the window leaves no room for what it is there for."""
-    return max(16, min(settings.summary_max_tokens, settings.model_context_window // 4))
 
 
 def _cache(settings: Settings, closing: AsyncExitStack) -> SessionCache | None:

@@ -50,7 +50,10 @@ METRICS: Mapping[str, Metric] = {
         "histogram", "Share of the model's window that sessions took, in [0, 1].", (), _SHARES
     ),
     "roomlore_session_seconds": Metric(
-        "histogram", "Time that reading a session took, database or cache, in seconds.", ("part",), _SECONDS
+        "histogram",
+        "Time that reading a session took, database or cache, and that a write took, in seconds.",
+        ("part",),
+        _SECONDS,
     ),
     "roomlore_session_cache_total": Metric("counter", "Lookups of sessions in the cache.", ("result",)),
     "roomlore_sessions_truncated_total": Metric("counter", "Sessions that no longer fit the model's window."),

@@ -51,6 +51,7 @@ def _changed() -> Select[Any]:
 _FINGERPRINTS = Statement(
     lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), among(_m.c.message_id, "ids"))
 )
+_ARRIVAL_OF = Statement(lambda: select(_m.c.arrival).where(in_room(_m), _m.c.message_id == bindparam("message_id")))
 _BY_ID = Statement(lambda: entries(among(_m.c.message_id, "ids")))
 _BY_ARRIVAL = Statement(lambda: entries(among(_m.c.arrival, "arrivals")))
 _PLAIN = Statement(lambda: select(*MESSAGE_COLUMNS).where(visible, among(_m.c.arrival, "arrivals")))
@@ -148,6 +149,10 @@ class SqlMessages:
         said = {"sender": escape(sender_id), "its_role": role.value}
         rows = await self._rows(_ARRIVALS_OF, tenant, room_id, after=after, count=limit, **said)
         return [row[0] for row in rows]
+
+    async def arrival_of(self, *, tenant: str, room_id: str, message_id: str) -> int | None:
+        rows = await self._rows(_ARRIVAL_OF, tenant, room_id, message_id=escape(message_id))
+        return rows[0][0] if rows else None
 
     async def changed(
         self, *, tenant: str, room_id: str, revision: int, after: int

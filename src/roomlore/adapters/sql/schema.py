@@ -295,6 +295,7 @@ sessions = Table(
     Column("marks", BigInteger, nullable=False),
     Column("due_at", BigInteger),
     Column("due_tries", BigInteger, nullable=False),
+    Column("due_window", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
 )

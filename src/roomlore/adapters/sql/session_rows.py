@@ -32,6 +32,7 @@ _OWN_COLUMNS = (
     _s.c.marks,
     _s.c.due_at,
     _s.c.due_tries,
+    _s.c.due_window,
     _s.c.created_at,
     _s.c.updated_at,
 )
@@ -119,9 +120,9 @@ def to_session(tenant: str, row: Row) -> Session:
         state=read_mapping(own[6]),
         checkpoint=None if checkpoint[0] is None else to_checkpoint(conversation_id, checkpoint),
         marks=own[7],
-        due=None if own[8] is None else Due(at=from_micros(own[8]), tries=own[9]),
-        created_at=from_micros(own[10]),
-        updated_at=from_micros(own[11]),
+        due=None if own[8] is None else Due(at=from_micros(own[8]), tries=own[9], window=own[10]),
+        created_at=from_micros(own[11]),
+        updated_at=from_micros(own[12]),
     )
 
 

@@ -26,7 +26,7 @@ from roomlore.core.sessions.models import Checkpoint, Due, Session
 _r, _s, _c = schema.rooms, schema.sessions, schema.checkpoints
 _NEWEST_OF_ALL = 2**62
 
-_OTHERS_WRITE = {"room_key", "tenant", "due_at", "due_tries"}
+_OTHERS_WRITE = {"room_key", "tenant", "due_at", "due_tries", "due_window"}
 _SAVED = [column.name for column in _s.c if column.name not in _OTHERS_WRITE]
 
 
@@ -49,7 +49,7 @@ def _page(*where: ColumnElement[bool]) -> Select[Any]:
 def _make() -> Any:
     """A first session; nothing where the room has one."""
     given: dict[str, Any] = {name: bindparam(name) for name in ("room_key", "tenant", *_SAVED)}
-    return insert(_s).values(**given, due_tries=0).on_conflict_do_nothing().returning(_s.c.room_key)
+    return insert(_s).values(**given, due_tries=0, due_window=0).on_conflict_do_nothing().returning(_s.c.room_key)
 
 
 def _replace() -> Any:
@@ -63,7 +63,9 @@ def _due() -> Select[Any]:
     """What is due, held until the transaction ends; what another holds is passed over."""
     waiting = and_(_s.c.due_at.is_not(None), _s.c.due_at <= bindparam("now"))
     joined = _s.join(_r, _beside(_s))
-    chosen = select(_s.c.room_key, _s.c.tenant, _r.c.room_id, _s.c.due_at, _s.c.due_tries).select_from(joined)
+    chosen = select(_s.c.room_key, _s.c.tenant, _r.c.room_id, _s.c.due_at, _s.c.due_tries, _s.c.due_window).select_from(
+        joined
+    )
     first = chosen.where(waiting).order_by(_s.c.due_at, _s.c.room_key).limit(bindparam("count"))
     return first.with_for_update(skip_locked=True, of=_s)
 
@@ -71,7 +73,9 @@ def _due() -> Select[Any]:
 def _schedule() -> Any:
     so_far = _s.c.due_at.is_not_distinct_from(bindparam("was", type_=BigInteger))
     at, tries = bindparam("new_due_at", type_=BigInteger), bindparam("new_due_tries", type_=BigInteger)
-    return update(_s).where(in_room(_s), so_far).values(due_at=at, due_tries=tries).returning(_s.c.room_key)
+    window = bindparam("new_due_window", type_=BigInteger)
+    changed = update(_s).where(in_room(_s), so_far).values(due_at=at, due_tries=tries, due_window=window)
+    return changed.returning(_s.c.room_key)
 
 
 _FIND = Statement(lambda: _sessions(own=False).where(_r.c.room_id == bindparam("room_id")))
@@ -161,7 +165,7 @@ class SqlSessions:
         if rows:
             keys = numbers_text([row[0] for row in rows])
             await self._sql.fetch(_LEASE, room_keys=keys, until=to_micros(lease_until))
-        taken = [(unescape(row[1]), unescape(row[2]), Due(at=from_micros(row[3]), tries=row[4])) for row in rows]
+        taken = [(unescape(row[1]), unescape(row[2]), _to_due(row[3:])) for row in rows]
         return sorted(taken, key=lambda one: one[2].at)
 
     async def schedule(self, *, tenant: str, conversation_id: str, due: Due | None, was: datetime | None) -> bool:
@@ -173,8 +177,13 @@ class SqlSessions:
             was=to_micros_or_none(was),
             new_due_at=to_micros(due.at) if due else None,
             new_due_tries=due.tries if due else 0,
+            new_due_window=due.window if due else 0,
         )
         return bool(rows)
+
+
+def _to_due(row: Sequence[Any]) -> Due:
+    return Due(at=from_micros(row[0]), tries=row[1], window=row[2])
 
 
 def _params(room: LockedRoom) -> dict[str, Any]:

@@ -53,10 +53,12 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
-    """A checkpoint that roomlore is to make by itself: not before `at`, after `tries` that failed."""
+    """A checkpoint that roomlore is to make by itself: not before `at`, after `tries` that failed, for a model that
+    takes `window` tokens (0 where nobody said)."""
 
     at: datetime
     tries: int = 0
+    window: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,8 +122,8 @@ class SessionContext:
     summary and every turn after it, untouched by the window: what the next summary is made of; `covers_through`: the
     id of its last message. `estimated_tokens`: of `history` and the query, counted exactly in the configured encoding;
     `token_ratio`: their share of the window. `truncated`: the window was too small for every message that no summary
-    covers, or for as many turns as asked for. `turns`: how many are shown verbatim. `checkpoint_id`: the checkpoint in
-    force, '' if none.
+    covers, or for as many turns as asked for. `turns`: how many are shown verbatim; `message_ids`: their messages,
+    those without a text too. `checkpoint_id`: the checkpoint in force, '' if none.
     """
 
     conversation_id: str
@@ -137,6 +139,7 @@ class SessionContext:
     should_checkpoint_summary: bool
     truncated: bool
     turns: int
+    message_ids: tuple[str, ...]
     language: Language
 
 

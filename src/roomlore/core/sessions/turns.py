@@ -12,6 +12,7 @@ _LABELS = {
     "zh": {Role.USER: "用户", Role.ASSISTANT: "助手", Role.SYSTEM: "系统", Role.TOOL: "工具"},
     "en": {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.SYSTEM: "System", Role.TOOL: "Tool"},
 }
+_TAKEN = {name.casefold() for labels in _LABELS.values() for name in labels.values()} | {"summary", "历史摘要"}
 _FIRST_MESSAGES = 8
 
 
@@ -82,24 +83,17 @@ def summary_line(summary: str, tongue: Language) -> str:
     return _SUMMARY[tongue] + summary
 
 
-def without_label(summary: str) -> str:
-    """A summary given back with the label that it was shown under, or with several, without them."""
-    labels = tuple(label.strip() for label in _SUMMARY.values())
-    bare = summary.strip()
-    while bare.startswith(labels):
-        bare = bare.partition(":")[2].strip()
-    return bare
-
-
 def speaker(message: SessionMessage, tongue: Language) -> str:
-    """Who speaks: a user with a name is called by it."""
-    return message.name or _LABELS[tongue][message.role]
+    """Who speaks: a user with a name is called by it, unless that is what others are called."""
+    label = _LABELS[tongue][message.role]
+    return label if not message.name or message.name.casefold() in _TAKEN else message.name
 
 
 def lines(messages: Iterable[SessionMessage], tongue: Language) -> Iterator[str]:
-    """Each message as 'Speaker: text'."""
+    """Each message that has a text as 'Speaker: text'."""
     for message in messages:
-        yield f"{speaker(message, tongue)}: {message.text}"
+        if message.text:
+            yield f"{speaker(message, tongue)}: {message.text}"
 
 
 def as_text(summary: str, messages: Iterable[SessionMessage], tongue: Language) -> str:
@@ -110,9 +104,9 @@ def as_text(summary: str, messages: Iterable[SessionMessage], tongue: Language) 
 
 def as_chat(summary: str, messages: Iterable[SessionMessage], tongue: Language) -> tuple[dict[str, str], ...]:
     """The same as role and content. What a tool said has the role `assistant`: chat models take the role `tool` only
-    beside the call it answers."""
+    beside the call it answers. Some refuse a message without content, so one without a text is left out."""
     head = [{"role": "system", "content": summary_line(summary, tongue)}] if summary else []
-    said = [{"role": _chat_role(message.role), "content": message.text} for message in messages]
+    said = [{"role": _chat_role(message.role), "content": message.text} for message in messages if message.text]
     return (*head, *said)
 
 

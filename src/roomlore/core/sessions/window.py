@@ -91,11 +91,28 @@ class Shown:
     lost: bool
     truncated: bool
 
+    @property
+    def count(self) -> int:
+        """How many messages are shown."""
+        return sum(len(turn.messages) for turn in self.turns)
+
 
 def verbatim(turns: Sequence[Turn], *, covered: int, recent_turns: int) -> list[Turn]:
     """The turns to show: all with a message that is not covered, and never fewer than the last `recent_turns`."""
     first_open = next((place for place, turn in enumerate(turns) if turn.last > covered), len(turns))
     return list(turns[min(first_open, max(0, len(turns) - recent_turns)) :])
+
+
+def _parts(turns: Sequence[Turn], covered: int) -> list[Turn]:
+    """The turns in the order in which they may be left out: what a summary covers first, the oldest first. A turn that
+    goes on after what is covered is two."""
+    before = [part for turn in turns if (part := _part(turn, lambda arrival: arrival <= covered))]
+    return before + [part for turn in turns if (part := _part(turn, lambda arrival: arrival > covered))]
+
+
+def _part(turn: Turn, belongs: Callable[[int], bool]) -> Turn | None:
+    messages = tuple(message for message in turn.messages if belongs(message.arrival))
+    return Turn(messages) if messages else None
 
 
 def turns_after(turns: Sequence[Turn], arrival: int) -> int:
@@ -104,20 +121,24 @@ def turns_after(turns: Sequence[Turn], arrival: int) -> int:
 
 
 def show(segment: Segment, query: str, options: WindowOptions, count: Count) -> Shown:
-    """The session inside the window. Drops the oldest whole turns where it must; `BudgetTooSmall` where the summary and
+    """The session inside the window. Where it must it drops what the summary covers, then the oldest whole turns;
+    `BudgetTooSmall` where the summary and
     the query alone are too long."""
     covered, tongue = segment.session.covered, segment.language()
     checkpoint = segment.session.checkpoint
     summary = checkpoint.summary if checkpoint else ""
     turns = segment.turns
     wanted = verbatim(turns, covered=covered, recent_turns=options.recent_turns)
+    parts = _parts(wanted, covered)
     query_tokens = count([query])[0] if query else 0
-    kept = _fitting(summary, wanted, tongue, options.window - query_tokens, count)
-    dropped = wanted[: len(wanted) - len(kept.turns)]
+    kept = _fitting(summary, parts, tongue, options.window - query_tokens, count)
+    dropped = parts[: len(parts) - len(kept.turns)]
     lost = any(turn.last > covered for turn in dropped)
-    few = len(kept.turns) < min(options.recent_turns, len(turns))
+    left = {message.arrival for turn in dropped for message in turn.messages}
+    whole = sum(left.isdisjoint(message.arrival for message in turn.messages) for turn in wanted)
+    few = whole < min(options.recent_turns, len(turns))
     return Shown(
-        turns=tuple(kept.turns),
+        turns=tuple(part for turn in wanted if (part := _part(turn, lambda arrival: arrival not in left))),
         history=kept.text,
         messages=as_chat(summary, kept.messages, tongue),
         tokens=kept.tokens + query_tokens,
@@ -145,6 +166,7 @@ def context_of(segment: Segment, shown: Shown, options: WindowOptions, value: Se
         should_checkpoint_summary=shown.truncated or ratio >= options.threshold,
         truncated=shown.truncated,
         turns=len(shown.turns),
+        message_ids=tuple(message.id for message in flat(shown.turns)),
         language=tongue,
     )
 
@@ -186,6 +208,8 @@ def _first_to_try(summary: str, turns: Sequence[Turn], tongue: Language, budget:
     end = ""
     for place in range(len(turns) - 1, 0, -1):
         texts = [line + "\n" for line in lines(turns[place].messages, tongue)]
+        if not texts:
+            continue
         room -= sum(count([*texts[:-1], texts[-1].removesuffix("\n") + end]))
         if room < 0:
             return place + 1

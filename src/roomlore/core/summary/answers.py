@@ -32,6 +32,14 @@ def accepted(answer: str, *, max_tokens: int, count: Callable[[Sequence[str]], l
     return summary
 
 
+def without_label(summary: str) -> str:
+    """A summary without the labels before it ('Summary:', '历史摘要：', '**Summary:**', one or several)."""
+    bare = summary.strip()
+    while found := _LABEL.match(bare):
+        bare = bare[found.end() :].strip()
+    return bare
+
+
 def _bare(answer: str) -> str:
     """Without a label and a fence, whichever stands outside."""
     for _ in range(2):

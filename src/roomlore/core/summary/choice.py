@@ -34,9 +34,10 @@ def extract(previous: str, said: Sequence[Said], *, max_tokens: int, count: Coun
     change of speaker. '' only where all texts are blank or not one character fits. The same input gives the same
     summary; no input raises. Reads the first 20,000 characters of each message.
     """
-    chosen = _fitting(list(_by_worth(units(previous, said), max_tokens, count)), max_tokens, count)
+    found = units(previous, said)
+    chosen = _fitting(list(_by_worth(found, max_tokens, count)), max_tokens, count)
     if chosen:
-        return rendered(chosen)
+        return rendered(_grown(chosen, found, max_tokens, count))
     return next((short for text in _plain(previous, said) if (short := cut(text, max_tokens, count))), "")
 
 
@@ -125,3 +126,22 @@ def _fitting(order: Sequence[Unit], max_tokens: int, count: Count) -> list[Unit]
         if count([rendered([*chosen, unit])])[0] <= max_tokens:
             chosen.append(unit)
     return chosen
+
+
+def _grown(chosen: Sequence[Unit], found: Sequence[Unit], max_tokens: int, count: Count) -> list[Unit]:
+    """The chosen, best first, those for which there is room as whole sentences."""
+    wholes = {unit.place: unit for unit in reversed(found)}
+    grown = [wholes[unit.place] for unit in chosen]
+    left = max_tokens - count([rendered(chosen)])[0]
+    if count([rendered(grown)])[0] <= max_tokens:
+        return grown
+    kept = list(chosen)
+    sizes = count([unit.text for unit in (*grown, *chosen)])
+    for at, whole in enumerate(grown):
+        if sizes[at] - sizes[len(kept) + at] > left + _MARGIN or whole == kept[at]:
+            continue
+        tried = [*kept[:at], whole, *kept[at + 1 :]]
+        spent = count([rendered(tried)])[0]
+        if spent <= max_tokens:
+            kept, left = tried, max_tokens - spent
+    return kept

@@ -7,7 +7,7 @@ docs/explanation/summaries.md has the regressions and what the rounding costs on
 import re
 from typing import NamedTuple
 
-from roomlore.core.text import HAN, asks, greets, head
+from roomlore.core.text import HAN, asks, greets, head, language
 
 
 class Cue(NamedTuple):
@@ -21,6 +21,17 @@ def _cue(weight: float, english: str, other: str) -> Cue:
 
 _DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 _MONTHS = "january|february|march|april|june|july|august|september|october|november|december"
+# What was otherwise before, and what is settled.
+CHANGED = re.compile(
+    r"\b(?:instead|no longer|actually|change of plans?|cancel[a-z]*|postponed?|rescheduled|switched to|decided on"
+    r"|changed to|(?:moved|brought|put) (?:[a-z]+ ){0,4}(?:to|back|forward) (?:the )?"
+    rf"(?:\d|next|noon|{_DAYS}|{_MONTHS}))\b"
+    r"|[改换換][到成为為在]|不[来來去](?:了|啦)|取消|推[迟遲]|最[后後终終][决決]定|[还還]是[选選]|定下[来來]|不再",
+    re.IGNORECASE,
+)
+_PHONE = re.compile(
+    r"(?<![a-z\d./-])(?!(?:19|20)\d\d[ -])\+?\(?\d{2,4}\)?(?:[ -]?\d{3,4}){1,4}(?<=\d{4})(?![a-z\d]|[.,/-]\d)"
+)
 _CUES = (
     # who speaks of themselves, and of what befell them
     _cue(0.5, r"i|i['’](?:m|ve|d|ll)|my|me|mine|we|we['’](?:re|ve|d|ll)|our|us", "[我咱]"),
@@ -78,6 +89,15 @@ _CUES = (
         r"|never (?:call|contact|mention|use|send)",
         "[过過]敏|忌口|吃素|[诊診][断斷]|手[术術]|[药藥]|糖尿病|高血[压壓]|哮喘",
     ),
+    # what puts right what was said before
+    Cue(0.3, CHANGED),
+    # what is to be kept, by the speaker's own word
+    _cue(
+        0.6,
+        r"(?<!\bi )(?<!\byou )remember|remind me|note (?:that|down)|don['’]t forget",
+        "[记記](?:一下|住|得)|提醒|[别別]忘",
+    ),
+    Cue(0.8, _PHONE),
     # what people say to be kind, or to close a long answer
     _cue(
         -0.5,
@@ -88,7 +108,7 @@ _CUES = (
     _cue(
         -0.3,
         r"let me know|feel free|here(?:['’]s| is| are)|hope this|certainly|absolutely|would you like|you can"
-        r"|if you (?:have|need|want)|make sure|consider|ensure|remember",
+        r"|if you (?:have|need|want)|make sure|consider|ensure",
         "如果你|你可以|建[议議]你|[随隨][时時]|以下",
     ),
     _cue(-0.15, r"you|your|yours|you['’](?:re|ve|d|ll)", "[你您]"),
@@ -98,6 +118,15 @@ _NAME = re.compile(
     rf"(?<=[a-z,;:'\"] )(?!I\b)[A-Z][A-Za-z]+|《[^》]+》|(?<=[{HAN}])[A-Za-z]{{2,}}|[“「][^”」]{{2,30}}[”」]"
 )
 _NAMES, _MOST_NAMES = 0.25, 2
+# It says little without what stands before it.
+_VAGUE = re.compile(
+    r"\A(?:it|they|these|those|that|this)\b"
+    r"|\b(?:it|them|these|those)(?=[\s.,!?]*\Z|,|\s+(?:for|to|at|on|in|with|from|by|too|again|yesterday|today)\b)"
+    r"|\A[这這那](?:[个個些]|是|$)|\A[它]|把(?:[它这這那])|[这這那][个個些](?=[\s。，,.!?！？]|\Z)"
+)
+_SIZE = re.compile(rf"[{HAN}]|[a-z]+(?:['’][a-z]+)?|\d+(?:[.,:]\d+)*")
+_SHORT, _FEW_HAN, _FEW = -0.7, 8, 5
+_POINTING, _POINTING_UPTO = -0.3, 1.6
 _QUESTION, _GREETING, AGENT, CROWD = -0.5, -0.8, -0.8, -0.5
 
 
@@ -106,6 +135,15 @@ def worth(text: str) -> float:
     folded = head(text)
     total = sum(cue.weight for cue in _CUES if cue.sign.search(folded))
     total += _NAMES * min(_MOST_NAMES, len(_NAME.findall(text)))
+    total += _fragment(folded)
     if asks(folded):
         total += _QUESTION
     return total + _GREETING if greets(folded) else total
+
+
+def _fragment(folded: str) -> float:
+    """What a short text, and one that points to what stands elsewhere, is worth less."""
+    size = len(_SIZE.findall(folded)) / (_FEW_HAN if language(folded) == "zh" else _FEW)
+    if size >= _POINTING_UPTO:
+        return 0.0
+    return (_SHORT if size < 1 else 0.0) + (_POINTING if _VAGUE.search(folded) else 0.0)

@@ -10,7 +10,8 @@ from statistics import fmean
 from roomlore.core.dialogue import sounds_like_agent
 from roomlore.core.summary.clauses import readings
 from roomlore.core.summary.cues import AGENT, CROWD, worth
-from roomlore.core.text import READ_LIMIT, sentences, truncate, words
+from roomlore.core.summary.quotes import unsplit
+from roomlore.core.text import READ_LIMIT, truncate, words
 
 # A sentence of the earlier summary stands for those it was chosen before; one that somebody wrote, for more, and it has
 # none of the signs by which speech is judged.
@@ -83,14 +84,14 @@ def _earlier(previous: str, told: Sequence[_Told]) -> Iterator[_Sentence]:
         label, text = (named["label"], line[named.end() :]) if named else ("", line)
         written = not label and "" not in crowds
         odds = _EARLIER + (_WRITTEN if written else crowds[label] + _station(label))
-        for sentence in sentences(text[:READ_LIMIT]):
+        for sentence in unsplit(text[:READ_LIMIT]):
             yield _Sentence(label, " ".join(sentence.split()), odds, written)
 
 
 def prose(text: str) -> list[str]:
     """The sentences of a text, each on one line, without blocks of code. Reads the first 20,000 characters."""
     found, code = [], False
-    for sentence in sentences(text[:READ_LIMIT]):
+    for sentence in unsplit(text[:READ_LIMIT]):
         fences = sentence.count("```")
         if not (code or fences):
             found.append(" ".join(sentence.split()))

@@ -11,8 +11,7 @@ from datetime import timedelta
 
 from roomlore.core.errors import Conflict, NotFound, RoomloreError, describe
 from roomlore.core.sessions.models import Checkpoint, Due, Session
-from roomlore.core.sessions.turns import turns_of
-from roomlore.core.sessions.window import Segment, turns_after
+from roomlore.core.sessions.window import Segment, Shown, WindowOptions, turns_after
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.sessions import SESSIONS
 from roomlore.ports.storage import Storage
@@ -24,6 +23,8 @@ _TRIES = 3
 _FIRST_PAUSE_SECONDS = 2.0
 _LEASE_SECONDS = 180.0
 _AT_ONCE = 8
+_LOOK_SECONDS = 1.0
+"""How soon a checkpoint that comes due while others are made is taken too."""
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ class AutoCheckpoints:
         jobs: Jobs,
         clock: Clock,
         telemetry: Telemetry,
-        recent_turns: int,
+        options: WindowOptions,
     ) -> None:
         self._on = on
         self._storage = storage
@@ -52,26 +53,31 @@ class AutoCheckpoints:
         self._jobs = jobs
         self._clock = clock
         self._telemetry = telemetry
-        self._recent_turns = recent_turns
+        self._recent_turns = options.recent_turns
+        self._window = options.window
 
-    async def note(self, segment: Segment, *, lost: bool) -> None:
-        """Notes that this conversation asked for a checkpoint. `lost`: whether messages no longer fit its window."""
-        if not self._on or segment.session.due or not self._worth_it(segment, lost=lost):
+    async def note(self, segment: Segment, *, window: int, shown: Shown | None) -> None:
+        """Notes that this conversation asked for a checkpoint, for a model that takes `window` tokens. `shown`: what of
+        it fits, None where the summary itself does not."""
+        if not self._on or segment.session.due or not (shown is None or self._worth_it(segment, shown)):
             return
         try:
-            await self._schedule(segment.session)
+            await self._schedule(segment.session, window)
         except RoomloreError as error:
             log.warning("a due checkpoint could not be noted", extra={"why": describe(error)})
         self._jobs.ask(SESSIONS)
 
-    def _worth_it(self, segment: Segment, *, lost: bool) -> bool:
-        """Where the last turns alone fill the window a summary after every turn would help nobody."""
-        uncovered = turns_after(turns_of(segment.messages), segment.session.covered)
-        return bool(uncovered) and (
-            lost or segment.session.checkpoint is None or uncovered >= max(1, self._recent_turns // 2)
-        )
+    def _worth_it(self, segment: Segment, shown: Shown) -> bool:
+        """Where the last turns alone fill the window a summary after every turn would help nobody: enough must be new,
+        in turns, or in messages where a turn goes on and on."""
+        new = segment.uncovered()
+        if not any(message.text.strip() for message in new):
+            return False
+        turns = turns_after(segment.turns, segment.session.covered)
+        enough = turns >= max(1, self._recent_turns // 2) or 2 * len(new) >= shown.count
+        return shown.lost or segment.session.checkpoint is None or enough
 
-    async def _schedule(self, session: Session) -> None:
+    async def _schedule(self, session: Session, window: int) -> None:
         named = {"tenant": session.tenant, "conversation_id": session.conversation_id}
         now = self._clock.now()
         async with self._storage.writing() as work:
@@ -80,28 +86,37 @@ class AutoCheckpoints:
                 stored = await work.sessions.find(**named)
                 if stored and stored.version == 0:
                     await work.sessions.save(session=replace(stored, version=1, updated_at=now))
-            await work.sessions.schedule(**named, due=Due(at=now), was=None)
+            await work.sessions.schedule(**named, due=Due(at=now, window=window), was=None)
 
     async def run(self) -> None:
         """`catch_up` as a background job."""
         await self.catch_up()
 
     async def catch_up(self) -> int:
-        """Makes the checkpoints that are due, and says how many were."""
+        """Makes the checkpoints that are due, and says how many were. Several at once: one whose model is slow holds up
+        no other."""
         made = 0
-        while taken := await self._take():
-            done = await asyncio.gather(*(self._attempt(*one) for one in taken), return_exceptions=True)
-            for result in done:
-                if isinstance(result, BaseException):
-                    raise result
-                made += result
-        return made
+        running: set[asyncio.Task[bool]] = set()
+        try:
+            while True:
+                taken = await self._take(_AT_ONCE - len(running))
+                running |= {asyncio.ensure_future(self._attempt(*one)) for one in taken}
+                if not running:
+                    return made
+                done, running = await asyncio.wait(running, timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+                made += sum(task.result() for task in done)
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
 
-    async def _take(self) -> list[tuple[str, str, Due]]:
+    async def _take(self, limit: int) -> list[tuple[str, str, Due]]:
+        if not limit:
+            return []
         now = self._clock.now()
         lease = now + timedelta(seconds=_LEASE_SECONDS)
         async with self._storage.writing() as work:
-            taken = await work.sessions.due(now=now, lease_until=lease, limit=_AT_ONCE)
+            taken = await work.sessions.due(now=now, lease_until=lease, limit=limit)
         return [(tenant, conversation_id, replace(due, at=lease)) for tenant, conversation_id, due in taken]
 
     async def _attempt(self, tenant: str, conversation_id: str, due: Due) -> bool:
@@ -109,7 +124,7 @@ class AutoCheckpoints:
         after: Due | None = None
         made = False
         try:
-            made = await self.summarise(tenant, conversation_id) is not None
+            made = await self.summarise(tenant, conversation_id, window=due.window) is not None
         except (Conflict, NotFound) as error:
             log.info("a checkpoint was not needed any more", extra={"why": describe(error)})
         except RoomloreError as error:
@@ -125,22 +140,28 @@ class AutoCheckpoints:
         if tries >= _TRIES:
             return None
         pause = _FIRST_PAUSE_SECONDS * 2**due.tries
-        return Due(at=self._clock.now() + timedelta(seconds=pause), tries=tries)
+        return replace(due, at=self._clock.now() + timedelta(seconds=pause), tries=tries)
 
-    async def summarise(self, tenant: str, conversation_id: str) -> Checkpoint | None:
-        """Summarises the conversation and puts that in force; None where nothing is new since the last checkpoint."""
+    async def summarise(self, tenant: str, conversation_id: str, *, window: int = 0) -> Checkpoint | None:
+        """Summarises the conversation and puts that in force; None where nothing was said since the last checkpoint and
+        its summary is short enough for a model that takes `window` tokens (0: what the settings say)."""
         segment = await self._reader.load(tenant, conversation_id, recent_turns=self._recent_turns)
-        new = segment.uncovered()
-        if not new:
+        session, new = segment.session, segment.uncovered()
+        limit = self._summaries.limit(window or self._window)
+        if not new and (session.checkpoint is None or session.checkpoint.tokens <= limit):
             return None
-        summary, made_by = await self._summaries.make(segment)
+        summary, made_by = await self._summaries.make(segment, max_tokens=limit)
         if not summary:
             return None
         wanted = Wanted(
             summary=summary,
             recent_turns=self._recent_turns,
-            covers_through=new[-1].id,
-            expected=segment.session.checkpoint_id,
+            covers=new[-1].arrival if new else session.covered,
+            expected=session.checkpoint_id,
             made_by=made_by,
         )
-        return await self._checkpointer.put(segment, wanted)
+        checkpoint = await self._checkpointer.put(segment, wanted)
+        log.info(
+            "made a checkpoint", extra={"made_by": made_by, "turns": checkpoint.turns, "tokens": checkpoint.tokens}
+        )
+        return checkpoint

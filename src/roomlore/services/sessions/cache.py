@@ -10,7 +10,8 @@ from roomlore.ports.coordination import Clock, SessionCache, Telemetry
 
 _PAUSE_SECONDS = 1.0
 """How long a cache that failed is left alone, so that one that hangs does not slow every call."""
-_MOST_CHARACTERS = 2_000_000
+_MOST_CHARACTERS = 500_000
+"""Of texts. What is longer is not kept: putting it together would take longer than it saves."""
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class SegmentCache:
         try:
             text = await self._cache.get(tenant=tenant, conversation_id=conversation_id)
         except CacheUnavailable as error:
-            self._bypass(error)
+            self._bypass(error, begun)
             return BYPASSED
         cached = None if text is None else from_text(text)
         self._took(begun)
@@ -62,16 +63,17 @@ class SegmentCache:
         """Remembers the segment; what is too large is forgotten instead."""
         if self._cache is None or not self._open():
             return
-        text = to_text(segment, value_of(segment, recent_turns=self._recent_turns))
         named = {"tenant": segment.session.tenant, "conversation_id": segment.session.conversation_id}
+        large = sum(len(message.text) for message in segment.messages) > _MOST_CHARACTERS
+        text = "" if large else to_text(segment, value_of(segment, recent_turns=self._recent_turns))
         begun = self._clock.monotonic()
         try:
-            if len(text) > _MOST_CHARACTERS:
+            if large:
                 await self._cache.drop(**named)
             else:
                 await self._cache.put(**named, value=text, seconds=self._seconds)
         except CacheUnavailable as error:
-            self._bypass(error)
+            self._bypass(error, begun)
         else:
             self._took(begun)
 
@@ -84,11 +86,17 @@ class SegmentCache:
             return True
         return False
 
-    def _bypass(self, error: CacheUnavailable) -> None:
+    def _bypass(self, error: CacheUnavailable, begun: float) -> None:
+        self._observe(begun)
         self._failing = True
         self._closed_until = self._clock.monotonic() + _PAUSE_SECONDS
         log.warning("the session cache is bypassed", extra={"why": describe(error)})
 
     def _took(self, begun: float) -> None:
+        if self._failing:
+            log.info("the session cache answers again")
         self._failing, self._closed_until = False, float("-inf")
+        self._observe(begun)
+
+    def _observe(self, begun: float) -> None:
         self._telemetry.observe("roomlore_session_seconds", self._clock.monotonic() - begun, labels={"part": "cache"})

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.models import Role
 from roomlore.core.sessions.models import CALLER, EXTRACT, Checkpoint, Language, Session, SessionMessage
-from roomlore.core.sessions.turns import language_of, turns_of, without_label
+from roomlore.core.sessions.turns import language_of, turns_of
 from roomlore.core.sessions.window import Segment
+from roomlore.core.summary import without_label
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -15,12 +16,17 @@ from roomlore.services.sessions.offers import Offers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A checkpoint as asked for. `covers_through`: the id of the last message the summary stands for, None where the
-    caller does not say. `expected`: the checkpoint that must be in force, '' for none, None for the one that is."""
+    """A checkpoint as asked for.
+
+    `covers_through`: the id of the last message the summary stands for, None where the caller does not say; `covers`:
+    its arrival, where that is known. `expected`: the checkpoint that must be in force, '' for none, None for the one
+    that is.
+    """
 
     summary: str
     recent_turns: int
     covers_through: str | None = None
+    covers: int | None = None
     expected: str | None = None
     made_by: str = CALLER
 
@@ -74,7 +80,7 @@ class Checkpointer:
         checkpoint = self._checkpoint(segment, wanted, summary, covers)
         async with self._storage.writing() as work:
             await self._swap(work, seen, checkpoint)
-        if wanted.covers_through is None:
+        if wanted.covers is None and wanted.covers_through is None and not wanted.expected:
             self._offers.used(seen, covers)
         return checkpoint
 
@@ -88,14 +94,24 @@ class Checkpointer:
         return bare
 
     async def _covers(self, segment: Segment, wanted: Wanted) -> int:
+        if wanted.covers is not None:
+            return wanted.covers
         if wanted.covers_through is None:
-            sure = bool(wanted.expected)
-            offered = self._offers.covers(segment.session, sure=sure, now=self._clock.monotonic())
-            return _before_recent(segment, wanted.recent_turns) if offered is None else offered
+            return self._guessed(segment, wanted)
         arrival = await self._arrival(segment, wanted.covers_through)
         if arrival <= segment.session.boundary:
             raise Conflict("The conversation was reset after what this summary covers; it stands for nothing any more.")
         return arrival
+
+    def _guessed(self, segment: Segment, wanted: Wanted) -> int:
+        """What a summary surely covers that does not say. Of histories that nobody asked to have summarised any may be
+        meant, so the last turns stay verbatim beside the newest of them."""
+        session, now = segment.session, self._clock.monotonic()
+        offered = self._offers.covers(session, sure=bool(wanted.expected), now=now)
+        if offered is not None and self._offers.asked(session, now=now):
+            return offered
+        recent = _before_recent(segment, wanted.recent_turns)
+        return recent if offered is None else max(session.covered, min(offered, recent))
 
     async def _arrival(self, segment: Segment, message_id: str) -> int:
         for message in reversed(segment.messages):
@@ -103,15 +119,15 @@ class Checkpointer:
                 return message.arrival
         session = segment.session
         async with self._storage.reading() as work:
-            found = await work.messages.by_id(
-                tenant=session.tenant, room_id=session.conversation_id, message_ids=[message_id]
+            found = await work.messages.arrival_of(
+                tenant=session.tenant, room_id=session.conversation_id, message_id=message_id
             )
-        if not found:
+        if found is None:
             raise NotFound(
                 f"Conversation {session.conversation_id!r} has no message {message_id!r}; covers_through is the id of "
                 "the last message the summary stands for."
             )
-        return found[0].message.arrival
+        return found
 
     def _checkpoint(self, segment: Segment, wanted: Wanted, summary: str, covers: int) -> Checkpoint:
         session, now = segment.session, self._clock.now()
@@ -177,8 +193,8 @@ def _before_recent(segment: Segment, recent_turns: int) -> int:
 
 
 def _language(segment: Segment, summary: str) -> Language:
-    """The language of what is new, else the one so far, else the summary's."""
+    """The conversation's so far, else that of what is new, else the summary's."""
     new, before = segment.uncovered(), segment.session.checkpoint
-    if before and not new:
+    if before:
         return before.language
     return language_of(new or [SessionMessage(arrival=0, id="", role=Role.USER, name="", text=summary)])

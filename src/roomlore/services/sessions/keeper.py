@@ -1,13 +1,14 @@
 """Changing what is stored of one tenant's sessions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from roomlore.core.errors import Conflict, NotFound
 from roomlore.core.models import Message, StoredMessage
 from roomlore.core.sessions.intake import filled
 from roomlore.core.sessions.models import Checkpoint, Session
-from roomlore.ports.coordination import Clock, Ids
+from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.sessions.writer import Writer
 
@@ -17,7 +18,10 @@ Change = Callable[[Session], Session]
 class SessionKeeper:
     """The stored sessions of one tenant; every change is made under the lock of the room's row."""
 
-    def __init__(self, *, tenant: str, storage: Storage, writer: Writer, clock: Clock, ids: Ids) -> None:
+    def __init__(
+        self, *, tenant: str, storage: Storage, writer: Writer, clock: Clock, ids: Ids, telemetry: Telemetry
+    ) -> None:
+        self._telemetry = telemetry
         self._tenant = tenant
         self._storage = storage
         self._writer = writer
@@ -45,6 +49,10 @@ class SessionKeeper:
 
     async def change(self, conversation_id: str, change: Change, *, make: bool = False) -> Session:
         """Changes the session, as it is stored now. `make`: makes room and session where they are missing."""
+        with self._timed():
+            return await self._change(conversation_id, change, make=make)
+
+    async def _change(self, conversation_id: str, change: Change, *, make: bool) -> Session:
         async with self._storage.writing() as work:
             stored = await self._locked(work, conversation_id, make=make)
             changed = change(stored)
@@ -61,7 +69,8 @@ class SessionKeeper:
             kept.append(await self._save(work, replace(stored, agent_key=agent_key or stored.agent_key)))
 
         try:
-            await self._writer.add({conversation_id: messages}, strict=True, along=keep)
+            with self._timed():
+                await self._writer.add({conversation_id: messages}, strict=True, along=keep)
         except Conflict as error:
             raise Conflict(
                 f"Turn {messages[-1].turn_id!r} is stored already with other content or another time, and nothing was "
@@ -89,6 +98,12 @@ class SessionKeeper:
             if stored.due:
                 named: Mapping[str, str] = {"tenant": self._tenant, "conversation_id": conversation_id}
                 await work.sessions.schedule(**named, due=None, was=stored.due.at)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        begun = self._clock.monotonic()
+        yield
+        self._telemetry.observe("roomlore_session_seconds", self._clock.monotonic() - begun, labels={"part": "write"})
 
     async def _locked(self, work: UnitOfWork, conversation_id: str, *, make: bool) -> Session:
         if not make:

@@ -85,14 +85,18 @@ class Offers:
         since the checkpoint in force; else `Conflict` where it can only be a late one."""
         offer = self._of(session, now)
         late = () if sure else offer.late
-        if offer.asked and all(ask.boundary == session.boundary for ask in late):
-            return min([offer.covers, *(ask.covers for ask in late if ask.covers >= session.covered)])
+        if offer.asked and all(ask.boundary == session.boundary and ask.covers >= session.covered for ask in late):
+            return min([offer.covers, *(ask.covers for ask in late)])
         if late:
             raise Conflict(
                 "The conversation has moved on since a summary was asked for, and this may be that summary; name "
                 "covers_through, the id of the last message it stands for."
             )
         return None if offer.covers == _NOWHERE else offer.covers
+
+    def asked(self, session: Session, *, now: float) -> bool:
+        """Whether a checkpoint was asked for with a history handed out here."""
+        return bool(self._of(session, now).asked)
 
     def _of(self, session: Session, now: float) -> _Offer:
         offer = self._offers.get((session.tenant, session.conversation_id))

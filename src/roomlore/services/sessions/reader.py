@@ -118,9 +118,10 @@ class SessionReader:
             after = page[-1].arrival
 
     async def _reach_back(self, work: UnitOfWork, segment: Segment, recent_turns: int) -> Segment:
-        """One turn more than asked for is read where there is one: the first that is read may be half a turn."""
-        while not segment.whole and (missing := recent_turns + 1 - len(segment.turns)) > 0:
-            limit = _MESSAGES_A_TURN * missing + _KEPT_TURNS
+        """Reads on until nothing that is asked for hangs on what lies further back; twice as much each time, as a turn
+        may be long."""
+        while not segment.whole and (missing := _missing(segment, recent_turns)) > 0:
+            limit = max(_MESSAGES_A_TURN * missing + _KEPT_TURNS, len(segment.messages))
             session = segment.session
             earlier = await work.messages.recent(
                 tenant=session.tenant, room_id=session.conversation_id, limit=limit, before=segment.start + 1

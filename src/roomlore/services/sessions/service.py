@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from roomlore.core.errors import Conflict, InvalidInput, NotFound
+from roomlore.core.errors import BudgetTooSmall, Conflict, InvalidInput, NotFound
 from roomlore.core.intake import Limits, check
 from roomlore.core.models import Message, StoredMessage
 from roomlore.core.paging import check_page
@@ -26,8 +26,12 @@ from roomlore.services.sessions.offers import Offers
 from roomlore.services.sessions.reader import SessionReader
 from roomlore.services.sessions.writer import Writer
 
-_INLINE = 1_000
-"""Messages of a segment that are turned into text on the event loop; more go to another thread."""
+_INLINE_CHARACTERS = 150_000
+"""What is turned into text and counted on the event loop; more goes to another thread."""
+_LINE = 100
+"""What a message costs beside its text, in characters."""
+_REFRESHED = 200
+"""Messages that a session shows up to which the cache is brought up to date with every turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,12 @@ class SessionService:
         self._parts = parts
         self._storage = parts.storage
         self._keeper = SessionKeeper(
-            tenant=tenant, storage=parts.storage, writer=writer, clock=parts.clock, ids=parts.ids
+            tenant=tenant,
+            storage=parts.storage,
+            writer=writer,
+            clock=parts.clock,
+            ids=parts.ids,
+            telemetry=parts.telemetry,
         )
 
     async def create_session(
@@ -127,11 +136,13 @@ class SessionService:
         if any(getattr(segment.session, name) != value for name, value in ids.items()):
             await self._keeper.change(conversation_id, lambda stored: replace(stored, **ids))  # type: ignore[arg-type]
             segment = replace(segment, session=replace(segment.session, **ids))  # type: ignore[arg-type]
-        if len(segment.messages) <= _INLINE:
-            context, shown = self._shown(segment, query, options)
-        else:
-            context, shown = await asyncio.to_thread(self._shown, segment, query, options)
-        await self._handed_out(segment, context, shown)
+        try:
+            context, shown = await self._inside(segment, query, options)
+        except BudgetTooSmall:
+            if segment.session.checkpoint:
+                await self._parts.automatic.note(segment, window=options.window, shown=None)
+            raise
+        await self._handed_out(segment, context, shown, options)
         return context
 
     async def write_turn(
@@ -152,6 +163,10 @@ class SessionService:
         `StorageUnavailable`.
         """
         check_id("conversation_id", conversation_id)
+        check_ids({"user_id": user_id, "agent_code": agent_code, "turn_id": turn_id})
+        for name, text in (("user_query", user_query), ("agent_response", agent_response)):
+            if not isinstance(text, str | None):
+                raise InvalidInput(f"{name} is {text!r:.60}; it must be a text.")
         if not user_query and not agent_response:
             raise InvalidInput("A turn needs user_query, agent_response or both.")
         turn = Turn(
@@ -215,7 +230,9 @@ class SessionService:
         """Puts a summary in the place of what it stands for; the conversation is shown as SUMMARY_N from then on.
 
         `covers_through`: the id of the last message it stands for, as the context it was made from says. Left out, it
-        is where the history ended that this process handed out, else what lies before the last `recent_turns` turns.
+        is where the history ended that this process handed out, the first one where it asked for a checkpoint, else
+        what lies before the last `recent_turns` turns; and where this may be a summary that was asked for before the
+        checkpoint in force or a reset, and comes late, it is a `Conflict` or covers no more than that one saw.
         `expected_checkpoint`: the checkpoint that must be in force, '' for none; left out, the one that is in force
         when the call begins. Raises `Conflict` where another checkpoint or a reset was faster.
         """
@@ -279,11 +296,19 @@ class SessionService:
             window=default.window if window is None else window,
         )
 
+    async def _inside(self, segment: Segment, query: str, options: WindowOptions) -> tuple[SessionContext, Shown]:
+        """On another thread where there is much to count, so that the loop breathes."""
+        if len(query) + sum(len(message.text) + _LINE for message in segment.messages) <= _INLINE_CHARACTERS:
+            return self._shown(segment, query, options)
+        return await asyncio.to_thread(self._shown, segment, query, options)
+
     def _shown(self, segment: Segment, query: str, options: WindowOptions) -> tuple[SessionContext, Shown]:
         shown = show(segment, query, options, self._parts.tokens.count)
         return context_of(segment, shown, options, self._value(segment)), shown
 
-    async def _handed_out(self, segment: Segment, context: SessionContext, shown: Shown) -> None:
+    async def _handed_out(
+        self, segment: Segment, context: SessionContext, shown: Shown, options: WindowOptions
+    ) -> None:
         parts, asked = self._parts, context.should_checkpoint_summary
         new = segment.uncovered()
         covers = new[-1].arrival if new else segment.session.covered
@@ -292,7 +317,7 @@ class SessionService:
         if context.truncated:
             parts.telemetry.count("roomlore_sessions_truncated_total")
         if asked:
-            await parts.automatic.note(segment, lost=shown.lost)
+            await parts.automatic.note(segment, window=options.window, shown=shown)
 
     async def _told(self, turn: Turn, *, new: bool) -> list[Message]:
         """The turn's messages. `new`: nobody else can have handed it in."""
@@ -307,7 +332,8 @@ class SessionService:
         session, new = await self._keeper.write(conversation_id, messages, user_id=user_id, agent_key=agent_code)
         if new:
             self._parts.telemetry.count("roomlore_messages_added_total", len(messages))
-            await self._refresh(conversation_id)
+            if session.next_arrival - session.covered <= _REFRESHED:
+                await self._refresh(conversation_id)
         return TurnResult(
             conversation_id=conversation_id,
             mode=session.mode,

@@ -10,9 +10,9 @@ import structlog
 import typer
 from typer.core import TyperGroup
 
-from roomlore.core.errors import RoomloreError
+from roomlore.core.errors import NotFound, RoomloreError
 from roomlore.core.models import DEFAULT_TENANT
-from roomlore.settings import Settings
+from roomlore.settings import Settings, row
 from roomlore.surfaces import logs
 from roomlore.wiring import Lore, open_lore
 
@@ -37,15 +37,26 @@ class Frame:
             log.warning("no setting of roomlore, ignored", variable=name)
         return settings
 
+    def place(self) -> str:
+        """The database for people to read, its password masked."""
+        return _place(Settings(self.config, database_url=self.database))
+
     def run(self, work: Callable[[Lore], Awaitable[T]], **arguments: Any) -> T:
         """Opens roomlore for one piece of work, without indexing behind it."""
         settings = self.settings(**arguments)
 
         async def inside() -> T:
             async with open_lore(settings=settings, tenant=self.tenant, background=False) as lore:
-                return await work(lore)
+                try:
+                    return await work(lore)
+                except NotFound as error:
+                    raise NotFound(f"{error} Looked for in {_place(settings)}.") from error
 
         return asyncio.run(inside())
+
+
+def _place(settings: Settings) -> str:
+    return row("database_url", settings.database_url, "").value
 
 
 class Group(TyperGroup):

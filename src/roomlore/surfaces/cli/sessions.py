@@ -63,8 +63,11 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     found = _run(ctx, _all_sessions)
     if as_json:
         show.as_json([session_line(one) for one in found])
-    else:
+    elif found:
         show_sessions.sessions(found, show.console())
+    else:
+        database = show.inert(frame_of(ctx).place())
+        typer.echo(f"There are no sessions in {database}; `roomlore session turn CONVERSATION` begins one.")
 
 
 async def _all_sessions(lore: Lore) -> list[Session]:
@@ -95,25 +98,42 @@ def context(
     query: Annotated[
         str | None, typer.Option(help="What the user says now: counted, not stored. - is standard input.")
     ] = None,
-    window: Annotated[int | None, typer.Option(help="What the model takes, in tokens.")] = None,
-    turns: Annotated[int | None, typer.Option(help="Turns shown verbatim at least.")] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(help="What the model takes, in tokens.", show_default="the setting model_context_window"),
+    ] = None,
+    turns: Annotated[
+        int | None, typer.Option(help="Turns shown verbatim at least.", show_default="the setting recent_turns")
+    ] = None,
     ratio: Annotated[
-        float | None, typer.Option(help="Share of the window from which a checkpoint is asked for, such as 0.75.")
+        float | None,
+        typer.Option(
+            help="Share of the window from which a checkpoint is asked for.",
+            show_default="the setting token_threshold_ratio",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a model would be given: the summary, the turns after it, and how full its window is."""
     asked = _text(query) or ""
 
-    async def work(lore: Lore) -> tuple[SessionContext, int]:
+    async def work(lore: Lore) -> tuple[SessionContext, int, bool]:
         built = await lore.sessions.query_context(conversation, asked, ratio, turns, window)
-        return built, window or lore.settings.model_context_window
+        return built, window or lore.settings.model_context_window, await _is_covered(lore, built)
 
-    built, size = _run(ctx, work)
+    built, size, covered = _run(ctx, work)
     if as_json:
         show.as_json(plain(built))
     else:
-        show_sessions.context(built, size, show.console())
+        show_sessions.context(built, size, show.console(), covered=covered)
+
+
+async def _is_covered(lore: Lore, built: SessionContext) -> bool:
+    """Whether the checkpoint in force stands for everything, so that another one would change nothing."""
+    if not built.checkpoint_id:
+        return False
+    latest = await lore.sessions.checkpoints(built.conversation_id, limit=1)
+    return [(one.checkpoint_id, one.covers_through) for one in latest] == [(built.checkpoint_id, built.covers_through)]
 
 
 @app.command()
@@ -153,7 +173,9 @@ def checkpoint(
     summary: Annotated[
         str | None, typer.Argument(help="The summary; - is standard input. Left out, roomlore makes it.")
     ] = None,
-    turns: Annotated[int | None, typer.Option(help="Turns shown verbatim at least.")] = None,
+    turns: Annotated[
+        int | None, typer.Option(help="Turns shown verbatim at least.", show_default="the setting recent_turns")
+    ] = None,
     covers_through: Annotated[
         str | None, typer.Option(help="The last message that the summary stands for; `session context` names it.")
     ] = None,
@@ -165,7 +187,9 @@ def checkpoint(
     """Put a summary in the place of what it stands for; without one roomlore makes it."""
     told = _text(summary)
     if told is None and any(given is not None for given in (turns, covers_through, expected)):
-        raise InvalidInput("--turns, --covers-through and --expected belong to a summary; give one, or none of them.")
+        raise InvalidInput(
+            "--turns, --covers-through and --expected belong to a summary; give a SUMMARY with them, or leave them out."
+        )
 
     async def work(lore: Lore) -> Checkpoint | None:
         if told is None:

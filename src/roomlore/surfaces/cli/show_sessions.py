@@ -72,15 +72,15 @@ def state(value: SessionValue, out: Console) -> None:
         _lines(json.dumps(kept, ensure_ascii=False, indent=2), out)
 
 
-def context(built: SessionContext, window: int, out: Console) -> None:
-    """The history line by line, then the gauge and what to do."""
+def context(built: SessionContext, window: int, out: Console, *, covered: bool) -> None:
+    """The history line by line, then the gauge and what to do. `covered`: whether a summary stands for all of it."""
     if built.history:
         _lines(built.history, out)
     else:
         out.print(Text("(nothing is shown)", "dim"))
     out.print()
     out.print(_gauge(built, window))
-    for note in _notes(built):
+    for note in _notes(built, covered=covered):
         out.print(Text(note, "yellow"))
     if built.covers_through:
         checkpoint = built.checkpoint_id or "none"
@@ -98,12 +98,23 @@ def _gauge(built: SessionContext, window: int) -> Text:
     )
 
 
-def _notes(built: SessionContext) -> Iterator[str]:
+def _notes(built: SessionContext, *, covered: bool) -> Iterator[str]:
+    if covered and built.should_checkpoint_summary:
+        yield _beyond_help(built)
+        return
     name = shlex.quote(show.inert(built.conversation_id, _ID))
     if built.truncated:
         yield "truncated: the oldest turns do not fit the window and are left out"
     if built.should_checkpoint_summary:
         yield f"asks for a checkpoint: `roomlore session checkpoint {name}` makes one, or give it a summary of your own"
+
+
+def _beyond_help(built: SessionContext) -> str:
+    trouble = "do not fit" if built.truncated else "fill the share of the window"
+    return (
+        f"the last turns {trouble} although a summary covers them; name a larger window (--window) or fewer turns "
+        "(--turns)"
+    )
 
 
 def made(one: Checkpoint, out: Console) -> None:

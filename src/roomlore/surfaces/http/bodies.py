@@ -38,7 +38,7 @@ def body_of(model: type[T]) -> Callable[[Request], Awaitable[T]]:
         try:
             return model.model_validate(await read_json(request))
         except ValidationError as error:
-            raise InvalidInput(in_words(error.errors())) from error
+            raise InvalidInput(in_words(error.errors(), model.model_fields)) from error
 
     return read
 
@@ -54,6 +54,8 @@ def described(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _expect_json(request: Request) -> None:
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given == "application/json-patch+json":
+        raise Refused(415, "A JSON Patch is not understood; send a merge patch, as `application/merge-patch+json`.")
     if given != "application/json" and not (given.startswith("application/") and given.endswith("+json")):
         raise Refused(415, "Send JSON with the header `Content-Type: application/json`.")
 

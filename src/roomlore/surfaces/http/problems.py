@@ -1,6 +1,8 @@
 """Errors as RFC 9457 problem details: every one says what happened and what to do."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -43,11 +45,23 @@ _KINDS: Mapping[int, tuple[str, str]] = {
     502: ("bad-model-output", "A model's answer cannot be used"),
     503: ("unavailable", "Something roomlore depends on does not answer"),
 }
+_OWN_KINDS: Mapping[type[errors.RoomloreError], tuple[str, str]] = {
+    errors.BudgetTooSmall: ("budget-too-small", "What must be shown does not fit the window"),
+}
+"""Of errors that share their status with another kind."""
 _HINTS: Mapping[int, str] = {
     404: "There is nothing at this path; /openapi.json lists what there is.",
     405: "This path does not take this method; /openapi.json lists those it takes.",
 }
 _RETRY_SECONDS = "2"
+_PLAIN: Mapping[str, str] = {
+    "dict_type": "must be a JSON object",
+    "list_type": "must be a list",
+    "missing": "is missing",
+    "string_type": "must be a text",
+}
+_SHOULD = re.compile(r"^(Input|String|List|Value) should")
+_VERBS = ("must ", "is ")
 
 
 class Problem(BaseModel):
@@ -65,12 +79,19 @@ class Refused(HTTPException):
     """A request turned away before any service saw it."""
 
 
-def respond(scope: Mapping[str, Any], status: int, detail: str, headers: Mapping[str, str] | None = None) -> Response:
-    """The problem as a response."""
-    kind, title = _KINDS.get(status, ("error", "The request failed"))
+def respond(
+    scope: Mapping[str, Any],
+    status: int,
+    detail: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    kind: tuple[str, str] | None = None,
+) -> Response:
+    """The problem as a response. `kind`: its name and title, by default those of the status."""
+    name, title = kind or _KINDS.get(status, ("error", "The request failed"))
     raw_path = scope.get("raw_path")
     problem = {
-        "type": f"urn:roomlore:{kind}",
+        "type": f"urn:roomlore:{name}",
         "title": title,
         "status": status,
         "detail": detail,
@@ -87,7 +108,8 @@ def status_of(error: errors.RoomloreError) -> int:
 
 def of_roomlore(scope: Mapping[str, Any], error: errors.RoomloreError) -> Response:
     status = status_of(error)
-    return respond(scope, status, str(error), {"Retry-After": _RETRY_SECONDS} if status == 503 else None)
+    headers = {"Retry-After": _RETRY_SECONDS} if status == 503 else None
+    return respond(scope, status, str(error), headers, kind=_OWN_KINDS.get(type(error)))
 
 
 async def on_roomlore(request: Request, error: Exception) -> Response:
@@ -106,11 +128,28 @@ async def on_bad_parameters(request: Request, error: Exception) -> Response:
     return respond(request.scope, 422, in_words(error.errors()))
 
 
-def in_words(details: Any) -> str:
-    """Pydantic's findings as one text, a sentence each."""
-    return " ".join(f"{_place(detail['loc'])}: {detail['msg']}." for detail in details)
+def in_words(details: Any, fields: Iterable[str] = ()) -> str:
+    """Pydantic's findings as one text, a sentence each. `fields`: the names that the body may have."""
+    return " ".join(_sentence(detail, list(fields)) for detail in details)
+
+
+def _sentence(detail: Mapping[str, Any], fields: list[str]) -> str:
+    place = _place(detail["loc"])
+    if detail["type"] == "extra_forbidden":
+        return f"There is no field {place!r:.80}{_meant(place, fields)}"
+    said = _PLAIN.get(detail["type"]) or _SHOULD.sub("must", detail["msg"].removeprefix("Value error, "))
+    if not place:
+        return f"{said[:1].upper()}{said[1:]}."
+    return f"{place} {said}." if said.startswith(_VERBS) else f"{place}: {said}."
+
+
+def _meant(name: str, fields: list[str]) -> str:
+    near = get_close_matches(name.lower(), fields, n=1)
+    if near:
+        return f"; did you mean {near[0]}?"
+    return f"; there are {', '.join(fields)}." if fields else "; leave it out."
 
 
 def _place(where: tuple[Any, ...]) -> str:
     beside = len(where) > 1 and where[0] in ("body", "query", "path")
-    return ".".join(map(str, where[1:] if beside else where)) or "The request"
+    return ".".join(map(str, where[1:] if beside else where))

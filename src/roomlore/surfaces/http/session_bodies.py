@@ -129,6 +129,7 @@ class CheckpointRequest(Body):
         about = (self.recent_turns, self.covers_through, self.expected_checkpoint)
         if self.summary is None and any(given is not None for given in about):
             raise ValueError(
-                "recent_turns, covers_through and expected_checkpoint belong to a summary; give one, or none of them"
+                "recent_turns, covers_through and expected_checkpoint belong to a summary; "
+                "give a summary with them, or leave them out"
             )
         return self

@@ -102,6 +102,7 @@ class SessionContextView(BaseModel):
         description="The window was too small for all that no summary covers, or for as many turns as asked for."
     )
     turns: int = Field(description="Turns shown verbatim.")
+    message_ids: list[str] = Field(description="The messages of those turns, those without a text too.")
     language: Literal["zh", "en"]
 
 

@@ -34,6 +34,7 @@ def _make_sessions() -> None:
         sa.Column("marks", sa.BigInteger(), nullable=False),
         sa.Column("due_at", sa.BigInteger()),
         sa.Column("due_tries", sa.BigInteger(), nullable=False),
+        sa.Column("due_window", sa.BigInteger(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("updated_at", sa.BigInteger(), nullable=False),
         sa.ForeignKeyConstraint(["room_key"], ["rooms.room_key"], name="fk_sessions_rooms"),

@@ -1,0 +1,36 @@
+"""The programs in the documents run as they stand, one after the other, on one database."""
+
+import re
+from pathlib import Path
+
+import langchain_core  # noqa: F401 - first, since it sets warning filters of its own when imported
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PLACES = (
+    "README.md",
+    "docs/README.zh.md",
+    "docs/how-to/sessions.md",
+    "docs/how-to/langchain.md",
+    "docs/reference/settings.md",
+)
+
+
+def programs(place: str) -> list[str]:
+    """The Python blocks that are whole programs; fragments do not import roomlore."""
+    text = (ROOT / place).read_text(encoding="utf-8")
+    return [block for block in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S) if "import roomlore" in block]
+
+
+@pytest.mark.filterwarnings("ignore:RunnableWithMessageHistory is deprecated")
+def test_programs_run_in_order(capsys):
+    run = 0
+    for place in PLACES:
+        for number, program in enumerate(programs(place), 1):
+            exec(compile(program, f"{place}, program {number}", "exec"), {"__name__": "__main__"})
+            run += 1
+    told = capsys.readouterr().out
+    assert run >= 7
+    assert "周五聚餐去哪儿？" in told
+    assert "my-model" in told
+    assert "带防晒霜。" in told

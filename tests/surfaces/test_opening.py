@@ -1,0 +1,17 @@
+"""What a stranger gets wrong when opening roomlore."""
+
+import pytest
+
+import roomlore
+
+
+async def test_settings_in_the_place_of_the_address_are_told_how_to_be_handed_over():
+    with pytest.raises(roomlore.InvalidInput, match=r"hand it over by name: roomlore\.open\(settings=\.\.\.\)"):
+        async with roomlore.open(roomlore.Settings()):
+            pass
+
+
+async def test_settings_by_name_say_the_database_too():
+    async with roomlore.open(settings=roomlore.Settings(database_url="sqlite://", recent_turns=3)) as lore:
+        assert lore.settings.recent_turns == 3
+        await lore.ping()
