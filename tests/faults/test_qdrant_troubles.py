@@ -142,10 +142,10 @@ async def test_slow_costs_one_search_its_time_and_not_the_next(lore, qdrant, mon
     slow = await lore.messages.search("tea", "lunch")
     assert slow.degraded
     assert slow.hits[0].message.id == "3"
-    assert slow.search_ms < 3000
+    assert slow.search_ms < 4500
     after = await lore.messages.search("tea", "lunch")
     assert after.degraded
-    assert after.search_ms < 500
+    assert after.search_ms < 1500
     await lore.messages.add(said(5))
 
 
