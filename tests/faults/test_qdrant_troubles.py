@@ -135,9 +135,9 @@ async def test_an_older_state_brought_back_is_noticed(lore, qdrant):
 
 
 async def test_slow_costs_one_search_its_time_and_not_the_next(lore, qdrant, monkeypatch):
-    monkeypatch.setattr(search, "_REST_SECONDS", 30)
     await lore.messages.add([said(number) for number in range(5)])
     await whole(lore, qdrant, 5)
+    monkeypatch.setattr(search, "_REST_SECONDS", 30)
     qdrant.delay = 5
     slow = await lore.messages.search("tea", "lunch")
     assert slow.degraded
