@@ -9,6 +9,7 @@ FEEDBACK = {"score": 1.0}
 ROUTES = [
     ("GET", "/messages?room_id=tea", None, "read"),
     ("GET", "/messages/search?room_id=tea&q=word", None, "read"),
+    ("GET", "/models", None, "read"),
     ("POST", "/messages", {"id": "mine", "room_id": "tea", "sender_id": "eve", "text": "x"}, "write"),
     ("GET", "/messages/tea/m1", None, "read"),
     ("PATCH", "/messages/tea/m1", {"text": "changed"}, "write"),
