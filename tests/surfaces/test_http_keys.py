@@ -121,6 +121,8 @@ async def test_no_path_shows_another_tenant(connect, secrets, context, lore, met
         assert answer.json() == {"added": ["mine"], "duplicates": [], "conflicts": []}
     elif method == "GET" and path in ("/rooms", "/sessions"):
         assert answer.json() == {path[1:]: [], "next": None}
+    elif path == "/models":
+        assert answer.json() == {"models": []}, "the models are everybody's"
     elif "new" in (path.split("/")[2:3] or (body or {}).values()):
         assert answer.status_code == 200
     else:
