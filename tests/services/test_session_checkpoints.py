@@ -8,6 +8,7 @@ import pytest
 import roomlore
 from roomlore import Checkpoint, Conflict, InvalidInput, NotFound, Settings, StorageUnavailable
 from roomlore.adapters.tokens import EncodingTokens
+from roomlore.testing import FrozenClock, InMemorySessionCache
 from session_rig import Rig, open_rig
 
 ROOM = "conv-123"
@@ -194,6 +195,37 @@ async def test_a_long_turn_that_is_covered_in_part_is_shown_whole(rig):
     context = await rig.sessions.query_context(ROOM, recent_turns=0, model_context_window=16_000)
     assert [one["content"] for one in context.messages[1:15]] == [str(n) for n in range(14)]
     assert (context.turns, context.session.flow_context.turn_count) == (20, 21)
+
+
+async def test_turns_that_come_between_each_other_are_whole_or_not_there(storage_url):
+    """The answer of an old turn that stands among newer ones is not taken for a turn of its own."""
+    clock = FrozenClock()
+    cache = InMemorySessionCache(clock)
+    async with open_rig(storage_url, settings=SMALL, cache=cache, clock=clock) as rig:
+        await rig.sessions.write_turn(ROOM, "ann", user_query="first?", turn_id="t")
+        await rig.messages.add(roomlore.Message(id="between", room_id=ROOM, sender_id="bob", text="hello all"))
+        await rig.sessions.write_turn(ROOM, agent_code="bot", agent_response="first!", turn_id="t")
+        await rig.sessions.checkpoint(ROOM, "a question and a greeting", 0, "t-answer")
+        await rig.messages.add(
+            roomlore.Message(id="last", room_id=ROOM, sender_id="bot", role=roomlore.Role.ASSISTANT, text="hello bob")
+        )
+        remembered = await rig.sessions.query_context(ROOM, recent_turns=0)
+        assert remembered.message_ids == ("between", "last")
+        cache.wipe()
+        assert await rig.sessions.query_context(ROOM, recent_turns=0) == remembered
+
+
+async def test_a_long_talk_after_a_checkpoint_is_read_from_the_cache_alone():
+    clock = FrozenClock()
+    async with open_rig(settings=SMALL, cache=InMemorySessionCache(clock), clock=clock) as rig:
+        await talk(rig, *range(20))
+        await rig.sessions.checkpoint(ROOM, "twenty", 0, "t19-answer")
+        await talk(rig, *range(20, 60))
+        await rig.sessions.query_context(ROOM, recent_turns=5, model_context_window=16_000)
+        rig.storage.calls.clear()
+        context = await rig.sessions.query_context(ROOM, recent_turns=5, model_context_window=16_000)
+        assert context.turns == 40
+        assert rig.storage.calls == ["reading", "sessions.find"]
 
 
 async def test_the_next_summary_covers_the_last_one_and_what_came_after(rig):

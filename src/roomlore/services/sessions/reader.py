@@ -18,6 +18,8 @@ from roomlore.services.sessions.cache import BYPASSED, Lookup, SegmentCache
 _PAGE = 1_000
 _MESSAGES_A_TURN = 3
 _KEPT_TURNS = 16
+_MARGIN = 2 * _MESSAGES_A_TURN
+"""How far the messages of a turn lie apart at most, in arrivals, that others come between."""
 
 log = logging.getLogger(__name__)
 
@@ -39,11 +41,11 @@ class SessionReader:
         async with self._storage.reading() as work:
             (session, took), lookup = await self._found(work, tenant, conversation_id)
             begun = self._clock.monotonic()
-            segment, fresh = await self._segment(work, session, lookup, recent_turns)
+            segment, fresh, turns = await self._segment(work, session, lookup, recent_turns)
         took += self._clock.monotonic() - begun
         self._telemetry.observe("roomlore_session_seconds", took, labels={"part": "database"})
         if fresh:
-            await self._cache.put(_trimmed(segment, max(recent_turns, _KEPT_TURNS)))
+            await self._cache.put(_trimmed(segment, turns))
         return _trimmed(segment, recent_turns)
 
     async def refresh(self, tenant: str, conversation_id: str, *, recent_turns: int) -> None:
@@ -76,8 +78,9 @@ class SessionReader:
 
     async def _segment(
         self, work: UnitOfWork, session: Session, lookup: Lookup, recent_turns: int
-    ) -> tuple[Segment, bool]:
-        """The segment, and whether the cache does not have it like this."""
+    ) -> tuple[Segment, bool, int]:
+        """The segment, whether the cache does not have it like this, and how many turns of it are whole. What is
+        remembered begins with a turn, what is read may begin amid one."""
         cached = lookup.cached
         if cached is not None and cached.serves(session):
             segment, known = await self._caught_up(work, session, cached), cached.equals(session)
@@ -85,12 +88,15 @@ class SessionReader:
         else:
             segment, known = await self._read(work, session, recent_turns), False
             self._count("miss" if lookup.answered else "bypassed")
-        reached = await self._reach_back(work, segment, recent_turns)
-        return reached, not known or reached is not segment
+        remembered = cached is not None and cached.serves(session) and _first_needed(segment, recent_turns) >= 0
+        reached = segment if remembered else await self._reach_back(work, segment, recent_turns)
+        wide = max(recent_turns, _KEPT_TURNS)
+        sure = remembered or reached.whole or _reaches(reached, wide)
+        return reached, not known or reached is not segment, wide if sure else recent_turns
 
     async def _caught_up(self, work: UnitOfWork, session: Session, cached: Cached) -> Segment:
         if cached.revision == session.revision:
-            return Segment(session, cached.start, cached.messages)
+            return _above(Segment(session, cached.start, cached.messages), session.boundary)
         changed, gone = await work.messages.changed(
             tenant=session.tenant,
             room_id=session.conversation_id,
@@ -101,11 +107,12 @@ class SessionReader:
         by_arrival |= {message.arrival: shown(message) for message in changed}
         for arrival in gone:
             by_arrival.pop(arrival, None)
-        return Segment(session, cached.start, tuple(by_arrival[arrival] for arrival in sorted(by_arrival)))
+        messages = tuple(by_arrival[arrival] for arrival in sorted(by_arrival))
+        return _above(Segment(session, cached.start, messages), session.boundary)
 
     async def _read(self, work: UnitOfWork, session: Session, recent_turns: int) -> Segment:
         back = session.next_arrival - 1 - _MESSAGES_A_TURN * recent_turns
-        start = max(session.boundary, min(session.covered - 2 * _MESSAGES_A_TURN, back))
+        start = max(session.boundary, min(session.covered - _MARGIN, back))
         found: list[SessionMessage] = []
         after = start
         while True:
@@ -120,7 +127,8 @@ class SessionReader:
     async def _reach_back(self, work: UnitOfWork, segment: Segment, recent_turns: int) -> Segment:
         """Reads on until nothing that is asked for hangs on what lies further back; twice as much each time, as a turn
         may be long."""
-        while not segment.whole and (missing := _missing(segment, recent_turns)) > 0:
+        while not segment.whole and not _reaches(segment, recent_turns):
+            missing = max(recent_turns + 1 - len(segment.turns), 1)
             limit = max(_MESSAGES_A_TURN * missing + _KEPT_TURNS, len(segment.messages))
             session = segment.session
             earlier = await work.messages.recent(
@@ -141,24 +149,31 @@ def _longer(segment: Segment, earlier: Sequence[StoredMessage], limit: int) -> S
     return replace(segment, start=max(start, boundary), messages=(*inside, *segment.messages))
 
 
-def _missing(segment: Segment, recent_turns: int) -> int:
-    """How many more turns are needed. One more than asked for, as the first that is read may be half a turn; for the
-    same reason two that began before what is not covered: the second may go on there."""
-    return max(recent_turns + 1 - len(segment.turns), 2 - _began_covered(segment))
+def _reaches(segment: Segment, recent_turns: int) -> bool:
+    """Whether all that is needed is there and whole, though the first turn that was read may be half of one."""
+    first = _first_needed(segment, recent_turns)
+    return first > 0 and segment.turns[first].first - segment.start > _MARGIN
 
 
-def _began_covered(segment: Segment) -> int:
-    return sum(turn.first <= segment.session.covered for turn in segment.turns)
+def _first_needed(segment: Segment, recent_turns: int) -> int:
+    """The place of the first turn that is asked for, not covered or may go on there, or that goes on among those; below
+    0 where more are needed than there are."""
+    turns = segment.turns
+    began_covered = sum(turn.first <= segment.session.covered for turn in turns)
+    first = min(len(turns) - recent_turns, began_covered - 1)
+    for place in range(first - 1, -1, -1):
+        if turns[place].last > turns[first].first:
+            first = place
+    return first
 
 
 def _trimmed(segment: Segment, recent_turns: int) -> Segment:
-    """The last turns, and those that are not covered or may go on there: the same whatever was read or remembered
-    before them."""
-    if segment.start < segment.session.boundary:
-        segment = _above(segment, segment.session.boundary)
-    first = min(len(segment.turns) - recent_turns, _began_covered(segment) - 1)
+    """The turns that are needed: the same whatever was read or remembered before them."""
+    first = _first_needed(segment, recent_turns)
     return _above(segment, segment.turns[first].first - 1) if first > 0 else segment
 
 
 def _above(segment: Segment, start: int) -> Segment:
+    if start <= segment.start:
+        return segment
     return Segment(segment.session, start, tuple(message for message in segment.messages if message.arrival > start))
