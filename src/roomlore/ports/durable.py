@@ -71,9 +71,15 @@ class DurableWork(Protocol):
     async def find(self, work_id: str) -> WorkState | None: ...
 
     async def page(
-        self, *, names: Sequence[str] = (), status: WorkStatus | None = None, limit: int = 100, offset: int = 0
+        self,
+        *,
+        names: Sequence[str] = (),
+        status: WorkStatus | None = None,
+        prefix: str = "",
+        limit: int = 100,
+        offset: int = 0,
     ) -> list[WorkState]:
-        """Work, the newest first, to the second; no names: of any name."""
+        """Work, the newest first, to the second; no names: of any name. `prefix`: what its id begins with."""
 
     async def retry(self, work_id: str) -> bool:
         """Begins failed or cancelled work again, keeping the steps that were finished; False where there is none."""

@@ -19,11 +19,15 @@ class RoomsDue(Protocol):
     """What is due where, until it is done. Only while writing; any call may raise `StorageUnavailable`."""
 
     async def note(self, *, tenant: str, room_id: str, work: str, now: datetime) -> None:
-        """Notes that the work is due for the room; once more where it was noted already."""
+        """Notes that the work is due for the room; once more, and free to be claimed, where it was noted already."""
 
     async def claim(self, *, work: str, now: datetime, lease_until: datetime, limit: int) -> Sequence[DueRoom]:
         """Takes up to `limit` rooms of any tenant, the longest waiting first. Nobody else gets them before
-        `lease_until`, and after that they are free again; so what a killed process took is not lost."""
+        `lease_until`, unless they are noted again, and after that they are free again; so what a killed process took is
+        not lost."""
+
+    async def put_off(self, *, room: DueRoom, work: str, until: datetime) -> None:
+        """The work is under way: the room is free again at `until`, or now where it was noted since."""
 
     async def done(self, *, room: DueRoom, work: str) -> bool:
         """The work is done as far as it was noted then; False, and the room is free again, where it was noted since."""

@@ -60,10 +60,9 @@ class Messages(Protocol):
     async def page(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[StoredMessage]:
         """Messages with arrival > `after`, ascending."""
 
-    async def arrivals_of(
-        self, *, tenant: str, room_id: str, sender_id: str, role: Role, after: int, limit: int
-    ) -> list[int]:
-        """Arrivals above `after` of what this sender said in this role, ascending."""
+    async def replies_of(self, *, tenant: str, room_id: str, agent_id: str, after: int, limit: int) -> list[int]:
+        """Arrivals above `after` of the agent's replies, ascending: messages of the role assistant that call no
+        tools."""
 
     async def arrival_of(self, *, tenant: str, room_id: str, message_id: str) -> int | None:
         """The arrival of the message with this id, deleted ones included; None where the id was never used."""

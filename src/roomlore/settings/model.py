@@ -168,6 +168,14 @@ class Settings(BaseSettings):
     summary_timeout_seconds: Number = _setting(
         15, "Time each provider may take over a summary or a short memory, in seconds.", gt=0, le=3600
     )
+    extract_every: Whole = _setting(
+        5, "Replies of an agent in a room after which the last messages become a short memory; 0: never.", ge=0, le=200
+    )
+    durable_work: Literal["auto", "dbos", "process"] = _setting(
+        "auto",
+        "What keeps work that calls models: DBOS beside the database, or this process; auto: DBOS where it can be had.",
+    )
+    work_at_once: Whole = _setting(4, "Pieces of durable work that a process does at a time.", ge=1, le=64)
     room_cache_size: Whole = _setting(
         64, "Rooms whose last messages are kept in memory, about 3 MB each.", ge=0, le=100_000
     )

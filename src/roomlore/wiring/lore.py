@@ -13,7 +13,7 @@ from roomlore.ports.storage import Storage
 from roomlore.services.contexts import ContextService, TuningService
 from roomlore.services.imports import ImportService
 from roomlore.services.keys import KeyService
-from roomlore.services.messages import Ingest, MessageSearch, MessageService
+from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService
 from roomlore.services.rooms import RoomService
 from roomlore.services.sessions import SessionService
 from roomlore.settings import Settings
@@ -29,34 +29,8 @@ class Lore:
             raise InvalidInput(f"A tenant is a non-empty string, not {tenant!r}; leave it out for the default one.")
         self._resources = shared = resources
         self.tenant = tenant
-        ingest = Ingest(
-            tenant=tenant,
-            storage=shared.storage,
-            model=shared.model,
-            tokens=shared.tokens,
-            clock=shared.clock,
-            rooms=shared.rooms,
-            due=shared.indexing.due,
-        )
-        self.messages = MessageService(
-            tenant=tenant,
-            storage=shared.storage,
-            ingest=ingest,
-            tokens=shared.tokens,
-            clock=shared.clock,
-            telemetry=shared.telemetry,
-            limits=limits(shared.settings),
-            due=shared.indexing.due,
-            search=MessageSearch(
-                tenant=tenant,
-                storage=shared.storage,
-                facts=shared.facts,
-                dense=shared.indexing.dense,
-                clock=shared.clock,
-                telemetry=shared.telemetry,
-                zone=ZoneInfo(shared.settings.time_zone),
-            ),
-        )
+        said_now = self._ingest(shared.due)
+        self.messages = self._messages(said_now)
         self.index = shared.indexing.index
         self.context = ContextService(
             tenant=tenant,
@@ -69,19 +43,53 @@ class Lore:
             experiment=shared.settings.experiment,
             recording=shared.settings.enable_async_data_collection,
         )
-        self.sessions = SessionService(tenant=tenant, parts=shared.sessions, writer=ingest)
+        self.sessions = SessionService(tenant=tenant, parts=shared.sessions, writer=said_now)
         self.models = shared.models
         self.rooms = RoomService(tenant=tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
         self.keys = KeyService(tenant=tenant, storage=shared.storage, clock=shared.clock, ids=shared.ids)
         self.imports = ImportService(
             tenant=tenant,
             storage=shared.storage,
-            messages=self.messages,
+            messages=self._messages(self._ingest(shared.indexing.due)),
             clock=shared.clock,
             limits=limits(shared.settings),
             open_export=open_import,
         )
         self.tuning = TuningService(tenant=tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
+
+    def _ingest(self, due: Due) -> Ingest:
+        shared = self._resources
+        return Ingest(
+            tenant=self.tenant,
+            storage=shared.storage,
+            model=shared.model,
+            tokens=shared.tokens,
+            clock=shared.clock,
+            rooms=shared.rooms,
+            due=due,
+        )
+
+    def _messages(self, ingest: Ingest) -> MessageService:
+        shared = self._resources
+        return MessageService(
+            tenant=self.tenant,
+            storage=shared.storage,
+            ingest=ingest,
+            tokens=shared.tokens,
+            clock=shared.clock,
+            telemetry=shared.telemetry,
+            limits=limits(shared.settings),
+            due=shared.indexing.due,
+            search=MessageSearch(
+                tenant=self.tenant,
+                storage=shared.storage,
+                facts=shared.facts,
+                dense=shared.indexing.dense,
+                clock=shared.clock,
+                telemetry=shared.telemetry,
+                zone=ZoneInfo(shared.settings.time_zone),
+            ),
+        )
 
     @property
     def settings(self) -> Settings:
@@ -135,6 +143,12 @@ async def open_lore(
         storage = await connect(url or settings.database_url)
         closing.push_async_callback(storage.close)
         resources = await make_resources(
-            settings, storage, embedder=embedder, summarizer=summarizer, closing=closing, background=background
+            settings,
+            storage,
+            url or settings.database_url,
+            embedder=embedder,
+            summarizer=summarizer,
+            closing=closing,
+            background=background,
         )
         yield Lore(resources, tenant)

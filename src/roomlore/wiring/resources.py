@@ -14,13 +14,16 @@ from roomlore.core.context import ContextOptions
 from roomlore.core.intake import Limits
 from roomlore.core.linking import LinkModel
 from roomlore.ports.coordination import Clock, Ids
+from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Embedder, Summarizer, TokenCounter
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import UsageRecorder
-from roomlore.services.messages import FactsCache, RoomCache
+from roomlore.services.extraction import ExtractionService, RepliesDue
+from roomlore.services.messages import AllDue, Due, FactsCache, RoomCache
 from roomlore.services.models import ModelService
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings, context_options
+from roomlore.wiring.durable import make_durable, make_extraction
 from roomlore.wiring.indexing import Indexing, make_indexing
 from roomlore.wiring.models import make_models, summarizer_of
 from roomlore.wiring.sessions import make_sessions
@@ -46,11 +49,16 @@ class Resources:
     indexing: Indexing
     sessions: SessionParts
     models: ModelService
+    durable: DurableWork
+    extraction: ExtractionService
+    due: Due
+    """What messages make due that are said now, rather than imported."""
 
 
 async def make_resources(
     settings: Settings,
     storage: SqlStorage,
+    url: str,
     *,
     embedder: Embedder | None,
     summarizer: Summarizer | None,
@@ -89,6 +97,10 @@ async def make_resources(
         closing=closing,
         background=background,
     )
+    durable = make_durable(settings, url, clock=clock, closing=closing, background=background)
+    extraction = make_extraction(
+        settings, storage, durable, models, clock=clock, telemetry=telemetry, jobs=jobs, background=background
+    )
     closing.push_async_callback(jobs.close)
     return Resources(
         settings=settings,
@@ -105,6 +117,9 @@ async def make_resources(
         indexing=indexing,
         sessions=sessions,
         models=models,
+        durable=durable,
+        extraction=extraction,
+        due=AllDue(indexing.due, RepliesDue(clock=clock, jobs=jobs)) if settings.extract_every else indexing.due,
     )
 
 

@@ -9,6 +9,17 @@ from roomlore.ports.durable import DurableWork
 PAUSES_SECONDS = (1.0, 5.0)
 
 
+def can_keep_work(url: str) -> bool:
+    """Whether the extra is installed and the database one that outlives the process."""
+    from roomlore.adapters.dbos.places import place_of
+
+    try:
+        place_of(url)
+    except InvalidInput:
+        return False
+    return find_spec("dbos") is not None
+
+
 def open_dbos(
     url: str,
     *,

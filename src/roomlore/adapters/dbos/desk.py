@@ -51,11 +51,14 @@ class Desk:
         row = self._row(work_id)
         return state_of(row) if row else None
 
-    def page(self, names: Sequence[str], status: WorkStatus | None, limit: int, offset: int) -> list[WorkState]:
+    def page(
+        self, names: Sequence[str], status: WorkStatus | None, prefix: str, limit: int, offset: int
+    ) -> list[WorkState]:
         with translated():
             rows = self._client.list_workflows(
                 name=[PREFIX + name for name in names] or None,
                 status=theirs(status),
+                workflow_id_prefix=prefix or None,
                 application_name=APPLICATION,
                 limit=limit,
                 offset=offset,

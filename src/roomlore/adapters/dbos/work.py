@@ -53,11 +53,17 @@ class DbosWork:
         return await asyncio.to_thread(self._desk.find, work_id)
 
     async def page(
-        self, *, names: Sequence[str] = (), status: WorkStatus | None = None, limit: int = 100, offset: int = 0
+        self,
+        *,
+        names: Sequence[str] = (),
+        status: WorkStatus | None = None,
+        prefix: str = "",
+        limit: int = 100,
+        offset: int = 0,
     ) -> list[WorkState]:
         if limit < 1:
             return []
-        return await asyncio.to_thread(self._desk.page, names, status, limit, offset)
+        return await asyncio.to_thread(self._desk.page, names, status, prefix, limit, offset)
 
     async def retry(self, work_id: str) -> bool:
         return await asyncio.to_thread(self._desk.begin_again, work_id)

@@ -112,13 +112,21 @@ class InProcessWork:
         return piece.state() if piece else None
 
     async def page(
-        self, *, names: Sequence[str] = (), status: WorkStatus | None = None, limit: int = 100, offset: int = 0
+        self,
+        *,
+        names: Sequence[str] = (),
+        status: WorkStatus | None = None,
+        prefix: str = "",
+        limit: int = 100,
+        offset: int = 0,
     ) -> list[WorkState]:
         self._check_open()
         chosen = [
             piece.state()
             for piece in reversed(self._pieces.values())
-            if (not names or piece.name in names) and status in (None, piece.status)
+            if (not names or piece.name in names)
+            and status in (None, piece.status)
+            and piece.work_id.startswith(prefix)
         ]
         return chosen[offset : offset + max(limit, 0)]
 

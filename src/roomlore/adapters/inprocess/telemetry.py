@@ -61,6 +61,7 @@ METRICS: Mapping[str, Metric] = {
     "roomlore_model_tokens_total": Metric(
         "counter", "Tokens that providers of language models say calls took.", ("provider", "kind")
     ),
+    "roomlore_extractions_total": Metric("counter", "Extractions of short memories that were done.", ("result",)),
     "roomlore_jobs_total": Metric("counter", "Runs of background jobs.", ("job", "result")),
     "roomlore_usage_records_lost_total": Metric("counter", "Usage records that could not be stored."),
 }

@@ -68,14 +68,15 @@ _PAGE = Statement(
 )
 _CHANGED = Statement(_changed)
 
-_ARRIVALS_OF = Statement(
+_REPLIES_OF = Statement(
     lambda: (
         select(_m.c.arrival)
         .where(
             visible,
             _m.c.arrival > bindparam("after"),
-            _m.c.sender_id == bindparam("sender"),
-            _m.c.role == bindparam("its_role"),
+            _m.c.sender_id == bindparam("agent"),
+            _m.c.role == Role.ASSISTANT.value,
+            _m.c.has_tool_calls.is_(False),
         )
         .order_by(_m.c.arrival)
         .limit(bindparam("count"))
@@ -143,11 +144,8 @@ class SqlMessages:
         rows = await self._rows(_PAGE, tenant, room_id, after=after, count=limit)
         return [to_message(room_id, row) for row in rows]
 
-    async def arrivals_of(
-        self, *, tenant: str, room_id: str, sender_id: str, role: Role, after: int, limit: int
-    ) -> list[int]:
-        said = {"sender": escape(sender_id), "its_role": role.value}
-        rows = await self._rows(_ARRIVALS_OF, tenant, room_id, after=after, count=limit, **said)
+    async def replies_of(self, *, tenant: str, room_id: str, agent_id: str, after: int, limit: int) -> list[int]:
+        rows = await self._rows(_REPLIES_OF, tenant, room_id, after=after, count=limit, agent=escape(agent_id))
         return [row[0] for row in rows]
 
     async def arrival_of(self, *, tenant: str, room_id: str, message_id: str) -> int | None:

@@ -27,7 +27,7 @@ def _note() -> Any:
         noted_at=bindparam("now"),
         leased_until=None,
     )
-    return given.on_conflict_do_update(index_elements=_key, set_={"noted": _d.c.noted + 1})
+    return given.on_conflict_do_update(index_elements=_key, set_={"noted": _d.c.noted + 1, "leased_until": null()})
 
 
 def _claim() -> Any:
@@ -47,6 +47,9 @@ _NOTE = Statement(_note)
 _CLAIM = Statement(_claim)
 _DONE = Statement(lambda: delete(_d).where(_own(), _d.c.noted == bindparam("seen")).returning(_d.c.noted))
 _FREE = Statement(lambda: update(_d).where(_own()).values(leased_until=null()))
+_PUT_OFF = Statement(
+    lambda: update(_d).where(_own(), _d.c.noted == bindparam("seen")).values(leased_until=bindparam("until"))
+)
 
 
 class SqlRoomsDue:
@@ -67,10 +70,18 @@ class SqlRoomsDue:
         rows = await self._sql.fetch(_CLAIM, its_work=escape(work), count=limit, **times)
         return [DueRoom(unescape(row[1]), unescape(row[2]), row[3]) for row in sorted(rows, key=tuple)]
 
+    async def put_off(self, *, room: DueRoom, work: str, until: datetime) -> None:
+        self._locks.check_writing()
+        await self._sql.fetch(_PUT_OFF, seen=room.noted, until=to_micros(until), **_named(room, work))
+
     async def done(self, *, room: DueRoom, work: str) -> bool:
         self._locks.check_writing()
-        named = {"its_work": escape(work), "its_tenant": escape(room.tenant), "its_room": escape(room.room_id)}
+        named = _named(room, work)
         if await self._sql.fetch(_DONE, seen=room.noted, **named):
             return True
         await self._sql.fetch(_FREE, **named)
         return False
+
+
+def _named(room: DueRoom, work: str) -> dict[str, str]:
+    return {"its_work": escape(work), "its_tenant": escape(room.tenant), "its_room": escape(room.room_id)}

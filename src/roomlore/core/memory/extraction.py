@@ -21,9 +21,10 @@ def watermark(agent_id: str) -> str:
     return f"extraction:{agent_id}"
 
 
-def extraction_ends(replies: Sequence[int], every: int) -> list[int]:
-    """At which replies (arrivals, ascending, all after the watermark) an extraction is due."""
-    return list(replies[every - 1 :: every])
+def extraction_end(replies: Sequence[int], every: int) -> int | None:
+    """At which of the replies (arrivals, ascending, all after the watermark) the next extraction is due, None as long
+    as there are too few."""
+    return replies[every - 1] if len(replies) >= every else None
 
 
 def extraction_id(tenant: str, agent_id: str, room_id: str, last: int) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from roomlore.core.memory.extraction import watermark
-from roomlore.core.models import Entry, Role
+from roomlore.core.models import Entry, Role, StoredMessage
 from roomlore.ports.coordination import Clock, Jobs
 from roomlore.ports.storage import UnitOfWork
 
@@ -13,8 +13,8 @@ _MOST_KNOWN = 100_000
 
 
 class RepliesDue:
-    """Looks at what is written for replies of agents. An agent's count in a room begins with the first reply seen
-    here: what was imported before it is history, not a conversation that goes on."""
+    """Looks at what is added for replies of agents. An agent's count in a room begins with the first reply seen here:
+    what was imported before it is history, not a conversation that goes on."""
 
     def __init__(self, *, clock: Clock, jobs: Jobs) -> None:
         self._clock = clock
@@ -25,37 +25,33 @@ class RepliesDue:
         """Notes the room, in the transaction that writes the entries, if there is a reply among them."""
         first: dict[str, int] = {}
         for entry in entries:
-            if entry.message.role is Role.ASSISTANT:
+            if _is_reply(entry.message):
                 first.setdefault(entry.message.sender_id, entry.message.arrival)
-        if not first:
-            return
-        await self._begin(work, tenant, room_id, first)
-        await work.rooms_due.note(tenant=tenant, room_id=room_id, work=EXTRACTION, now=self._clock.now())
+        if first:
+            await self._begin(work, tenant, room_id, first)
+            await work.rooms_due.note(tenant=tenant, room_id=room_id, work=EXTRACTION, now=self._clock.now())
 
     def announce(self) -> None:
         """Asks for the work once the transaction is committed."""
         self._jobs.ask(EXTRACTION)
 
     async def _begin(self, work: UnitOfWork, tenant: str, room_id: str, first: dict[str, int]) -> None:
+        named = {"tenant": tenant, "room_id": room_id}
         unknown = {agent: arrival for agent, arrival in first.items() if (tenant, room_id, agent) not in self._begun}
-        if not unknown:
-            return
         names = {agent: watermark(agent) for agent in unknown}
-        marks = await work.watermarks.find(tenant=tenant, room_id=room_id, names=list(names.values()))
+        marks = await work.watermarks.find(**named, names=list(names.values())) if names else {}
         for agent, arrival in unknown.items():
             if names[agent] in marks:
                 self._remember(tenant, room_id, agent)
-            else:
-                await work.watermarks.move(
-                    tenant=tenant,
-                    room_id=room_id,
-                    name=names[agent],
-                    arrival=arrival - 1,
-                    was=0,
-                    now=self._clock.now(),
-                )
+                continue
+            now = self._clock.now()
+            await work.watermarks.move(**named, name=names[agent], arrival=arrival - 1, was=0, now=now)
 
     def _remember(self, tenant: str, room_id: str, agent_id: str) -> None:
         if len(self._begun) >= _MOST_KNOWN:
             self._begun.clear()
         self._begun.add((tenant, room_id, agent_id))
+
+
+def _is_reply(message: StoredMessage) -> bool:
+    return message.role is Role.ASSISTANT and not message.has_tool_calls

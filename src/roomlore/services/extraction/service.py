@@ -1,52 +1,56 @@
 """Extraction: every few replies of an agent in a room, the last messages become one short memory of the agent.
 
 What is due follows from the messages and a watermark for each agent and room. The ids of the work and of what comes of
-it follow from the messages too, so a crash or a second worker changes nothing.
+it follow from them too, and a piece that does not begin at the watermark does nothing, so a crash, a second worker or a
+reply deleted meanwhile changes nothing.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 
-from roomlore.core.memory.extraction import extraction_ends, extraction_id, watermark
+from roomlore.core.memory.extraction import extraction_end, extraction_id, watermark
 from roomlore.core.memory.models import Action, Change, Evolution, Memory, MemoryKind, Source
 from roomlore.core.memory.reading import as_conversation, own_words
-from roomlore.core.models import Role, StoredMessage
-from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.core.models import StoredMessage
+from roomlore.core.work import work_name
+from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps
 from roomlore.ports.rooms_due import DueRoom
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.extraction.due import EXTRACTION
 from roomlore.services.extraction.summarise import PROMPT, Extracted, MemorySummaries
 
-_LEASE_SECONDS = 60.0
+_LOOK_AGAIN_SECONDS = 30.0
 _ROOMS_AT_ONCE = 50
-_REPLIES_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The messages up to arrival `last` of a room, as a memory of an agent."""
+    """The messages up to arrival `last` of a room as a memory of an agent, whose replies were extracted up to `after`
+    before."""
 
     tenant: str
     room_id: str
     agent_id: str
+    after: int
     last: int
-
-    @classmethod
-    def of(cls, arguments: Json) -> "_Piece":
-        return cls(arguments["tenant"], arguments["room_id"], arguments["agent_id"], int(arguments["last"]))
 
     @property
     def id(self) -> str:
         return extraction_id(self.tenant, self.agent_id, self.room_id, self.last)
 
     @property
+    def work_id(self) -> str:
+        return work_name(self.tenant, EXTRACTION, self.id)
+
+    @property
     def scope(self) -> str:
         return f"agent:{self.agent_id}"
 
-    def arguments(self) -> Json:
-        return {"tenant": self.tenant, "room_id": self.room_id, "agent_id": self.agent_id, "last": self.last}
+    @property
+    def where(self) -> dict[str, str]:
+        return {"tenant": self.tenant, "room_id": self.room_id}
 
 
 class ExtractionService:
@@ -58,6 +62,7 @@ class ExtractionService:
         storage: Storage,
         durable: DurableWork,
         summaries: MemorySummaries,
+        jobs: Jobs,
         clock: Clock,
         telemetry: Telemetry,
         every: int,
@@ -65,84 +70,99 @@ class ExtractionService:
         self._storage = storage
         self._durable = durable
         self._summaries = summaries
+        self._jobs = jobs
         self._clock = clock
         self._telemetry = telemetry
         self._every = every
 
-    async def sweep(self) -> None:
-        """Hands in what is due in rooms that were noted; what was handed in before stays as it is."""
+    async def sweep(self) -> list[str]:
+        """Hands in what is due in rooms that were noted, and says the ids of that work. What was handed in before stays
+        as it is, and is tried again where it had failed."""
+        handed_in: list[str] = []
         while rooms := await self._claim():
             for room in rooms:
-                await self._hand_in(room)
-                async with self._storage.writing() as work:
-                    await work.rooms_due.done(room=room, work=EXTRACTION)
+                handed_in += await self._look_after(room)
+        return handed_in
 
     async def extract(self, steps: Steps, arguments: Json) -> None:
         """One extraction, as durable work. The model is asked in a step of its own, so that an answer that came is
         never paid for again."""
-        piece = _Piece.of(arguments)
-        messages, conversation = await self._read(piece)
+        piece = _Piece(**arguments)
+        if await self._is_next(piece):
+            messages, conversation = await self._read(piece)
 
-        async def summarise() -> Json:
-            found = await self._summaries.of(conversation) if conversation else Extracted(None, "nothing")
-            return found.to_json()
+            async def summarise() -> Json:
+                found = await self._summaries.of(conversation) if conversation else Extracted(None, "nothing")
+                return found.to_json()
 
-        extracted = Extracted.from_json(await steps.once("summary", summarise))
-        await self._keep(piece, messages, extracted)
-        result = "fallback" if extracted.is_fallback else "kept" if extracted.statement else "nothing"
-        self._telemetry.count("roomlore_extractions_total", labels={"result": result})
+            await self._keep(piece, messages, Extracted.from_json(await steps.once("summary", summarise)))
+        self._jobs.ask(EXTRACTION)
 
     async def _claim(self) -> Sequence[DueRoom]:
-        now = self._clock.now()
+        now, until = self._now_and_later()
         async with self._storage.writing() as work:
-            return await work.rooms_due.claim(
-                work=EXTRACTION, now=now, lease_until=now + timedelta(seconds=_LEASE_SECONDS), limit=_ROOMS_AT_ONCE
-            )
+            return await work.rooms_due.claim(work=EXTRACTION, now=now, lease_until=until, limit=_ROOMS_AT_ONCE)
 
-    async def _hand_in(self, room: DueRoom) -> None:
-        for piece in await self._due(room.tenant, room.room_id):
-            await self._durable.start(
-                EXTRACTION,
-                work_id=f"{EXTRACTION}:{piece.id}",
-                partition=f"{piece.tenant}\x1f{piece.room_id}",
-                arguments=piece.arguments(),
-            )
+    async def _look_after(self, room: DueRoom) -> list[str]:
+        pieces = await self._due(room.tenant, room.room_id)
+        for piece in pieces:
+            await self._hand_in(piece)
+        async with self._storage.writing() as work:
+            if pieces:
+                _, until = self._now_and_later()
+                await work.rooms_due.put_off(room=room, work=EXTRACTION, until=until)
+            else:
+                await work.rooms_due.done(room=room, work=EXTRACTION)
+        return [piece.work_id for piece in pieces]
+
+    async def _hand_in(self, piece: _Piece) -> None:
+        partition = work_name(piece.tenant, EXTRACTION, piece.room_id)
+        new = await self._durable.start(EXTRACTION, work_id=piece.work_id, partition=partition, arguments=asdict(piece))
+        if not new:
+            await self._durable.retry(piece.work_id)
 
     async def _due(self, tenant: str, room_id: str) -> list[_Piece]:
+        """The next piece of each agent in the room. What comes after it is looked for once it is done."""
         pieces: list[_Piece] = []
+        named = {"tenant": tenant, "room_id": room_id}
         async with self._storage.reading() as work:
-            marks = await work.watermarks.of_room(tenant=tenant, room_id=room_id, prefix=watermark(""))
-            for name, mark in marks.items():
-                agent_id = name.removeprefix(watermark(""))
-                replies = await work.messages.arrivals_of(
-                    tenant=tenant,
-                    room_id=room_id,
-                    sender_id=agent_id,
-                    role=Role.ASSISTANT,
-                    after=mark,
-                    limit=_REPLIES_AT_ONCE,
-                )
-                pieces += [_Piece(tenant, room_id, agent_id, last) for last in extraction_ends(replies, self._every)]
+            marks = await work.watermarks.of_room(**named, prefix=watermark(""))
+            for name, after in marks.items():
+                agent = name.removeprefix(watermark(""))
+                replies = await work.messages.replies_of(**named, agent_id=agent, after=after, limit=self._every)
+                last = extraction_end(replies, self._every)
+                if last is not None:
+                    pieces.append(_Piece(tenant, room_id, agent, after, last))
         return pieces
+
+    async def _is_next(self, piece: _Piece) -> bool:
+        name = watermark(piece.agent_id)
+        async with self._storage.reading() as work:
+            return (await work.watermarks.find(**piece.where, names=[name])).get(name, 0) == piece.after
 
     async def _read(self, piece: _Piece) -> tuple[list[StoredMessage], str]:
         """The messages, and what they say to whoever is to remember it."""
-        named = {"tenant": piece.tenant, "room_id": piece.room_id}
         async with self._storage.reading() as work:
-            messages = await work.messages.recent(**named, limit=self._every, before=piece.last + 1)
+            messages = await work.messages.recent(**piece.where, limit=self._every, before=piece.last + 1)
             replied = [message.reply_to for message in messages if message.reply_to]
-            answered = await work.messages.by_id(**named, message_ids=replied)
-            people = await work.rooms.participants(**named)
+            answered = await work.messages.by_id(**piece.where, message_ids=replied)
+            people = await work.rooms.participants(**piece.where)
         quoted = {entry.message.id: entry.message for entry in answered}
         return messages, as_conversation(messages, quoted=quoted, people=people)
 
     async def _keep(self, piece: _Piece, messages: Sequence[StoredMessage], extracted: Extracted) -> None:
-        """Keeps the memory, what made it and how far it goes, all or none; nothing where that was done before."""
+        """Keeps the memory, what made it and how far it goes, all or none; nothing where the watermark moved."""
+        now, name = self._clock.now(), watermark(piece.agent_id)
+        named = {"tenant": piece.tenant, "room_id": piece.room_id}
         async with self._storage.writing() as work:
-            if await work.evolutions.add(tenant=piece.tenant, evolution=self._record(piece, messages, extracted)):
-                if extracted.statement:
-                    await self._remember(work, piece, messages, extracted)
-                await self._move(work, piece)
+            if not await work.watermarks.move(**named, name=name, arrival=piece.last, was=piece.after, now=now):
+                return
+            await work.evolutions.add(tenant=piece.tenant, evolution=self._record(piece, messages, extracted))
+            if extracted.statement:
+                await self._remember(work, piece, messages, extracted)
+            await work.rooms_due.note(**piece.where, work=EXTRACTION, now=now)
+        result = "fallback" if extracted.is_fallback else "kept" if extracted.statement else "nothing"
+        self._telemetry.count("roomlore_extractions_total", labels={"result": result})
 
     async def _remember(
         self, work: UnitOfWork, piece: _Piece, messages: Sequence[StoredMessage], extracted: Extracted
@@ -174,13 +194,6 @@ class ExtractionService:
         )
         await work.memory_log.apply(tenant=piece.tenant, scope=piece.scope, changes=[change])
 
-    async def _move(self, work: UnitOfWork, piece: _Piece) -> None:
-        name = watermark(piece.agent_id)
-        named = {"tenant": piece.tenant, "room_id": piece.room_id}
-        mark = (await work.watermarks.find(**named, names=[name])).get(name, 0)
-        if mark < piece.last:
-            await work.watermarks.move(**named, name=name, arrival=piece.last, was=mark, now=self._clock.now())
-
     def _record(self, piece: _Piece, messages: Sequence[StoredMessage], extracted: Extracted) -> Evolution:
         now = self._clock.now()
         return Evolution(
@@ -200,3 +213,7 @@ class ExtractionService:
             started_at=now,
             finished_at=now,
         )
+
+    def _now_and_later(self) -> tuple[datetime, datetime]:
+        now = self._clock.now()
+        return now, now + timedelta(seconds=_LOOK_AGAIN_SECONDS)

@@ -322,6 +322,8 @@ class DurableWorkContract:
             assert [state.work_id for state in await work.page()][-1] == "old"
             assert [state.work_id for state in await work.page(status="failed")] == ["bad"]
             assert {state.work_id for state in await work.page(names=["does", "other"])} == {"old", "other"}
+            assert {state.work_id for state in await work.page(prefix="o")} == {"old", "other"}
+            assert await work.page(prefix="o", status="failed") == await work.page(prefix="%") == []
             assert [state.work_id for state in await work.page(limit=5, offset=2)] == ["old"]
             assert len(await work.page(limit=2)) == 2
             assert await work.page(limit=0) == []

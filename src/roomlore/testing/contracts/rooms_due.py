@@ -24,17 +24,20 @@ async def claim(storage: Storage, *, minutes: int = 0, limit: int = 10, work: st
         return list(await uow.rooms_due.claim(work=work, now=now, lease_until=now + timedelta(minutes=1), limit=limit))
 
 
+async def put_off(storage: Storage, room: DueRoom, *, minutes: int) -> None:
+    async with storage.writing() as uow:
+        await uow.rooms_due.put_off(room=room, work=WORK, until=START + timedelta(minutes=minutes))
+
+
 async def done(storage: Storage, room: DueRoom) -> bool:
     async with storage.writing() as uow:
         return await uow.rooms_due.done(room=room, work=WORK)
 
 
 async def replies(storage: Storage, *, after: int, limit: int, tenant: str = TENANT) -> list[int]:
-    """Arrivals of what the bot said as an assistant."""
+    """Arrivals of the bot's replies."""
     async with storage.reading() as uow:
-        return await uow.messages.arrivals_of(
-            tenant=tenant, room_id=ROOM, sender_id="bot", role=Role.ASSISTANT, after=after, limit=limit
-        )
+        return await uow.messages.replies_of(tenant=tenant, room_id=ROOM, agent_id="bot", after=after, limit=limit)
 
 
 class RoomsDueContract:
@@ -76,6 +79,23 @@ class RoomsDueContract:
         assert not await done(storage, room)
         assert await claim(storage) == [DueRoom(TENANT, "tea", 2)]
 
+    async def test_what_is_under_way_is_put_off(self, storage: Storage) -> None:
+        await note(storage, "tea")
+        (room,) = await claim(storage)
+        await put_off(storage, room, minutes=5)
+        assert await claim(storage, minutes=4) == []
+        assert await claim(storage, minutes=5) == [room]
+
+    async def test_what_is_noted_again_waits_for_nothing(self, storage: Storage) -> None:
+        await note(storage, "tea")
+        (room,) = await claim(storage)
+        await put_off(storage, room, minutes=5)
+        await note(storage, "tea")
+        assert await claim(storage) == [DueRoom(TENANT, "tea", 2)]
+        await note(storage, "tea")
+        await put_off(storage, DueRoom(TENANT, "tea", 2), minutes=5)
+        assert await claim(storage) == [DueRoom(TENANT, "tea", 3)]
+
     async def test_odd_names_come_back(self, storage: Storage) -> None:
         odd = "a\x00b\ud800\x1a 茶"
         await note(storage, odd, tenant=odd)
@@ -92,9 +112,12 @@ class RoomsDueContract:
             marks = await uow.watermarks.of_room(tenant=TENANT, room_id="tea", prefix="extraction:")
         assert marks == {"extraction:a": 4, "extraction:茶": 4}
 
-    async def test_arrivals_of_what_somebody_said_in_a_role(self, storage: Storage) -> None:
+    async def test_replies_are_what_an_agent_said_without_calling_tools(self, storage: Storage) -> None:
         roles = {2: Role.ASSISTANT, 3: Role.USER, 4: Role.ASSISTANT, 5: Role.ASSISTANT, 6: Role.ASSISTANT}
-        await fill(storage, [entry(1), *(entry(at, sender_id="bot", role=role) for at, role in roles.items())])
+        said = [entry(at, sender_id="bot", role=role) for at, role in roles.items()]
+        calls = entry(7, sender_id="bot", role=Role.ASSISTANT, has_tool_calls=True)
+        other = entry(8, sender_id="other", role=Role.ASSISTANT)
+        await fill(storage, [entry(1), *said, calls, other])
         await erase(storage, 5)
         assert await replies(storage, after=2, limit=9) == [4, 6]
         assert await replies(storage, after=0, limit=2) == [2, 4]

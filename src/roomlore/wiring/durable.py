@@ -1,0 +1,69 @@
+"""Work that outlives its process, where it can, and what is derived from stored data."""
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+from roomlore.adapters.dbos import can_keep_work, open_dbos
+from roomlore.adapters.inprocess.durable import InProcessWork
+from roomlore.adapters.inprocess.late_work import LateWork
+from roomlore.adapters.prompts import PackagedPrompts
+from roomlore.ports.coordination import Clock, Jobs, Telemetry
+from roomlore.ports.durable import DurableWork
+from roomlore.ports.storage import Storage
+from roomlore.services.extraction import EXTRACTION, ExtractionService, MemorySummaries
+from roomlore.services.models import ModelService
+from roomlore.settings import Settings
+
+_SWEEP_SECONDS = 15.0
+
+
+def make_durable(settings: Settings, url: str, *, clock: Clock, closing: AsyncExitStack, background: bool) -> LateWork:
+    """Nothing is opened yet. `url`: of the database; one in memory has nothing to outlive its process for."""
+    durable = LateWork(_choices(settings, url, clock), working=background)
+    closing.push_async_callback(durable.close)
+    return durable
+
+
+def make_extraction(
+    settings: Settings,
+    storage: Storage,
+    durable: DurableWork,
+    models: ModelService,
+    *,
+    clock: Clock,
+    telemetry: Telemetry,
+    jobs: Jobs,
+    background: bool,
+) -> ExtractionService:
+    extraction = ExtractionService(
+        storage=storage,
+        durable=durable,
+        summaries=MemorySummaries(
+            models=models, prompts=PackagedPrompts(), timeout_seconds=settings.summary_timeout_seconds
+        ),
+        jobs=jobs,
+        clock=clock,
+        telemetry=telemetry,
+        every=settings.extract_every,
+    )
+    durable.define(EXTRACTION, extraction.extract)
+    if background and settings.extract_every:
+
+        async def sweep() -> None:
+            await extraction.sweep()
+
+        jobs.handle(EXTRACTION, sweep, every_seconds=_SWEEP_SECONDS)
+    return extraction
+
+
+def _choices(settings: Settings, url: str, clock: Clock) -> list[Callable[[], DurableWork]]:
+    def in_process() -> DurableWork:
+        return InProcessWork(clock=clock, at_once=settings.work_at_once)
+
+    def on_dbos() -> DurableWork:
+        return open_dbos(url, at_once=settings.work_at_once)
+
+    if settings.durable_work == "dbos":
+        on_dbos()  # says at once what it lacks
+        return [on_dbos]
+    return [on_dbos, in_process] if settings.durable_work == "auto" and can_keep_work(url) else [in_process]
