@@ -3,7 +3,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup demo serve test lint format bench lock ci system-packages
+.PHONY: setup demo serve test test-model lint format bench lock ci system-packages
 
 setup: $(STAMP)
 
@@ -31,6 +31,10 @@ format: setup
 
 test: lint
 	$(BIN)/pytest
+
+# Asks a real model, named by ROOMLORE_TEST_MODEL_URL and ROOMLORE_TEST_MODEL_ID. See docs/explanation/a-small-model.md.
+test-model: setup
+	$(BIN)/pytest tests/model
 
 bench: setup
 	$(BIN)/python -m bench context-speed --messages 10000 --large 100000
