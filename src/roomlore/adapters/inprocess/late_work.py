@@ -81,7 +81,7 @@ class LateWork:
         return await self._open(self._choices[-1], working)
 
     async def _open(self, make: Callable[[], DurableWork], working: bool) -> DurableWork:
-        work = make()
+        work = await asyncio.to_thread(make)  # it may load a library
         for name, does in self._works.items():
             work.define(name, does)
         await work.open(working=working)

@@ -58,6 +58,7 @@ _PLAIN: Mapping[str, str] = {
     "dict_type": "must be a JSON object",
     "list_type": "must be a list",
     "missing": "is missing",
+    "model_type": "must be a JSON object",
     "string_type": "must be a text",
 }
 _SHOULD = re.compile(r"^(Input|String|List|Value) should")
