@@ -32,10 +32,15 @@ class _Loop:
         if self._loop.is_closed():
             work.close()
             raise Unavailable("This roomlore is closed; make every call inside the `with` block that opened it.")
+        call = asyncio.run_coroutine_threadsafe(self._counted(work), self._loop)
         try:
-            return asyncio.run_coroutine_threadsafe(self._counted(work), self._loop).result()
+            return call.result()
         except CancelledError as error:
             raise Unavailable("This roomlore was closed during the call; call again on an open one.") from error
+        except KeyboardInterrupt:
+            call.cancel()
+            asyncio.run_coroutine_threadsafe(self._until_broken_off(), self._loop).result()
+            raise
 
     async def _counted(self, work: Coroutine[Any, Any, T]) -> T:
         call = asyncio.current_task()
@@ -44,6 +49,11 @@ class _Loop:
             return await work
         finally:
             self._calls.discard(call)
+
+    async def _until_broken_off(self) -> None:
+        """Returns once the calls that were cancelled have put their things in order."""
+        cancelled = [call for call in self._calls if call and call.cancelling()]
+        await asyncio.gather(*cancelled, return_exceptions=True)
 
     async def end_calls(self) -> None:
         """Breaks off what other threads still wait for, so that none waits for a loop that has stopped."""
@@ -110,6 +120,7 @@ class SyncLore:
         self.tuning = SyncService(lore.tuning, loop)
         self.index = SyncService(lore.index, loop)
         self.sessions = SyncService(lore.sessions, loop)
+        self.memories = SyncService(lore.memories, loop)
         self.models = SyncService(lore.models, loop)
 
     @property

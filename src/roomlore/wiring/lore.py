@@ -13,6 +13,7 @@ from roomlore.ports.storage import Storage
 from roomlore.services.contexts import ContextService, TuningService
 from roomlore.services.imports import ImportService
 from roomlore.services.keys import KeyService
+from roomlore.services.memories import MemoryService
 from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService
 from roomlore.services.rooms import RoomService
 from roomlore.services.sessions import SessionService
@@ -21,8 +22,8 @@ from roomlore.wiring.resources import Resources, limits, make_resources
 
 
 class Lore:
-    """One tenant's view of roomlore: `messages`, `context`, `sessions`, `rooms`, `keys`, `imports`, `tuning`; and
-    `index` and `models`, which all tenants share."""
+    """One tenant's view of roomlore: `messages`, `context`, `sessions`, `memories`, `rooms`, `keys`, `imports`,
+    `tuning`; and `index` and `models`, which all tenants share."""
 
     def __init__(self, resources: Resources, tenant: str) -> None:
         if not tenant or not isinstance(tenant, str):
@@ -44,6 +45,7 @@ class Lore:
             recording=shared.settings.enable_async_data_collection,
         )
         self.sessions = SessionService(tenant=tenant, parts=shared.sessions, writer=said_now)
+        self.memories = MemoryService(tenant=tenant, storage=shared.storage)
         self.models = shared.models
         self.rooms = RoomService(tenant=tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
         self.keys = KeyService(tenant=tenant, storage=shared.storage, clock=shared.clock, ids=shared.ids)

@@ -7,7 +7,21 @@ from typing import Annotated
 import typer
 
 from roomlore.core.models import DEFAULT_TENANT
-from roomlore.surfaces.cli import contexts, data, demo, indexing, keys, models, rooms, search, serving, sessions, tuning
+from roomlore.surfaces.cli import (
+    chat,
+    contexts,
+    data,
+    demo,
+    indexing,
+    keys,
+    memories,
+    models,
+    rooms,
+    search,
+    serving,
+    sessions,
+    tuning,
+)
 from roomlore.surfaces.cli.frame import Frame, Group
 
 app = typer.Typer(
@@ -45,6 +59,7 @@ app.command("import")(data.import_)
 app.command("export")(data.export)
 app.command("context")(contexts.context)
 app.command("search")(search.search)
+app.command("chat")(chat.chat)
 app.command("rooms")(rooms.rooms)
 app.command("threads")(rooms.threads)
 app.command("settings")(rooms.settings)
@@ -54,6 +69,7 @@ app.command("serve")(serving.serve)
 app.command("demo")(demo.demo)
 app.add_typer(sessions.app, name="session")
 app.add_typer(keys.app, name="keys")
+app.add_typer(memories.app, name="memory")
 app.add_typer(models.app, name="models")
 
 
