@@ -1,9 +1,10 @@
 """Serving on a port."""
 
+import asyncio
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 import uvicorn
@@ -41,7 +42,15 @@ async def serve(settings: Settings, *, listening: Callable[[str], None], tenant:
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
             listening(_url(door))
-            await _Server(config).serve([door])
+            server = _Server(config)
+            await server.serve([door])
+            await _until_ended(server.server_state.tasks)
+
+
+async def _until_ended(requests: Collection["asyncio.Task[None]"]) -> None:
+    """Requests broken off at the end, such as a long reply, put their things in order while the database is open."""
+    if requests:
+        await asyncio.wait(requests, timeout=_GRACE_SECONDS)
 
 
 class _Server(uvicorn.Server):

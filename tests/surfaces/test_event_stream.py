@@ -1,0 +1,172 @@
+"""Streams of events: they begin with a proper answer, go no faster than the client, and end with it."""
+
+import asyncio
+import json
+
+import pytest
+
+from roomlore.core.errors import NotFound
+from roomlore.surfaces.http.event_stream import PING, EventStream, event
+
+SCOPE = {"type": "http", "asgi": {"spec_version": "2.3"}}
+
+
+class Client:
+    """One who takes what is sent, as fast as it may, until it leaves."""
+
+    def __init__(self, *, stalls_at: int | None = None) -> None:
+        self.taken: list[bytes] = []
+        self.ended = False
+        self.leaves = asyncio.Event()
+        self._stalls_at = stalls_at
+
+    async def receive(self) -> dict:
+        await self.leaves.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: dict) -> None:
+        if self._stalls_at is not None and len(self.taken) >= self._stalls_at:
+            await asyncio.Event().wait()
+        if message["type"] == "http.response.body" and message["body"]:
+            self.taken.append(message["body"])
+        self.ended |= message["type"] == "http.response.body" and not message["more_body"]
+
+
+class Source:
+    """Events without end, and whether their maker could put its things in order."""
+
+    def __init__(self, *, pause: float = 0.0) -> None:
+        self.made = 0
+        self.in_order = False
+        self._pause = pause
+
+    async def events(self):
+        try:
+            while True:
+                self.made += 1
+                yield b"%d" % self.made
+                await asyncio.sleep(self._pause)
+        finally:
+            await asyncio.sleep(0.02)
+            self.in_order = True
+
+
+def explain(error: Exception) -> bytes:
+    return f"broke off: {error}".encode()
+
+
+async def begin(events) -> EventStream:
+    return await EventStream.begin(events, last=explain)
+
+
+async def several(*parts, breaks: Exception | None = None):
+    for part in parts:
+        yield part
+    if breaks is not None:
+        raise breaks
+
+
+async def test_events_then_the_end():
+    client = Client()
+    await (await begin(several(b"a", b"b", b"c")))(SCOPE, client.receive, client.send)
+    assert (client.taken, client.ended) == ([b"a", b"b", b"c"], True)
+
+
+async def test_what_comes_in_the_place_of_the_first_event_is_raised():
+    with pytest.raises(NotFound, match="no such model"):
+        await begin(several(breaks=NotFound("no such model")))
+
+
+async def test_what_comes_later_is_the_last_event():
+    client = Client()
+    await (await begin(several(b"a", breaks=NotFound("gone"))))(SCOPE, client.receive, client.send)
+    assert (client.taken, client.ended) == ([b"a", b"broke off: gone"], True)
+
+
+async def test_a_client_that_takes_nothing_lets_nothing_pile_up():
+    source, client = Source(), Client(stalls_at=3)
+    stream = await begin(source.events())
+    answering = asyncio.ensure_future(stream(SCOPE, client.receive, client.send))
+    await asyncio.sleep(0.1)
+    assert source.made <= 7
+    client.leaves.set()
+    await asyncio.wait_for(answering, 1)
+    assert source.in_order
+
+
+@pytest.mark.parametrize("pause", [0.0, 60.0])
+async def test_a_client_that_leaves_ends_the_work_and_its_end_is_waited_for(pause):
+    source, client = Source(pause=pause), Client()
+    stream = await begin(source.events())
+    answering = asyncio.ensure_future(stream(SCOPE, client.receive, client.send))
+    await asyncio.sleep(0.05)
+    client.leaves.set()
+    await asyncio.wait_for(answering, 1)
+    made = source.made
+    assert source.in_order
+    await asyncio.sleep(0.02)
+    assert source.made == made
+
+
+async def test_a_client_that_stalls_for_long_is_taken_for_gone(monkeypatch):
+    monkeypatch.setattr(EventStream, "patience_seconds", 0.05)
+    source, client = Source(), Client(stalls_at=1)
+    stream = await begin(source.events())
+    await asyncio.wait_for(stream(SCOPE, client.receive, client.send), 1)
+    assert source.in_order
+
+
+async def test_a_request_that_is_cancelled_ends_the_work_too():
+    source, client = Source(), Client()
+    answering = asyncio.ensure_future((await begin(source.events()))(SCOPE, client.receive, client.send))
+    await asyncio.sleep(0.02)
+    answering.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await answering
+    assert source.in_order
+
+
+async def test_to_wait_in_vain_for_the_first_event_can_be_broken_off():
+    ended = asyncio.Event()
+
+    async def silent():
+        try:
+            await asyncio.sleep(60)
+            yield b""
+        finally:
+            ended.set()
+
+    waiting = asyncio.ensure_future(begin(silent()))
+    await asyncio.sleep(0.02)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert ended.is_set()
+
+
+async def test_silence_is_filled_with_comments(monkeypatch):
+    monkeypatch.setattr(EventStream, "ping_seconds", 0.03)
+
+    async def slow():
+        yield b"a"
+        await asyncio.sleep(0.2)
+        yield b"b"
+
+    client = Client()
+    await (await begin(slow()))(SCOPE, client.receive, client.send)
+    assert [part for part in client.taken if part != PING] == [b"a", b"b"]
+    assert 2 <= client.taken.count(PING) <= 7
+    assert PING.startswith(b":")
+    assert PING.endswith(b"\n\n")
+
+
+def test_an_event_is_two_lines_whatever_its_text_holds():
+    text = "".join(map(chr, (*range(0x20), 0x7F, 0x85, 0x2028, 0x2029))) + '你好 "\\ event: done 👍\ud83d'
+    told = event("text", {"text": text}).decode()
+    name, data, *rest = told.splitlines()
+    assert (name, rest, told[-2:]) == ("event: text", [""], "\n\n")
+    assert json.loads(data.removeprefix("data: ")) == {"text": text}
+
+
+def test_chinese_goes_out_as_it_is():
+    assert event("text", {"text": "你好"}) == 'event: text\ndata: {"text":"你好"}\n\n'.encode()
