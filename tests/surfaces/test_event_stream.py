@@ -33,7 +33,7 @@ class Client:
 
 
 class Source:
-    """Events without end, and whether their maker could put its things in order."""
+    """More events than anyone takes, and whether their maker could put its things in order."""
 
     def __init__(self, *, pause: float = 0.0) -> None:
         self.made = 0
@@ -42,7 +42,7 @@ class Source:
 
     async def events(self):
         try:
-            while True:
+            while self.made < 20_000:
                 self.made += 1
                 yield b"%d" % self.made
                 await asyncio.sleep(self._pause)
