@@ -8,6 +8,7 @@
 `open_sync` gives the same without async.
 """
 
+from roomlore.core.chat.models import FinishReason, ToolCall, Usage
 from roomlore.core.errors import (
     BadModelOutput,
     BudgetTooSmall,
@@ -41,6 +42,16 @@ from roomlore.core.models import (
     StoredMessage,
     Thread,
 )
+from roomlore.core.replies.models import (
+    Reply,
+    ReplyEvent,
+    ReplyStarted,
+    ReplyText,
+    Tool,
+    ToolDone,
+    ToolResult,
+    ToolsWanted,
+)
 from roomlore.core.search import EmbeddingModel, SearchAnswer, SearchHit
 from roomlore.core.sessions.models import Checkpoint, Session, SessionContext, SessionMode, TurnResult
 from roomlore.core.sessions.value import SessionValue
@@ -63,6 +74,7 @@ __all__ = [
     "ContextUsageRecord",
     "EmbeddingModel",
     "Entry",
+    "FinishReason",
     "Forbidden",
     "IndexProgress",
     "IndexStatus",
@@ -75,7 +87,11 @@ __all__ = [
     "MessageType",
     "ModelUnavailable",
     "NotFound",
+    "Reply",
+    "ReplyEvent",
     "ReplyInfo",
+    "ReplyStarted",
+    "ReplyText",
     "Role",
     "Room",
     "RoomloreError",
@@ -91,8 +107,14 @@ __all__ = [
     "StoredMessage",
     "SyncLore",
     "Thread",
+    "Tool",
+    "ToolCall",
+    "ToolDone",
+    "ToolResult",
+    "ToolsWanted",
     "TurnResult",
     "Unavailable",
+    "Usage",
     "VectorsUnavailable",
     "open",
     "open_sync",

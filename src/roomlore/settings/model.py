@@ -176,6 +176,30 @@ class Settings(BaseSettings):
         "What keeps work that calls models: DBOS beside the database, or this process; auto: DBOS where it can be had.",
     )
     work_at_once: Whole = _setting(4, "Pieces of durable work that a process does at a time.", ge=1, le=64)
+    reply_model: str = _setting(
+        "", "The model that replies where the call names none; empty: the only one there is.", form="a model's name"
+    )
+    reply_max_tokens: Whole = _setting(
+        1024,
+        "Tokens of the window kept free for a reply where the call does not say, half the window at most.",
+        ge=1,
+        le=1_000_000,
+    )
+    max_tool_iterations: Whole = _setting(
+        10, "How often a model may ask for tools in one reply where the call does not say.", ge=0, le=100
+    )
+    content_filter_text: str = _setting(
+        "", "What ends a reply that the provider's filter cut; empty: a sentence that ships.", form="a text"
+    )
+    length_text: str = _setting(
+        "", "What ends a reply that grew too long; empty: a sentence that ships.", form="a text"
+    )
+    recall_max_tokens: Whole = _setting(
+        2000, "Most tokens of what a reply recalls; never more than a quarter of its window.", ge=0, le=1_000_000
+    )
+    recall_timeout_seconds: Number = _setting(
+        2, "Time recalling may take before a reply goes without, in seconds.", gt=0, le=300
+    )
     room_cache_size: Whole = _setting(
         64, "Rooms whose last messages are kept in memory, about 3 MB each.", ge=0, le=100_000
     )

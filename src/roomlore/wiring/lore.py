@@ -15,6 +15,7 @@ from roomlore.services.imports import ImportService
 from roomlore.services.keys import KeyService
 from roomlore.services.memories import MemoryService
 from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService
+from roomlore.services.replies import ReplyService
 from roomlore.services.rooms import RoomService
 from roomlore.services.sessions import SessionService
 from roomlore.settings import Settings
@@ -47,6 +48,13 @@ class Lore:
         self.sessions = SessionService(tenant=tenant, parts=shared.sessions, writer=said_now)
         self.memories = MemoryService(tenant=tenant, storage=shared.storage)
         self.models = shared.models
+        self.replies = ReplyService(
+            tenant=tenant,
+            parts=shared.replies,
+            messages=self.messages,
+            contexts=self.context,
+            sessions=self.sessions,
+        )
         self.rooms = RoomService(tenant=tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
         self.keys = KeyService(tenant=tenant, storage=shared.storage, clock=shared.clock, ids=shared.ids)
         self.imports = ImportService(

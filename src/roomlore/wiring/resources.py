@@ -21,11 +21,13 @@ from roomlore.services.contexts import UsageRecorder
 from roomlore.services.extraction import ExtractionService, RepliesDue
 from roomlore.services.messages import AllDue, Due, FactsCache, RoomCache
 from roomlore.services.models import ModelService
+from roomlore.services.replies import ReplyParts
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings, context_options
 from roomlore.wiring.durable import make_durable, make_extraction
 from roomlore.wiring.indexing import Indexing, make_indexing
 from roomlore.wiring.models import make_models, summarizer_of
+from roomlore.wiring.replies import make_replies
 from roomlore.wiring.sessions import make_sessions
 
 _MIB = 1024 * 1024
@@ -49,6 +51,7 @@ class Resources:
     indexing: Indexing
     sessions: SessionParts
     models: ModelService
+    replies: ReplyParts
     durable: DurableWork
     extraction: ExtractionService
     due: Due
@@ -101,6 +104,17 @@ async def make_resources(
     extraction = make_extraction(
         settings, storage, durable, models, clock=clock, telemetry=telemetry, jobs=jobs, background=background
     )
+    replies = make_replies(
+        settings,
+        storage,
+        models,
+        tokens=tokens,
+        clock=clock,
+        ids=ids,
+        telemetry=telemetry,
+        limits=limits(settings),
+        closing=closing,
+    )
     closing.push_async_callback(jobs.close)
     return Resources(
         settings=settings,
@@ -117,6 +131,7 @@ async def make_resources(
         indexing=indexing,
         sessions=sessions,
         models=models,
+        replies=replies,
         durable=durable,
         extraction=extraction,
         due=AllDue(indexing.due, RepliesDue(clock=clock, jobs=jobs)) if settings.extract_every else indexing.due,

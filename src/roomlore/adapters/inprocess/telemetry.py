@@ -16,6 +16,8 @@ from roomlore.ports.coordination import Clock
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _TOKENS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
+_LONG_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
+_PROMPTS = (128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 131_072)
 _COUNTS = (0, 1, 2, 3, 5, 8, 13, 20, 35, 50, 100, 200)
 
 
@@ -62,6 +64,13 @@ METRICS: Mapping[str, Metric] = {
         "counter", "Tokens that providers of language models say calls took.", ("provider", "kind")
     ),
     "roomlore_extractions_total": Metric("counter", "Extractions of short memories that were done.", ("result",)),
+    "roomlore_replies_total": Metric("counter", "Replies asked for.", ("result",)),
+    "roomlore_reply_first_text_seconds": Metric(
+        "histogram", "Time until a reply's first text, in seconds.", (), _LONG_SECONDS
+    ),
+    "roomlore_reply_seconds": Metric("histogram", "Time a reply took, in seconds.", (), _LONG_SECONDS),
+    "roomlore_reply_prompt_tokens": Metric("histogram", "Length of replies' prompts, in tokens.", (), _PROMPTS),
+    "roomlore_recalls_total": Metric("counter", "Times a reply asked for what it might recall.", ("recall", "result")),
     "roomlore_jobs_total": Metric("counter", "Runs of background jobs.", ("job", "result")),
     "roomlore_usage_records_lost_total": Metric("counter", "Usage records that could not be stored."),
 }

@@ -1,0 +1,75 @@
+"""How the messages of a room are put before a model: what the agent said as its own, all else as what people said.
+
+A text is data. Where several people talk it begins with its speaker, and none of its own lines can begin like that.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from roomlore.core.memory.reading import own_words
+from roomlore.core.models import Role, StoredMessage
+from roomlore.core.text import fold, truncate
+
+_MARK = re.compile(r"<(?=/?memory)", re.IGNORECASE)
+_SPLITS_A_NAME = re.compile(r"[\s:：<>]+")
+_NAME_CHARACTERS = 64
+_INDENT = "  "
+_ROLES = {"system", "assistant", "user", "tool", "memory", "summary", "系统", "助手", "用户", "工具", "历史摘要"}
+
+
+def inert(text: str) -> str:
+    """The text, which can neither open nor close a block of memories."""
+    return _MARK.sub("‹", text)
+
+
+def said(message: StoredMessage) -> str:
+    """What a message says: its text, else a picture's caption; '' for nothing, or nothing but what roomlore wrote."""
+    if message.text:
+        return message.text if own_words(message) else ""
+    caption = message.metadata.get("caption", "")
+    return caption if isinstance(caption, str) else ""
+
+
+def is_own(message: StoredMessage, agent_id: str) -> bool:
+    """Whether the agent said it."""
+    return message.role is Role.ASSISTANT and message.sender_id == agent_id
+
+
+class Speakers:
+    """What the people of a room are called, each by a name that is nobody else's.
+
+    `people`: sender ids to names. `several`: whether a text needs its speaker named.
+    """
+
+    def __init__(self, people: Mapping[str, str], *, agent_id: str, agent_name: str, several: bool) -> None:
+        names = {sender: _name(name) or _name(sender) for sender, name in people.items() if sender != agent_id}
+        taken = {fold(agent_id), fold(_name(agent_name))} | _ROLES
+        self._names = _apart(_apart(names, taken), taken)
+        self._several = several
+
+    def line(self, message: StoredMessage, text: str) -> str:
+        """The text as a model reads it."""
+        if not self._several:
+            return inert(text)
+        name = self._names.get(message.sender_id) or _name(message.sender_name) or _name(message.sender_id)
+        first, *others = inert(text).splitlines() or [""]
+        return "\n".join([f"{name}: {first}", *(_INDENT + line for line in others)])
+
+
+def people_of(messages: Iterable[StoredMessage], known: Mapping[str, str]) -> dict[str, str]:
+    """The senders of these messages with their names: the room's, else the message's own."""
+    return {message.sender_id: known.get(message.sender_id) or message.sender_name for message in messages}
+
+
+def _name(name: str) -> str:
+    return truncate(_SPLITS_A_NAME.sub(" ", name).strip(), _NAME_CHARACTERS)
+
+
+def _apart(names: Mapping[str, str], taken: set[str]) -> dict[str, str]:
+    """The names, with the sender's id beside each that somebody else has too."""
+    often = Counter(fold(name) for name in names.values())
+    return {
+        sender: f"{name} ({_name(sender)})" if often[fold(name)] > 1 or fold(name) in taken else name
+        for sender, name in names.items()
+    }

@@ -1,0 +1,309 @@
+"""One reply as it is written: the model, the tools it wants, the model again, until it is done."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+
+from roomlore.core.chat.models import ChatPiece, ChatRequest, FinishReason, ToolCall, Usage
+from roomlore.core.errors import BadModelOutput, RoomloreError, describe
+from roomlore.core.replies.identity import about, usage_of
+from roomlore.core.replies.models import Reply, ReplyEvent, ReplyStarted, ReplyText, ToolDone, ToolsWanted
+from roomlore.core.replies.prompt import ReplyPrompt
+from roomlore.core.replies.rounds import Round, as_function, matched, own_ids
+from roomlore.core.text import language, truncate
+from roomlore.services.replies.gather import Gathered, Gatherer, language_of
+from roomlore.services.replies.needs import Asked, Contexts, ReplyParts
+from roomlore.services.replies.store import Place, ReplyStore, usage_so_far
+
+_BETWEEN = "\n\n"
+_RESULT_CHARACTERS = 100_000
+_ERROR_CHARACTERS = 500
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Draft:
+    """What there is of a reply so far.
+
+    `text`: all that people were shown of it, in earlier calls too. `fresh`: some of it is stored nowhere yet. `result`:
+    how it ended, for the metrics.
+    """
+
+    place: Place | None = None
+    rounds: tuple[Round, ...] = ()
+    context_id: str | None = None
+    text: str = ""
+    fresh: bool = False
+    usage: Usage = field(default_factory=Usage)
+    last: ChatPiece = field(default_factory=ChatPiece)
+    result: str = ""
+    seen: bool = False
+
+    def begin(self, place: Place) -> None:
+        self.place, self.rounds = place, place.rounds
+        self.text = _BETWEEN.join(one.text for one in place.rounds if one.text)
+        self.usage = usage_so_far(place.rounds)
+
+    def kept(self, model_id: str) -> dict[str, object]:
+        """What is stored beside the text."""
+        return {
+            "model": model_id,
+            "provider": self.last.provider,
+            "provider_model": self.last.model_id,
+            "finish_reason": self.last.finish_reason,
+            "context_id": self.context_id,
+            "input_tokens": self.usage.input_tokens,
+            "output_tokens": self.usage.output_tokens,
+        }
+
+
+class Talk:
+    """Writes one reply."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        draft: Draft,
+        *,
+        parts: ReplyParts,
+        store: ReplyStore,
+        gatherer: Gatherer,
+        contexts: Contexts,
+    ) -> None:
+        self._asked = asked
+        self._draft = draft
+        self._parts = parts
+        self._store = store
+        self._gatherer = gatherer
+        self._contexts = contexts
+        self._gathered: Gathered | None = None
+
+    async def events(self) -> AsyncGenerator[ReplyEvent, None]:
+        """All of it. Nothing is asked of a model that it answered before."""
+        asked, draft = self._asked, self._draft
+        place = await self._store.begin(asked.message, agent_id=asked.agent_id, agent_name=asked.agent_name)
+        draft.begin(place)
+        if place.reply is not None:
+            yield self._said_before(place)
+            return
+        await self._take_results()
+        while True:
+            if draft.rounds and draft.rounds[-1].missing:
+                yield ToolsWanted(draft.rounds[-1].missing)
+                if asked.call_tool is None:
+                    yield self._waiting()
+                    return
+                for event in await self._call_tools():
+                    yield event
+            async with aclosing(self._ask()) as events:
+                async for event in events:
+                    yield event
+            if draft.last.finish_reason != "tool_calls":
+                break
+            for event in await self._keep_calls():
+                yield event
+        async with aclosing(self._finish()) as endings:
+            async for ending in endings:
+                yield ending
+
+    async def _ask(self) -> AsyncGenerator[ReplyEvent, None]:
+        """One call of the model."""
+        asked, draft = self._asked, self._draft
+        first = self._gathered is None
+        gathered = self._gathered = self._gathered or await self._gatherer.gather(asked, self._place)
+        draft.context_id = gathered.context_id
+        tools = len(draft.rounds) < asked.iterations
+        prompt = await self._gatherer.prompt(gathered, asked, draft.rounds, tools=tools)
+        if first:
+            self._parts.telemetry.observe("roomlore_reply_prompt_tokens", prompt.tokens)
+            yield self._started(gathered, prompt)
+        request = ChatRequest(
+            messages=prompt.messages,
+            temperature=asked.temperature,
+            max_tokens=asked.max_tokens,
+            tools=[as_function(tool) for tool in asked.tools] if tools else (),
+            options=asked.options,
+        )
+        draft.last = ChatPiece()
+        said = False
+        async with aclosing(self._parts.models.stream(asked.model_id, request)) as pieces:
+            async for piece in pieces:
+                draft.last = piece
+                draft.usage += piece.usage
+                if piece.text:
+                    yield self._show(piece.text if said else self._parted(piece.text))
+                    said = True
+        if draft.last.finish_reason == "tool_calls" and not (tools and draft.last.tool_calls):
+            draft.last = replace(draft.last, finish_reason="stop")
+
+    def _parted(self, text: str) -> str:
+        """The text apart from what was said before a tool was called."""
+        return (_BETWEEN if self._draft.text else "") + text
+
+    def _show(self, text: str) -> ReplyText:
+        self._draft.text += text
+        self._draft.fresh = True
+        return ReplyText(text)
+
+    async def _take_results(self) -> None:
+        """Stores what the caller's tools gave."""
+        draft = self._draft
+        new = matched(draft.rounds, self._asked.results)
+        for one in draft.rounds:
+            results = {call.id: _bounded(new[call.id]) for call in one.calls if call.id in new}
+            if results:
+                await self._add_results(one, results)
+
+    async def _keep_calls(self) -> list[ReplyEvent]:
+        """Stores what the model wants called. Tools that nobody has are answered at once."""
+        draft = self._draft
+        earlier = _BETWEEN.join(one.text for one in draft.rounds if one.text)
+        made = Round(
+            number=len(draft.rounds),
+            text=draft.text[len(earlier) :].removeprefix(_BETWEEN),
+            calls=own_ids(draft.last.tool_calls, draft.rounds),
+            usage=replace_usage(draft.usage, usage_so_far(draft.rounds)),
+        )
+        await self._parts.background.finish(self._store.keep_calls(self._place, made))
+        draft.rounds, draft.fresh = (*draft.rounds, made), False
+        names = [tool.name for tool in self._asked.tools]
+        unknown = {call.id: _no_tool(call, names) for call in made.calls if call.name not in names}
+        await self._add_results(made, unknown)
+        return [ToolDone(call, unknown[call.id]) for call in made.calls if call.id in unknown]
+
+    async def _call_tools(self) -> list[ReplyEvent]:
+        """Calls all that are wanted at once, and stores what they give."""
+        made = self._draft.rounds[-1]
+        wanted = made.missing
+        contents = await asyncio.gather(*map(self._called, wanted))
+        await self._add_results(made, {call.id: text for call, text in zip(wanted, contents, strict=True)})
+        return [ToolDone(call, text) for call, text in zip(wanted, contents, strict=True)]
+
+    async def _called(self, call: ToolCall) -> str:
+        names = [tool.name for tool in self._asked.tools]
+        if call.name not in names:
+            return _no_tool(call, names)
+        assert self._asked.call_tool is not None
+        try:
+            return _bounded(str(await self._asked.call_tool(call)))
+        except Exception as error:  # noqa: BLE001 - a tool is somebody else's code: the model is told and goes on
+            log.warning("a tool failed", extra={"tool": call.name[:80], "why": describe(error)})
+            return truncate(f"error: {type(error).__name__}: {error}", _ERROR_CHARACTERS)
+
+    async def _add_results(self, made: Round, results: dict[str, str]) -> None:
+        if not results:
+            return
+        await self._parts.background.finish(self._store.keep_results(self._place, made, results))
+        rounds = self._draft.rounds
+        self._draft.rounds = tuple(one.with_results(results) if one.number == made.number else one for one in rounds)
+
+    async def _finish(self) -> AsyncGenerator[ReplyEvent, None]:
+        """Stores the reply, then says that it is there."""
+        draft = self._draft
+        closing = await self._closing(draft.last.finish_reason)
+        if closing:
+            yield self._show(self._parted(closing))
+        if not draft.text.strip():
+            raise BadModelOutput("The model answered nothing; ask again, or ask another model.")
+        await self._keep()
+        yield self._done()
+
+    async def _keep(self) -> None:
+        draft = self._draft
+        kept = draft.kept(self._asked.model_id)
+        try:
+            await self._parts.background.finish(self._store.keep_reply(self._place, draft.text, kept))
+        except RoomloreError as error:
+            draft.fresh = False
+            raise type(error)(f"The reply was written, but its text was not stored: {error}") from error
+        draft.fresh = False
+        if draft.context_id:
+            self._parts.background.start(self._note_usage(draft.context_id, draft.text))
+
+    async def _note_usage(self, context_id: str, text: str) -> None:
+        await self._contexts.respond(context_id, text)
+
+    async def _closing(self, reason: FinishReason | None) -> str:
+        """A sentence for an answer that was broken off, '' for any other."""
+        if reason not in ("content_filter", "length"):
+            return ""
+        options = self._parts.options
+        own = options.content_filter_text if reason == "content_filter" else options.length_text
+        if own:
+            return own
+        assert self._gathered is not None
+        text = self._draft.text
+        spoken = language(text) if text.strip() else language_of(self._gathered.material)
+        return (await self._parts.prompts.find(f"reply_{reason}", language=spoken)).text.strip()
+
+    def _started(self, gathered: Gathered, prompt: ReplyPrompt) -> ReplyStarted:
+        return ReplyStarted(
+            message_id=self._place.message.id,
+            reply_id=self._place.reply_id,
+            model_id=self._asked.model_id,
+            context_id=gathered.context_id,
+            messages=len(prompt.shown),
+            prompt_tokens=prompt.tokens,
+            truncated=prompt.truncated,
+            degraded=gathered.degraded,
+        )
+
+    def _done(self) -> Reply:
+        draft = self._draft
+        draft.result = draft.last.finish_reason or "stop"
+        return self._reply(draft.last.finish_reason)
+
+    def _waiting(self) -> Reply:
+        """The caller is to call tools."""
+        self._draft.result = "tool_calls"
+        return replace(self._reply("tool_calls"), tool_calls=self._draft.rounds[-1].missing)
+
+    def _reply(self, reason: FinishReason | None) -> Reply:
+        draft = self._draft
+        return Reply(
+            message_id=self._place.message.id,
+            reply_id=self._place.reply_id,
+            text=draft.text,
+            finish_reason=reason,
+            usage=draft.usage,
+            provider=draft.last.provider,
+            model=self._asked.model_id,
+            context_id=draft.context_id,
+        )
+
+    def _said_before(self, place: Place) -> Reply:
+        assert place.reply is not None
+        self._draft.result = "repeated"
+        kept = about(place.reply)
+        return Reply(
+            message_id=place.message.id,
+            reply_id=place.reply_id,
+            text=place.reply.text,
+            finish_reason=kept.get("finish_reason"),
+            usage=usage_of(place.reply),
+            provider=str(kept.get("provider", "")),
+            model=str(kept.get("model", "")),
+            context_id=kept.get("context_id"),
+            repeated=True,
+        )
+
+    @property
+    def _place(self) -> Place:
+        assert self._draft.place is not None
+        return self._draft.place
+
+
+def replace_usage(whole: Usage, before: Usage) -> Usage:
+    """What the last call took."""
+    return Usage(whole.input_tokens - before.input_tokens, whole.output_tokens - before.output_tokens)
+
+
+def _no_tool(call: ToolCall, names: Sequence[str]) -> str:
+    return f"error: there is no tool {call.name!r:.80}; there are {', '.join(names) or 'none'}."
+
+
+def _bounded(content: str) -> str:
+    return content if len(content) <= _RESULT_CHARACTERS else truncate(content, _RESULT_CHARACTERS) + " …"
