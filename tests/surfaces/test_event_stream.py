@@ -72,15 +72,16 @@ async def test_events_then_the_end():
     assert (client.taken, client.ended) == ([b"a", b"b", b"c"], True)
 
 
-async def test_what_comes_in_the_place_of_the_first_event_is_raised():
+@pytest.mark.parametrize("before", [(), (b"start",)])
+async def test_what_comes_in_the_place_of_the_first_events_is_raised(before):
     with pytest.raises(NotFound, match="no such model"):
-        await begin(several(breaks=NotFound("no such model")))
+        await begin(several(*before, breaks=NotFound("no such model")))
 
 
 async def test_what_comes_later_is_the_last_event():
     client = Client()
-    await (await begin(several(b"a", breaks=NotFound("gone"))))(SCOPE, client.receive, client.send)
-    assert (client.taken, client.ended) == ([b"a", b"broke off: gone"], True)
+    await (await begin(several(b"a", b"b", breaks=NotFound("gone"))))(SCOPE, client.receive, client.send)
+    assert (client.taken, client.ended) == ([b"a", b"b", b"broke off: gone"], True)
 
 
 async def test_a_client_that_takes_nothing_lets_nothing_pile_up():
@@ -126,6 +127,16 @@ async def test_a_request_that_is_cancelled_ends_the_work_too():
     assert source.in_order
 
 
+async def test_the_first_event_goes_out_though_the_second_takes_long(monkeypatch):
+    monkeypatch.setattr(EventStream, "moment_seconds", 0.01)
+    source, client = Source(pause=60), Client()
+    answering = asyncio.ensure_future((await begin(source.events()))(SCOPE, client.receive, client.send))
+    await asyncio.sleep(0.05)
+    assert client.taken == [b"1"]
+    client.leaves.set()
+    await answering
+
+
 async def test_to_wait_in_vain_for_the_first_event_can_be_broken_off():
     ended = asyncio.Event()
 
@@ -145,6 +156,7 @@ async def test_to_wait_in_vain_for_the_first_event_can_be_broken_off():
 
 
 async def test_silence_is_filled_with_comments(monkeypatch):
+    monkeypatch.setattr(EventStream, "moment_seconds", 0.01)
     monkeypatch.setattr(EventStream, "ping_seconds", 0.03)
 
     async def slow():

@@ -2,7 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from roomlore.core.errors import NotFound, RoomloreError
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.settings import Settings, row
 from roomlore.surfaces import logs
+from roomlore.sync import SyncLore, open_sync
 from roomlore.wiring import Lore, open_lore
 
 T = TypeVar("T")
@@ -53,6 +55,12 @@ class Frame:
                     raise NotFound(f"{error} Looked for in {_place(settings)}.") from error
 
         return asyncio.run(inside())
+
+    @contextmanager
+    def opened(self, **arguments: Any) -> Iterator[SyncLore]:
+        """Opens roomlore with the work behind it, on a loop of its own, for somebody who sits at the terminal."""
+        with open_sync(settings=self.settings(**arguments), tenant=self.tenant) as lore:
+            yield lore
 
 
 def _place(settings: Settings) -> str:

@@ -32,6 +32,11 @@ def inert(text: str, longest: int = _LONGEST) -> str:
     return line if len(text) <= longest else f"{line[:longest]}…"
 
 
+def inert_piece(text: str) -> str:
+    """A piece of a longer text that cannot steer a terminal; its lines and spaces stay."""
+    return "".join(character if character == "\n" else _inert_character(character) for character in text)
+
+
 def _inert_character(character: str) -> str:
     if character.isspace():
         return " "
@@ -63,9 +68,9 @@ def name(message: StoredMessage) -> str:
     return inert(message.sender_name or message.sender_id, 24)
 
 
-def as_json(value: Any) -> None:
-    """Indented JSON on standard output, in UTF-8 whatever the terminal's encoding."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
+def as_json(value: Any, *, indent: int | None = 2) -> None:
+    """JSON on standard output, in UTF-8 whatever the terminal's encoding; on one line without `indent`."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
     sys.stdout.buffer.flush()

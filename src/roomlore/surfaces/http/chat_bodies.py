@@ -8,14 +8,14 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validat
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message
 from roomlore.core.records import from_record
-from roomlore.core.replies.models import MAX_TOOL_ITERATIONS, Tool, ToolResult
+from roomlore.core.replies.identity import MOST_ROUNDS
+from roomlore.core.replies.models import Tool, ToolResult
 from roomlore.core.sessions.window import MAX_WINDOW
 from roomlore.surfaces.http.bodies import Body, described, one_room
 
 _LONGEST_ID = 512
 _MOST_TOOLS = 128
 _MOST_TOKENS = 10_000_000
-_MOST_ITERATIONS = 100
 
 _MESSAGE: Mapping[str, Any] = {
     "type": "object",
@@ -88,10 +88,7 @@ class ReplyRequest(Body):
         [], max_length=_MOST_TOOLS, description="Of the calls that the reply to this message asked for."
     )
     max_tool_iterations: int | None = Field(
-        None,
-        ge=1,
-        le=_MOST_ITERATIONS,
-        description=f"How often the model may ask for tools; {MAX_TOOL_ITERATIONS} by default.",
+        None, ge=0, le=MOST_ROUNDS, description="How often the model may ask for tools."
     )
 
     @model_validator(mode="before")

@@ -7,7 +7,7 @@ its own, which is cancelled once and then waited for.
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,12 @@ class _Ended:
     error: Exception | None = None
 
 
+def _sound(part: bytes | _Ended) -> bytes | _Ended:
+    if isinstance(part, _Ended) and part.error is not None:
+        raise part.error
+    return part
+
+
 class EventStream(StreamingResponse):
     """The events as they come, with a comment now and then while none does, so that proxies keep the connection.
 
@@ -48,10 +54,11 @@ class EventStream(StreamingResponse):
     """
 
     media_type = "text/event-stream"
+    moment_seconds = 0.2
     ping_seconds = 15.0
     patience_seconds = 60.0
 
-    def __init__(self, ahead: "_Ahead", first: bytes | _Ended, last: Callable[[Exception], bytes]) -> None:
+    def __init__(self, ahead: "_Ahead", first: list[bytes | _Ended], last: Callable[[Exception], bytes]) -> None:
         super().__init__(self._parts(), headers=_HEADERS)
         self._ahead = ahead
         self._first = first
@@ -59,13 +66,14 @@ class EventStream(StreamingResponse):
 
     @classmethod
     async def begin(cls, events: AsyncGenerator[bytes, None], *, last: Callable[[Exception], bytes]) -> "EventStream":
-        """Waits for the first event; what is raised in its place is raised here, where every status can be answered.
-        `last`: the event for what is raised later."""
+        """Waits for the first event, and a moment for the second; what is raised in their place is raised here, where
+        every status can be answered. `last`: the event for what is raised later."""
         ahead = _Ahead(events)
         try:
-            first = await ahead.take()
-            if isinstance(first, _Ended) and first.error is not None:
-                raise first.error
+            first = [_sound(await ahead.take())]
+            with suppress(TimeoutError):
+                async with asyncio.timeout(cls.moment_seconds):
+                    first.append(_sound(await ahead.take()))
         except BaseException:
             await ahead.stop()
             raise
@@ -87,14 +95,14 @@ class EventStream(StreamingResponse):
             sending.result()
 
     async def _parts(self) -> AsyncGenerator[bytes, None]:
-        part = self._first
-        while not isinstance(part, _Ended):
+        while not isinstance(part := await self._next(), _Ended):
             yield part
-            part = await self._next()
         if part.error is not None:
             yield self._last(part.error)
 
     async def _next(self) -> bytes | _Ended:
+        if self._first:
+            return self._first.pop(0)
         # Not `wait_for`: before Python 3.12 it forgets that it was cancelled where an event is there already.
         try:
             async with asyncio.timeout(self.ping_seconds):

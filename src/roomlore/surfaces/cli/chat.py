@@ -1,0 +1,218 @@
+"""`roomlore chat`: talk with a model that remembers the room."""
+
+import sys
+import uuid
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from roomlore.adapters.inprocess.clock import SystemClock
+from roomlore.core.errors import InvalidInput, RoomloreError
+from roomlore.core.models import Message
+from roomlore.core.replies.models import Reply, ReplyEvent, ReplyStarted, ReplyText
+from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli.frame import frame_of
+from roomlore.surfaces.reply_events import named
+from roomlore.sync import SyncLore
+
+_STDIN = "-"
+_STOPPED = 130
+_HELP = "/context shows what mattered for your last message, /quit or Ctrl-D ends, Ctrl-C stops an answer."
+
+
+def chat(
+    ctx: typer.Context,
+    question: Annotated[
+        list[str] | None,
+        typer.Argument(help="Answered once, then the program ends; - is standard input. Left out, you talk."),
+    ] = None,
+    room: Annotated[str, typer.Option(help="The room's id.")] = "terminal",
+    sender: Annotated[str, typer.Option("--as", help="Who you are: a sender id.", metavar="SENDER")] = "you",
+    name: Annotated[str, typer.Option(help="Your name.")] = "",
+    agent: Annotated[str, typer.Option(help="Who answers: a sender id.")] = "assistant",
+    model: Annotated[
+        str | None, typer.Option(help="Which model answers; `roomlore models` lists them.", show_default="the first")
+    ] = None,
+    system: Annotated[str | None, typer.Option(help="What the model is told to be.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Every event of an answer as one line of JSON.")] = False,
+) -> None:
+    """Talk with a model that is shown what matters of the room. What both say is stored there."""
+    asked = _asked(question)
+    with frame_of(ctx).opened() as lore:
+        talk = _Talk(
+            lore=lore,
+            room=room,
+            sender=sender,
+            name=name,
+            options={"agent_id": agent, "model_id": model, "system_prompt": system},
+            as_json=as_json,
+        )
+        if asked is None:
+            talk.go_on()
+        elif not talk.answer(asked):
+            raise typer.Exit(_STOPPED)
+
+
+def _asked(question: list[str] | None) -> str | None:
+    """The one question; None where somebody at a terminal wants to talk."""
+    if question and question != [_STDIN]:
+        text = " ".join(question)
+    elif not question and sys.stdin.isatty():
+        return None
+    else:
+        text = _piped()
+    if not text.strip():
+        raise InvalidInput("There is no question; write one after `roomlore chat`, or into standard input.")
+    return text
+
+
+def _piped() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8-sig").removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"Standard input is not UTF-8: byte {error.start} cannot be read. Encode it so.") from error
+
+
+@dataclass(slots=True, kw_only=True)
+class _Talk:
+    """One person's talk with the model in a room."""
+
+    lore: SyncLore
+    room: str
+    sender: str
+    name: str
+    options: Mapping[str, Any]
+    as_json: bool
+    out: Console = field(default_factory=show.console)
+    last: str | None = None
+
+    def go_on(self) -> None:
+        """Takes lines from the terminal until somebody has enough."""
+        _edit_lines()
+        self.out.print(Text(f"Room {show.inert(self.room, 80)}. {_HELP}", "dim"))
+        while (line := self._line()) is not None:
+            with suppress(KeyboardInterrupt):
+                self._obey(line)
+
+    def answer(self, text: str) -> bool:
+        """Has the text answered; whether it was to the end."""
+        message = Message(
+            id=uuid.uuid4().hex,
+            room_id=self.room,
+            sender_id=self.sender,
+            sender_name=self.name,
+            text=text,
+            sent_at=SystemClock().now(),
+        )
+        self.last = message.id
+        shown = _Shown(self.out, as_json=self.as_json)
+        try:
+            with closing(self.lore.replies.stream(message, **self.options)) as events:
+                for event in events:
+                    shown.take(event)
+        except KeyboardInterrupt:
+            shown.stopped()
+            return False
+        finally:
+            shown.close()
+        return True
+
+    def _line(self) -> str | None:
+        """What was typed; None at the end. Ctrl-C takes back what was typed so far."""
+        while True:
+            try:
+                line = input(f"{show.inert(self.name or self.sender, 24)}> ").strip()
+            except EOFError:
+                self.out.print()
+                return None
+            except KeyboardInterrupt:
+                self.out.print()
+                continue
+            if line:
+                return None if line == "/quit" else line
+
+    def _obey(self, line: str) -> None:
+        if line == "/help":
+            self.out.print(_HELP)
+            return
+        try:
+            if line == "/context":
+                self._context()
+            else:
+                self.answer(line)
+        except RoomloreError as error:
+            sys.stderr.write(f"roomlore: {error}\n")
+
+    def _context(self) -> None:
+        built = self.lore.context.build(self.room, self.last)
+        show.context(built, self.lore.messages.get(self.room, built.message_id).message, self.out)
+
+
+class _Shown:
+    """An answer as it appears: its text alone, or every event as JSON."""
+
+    def __init__(self, out: Console, *, as_json: bool) -> None:
+        self._out = out
+        self._as_json = as_json
+        self._started: ReplyStarted | None = None
+        self._open = False
+        self._waiting = out.status("…", spinner="dots")
+        if not as_json:
+            self._waiting.start()
+
+    def take(self, event: ReplyEvent) -> None:
+        if self._as_json:
+            name, content = named(event)
+            show.as_json({"event": name, **content}, indent=None)
+        elif isinstance(event, ReplyStarted):
+            self._started = event
+        elif isinstance(event, ReplyText):
+            self._write(event.text)
+        elif isinstance(event, Reply):
+            self._end(event)
+
+    def stopped(self) -> None:
+        if not self._as_json:
+            self._write(" (stopped)")
+
+    def close(self) -> None:
+        """Leaves the terminal at the beginning of a line."""
+        self._waiting.stop()
+        if self._open:
+            self._out.print()
+            self._open = False
+
+    def _write(self, text: str) -> None:
+        self._waiting.stop()
+        self._open = True
+        self._out.print(Text(show.inert_piece(text)), end="", soft_wrap=True)
+
+    def _end(self, reply: Reply) -> None:
+        self.close()
+        if self._started is not None and self._out.is_terminal:
+            self._out.print(Text(_footer(self._started, reply), "dim"))
+
+
+def _footer(started: ReplyStarted, reply: Reply) -> str:
+    told = [
+        show.inert(started.model_id, 40),
+        show.inert(reply.provider, 40),
+        f"{started.messages} of the room's messages shown",
+        f"{reply.usage.input_tokens} + {reply.usage.output_tokens} tokens",
+    ]
+    if started.truncated:
+        told.append("cut to the model's window")
+    if started.degraded:
+        told.append(f"degraded: {show.inert(started.degraded, 80)}")
+    return " · ".join(filter(None, told))
+
+
+def _edit_lines() -> None:
+    """Arrow keys and a history, where the terminal's library for them is there."""
+    with suppress(ImportError):
+        import readline  # noqa: F401
