@@ -56,6 +56,7 @@ from roomlore.core.search import EmbeddingModel, SearchAnswer, SearchHit
 from roomlore.core.sessions.models import Checkpoint, Session, SessionContext, SessionMode, TurnResult
 from roomlore.core.sessions.value import SessionValue
 from roomlore.services.indexing import IndexProgress, IndexStatus
+from roomlore.services.replies import CallTool
 from roomlore.settings import Settings
 from roomlore.sync import SyncLore, open_sync
 from roomlore.wiring import Lore
@@ -67,6 +68,7 @@ __all__ = [
     "BadModelOutput",
     "BudgetTooSmall",
     "CacheUnavailable",
+    "CallTool",
     "Candidate",
     "Checkpoint",
     "Conflict",

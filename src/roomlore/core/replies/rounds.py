@@ -14,7 +14,7 @@ _NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One time the model asked for tools. `text`: what it said beside that. `results`: texts by call id, so far.
+    """One time the model asked for tools. `text`: what people were shown of it. `results`: texts by call id, so far.
     `usage`: what asking took."""
 
     number: int
@@ -39,7 +39,7 @@ class Round:
         calls = [
             {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in self.calls
         ]
-        yield {"role": "assistant", "content": self.text or None, "tool_calls": calls}
+        yield {"role": "assistant", "content": self.text.strip() or None, "tool_calls": calls}
         for call in self.calls:
             yield {"role": "tool", "tool_call_id": call.id, "content": self.results.get(call.id, "")}
 
@@ -62,9 +62,7 @@ def check_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
         if not isinstance(tool.name, str) or not tool.name or tool.name in names:
             raise InvalidInput(f"Each tool needs a name of its own, not {tool.name!r:.60}.")
         if not isinstance(tool.description, str) or not isinstance(tool.parameters, Mapping) or not _is_json(tool):
-            raise InvalidInput(
-                f"The tool {tool.name!r:.60} needs a description and a JSON schema of arguments."
-            )
+            raise InvalidInput(f"The tool {tool.name!r:.60} needs a description and a JSON schema of arguments.")
         names.add(tool.name)
     return tuple(tools)
 

@@ -11,7 +11,9 @@ from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Role, StoredMessage
 from roomlore.core.text import fold, truncate
 
-_MARK = re.compile(r"<(?=/?memory)", re.IGNORECASE)
+_LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_MARK = re.compile(rf"((?:\A|(?<=[{_LINE_ENDS}]))\s*)<(?=memory)|<(?=/memory)", re.IGNORECASE)
+"""What opens a block of memories begins a line: `#include <memory>` is nobody's memory."""
 _SPLITS_A_NAME = re.compile(r"[\s:：<>]+")
 _NAME_CHARACTERS = 64
 _INDENT = "  "
@@ -20,7 +22,7 @@ _ROLES = {"system", "assistant", "user", "tool", "memory", "summary", "系统", 
 
 def inert(text: str) -> str:
     """The text, which can neither open nor close a block of memories."""
-    return _MARK.sub("‹", text)
+    return _MARK.sub(r"\1‹", text) if "<" in text else text
 
 
 def said(message: StoredMessage) -> str:

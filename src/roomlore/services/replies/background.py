@@ -2,12 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from roomlore.core.errors import describe
+from roomlore.core.errors import Conflict, describe
 
 T = TypeVar("T")
+Key = tuple[str, ...]
 _CLOSE_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
@@ -18,6 +20,7 @@ class Background:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._under_way: set[Key] = set()
 
     def start(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """Does the work behind the caller's back."""
@@ -35,6 +38,17 @@ class Background:
             await asyncio.wait({task})
             raise
 
+    @contextmanager
+    def alone(self, key: Key) -> Iterator[None]:
+        """Raises `Conflict` where the same is under way in this process, since it would be paid for twice."""
+        if key in self._under_way:
+            raise Conflict("A reply to this message is being written already; wait for it, then ask again.")
+        self._under_way.add(key)
+        try:
+            yield
+        finally:
+            self._under_way.discard(key)
+
     async def close(self) -> None:
         """Lets what runs come to its end, for a while."""
         if self._tasks:
@@ -46,4 +60,4 @@ class Background:
     def _ended(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            log.info("work of a reply failed", extra={"why": describe(task.exception())})  # type: ignore[arg-type]
+            log.warning("work of a reply failed", extra={"why": describe(task.exception())})  # type: ignore[arg-type]

@@ -32,6 +32,7 @@ class ReplyService:
         sessions: Sessions,
         recalls: Sequence[Recall] = (),
     ) -> None:
+        self._tenant = tenant
         self._parts = parts
         self._contexts = contexts
         self._asking = Asking(models=parts.models, options=parts.options, limits=parts.limits)
@@ -88,11 +89,12 @@ class ReplyService:
         )
         draft = Draft()
         try:
-            async with aclosing(self._talk(asked, draft).events()) as events:
-                async for event in events:
-                    if isinstance(event, ReplyText):
-                        self._observe_first(draft, event, begun)
-                    yield event
+            with self._parts.background.alone((self._tenant, message.room_id, message.id, agent_id)):
+                async with aclosing(self._talk(asked, draft).events()) as events:
+                    async for event in events:
+                        if isinstance(event, ReplyText):
+                            self._observe_first(draft, begun)
+                        yield event
         except BaseException as error:
             draft.result = draft.result or _result_of(error)
             await self._keep_broken(asked, draft)
@@ -155,7 +157,7 @@ class ReplyService:
         except RoomloreError as error:
             log.error("the text of a reply that broke off was not stored", extra={"why": describe(error)})
 
-    def _observe_first(self, draft: Draft, event: ReplyText, begun: float) -> None:
+    def _observe_first(self, draft: Draft, begun: float) -> None:
         if not draft.seen:
             draft.seen = True
             self._parts.telemetry.observe("roomlore_reply_first_text_seconds", self._parts.clock.monotonic() - begun)

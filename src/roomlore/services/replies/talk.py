@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from roomlore.core.chat.models import ChatPiece, ChatRequest, FinishReason, ToolCall, Usage
-from roomlore.core.errors import BadModelOutput, RoomloreError, describe
+from roomlore.core.errors import BadModelOutput, NotFound, RoomloreError, describe
 from roomlore.core.replies.identity import about, usage_of
 from roomlore.core.replies.models import Reply, ReplyEvent, ReplyStarted, ReplyText, ToolDone, ToolsWanted
 from roomlore.core.replies.prompt import ReplyPrompt
@@ -20,6 +20,8 @@ from roomlore.services.replies.store import Place, ReplyStore, usage_so_far
 _BETWEEN = "\n\n"
 _RESULT_CHARACTERS = 100_000
 _ERROR_CHARACTERS = 500
+_ESCAPED = 3
+"""How much longer the JSON of a call may be than its arguments."""
 
 log = logging.getLogger(__name__)
 
@@ -44,8 +46,12 @@ class Draft:
 
     def begin(self, place: Place) -> None:
         self.place, self.rounds = place, place.rounds
-        self.text = _BETWEEN.join(one.text for one in place.rounds if one.text)
+        self.text = "".join(one.text for one in place.rounds)
         self.usage = usage_so_far(place.rounds)
+
+    def text_of_round(self) -> str:
+        """What was shown since tools were called last."""
+        return self.text[sum(len(one.text) for one in self.rounds) :]
 
     def kept(self, model_id: str) -> dict[str, object]:
         """What is stored beside the text."""
@@ -128,20 +134,22 @@ class Talk:
             options=asked.options,
         )
         draft.last = ChatPiece()
-        said = False
+        begun = False
         async with aclosing(self._parts.models.stream(asked.model_id, request)) as pieces:
             async for piece in pieces:
                 draft.last = piece
                 draft.usage += piece.usage
-                if piece.text:
-                    yield self._show(piece.text if said else self._parted(piece.text))
-                    said = True
+                text = piece.text if begun else self._parted(piece.text.lstrip())
+                if text:
+                    begun = True
+                    yield self._show(text)
         if draft.last.finish_reason == "tool_calls" and not (tools and draft.last.tool_calls):
             draft.last = replace(draft.last, finish_reason="stop")
 
     def _parted(self, text: str) -> str:
         """The text apart from what was said before a tool was called."""
-        return (_BETWEEN if self._draft.text else "") + text
+        before = self._draft.text
+        return (_BETWEEN if text and before and not before.endswith("\n") else "") + text
 
     def _show(self, text: str) -> ReplyText:
         self._draft.text += text
@@ -151,28 +159,45 @@ class Talk:
     async def _take_results(self) -> None:
         """Stores what the caller's tools gave."""
         draft = self._draft
-        new = matched(draft.rounds, self._asked.results)
+        given = [replace(result, content=self._bounded(result.content)) for result in self._asked.results]
+        new = matched(draft.rounds, given)
         for one in draft.rounds:
-            results = {call.id: _bounded(new[call.id]) for call in one.calls if call.id in new}
+            results = {call.id: new[call.id] for call in one.calls if call.id in new}
             if results:
                 await self._add_results(one, results)
 
     async def _keep_calls(self) -> list[ReplyEvent]:
         """Stores what the model wants called. Tools that nobody has are answered at once."""
         draft = self._draft
-        earlier = _BETWEEN.join(one.text for one in draft.rounds if one.text)
+        calls = own_ids(draft.last.tool_calls, draft.rounds)
+        longest = self._parts.limits.metadata_chars // (_ESCAPED * len(calls))
+        errors = {call.id: error for call in calls if (error := self._wrong_with(call, longest))}
         made = Round(
             number=len(draft.rounds),
-            text=draft.text[len(earlier) :].removeprefix(_BETWEEN),
-            calls=own_ids(draft.last.tool_calls, draft.rounds),
-            usage=replace_usage(draft.usage, usage_so_far(draft.rounds)),
+            text=draft.text_of_round(),
+            calls=tuple(replace(call, arguments=call.arguments[:longest]) for call in calls),
+            usage=_without(draft.usage, usage_so_far(draft.rounds)),
         )
-        await self._parts.background.finish(self._store.keep_calls(self._place, made))
-        draft.rounds, draft.fresh = (*draft.rounds, made), False
+        await self._keep_round(made)
+        draft.rounds = (*draft.rounds, made)
+        await self._add_results(made, errors)
+        return [ToolDone(call, errors[call.id]) for call in made.calls if call.id in errors]
+
+    async def _keep_round(self, made: Round) -> None:
+        """Cancelled here, it is stored all the same, and its text with it."""
+        fresh, self._draft.fresh = self._draft.fresh, False
+        try:
+            await self._parts.background.finish(self._store.keep_calls(self._place, made))
+        except RoomloreError:
+            self._draft.fresh = fresh
+            raise
+
+    def _wrong_with(self, call: ToolCall, longest: int) -> str:
+        """Why a call is not made, as the model is told; '' where it is."""
         names = [tool.name for tool in self._asked.tools]
-        unknown = {call.id: _no_tool(call, names) for call in made.calls if call.name not in names}
-        await self._add_results(made, unknown)
-        return [ToolDone(call, unknown[call.id]) for call in made.calls if call.id in unknown]
+        if call.name not in names:
+            return f"error: there is no tool {call.name!r:.80}; there are {', '.join(names) or 'none'}."
+        return "error: the arguments are too long." if len(call.arguments) > longest else ""
 
     async def _call_tools(self) -> list[ReplyEvent]:
         """Calls all that are wanted at once, and stores what they give."""
@@ -183,12 +208,11 @@ class Talk:
         return [ToolDone(call, text) for call, text in zip(wanted, contents, strict=True)]
 
     async def _called(self, call: ToolCall) -> str:
-        names = [tool.name for tool in self._asked.tools]
-        if call.name not in names:
-            return _no_tool(call, names)
+        if wrong := self._wrong_with(call, len(call.arguments)):
+            return wrong
         assert self._asked.call_tool is not None
         try:
-            return _bounded(str(await self._asked.call_tool(call)))
+            return self._bounded(str(await self._asked.call_tool(call)))
         except Exception as error:  # noqa: BLE001 - a tool is somebody else's code: the model is told and goes on
             log.warning("a tool failed", extra={"tool": call.name[:80], "why": describe(error)})
             return truncate(f"error: {type(error).__name__}: {error}", _ERROR_CHARACTERS)
@@ -206,7 +230,7 @@ class Talk:
         closing = await self._closing(draft.last.finish_reason)
         if closing:
             yield self._show(self._parted(closing))
-        if not draft.text.strip():
+        if not draft.text_of_round().strip():
             raise BadModelOutput("The model answered nothing; ask again, or ask another model.")
         await self._keep()
         yield self._done()
@@ -214,17 +238,19 @@ class Talk:
     async def _keep(self) -> None:
         draft = self._draft
         kept = draft.kept(self._asked.model_id)
+        draft.fresh = False
         try:
             await self._parts.background.finish(self._store.keep_reply(self._place, draft.text, kept))
         except RoomloreError as error:
-            draft.fresh = False
             raise type(error)(f"The reply was written, but its text was not stored: {error}") from error
-        draft.fresh = False
         if draft.context_id:
             self._parts.background.start(self._note_usage(draft.context_id, draft.text))
 
     async def _note_usage(self, context_id: str, text: str) -> None:
-        await self._contexts.respond(context_id, text)
+        try:
+            await self._contexts.respond(context_id, text)
+        except NotFound:
+            return  # contexts are not recorded, or this one was too simple to be
 
     async def _closing(self, reason: FinishReason | None) -> str:
         """A sentence for an answer that was broken off, '' for any other."""
@@ -290,20 +316,16 @@ class Talk:
             repeated=True,
         )
 
+    def _bounded(self, content: str) -> str:
+        most = min(_RESULT_CHARACTERS, self._parts.limits.text_chars)
+        return content if len(content) <= most else truncate(content, most - 2) + " …"
+
     @property
     def _place(self) -> Place:
         assert self._draft.place is not None
         return self._draft.place
 
 
-def replace_usage(whole: Usage, before: Usage) -> Usage:
+def _without(whole: Usage, before: Usage) -> Usage:
     """What the last call took."""
     return Usage(whole.input_tokens - before.input_tokens, whole.output_tokens - before.output_tokens)
-
-
-def _no_tool(call: ToolCall, names: Sequence[str]) -> str:
-    return f"error: there is no tool {call.name!r:.80}; there are {', '.join(names) or 'none'}."
-
-
-def _bounded(content: str) -> str:
-    return content if len(content) <= _RESULT_CHARACTERS else truncate(content, _RESULT_CHARACTERS) + " …"
