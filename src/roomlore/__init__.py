@@ -56,6 +56,7 @@ from roomlore.core.search import EmbeddingModel, SearchAnswer, SearchHit
 from roomlore.core.sessions.models import Checkpoint, Session, SessionContext, SessionMode, TurnResult
 from roomlore.core.sessions.value import SessionValue
 from roomlore.services.indexing import IndexProgress, IndexStatus
+from roomlore.services.jobs import Job
 from roomlore.services.replies import CallTool
 from roomlore.settings import Settings
 from roomlore.sync import SyncLore, open_sync
@@ -81,6 +82,7 @@ __all__ = [
     "IndexProgress",
     "IndexStatus",
     "InvalidInput",
+    "Job",
     "Link",
     "LinkKind",
     "Lore",

@@ -123,6 +123,7 @@ class SyncLore:
         self.memories = SyncService(lore.memories, loop)
         self.replies = SyncService(lore.replies, loop)
         self.models = SyncService(lore.models, loop)
+        self.jobs = SyncService(lore.jobs, loop)
 
     @property
     def settings(self) -> Settings:

@@ -61,6 +61,9 @@ class DurableWork(Protocol):
         Raises `Conflict` where this process can do no work of this store's beside what it does already.
         """
 
+    def works(self) -> bool:
+        """Whether this process does work now: it is open and working, and stands by for no other process."""
+
     async def start(self, name: str, *, work_id: str, partition: str, arguments: Json) -> bool:
         """Hands work in; False where work of this id is there already, whatever became of it.
 

@@ -11,6 +11,7 @@ from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.storage import Storage
 from roomlore.services.extraction import EXTRACTION, ExtractionService, MemorySummaries
+from roomlore.services.jobs import counted
 from roomlore.services.models import ModelService
 from roomlore.settings import Settings
 
@@ -22,6 +23,11 @@ def make_durable(settings: Settings, url: str, *, clock: Clock, closing: AsyncEx
     durable = LateWork(_choices(settings, url, clock), working=background)
     closing.push_async_callback(durable.close)
     return durable
+
+
+def shares_work(settings: Settings, url: str) -> bool:
+    """Whether work on the database at `url` can be seen, and gone on with, by other processes."""
+    return settings.durable_work == "dbos" or (settings.durable_work == "auto" and can_keep_work(url))
 
 
 def make_extraction(
@@ -46,7 +52,7 @@ def make_extraction(
         telemetry=telemetry,
         every=settings.extract_every,
     )
-    durable.define(EXTRACTION, extraction.extract)
+    durable.define(EXTRACTION, counted(EXTRACTION, extraction.extract, clock=clock, telemetry=telemetry))
     if background and settings.extract_every:
 
         async def sweep() -> None:
@@ -66,4 +72,4 @@ def _choices(settings: Settings, url: str, clock: Clock) -> list[Callable[[], Du
     if settings.durable_work == "dbos":
         on_dbos()  # says at once what it lacks
         return [on_dbos]
-    return [on_dbos, in_process] if settings.durable_work == "auto" and can_keep_work(url) else [in_process]
+    return [on_dbos, in_process] if shares_work(settings, url) else [in_process]

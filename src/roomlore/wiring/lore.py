@@ -12,6 +12,7 @@ from roomlore.ports.language import Embedder, Summarizer
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import ContextService, TuningService
 from roomlore.services.imports import ImportService
+from roomlore.services.jobs import JobService
 from roomlore.services.keys import KeyService
 from roomlore.services.memories import MemoryService
 from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService
@@ -48,6 +49,14 @@ class Lore:
         self.sessions = SessionService(tenant=tenant, parts=shared.sessions, writer=said_now)
         self.memories = MemoryService(tenant=tenant, storage=shared.storage)
         self.models = shared.models
+        self.jobs = JobService(
+            tenant=tenant,
+            durable=shared.durable,
+            sweeps=shared.sweeps,
+            clock=shared.clock,
+            telemetry=shared.telemetry,
+            shared=shared.shares_work,
+        )
         self.replies = ReplyService(
             tenant=tenant,
             parts=shared.replies,

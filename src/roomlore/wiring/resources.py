@@ -1,5 +1,6 @@
 """What all tenants of one process share, made from the settings."""
 
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -18,13 +19,14 @@ from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Embedder, Summarizer, TokenCounter
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import UsageRecorder
-from roomlore.services.extraction import ExtractionService, RepliesDue
+from roomlore.services.extraction import EXTRACTION, ExtractionService, RepliesDue
+from roomlore.services.jobs import Sweep
 from roomlore.services.messages import AllDue, Due, FactsCache, RoomCache
 from roomlore.services.models import ModelService
 from roomlore.services.replies import ReplyParts
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings, context_options
-from roomlore.wiring.durable import make_durable, make_extraction
+from roomlore.wiring.durable import make_durable, make_extraction, shares_work
 from roomlore.wiring.indexing import Indexing, make_indexing
 from roomlore.wiring.models import make_models, summarizer_of
 from roomlore.wiring.replies import make_replies
@@ -53,6 +55,10 @@ class Resources:
     models: ModelService
     replies: ReplyParts
     durable: DurableWork
+    shares_work: bool
+    """Whether other processes see the durable work of this one."""
+    sweeps: Mapping[str, Sweep]
+    """What hands in durable work that is due, by its kind."""
     extraction: ExtractionService
     due: Due
     """What messages make due that are said now, rather than imported."""
@@ -133,6 +139,8 @@ async def make_resources(
         models=models,
         replies=replies,
         durable=durable,
+        shares_work=shares_work(settings, url),
+        sweeps={EXTRACTION: extraction.sweep} if settings.extract_every else {},
         extraction=extraction,
         due=AllDue(indexing.due, RepliesDue(clock=clock, jobs=jobs)) if settings.extract_every else indexing.due,
     )

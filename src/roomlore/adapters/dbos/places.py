@@ -21,8 +21,10 @@ _ON_A_FILE = (
     "PRAGMA foreign_keys = ON",
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = NORMAL",
+    "PRAGMA case_sensitive_like = ON",
 )
-"""The first two are what DBOS sets on an engine of its own; the others are what our own database has."""
+"""The first two are what DBOS sets on an engine of its own, the next two what our own database has. The last: what ids
+begin with is asked for with LIKE."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,11 @@ class Runtime:
         self._ending = threading.Event()
         self._keeper = threading.Thread(target=self._keep, name="roomlore-durable", daemon=True)
 
+    @property
+    def seated(self) -> bool:
+        """Whether it works; else it stands by for another process."""
+        return self._seated
+
     def begin(self) -> None:
         try:
             with translated():

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from roomlore.adapters.dbos.desk import Desk
 from roomlore.adapters.dbos.places import Place
-from roomlore.adapters.dbos.runtime import Member, Rules, join, leave
+from roomlore.adapters.dbos.runtime import Member, Rules, Runtime, join, leave
 from roomlore.adapters.dbos.troubles import quieten
 from roomlore.core.errors import InvalidInput, StorageUnavailable
 from roomlore.core.plain import plain
@@ -26,6 +26,7 @@ class DbosWork:
         self._works: dict[str, Work] = {}
         self._open_desk: Desk | None = None
         self._member: Member | None = None
+        self._runtime: Runtime | None = None
 
     def define(self, name: str, work: Work) -> None:
         self._works[name] = work
@@ -37,11 +38,14 @@ class DbosWork:
             await asyncio.to_thread(desk.prepare)
             if working:
                 member = Member(dict(self._works), asyncio.get_running_loop(), desk, self._rules.pauses_seconds)
-                await asyncio.to_thread(join, self._place, self._rules, member)
+                self._runtime = await asyncio.to_thread(join, self._place, self._rules, member)
                 self._member = member
         except BaseException:
             await self.close()
             raise
+
+    def works(self) -> bool:
+        return self._runtime is not None and self._runtime.seated
 
     async def start(self, name: str, *, work_id: str, partition: str, arguments: Json) -> bool:
         if not work_id.strip() or not partition:
@@ -77,7 +81,7 @@ class DbosWork:
         return state
 
     async def close(self) -> None:
-        member, self._member = self._member, None
+        member, self._member, self._runtime = self._member, None, None
         if member:
             await self._let_end(member)
             await asyncio.to_thread(leave, member)

@@ -93,6 +93,9 @@ class InProcessWork:
         for piece in self._pieces.values():
             self._begin(piece)
 
+    def works(self) -> bool:
+        return self._open and self._working and not self._closing
+
     async def start(self, name: str, *, work_id: str, partition: str, arguments: Json) -> bool:
         self._check_open()
         if not work_id.strip() or not partition:

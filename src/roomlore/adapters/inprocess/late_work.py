@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
-from roomlore.core.errors import Conflict, describe
+from roomlore.core.errors import Conflict, StorageUnavailable, describe
 from roomlore.ports.durable import DurableWork, Json, Work, WorkState, WorkStatus
 
 log = logging.getLogger(__name__)
@@ -12,25 +12,28 @@ log = logging.getLogger(__name__)
 
 class LateWork:
     """The port `DurableWork` over the first of `choices` that this process can open; one that it cannot work for raises
-    `Conflict` and the next one is taken. `working`: whether this process does work when it is opened by being used."""
+    `Conflict` and the next one is taken. `working`: whether this process does work when it is opened by being used.
+    Closed, it is opened by nothing but `open`."""
 
     def __init__(self, choices: Sequence[Callable[[], DurableWork]], *, working: bool) -> None:
         self._choices = tuple(choices)
+        self._made: dict[int, DurableWork] = {}
         self._working = working
         self._works: dict[str, Work] = {}
         self._opened: DurableWork | None = None
         self._opened_working = False
+        self._closed = False
         self._one = asyncio.Lock()
 
     def define(self, name: str, work: Work) -> None:
         self._works[name] = work
 
     async def open(self, *, working: bool) -> None:
-        async with self._one:
-            if self._opened is not None and (self._opened_working or not working):
-                return
-            await self._close()
-            self._opened, self._opened_working = await self._first(working), working
+        self._closed = False
+        await self._open_once(working)
+
+    def works(self) -> bool:
+        return self._opened is not None and self._opened.works()
 
     async def start(self, name: str, *, work_id: str, partition: str, arguments: Json) -> bool:
         work = await self._ready()
@@ -58,14 +61,24 @@ class LateWork:
         return await (await self._ready()).wait(work_id, seconds=seconds)
 
     async def close(self) -> None:
+        self._closed = True
         async with self._one:
             await self._close()
 
     async def _ready(self) -> DurableWork:
         if self._opened is None:
-            await self.open(working=self._working)
+            await self._open_once(self._working)
         assert self._opened is not None
         return self._opened
+
+    async def _open_once(self, working: bool) -> None:
+        async with self._one:
+            if self._closed:
+                raise StorageUnavailable("Durable work is closed, as is the roomlore that opened it.")
+            if self._opened is not None and (self._opened_working or not working):
+                return
+            await self._close()
+            self._opened, self._opened_working = await self._first(working), working
 
     async def _close(self) -> None:
         opened, self._opened = self._opened, None
@@ -73,15 +86,18 @@ class LateWork:
             await opened.close()
 
     async def _first(self, working: bool) -> DurableWork:
-        for make in self._choices[:-1]:
+        last = len(self._choices) - 1
+        for place in range(last):
             try:
-                return await self._open(make, working)
+                return await self._open(place, working)
             except Conflict as error:
                 log.warning("work is kept in this process alone", extra={"why": describe(error)})
-        return await self._open(self._choices[-1], working)
+        return await self._open(last, working)
 
-    async def _open(self, make: Callable[[], DurableWork], working: bool) -> DurableWork:
-        work = await asyncio.to_thread(make)  # it may load a library
+    async def _open(self, place: int, working: bool) -> DurableWork:
+        if place not in self._made:
+            self._made[place] = await asyncio.to_thread(self._choices[place])  # it may load a library
+        work = self._made[place]
         for name, does in self._works.items():
             work.define(name, does)
         await work.open(working=working)

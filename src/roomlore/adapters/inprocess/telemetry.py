@@ -71,6 +71,10 @@ METRICS: Mapping[str, Metric] = {
     "roomlore_reply_seconds": Metric("histogram", "Time a reply took, in seconds.", (), _LONG_SECONDS),
     "roomlore_reply_prompt_tokens": Metric("histogram", "Length of replies' prompts, in tokens.", (), _PROMPTS),
     "roomlore_recalls_total": Metric("counter", "Times a reply asked for what it might recall.", ("recall", "result")),
+    "roomlore_work_total": Metric("counter", "Attempts at durable work, and what was begun anew.", ("kind", "result")),
+    "roomlore_work_seconds": Metric(
+        "histogram", "Time that an attempt at durable work took that was done, in seconds.", ("kind",), _LONG_SECONDS
+    ),
     "roomlore_jobs_total": Metric("counter", "Runs of background jobs.", ("job", "result")),
     "roomlore_usage_records_lost_total": Metric("counter", "Usage records that could not be stored."),
 }

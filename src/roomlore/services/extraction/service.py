@@ -118,8 +118,8 @@ class ExtractionService:
     async def _hand_in(self, piece: _Piece) -> None:
         partition = work_name(piece.tenant, EXTRACTION, piece.room_id)
         new = await self._durable.start(EXTRACTION, work_id=piece.work_id, partition=partition, arguments=asdict(piece))
-        if not new:
-            await self._durable.retry(piece.work_id)
+        if not new and await self._durable.retry(piece.work_id):
+            self._telemetry.count("roomlore_work_total", labels={"kind": EXTRACTION, "result": "retried"})
 
     async def _due(self, tenant: str, room_id: str) -> list[_Piece]:
         """The next piece of each agent in the room. What comes after it is looked for once it is done."""

@@ -324,6 +324,7 @@ class DurableWorkContract:
             assert {state.work_id for state in await work.page(names=["does", "other"])} == {"old", "other"}
             assert {state.work_id for state in await work.page(prefix="o")} == {"old", "other"}
             assert await work.page(prefix="o", status="failed") == await work.page(prefix="%") == []
+            assert await work.page(prefix="O") == []
             assert [state.work_id for state in await work.page(limit=5, offset=2)] == ["old"]
             assert len(await work.page(limit=2)) == 2
             assert await work.page(limit=0) == []

@@ -1,0 +1,159 @@
+"""The verbs of `lore.jobs`: durable work as people see it."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import get_args
+
+from roomlore.core.errors import Conflict, InvalidInput, NotFound
+from roomlore.core.paging import check_page
+from roomlore.core.work import owner_prefix
+from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.ports.durable import DurableWork, WorkState, WorkStatus
+
+Sweep = Callable[[], Awaitable[list[str]]]
+"""Hands in the work of one kind that is due, of all tenants, and says its ids."""
+_AGAIN = ("failed", "cancelled")
+_KIND = re.compile(r"[a-z_]{1,64}")
+_MOST_WAITED_FOR = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A piece of durable work. `room_id`: the room it is about, '' where it is about none. `status`: `waiting`,
+    `running`, `done`, `failed` or `cancelled`. `attempts`: how often it was begun. `progress`: what it last said of
+    itself. `error`: why it failed, '' unless it did."""
+
+    job_id: str
+    kind: str
+    room_id: str
+    status: WorkStatus
+    attempts: int
+    progress: str
+    error: str
+    created_at: datetime
+    updated_at: datetime
+
+
+class JobService:
+    """One tenant's durable work. Every call may raise `StorageUnavailable`.
+
+    `shared`: whether other processes see the same work and go on with it.
+    """
+
+    def __init__(
+        self,
+        *,
+        tenant: str,
+        durable: DurableWork,
+        sweeps: Mapping[str, Sweep],
+        clock: Clock,
+        telemetry: Telemetry,
+        shared: bool,
+    ) -> None:
+        self._durable = durable
+        self._sweeps = sweeps
+        self._clock = clock
+        self._telemetry = telemetry
+        self._mine = owner_prefix(tenant)
+        self.shared = shared
+
+    async def page(
+        self, *, status: WorkStatus | None = None, kind: str | None = None, limit: int = 100, offset: int = 0
+    ) -> list[Job]:
+        """Jobs, the newest first. Raises `InvalidInput` for a status that there is not and for what is no kind."""
+        check_page(limit=limit, after=offset)
+        if status not in (None, *get_args(WorkStatus)):
+            raise InvalidInput(f"status is {status!r:.60}; it is one of {', '.join(get_args(WorkStatus))}.")
+        if kind is not None and not _KIND.fullmatch(kind):
+            raise InvalidInput(f"kind is {kind!r:.80}; it is a word such as extraction.")
+        names = [kind] if kind else []
+        found = await self._durable.page(names=names, status=status, prefix=self._mine, limit=limit, offset=offset)
+        return [self._job(state) for state in found]
+
+    async def get(self, job_id: str) -> Job:
+        """The job as it stands; `NotFound`."""
+        return self._known(job_id, await self._durable.find(self._work_id(job_id)))
+
+    async def wait(self, job_id: str, seconds: float = 30.0) -> Job:
+        """The job once it is done, failed or cancelled, or as it stands after so many seconds; `NotFound`."""
+        return self._known(job_id, await self._durable.wait(self._work_id(job_id), seconds=max(seconds, 0.0)))
+
+    async def retry(self, job_id: str) -> Job:
+        """Has a job done again that failed or was cancelled; steps that were finished are not repeated.
+
+        Raises `NotFound`, and `Conflict` for a job that is waiting, running or done.
+        """
+        job = await self.get(job_id)
+        if job.status not in _AGAIN or not await self._durable.retry(self._work_id(job_id)):
+            job = await self.get(job_id)
+            raise Conflict(f"Job {job_id!r:.80} is {job.status}; only one that failed or was cancelled can be retried.")
+        self._telemetry.count("roomlore_work_total", labels={"kind": job.kind, "result": "retried"})
+        return await self.get(job_id)
+
+    async def begin(self) -> None:
+        """Does durable work in this process from now on, of all tenants, until roomlore is closed.
+
+        Raises `Conflict` where the setting `durable_work` is `dbos` and this process works for another database.
+        """
+        await self._durable.open(working=True)
+
+    async def works_here(self) -> bool:
+        """Whether this process does work now: it was begun and, where only one process may work at a time, is that
+        one."""
+        return self._durable.works()
+
+    async def catch_up(self, *, seconds: float = 300.0) -> int:
+        """For who opens roomlore with `background=False`: does what is due here, of all tenants, until nothing is or
+        the time is over. How many jobs were done. From then on this process works, as after `begin`."""
+        await self.begin()
+        until = self._clock.monotonic() + seconds
+        done: set[str] = set()
+        while waited_for := await self._due():
+            for work_id in waited_for:
+                state = await self._durable.wait(work_id, seconds=max(until - self._clock.monotonic(), 0.0))
+                if state and state.status == "done":
+                    done.add(work_id)
+            if self._clock.monotonic() >= until:
+                break
+        return len(done)
+
+    async def _due(self) -> set[str]:
+        """What is handed in now, and what was before."""
+        if not self._sweeps:
+            return set()
+        due = {work_id for sweep in self._sweeps.values() for work_id in await sweep()}
+        for status in ("running", "waiting"):
+            known = await self._durable.page(names=list(self._sweeps), status=status, limit=_MOST_WAITED_FOR)
+            due |= {state.work_id for state in known}
+        return due
+
+    def _work_id(self, job_id: str) -> str:
+        """Raises `NotFound` for what no job can be called."""
+        if not job_id.isprintable():
+            raise _unknown(job_id)
+        return self._mine + job_id
+
+    def _known(self, job_id: str, state: WorkState | None) -> Job:
+        if state is None:
+            raise _unknown(job_id)
+        return self._job(state)
+
+    def _job(self, state: WorkState) -> Job:
+        """Without whose it is, its arguments and what its steps gave."""
+        return Job(
+            job_id=state.work_id.removeprefix(self._mine),
+            kind=state.name,
+            room_id=str(state.arguments.get("room_id") or ""),
+            status=state.status,
+            attempts=state.attempts,
+            progress=state.progress,
+            error=state.error,
+            created_at=state.created_at,
+            updated_at=state.updated_at,
+        )
+
+
+def _unknown(job_id: str) -> NotFound:
+    return NotFound(f"There is no job {job_id!r:.80}; `roomlore jobs` lists those that there are.")
