@@ -17,3 +17,8 @@ def plain(value: Any, *, what: str) -> dict[str, Any]:
     except (TypeError, ValueError) as exc:
         raise InvalidInput(f"{what} must be plain JSON: ids, numbers and texts, never objects.") from exc
     return copy
+
+
+def storable(text: str) -> str:
+    """The text as every engine can keep it, for people to read: no NUL, no half of a surrogate pair."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()

@@ -31,3 +31,6 @@ class RoomsDue(Protocol):
 
     async def done(self, *, room: DueRoom, work: str) -> bool:
         """The work is done as far as it was noted then; False, and the room is free again, where it was noted since."""
+
+    async def any(self, *, work: str) -> bool:
+        """Whether a room is noted, claimed or not. While reading too."""

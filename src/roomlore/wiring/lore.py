@@ -69,7 +69,7 @@ class Lore:
         self.imports = ImportService(
             tenant=tenant,
             storage=shared.storage,
-            messages=self._messages(self._ingest(shared.indexing.due)),
+            messages=self._messages(self._ingest(shared.imports_due)),
             clock=shared.clock,
             limits=limits(shared.settings),
             open_export=open_import,

@@ -19,7 +19,7 @@ from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Embedder, Summarizer, TokenCounter
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import UsageRecorder
-from roomlore.services.extraction import EXTRACTION, ExtractionService, RepliesDue
+from roomlore.services.extraction import EXTRACTION, ExtractionService, RepliesDue, RepliesImported
 from roomlore.services.jobs import Sweep
 from roomlore.services.messages import AllDue, Due, FactsCache, RoomCache
 from roomlore.services.models import ModelService
@@ -61,7 +61,9 @@ class Resources:
     """What hands in durable work that is due, by its kind."""
     extraction: ExtractionService
     due: Due
-    """What messages make due that are said now, rather than imported."""
+    """What messages make due that are said now."""
+    imports_due: Due
+    """The same for those that are imported."""
 
 
 async def make_resources(
@@ -143,6 +145,7 @@ async def make_resources(
         sweeps={EXTRACTION: extraction.sweep} if settings.extract_every else {},
         extraction=extraction,
         due=AllDue(indexing.due, RepliesDue(clock=clock, jobs=jobs)) if settings.extract_every else indexing.due,
+        imports_due=AllDue(indexing.due, RepliesImported(clock=clock)),
     )
 
 

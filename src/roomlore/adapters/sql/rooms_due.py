@@ -50,6 +50,7 @@ _FREE = Statement(lambda: update(_d).where(_own()).values(leased_until=null()))
 _PUT_OFF = Statement(
     lambda: update(_d).where(_own(), _d.c.noted == bindparam("seen")).values(leased_until=bindparam("until"))
 )
+_ANY = Statement(lambda: select(_d.c.room_id).where(_d.c.work == bindparam("its_work")).limit(1))
 
 
 class SqlRoomsDue:
@@ -81,6 +82,9 @@ class SqlRoomsDue:
             return True
         await self._sql.fetch(_FREE, **named)
         return False
+
+    async def any(self, *, work: str) -> bool:
+        return bool(await self._sql.fetch(_ANY, its_work=escape(work)))
 
 
 def _named(room: DueRoom, work: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Short memories: when a few messages are to become one, and what a model's summary of them is worth."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 
 from roomlore.core.errors import BadModelOutput
@@ -13,7 +14,8 @@ FALLBACK_CHARACTERS = 200
 FALLBACK = "fallback"
 _FALLBACK_LABEL = "对话摘要: "
 _LEAST_CHARACTERS = 5
-_NOTHING = ("无有效记忆", "NO_MEMORY")
+_NOTHING = ("无有效记忆", "no_memory")
+_THOUGHTS = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
 def watermark(agent_id: str) -> str:
@@ -34,12 +36,14 @@ def extraction_id(tenant: str, agent_id: str, room_id: str, last: int) -> str:
 
 
 def kept(answer: str) -> str | None:
-    """What of a model's summary is kept, at most 100 characters; None where it says that nothing is worth it.
+    """What of a model's summary is kept, at most 100 characters and without what it thought before it spoke; None where
+    it says that nothing is worth it.
 
     Raises `BadModelOutput` where it is empty or shorter than 5 characters.
     """
-    text = answer.strip()
-    if any(mark in text for mark in _NOTHING):
+    thoughts = _THOUGHTS.match(answer)
+    text = answer[thoughts.end() if thoughts else 0 :].strip()
+    if any(mark in text.casefold() for mark in _NOTHING):
         return None
     if graphemes(text) < _LEAST_CHARACTERS:
         raise BadModelOutput(f"The summary is shorter than {_LEAST_CHARACTERS} characters.")

@@ -53,5 +53,26 @@ class RepliesDue:
         self._begun.add((tenant, room_id, agent_id))
 
 
+class RepliesImported:
+    """Looks at what is imported: it is never extracted, so the count of an agent that talks in the room already begins
+    anew after it."""
+
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
+
+    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
+        replies = [entry.message for entry in entries if _is_reply(entry.message)]
+        last = {watermark(message.sender_id): message.arrival for message in replies}
+        if not last:
+            return
+        named = {"tenant": tenant, "room_id": room_id}
+        marks = await work.watermarks.find(**named, names=list(last))
+        for name, was in marks.items():
+            await work.watermarks.move(**named, name=name, arrival=last[name], was=was, now=self._clock.now())
+
+    def announce(self) -> None:
+        """It makes nothing due."""
+
+
 def _is_reply(message: StoredMessage) -> bool:
     return message.role is Role.ASSISTANT and not message.has_tool_calls

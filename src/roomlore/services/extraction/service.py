@@ -5,14 +5,17 @@ it follow from them too, and a piece that does not begin at the watermark does n
 reply deleted meanwhile changes nothing.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
+from roomlore.core.errors import RoomloreError, describe
 from roomlore.core.memory.extraction import extraction_end, extraction_id, watermark
 from roomlore.core.memory.models import Action, Change, Evolution, Memory, MemoryKind, Source
 from roomlore.core.memory.reading import as_conversation, own_words
 from roomlore.core.models import StoredMessage
+from roomlore.core.plain import storable
 from roomlore.core.work import work_name
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps
@@ -23,6 +26,8 @@ from roomlore.services.extraction.summarise import PROMPT, Extracted, MemorySumm
 
 _LOOK_AGAIN_SECONDS = 30.0
 _ROOMS_AT_ONCE = 50
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,12 @@ class _Piece:
 
     @property
     def work_id(self) -> str:
-        return work_name(self.tenant, EXTRACTION, self.id)
+        """With where it begins: two pieces that end with the same reply are not the same work."""
+        return work_name(self.tenant, EXTRACTION, f"{self.id}-{self.after}")
+
+    @property
+    def partition(self) -> str:
+        return work_name(self.tenant, EXTRACTION, storable(self.room_id))
 
     @property
     def scope(self) -> str:
@@ -74,10 +84,12 @@ class ExtractionService:
         self._clock = clock
         self._telemetry = telemetry
         self._every = every
+        self._went_on = False
 
     async def sweep(self) -> list[str]:
         """Hands in what is due in rooms that were noted, and says the ids of that work. What was handed in before stays
         as it is, and is tried again where it had failed."""
+        await self._go_on()
         handed_in: list[str] = []
         while rooms := await self._claim():
             for room in rooms:
@@ -95,8 +107,19 @@ class ExtractionService:
                 found = await self._summaries.of(conversation) if conversation else Extracted(None, "nothing")
                 return found.to_json()
 
-            await self._keep(piece, messages, Extracted.from_json(await steps.once("summary", summarise)))
+            extracted = Extracted.from_json(await steps.once("summary", summarise))
+            await self._keep_or_warn(piece, messages, extracted)
         self._jobs.ask(EXTRACTION)
+
+    async def _go_on(self) -> None:
+        """Opens durable work where a process before this one may have left some: looking at it does that."""
+        if self._went_on:
+            return
+        async with self._storage.reading() as work:
+            left = await work.rooms_due.any(work=EXTRACTION)
+        if left:
+            await self._durable.page(limit=1)
+        self._went_on = True
 
     async def _claim(self) -> Sequence[DueRoom]:
         now, until = self._now_and_later()
@@ -116,8 +139,9 @@ class ExtractionService:
         return [piece.work_id for piece in pieces]
 
     async def _hand_in(self, piece: _Piece) -> None:
-        partition = work_name(piece.tenant, EXTRACTION, piece.room_id)
-        new = await self._durable.start(EXTRACTION, work_id=piece.work_id, partition=partition, arguments=asdict(piece))
+        new = await self._durable.start(
+            EXTRACTION, work_id=piece.work_id, partition=piece.partition, arguments=asdict(piece)
+        )
         if not new and await self._durable.retry(piece.work_id):
             self._telemetry.count("roomlore_work_total", labels={"kind": EXTRACTION, "result": "retried"})
 
@@ -141,14 +165,22 @@ class ExtractionService:
             return (await work.watermarks.find(**piece.where, names=[name])).get(name, 0) == piece.after
 
     async def _read(self, piece: _Piece) -> tuple[list[StoredMessage], str]:
-        """The messages, and what they say to whoever is to remember it."""
+        """The messages, none of which was extracted before, and what they say to whoever is to remember it."""
         async with self._storage.reading() as work:
-            messages = await work.messages.recent(**piece.where, limit=self._every, before=piece.last + 1)
+            recent = await work.messages.recent(**piece.where, limit=self._every, before=piece.last + 1)
+            messages = [message for message in recent if message.arrival > piece.after]
             replied = [message.reply_to for message in messages if message.reply_to]
             answered = await work.messages.by_id(**piece.where, message_ids=replied)
             people = await work.rooms.participants(**piece.where)
         quoted = {entry.message.id: entry.message for entry in answered}
         return messages, as_conversation(messages, quoted=quoted, people=people)
+
+    async def _keep_or_warn(self, piece: _Piece, messages: Sequence[StoredMessage], extracted: Extracted) -> None:
+        try:
+            await self._keep(piece, messages, extracted)
+        except RoomloreError as error:
+            log.warning("a short memory could not be stored", extra={"memory": piece.id, "why": describe(error)})
+            raise
 
     async def _keep(self, piece: _Piece, messages: Sequence[StoredMessage], extracted: Extracted) -> None:
         """Keeps the memory, what made it and how far it goes, all or none; nothing where the watermark moved."""
@@ -207,7 +239,7 @@ class ExtractionService:
             messages=len(messages),
             prompt_name=PROMPT if extracted.prompt_hash else "",
             prompt_hash=extracted.prompt_hash,
-            model=extracted.made_by,
+            model=extracted.made_by if extracted.prompt_hash else "",
             usage=extracted.usage,
             raw_answer=extracted.raw_answer,
             started_at=now,

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from roomlore.core.chat.models import ChatAnswer, ChatRequest, Usage
 from roomlore.core.chat.registry import SUMMARY_MODEL
-from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound, describe
+from roomlore.core.errors import describe
 from roomlore.core.memory.extraction import FALLBACK, SUMMARY_TOKENS, fallback, kept
 from roomlore.core.text import language
 from roomlore.ports.language import Prompts
@@ -62,10 +62,10 @@ class MemorySummaries:
         self._timeout_seconds = timeout_seconds
 
     async def of(self, conversation: str) -> Extracted:
-        """Never fails for want of a model."""
+        """Never fails, for want of a model or whatever else."""
         try:
             return await self.by_model(conversation)
-        except (ModelUnavailable, BadModelOutput, NotFound) as error:
+        except Exception as error:  # noqa: BLE001 - an answer nobody foresaw must not stop an agent's memories for good
             log.warning("no model summarised a conversation for a memory", extra={"why": describe(error)})
             return Extracted(fallback(conversation), FALLBACK)
 
