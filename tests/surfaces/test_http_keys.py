@@ -6,10 +6,12 @@ from fastapi.routing import APIRoute
 from roomlore.surfaces.http.guard import is_loopback
 
 FEEDBACK = {"score": 1.0}
+SAID = {"room_id": "tea", "message": {"id": "m1", "sender_id": "eve", "text": "x"}, "model_id": "none"}
 ROUTES = [
     ("GET", "/messages?room_id=tea", None, "read"),
     ("GET", "/messages/search?room_id=tea&q=word", None, "read"),
     ("GET", "/models", None, "read"),
+    ("POST", "/chat/sse", SAID, "write"),
     ("POST", "/messages", {"id": "mine", "room_id": "tea", "sender_id": "eve", "text": "x"}, "write"),
     ("GET", "/messages/tea/m1", None, "read"),
     ("PATCH", "/messages/tea/m1", {"text": "changed"}, "write"),

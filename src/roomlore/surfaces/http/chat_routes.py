@@ -25,6 +25,7 @@ log = structlog.get_logger(__name__)
 
 @chat.post(
     "/chat/sse",
+    status_code=200,
     response_class=EventStream,
     responses=chat_views.documented(),
     openapi_extra=chat_bodies.documented(),
