@@ -47,3 +47,33 @@ LATER_TURNS = {
 }
 
 QUESTIONS = {"en": "Name three fruits, in one line.", "zh": "说出三种水果，写在一行里。"}
+
+ROOM_TALK = {
+    "en": [
+        ("Ruth", "Is the cabin free in August?"),
+        ("helper", "Yes, from 9 to 16 August."),
+        ("Ruth", "Good, book it, please."),
+        ("helper", "The cabin is booked from 9 to 16 August."),
+        ("Otto", "I come on the 11th by train. And I cannot eat fish!"),
+        ("Ruth", "Noted. I bring the boat, Otto brings the tent."),
+        ("helper", "I have put boat and tent on the list."),
+    ],
+    "zh": [
+        ("老罗", "小木屋八月份有空吗？"),
+        ("小帮", "有，8月9日到16日空着。"),
+        ("老罗", "好，请订下来。"),
+        ("小帮", "已订好8月9日到16日的小木屋。"),
+        ("阿托", "我11号坐火车到。对了，我不能吃鱼！"),
+        ("老罗", "记住了。我带船，阿托带帐篷。"),
+        ("小帮", "船和帐篷都写进清单了。"),
+    ],
+}
+"""The last three messages are what an extraction of every third reply reads."""
+
+REQUESTS = {
+    "en": [
+        "I am Lea, I keep two rabbits and I live in Oslo. What may rabbits eat? One sentence, please.",
+        "Thanks! Where do I live?",
+    ],
+    "zh": ["我叫小雅，养了两只兔子，住在大连。兔子能吃什么？请用一句话回答。", "谢谢！我住在哪里？"],
+}
