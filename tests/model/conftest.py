@@ -54,8 +54,8 @@ async def models(settings: roomlore.Settings) -> AsyncIterator[ModelService]:
 
 
 @pytest.fixture
-def listener(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> Listener:
+def listener(
+    request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> Listener:
     """Shows what the model says while the tests run, and knows why an answer was passed over."""
-    terminal = request.config.pluginmanager.get_plugin("terminalreporter")
-    terminal.ensure_newline()
-    return Listener(write=terminal.write_line, name=request.node.name, log=caplog)
+    return Listener(name=request.node.name, terminal=capsys, log=caplog)

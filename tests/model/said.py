@@ -1,6 +1,6 @@
 """What the tests of a real model share: how it is configured, and how what it says is shown."""
 
-from collections.abc import Callable
+import sys
 from dataclasses import dataclass
 from time import monotonic
 
@@ -42,14 +42,15 @@ class RealModel:
 
 
 class Listener:
-    def __init__(self, *, write: Callable[[str], None], name: str, log: pytest.LogCaptureFixture) -> None:
-        self._write, self._name, self._log = write, name, log
+    def __init__(self, *, name: str, terminal: pytest.CaptureFixture[str], log: pytest.LogCaptureFixture) -> None:
+        self._name, self._terminal, self._log = name, terminal, log
         self._since = monotonic()
 
     def tell(self, what: str, text: str | None) -> None:
         """Shows it, with the seconds since the last time."""
         seconds = monotonic() - self._since
-        self._write(f"\n{self._name}, {seconds:.1f} s, {what}:\n    " + repr(text))
+        with self._terminal.disabled():
+            sys.stdout.write(f"\n{self._name}, {seconds:.1f} s, {what}:\n    {text!r}\n")
         self._since = monotonic()
 
     def check_answers(self) -> None:
