@@ -5,6 +5,7 @@ import asyncio
 
 from bench import (
     context_speed,
+    crash,
     peers,
     predict_context,
     predict_retrieval,
@@ -22,6 +23,7 @@ BENCHES = {
     "session-summary": session_summary,
     "session-load": session_load,
     "session-speed": session_speed,
+    "crash": crash,
     "peers": peers,
 }
 

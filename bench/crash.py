@@ -1,0 +1,267 @@
+"""Kills a process that ingests, replies and extracts, again and again, and checks all that is stored afterwards.
+
+The process is killed with SIGKILL at instants drawn by chance, and started anew at once: while it opens the database
+(and makes its tables), while it works, and while it closes. The model it asks lives outside of it and remembers every
+request. In the end one more life comes to rest, and everything is compared: what was acknowledged with what is stored,
+extractions with the replies they are due for, requests with what came of them. Exit status 1 where anything is lost,
+there twice, or was paid for twice though its step was finished.
+"""
+
+import argparse
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+from bench import databases
+from bench.crash_checks import Known, violations
+from bench.crash_items import ROOMS
+from bench.crash_model import ScriptedModel
+from bench.crash_report import Life, report
+from bench.crash_stored import is_settled, read
+from bench.crash_victim import Said, Task, live
+from bench.progress import Progress
+from roomlore.testing.model_server import serve_models
+
+Aim = Literal["making", "any", "opening", "working", "answered", "closing"]
+AIMS: Mapping[Aim, tuple[int, float]] = {
+    "making": (0, 0.6),
+    "any": (5, 2.0),
+    "opening": (2, 0.1),
+    "working": (8, 3.0),
+    "answered": (3, 0.06),
+    "closing": (2, 0.3),
+}
+"""What a kill is aimed at: how often, and within how many seconds. Of the life's first word, while the first ones make
+the tables; of its start; of its first word; of the open database; of the end of a model's answer; of being told to
+close."""
+_LOADED = [
+    "bench.crash_victim",
+    "alembic.command",
+    "psycopg",
+    "openai.resources.chat.completions",
+    "openai.lib.streaming.chat",
+    "roomlore.adapters.chat.wire",
+    "roomlore.adapters.dbos.work",
+]
+"""What the processes are forked with: loading libraries would be most of their lives."""
+_FIRST_ARE_OPENINGS = 0.03
+_WORK_FIRST_SECONDS = 1.5
+_LOOK_SECONDS = 0.02
+_LOOK_CLOSELY_SECONDS = 0.002
+_LATE_REQUESTS = 20
+_LONGEST_LIFE_SECONDS = 60.0
+_SETTLE_SECONDS = 120.0
+_SEED = 20261122
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=_SEED)
+    parser.add_argument("--what", choices=["replies"], default="replies", help="what the killed process does")
+    databases.add_argument(parser)
+
+
+async def run(arguments: argparse.Namespace) -> None:
+    if not await asyncio.to_thread(crash, arguments):
+        raise SystemExit(1)
+
+
+def crash(arguments: argparse.Namespace) -> bool:
+    """The whole bench; whether all is well."""
+    model = ScriptedModel(arguments.seed)
+    with (
+        databases.database(arguments.database) as url,
+        serve_models(model) as server,
+        TemporaryDirectory(prefix="roomlore-crash-") as folder,
+    ):
+        print(f"{url.partition(':')[0]}: {arguments.kills} kills, seed {arguments.seed}", flush=True)
+        bench = Crash(url, server.url, model, seed=arguments.seed, log=Path(folder) / "log")
+        bench.run(arguments.kills)
+        stored = asyncio.run(read(url))
+        wrong = violations(bench.known, stored)
+        report(bench.lives, bench.known, stored, wrong, log=bench.log)
+    return not wrong
+
+
+@dataclass(slots=True)
+class Aimed:
+    """How a life is to end. `after`: seconds of work before that begins to count."""
+
+    aim: Aim
+    seconds: float
+    after: float
+
+
+class Crash:
+    """One database, one model, and the lives on them."""
+
+    def __init__(self, url: str, model_url: str, model: ScriptedModel, *, seed: int, log: Path) -> None:
+        self._url, self._model_url = url, model_url
+        self._seed = seed
+        self._chance = random.Random(seed)
+        self.log = log
+        self.lives: list[Life] = []
+        self.known = Known(requests=model.requests)
+
+    def run(self, kills: int) -> None:
+        progress = Progress("kills", kills)
+        killed = 0
+        while killed < kills and not self.known.wrong:
+            killed += self._end_one(self._aimed(first=killed < kills * _FIRST_ARE_OPENINGS))
+            progress.at(killed)
+        progress.end(killed)
+        self._settle()
+
+    def _aimed(self, *, first: bool) -> Aimed:
+        weights = [weight for weight, _ in AIMS.values()]
+        aim: Aim = "making" if first else self._chance.choices(list(AIMS), weights)[0]
+        after = self._chance.uniform(0, _WORK_FIRST_SECONDS)
+        return Aimed(aim, self._chance.uniform(0, AIMS[aim][1]), after)
+
+    def _end_one(self, aimed: Aimed) -> bool:
+        """One life; whether it was killed. One that is told to close may be quicker."""
+        with self._living() as (process, pipe, life):
+            until = life.began + _LONGEST_LIFE_SECONDS
+            while (now := time.monotonic()) < until and process.is_alive():
+                if aimed.aim == "closing" and not life.told_to_close and now >= _worked(aimed, life, until):
+                    pipe.send("end")
+                    life.told_to_close = now
+                due = self._due(aimed, life)
+                if due is not None and now >= due:
+                    break
+                look = _LOOK_CLOSELY_SECONDS if aimed.aim == "answered" else _LOOK_SECONDS
+                self._hear(pipe, life, seconds=min(look, max((due or until) - now, 0)))
+            life.killed = self._kill(process, life)
+            self._hear_all(pipe, life)
+            if not life.killed and process.exitcode:
+                self.known.wrong.append(f"a process ended by itself with status {process.exitcode}")
+            elif now >= until:
+                self.known.wrong.append(f"a process was not {aimed.aim} after {_LONGEST_LIFE_SECONDS:.0f} s")
+        return life.killed
+
+    def _kill(self, process: ForkServerProcess, life: Life) -> bool:
+        """Whether it lived until then."""
+        process.kill()
+        life.ended = time.monotonic()
+        process.join()
+        return process.exitcode == -9
+
+    def _settle(self) -> None:
+        """A last life hands in what is open, and lives until nothing is due."""
+        with self._living(last=dict(self.known.handed_in)) as (process, pipe, life):
+            until = life.began + _SETTLE_SECONDS
+            while time.monotonic() < until and process.is_alive():
+                self._hear(pipe, life, seconds=0.5)
+                if "idle" in life.marks and asyncio.run(is_settled(self._url)):
+                    pipe.send("end")
+                    process.join(_LONGEST_LIFE_SECONDS)
+                    break
+            else:
+                self.known.wrong.append(f"work was left after {_SETTLE_SECONDS:.0f} s, or the last process died")
+            self._hear_all(pipe, life)
+            life.killed = self._kill(process, life)
+
+    def _due(self, aimed: Aimed, life: Life) -> float | None:
+        """When to kill, None as long as what it is aimed at has not begun."""
+        began: Mapping[Aim, float | None] = {
+            "making": life.marks.get("begun"),
+            "any": life.began,
+            "opening": life.marks.get("begun"),
+            "working": life.marks.get("open"),
+            "answered": self._answered(aimed, life),
+            "closing": life.told_to_close,
+        }
+        at = began[aimed.aim]
+        return None if at is None else at + aimed.seconds
+
+    def _answered(self, aimed: Aimed, life: Life) -> float | None:
+        """When a model's answer was next complete, of the two kinds in turn."""
+        kind = ("reply", "memory")[len(self.lives) % 2]
+        after = _worked(aimed, life, float("inf"))
+        late = (request for request in self.known.requests[-_LATE_REQUESTS:] if request.kind == kind)
+        return min((r.answered_at for r in late if r.answered_at and r.answered_at >= after), default=None)
+
+    @contextmanager
+    def _living(self, last: Mapping[str, int] | None = None) -> Iterator[tuple[ForkServerProcess, Connection, Life]]:
+        context = get_context("forkserver")
+        context.set_forkserver_preload(_LOADED)
+        ours, theirs = context.Pipe()
+        life = Life(began=time.monotonic(), first=self._first())
+        task = Task(
+            url=self._url,
+            model_url=self._model_url,
+            seed=f"{self._seed} {len(self.lives)}",
+            log=str(self.log),
+            first=life.first,
+            again=self._again(life.first),
+            last=last,
+        )
+        process = context.Process(target=live, args=(theirs, task), daemon=True)
+        process.start()
+        theirs.close()
+        self.lives.append(life)
+        try:
+            yield process, ours, life
+        finally:
+            process.kill()
+            process.join()
+            ours.close()
+            self.known.ends.append(life.ended or time.monotonic())
+
+    def _first(self) -> dict[str, int]:
+        """The first number of each room that was not acknowledged."""
+        acknowledged = Counter(room for room, _ in self.known.acknowledged)
+        return {room.name: acknowledged[room.name] for room in ROOMS}
+
+    def _again(self, first: Mapping[str, int]) -> dict[str, Sequence[int]]:
+        """Numbers that were acknowledged: the last one, and any."""
+        return {
+            room: [number for number in (count - 1, self._chance.randrange(count)) if self._chance.random() < 0.5]
+            if count
+            else []
+            for room, count in first.items()
+        }
+
+    def _hear_all(self, pipe: Connection, life: Life) -> None:
+        while self._hear(pipe, life, seconds=0):
+            pass
+
+    def _hear(self, pipe: Connection, life: Life, *, seconds: float) -> bool:
+        """Whether something was said. A word that a kill cut short was not."""
+        try:
+            said = pipe.recv() if pipe.poll(seconds) else None
+        except (EOFError, ConnectionError):
+            return False
+        if said is not None:
+            self._note(said, life)
+        return said is not None
+
+    def _note(self, said: Said, life: Life) -> None:
+        known, place = self.known, (said.room, said.number)
+        if said.what == "handing in":
+            life.under_way.add(place)
+            known.handed_in[said.room] = max(known.handed_in[said.room], said.number + 1)
+        elif said.what == "done":
+            life.under_way.discard(place)
+            life.done += 1
+            if place in known.acknowledged and known.acknowledged[place] != said.gave:
+                known.wrong.append(f"{place}: was replied {known.acknowledged[place]} first, then {said.gave}")
+            life.again += place in known.acknowledged
+            known.acknowledged.setdefault(place, said.gave)
+        else:
+            life.marks.setdefault(said.what, time.monotonic())
+
+
+def _worked(aimed: Aimed, life: Life, otherwise: float) -> float:
+    """When it has worked as long as it should before its end begins."""
+    return life.marks["open"] + aimed.after if "open" in life.marks else otherwise

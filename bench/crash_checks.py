@@ -1,0 +1,257 @@
+"""What is stored after `crash`, against what was acknowledged, what models were asked, and itself. Pure."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from bench.crash_items import ROOMS, Room, item, last_answered, mark_of, request_of
+from bench.crash_model import Request
+from bench.crash_stored import Stored
+from roomlore import Role, StoredMessage
+from roomlore.core.memory.extraction import EXTRACT_EVERY, FALLBACK
+from roomlore.core.memory.models import Evolution, Memory
+from roomlore.ports.durable import WorkState
+from roomlore.services.extraction import EXTRACTION
+
+Key = tuple[str, str]
+Place = tuple[str, str, int]
+"""Agent, room and the arrival of the reply that an extraction ends with."""
+_BROKEN_OFF = "broken_off"
+_REPLY = "roomlore_reply"
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known outside. `handed_in`: by room, the first number that never was. `acknowledged`: by room and number,
+    the reply's id and text where one was asked for. `ends`: when lives ended, of `time.monotonic`. `wrong`: what was
+    seen to be wrong while they lasted."""
+
+    handed_in: dict[str, int] = field(default_factory=lambda: {room.name: 0 for room in ROOMS})
+    acknowledged: dict[tuple[str, int], tuple[str, str] | None] = field(default_factory=dict)
+    requests: Sequence[Request] = ()
+    ends: list[float] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """An extraction that the messages call for. `mark`: of the reply it ends with."""
+
+    agent: str
+    room: str
+    last: int
+    mark: str
+
+    @property
+    def place(self) -> Place:
+        return self.agent, self.room, self.last
+
+
+def violations(known: Known, stored: Stored) -> list[str]:
+    """A line for everything that must not be."""
+    return [
+        *known.wrong,
+        *stored.troubles,
+        *(line for room in ROOMS for line in _messages(room, known, stored.messages[room.name])),
+        *_sessions(stored),
+        *_extractions(stored),
+        *_works(stored),
+        *_paid(known, stored),
+    ]
+
+
+def replies_of(messages: Sequence[StoredMessage]) -> dict[str, list[StoredMessage]]:
+    """The replies of each agent in a room, as extraction counts them."""
+    found: dict[str, list[StoredMessage]] = defaultdict(list)
+    for message in messages:
+        if message.role is Role.ASSISTANT and not message.has_tool_calls:
+            found[message.sender_id].append(message)
+    return found
+
+
+def pieces(messages: Mapping[str, Sequence[StoredMessage]]) -> list[Piece]:
+    """Every extraction that there must be."""
+    return [
+        Piece(agent, room, reply.arrival, mark_of(reply.text))
+        for room, said in messages.items()
+        for agent, replies in replies_of(said).items()
+        for reply in replies[EXTRACT_EVERY - 1 :: EXTRACT_EVERY]
+    ]
+
+
+def is_broken_off(message: StoredMessage) -> bool:
+    """Whether it is what there was of a reply when its process was ended politely."""
+    kept = message.metadata.get(_REPLY)
+    return isinstance(kept, Mapping) and _BROKEN_OFF in kept
+
+
+def _messages(room: Room, known: Known, said: Sequence[StoredMessage]) -> Iterator[str]:
+    by_id = {message.id: message for message in said}
+    yield from (f"{name} is stored {count} times" for name, count in Counter(m.id for m in said).items() if count > 1)
+    if sorted(message.arrival for message in said) != list(range(1, len(said) + 1)):
+        yield f"{room.name}: arrivals are not 1 to {len(said)}"
+    expected: set[str] = set()
+    for number in range(known.handed_in[room.name]):
+        given = item(room, number)
+        for message in given.messages:
+            expected.add(message.id)
+            yield from _lost(message.id, message.text, by_id, acknowledged=(room.name, number) in known.acknowledged)
+        replied = known.acknowledged.get((room.name, number))
+        if replied:
+            expected.add(replied[0])
+            yield from _lost(*replied, by_id, acknowledged=True)
+            yield from _answers(by_id.get(replied[0]), given.messages[0].id, given.agent)
+    yield from (f"{m.id} was never handed in" for m in said if m.id not in expected and not is_broken_off(m))
+
+
+def _lost(message_id: str, text: str, by_id: Mapping[str, StoredMessage], *, acknowledged: bool) -> Iterator[str]:
+    stored = by_id.get(message_id)
+    if stored is None:
+        yield f"{message_id} was {'acknowledged' if acknowledged else 'handed in to the end'} and is lost"
+    elif stored.text != text:
+        yield f"{message_id} says something else"
+
+
+def _answers(reply: StoredMessage | None, message_id: str, agent: str) -> Iterator[str]:
+    if reply and (reply.reply_to, reply.sender_id, last_answered(reply.text)[0]) != (message_id, agent, message_id):
+        yield f"{reply.id} is no reply of {agent} to {message_id}"
+
+
+def _sessions(stored: Stored) -> Iterator[str]:
+    """A session that was never summarised shows everything, in order."""
+    for room, shown in stored.windows.items():
+        if list(shown) != [message.text for message in stored.messages[room]]:
+            yield f"{room}: its session does not show what is stored"
+
+
+def _extractions(stored: Stored) -> Iterator[str]:
+    expected = {piece.place: piece for piece in pieces(stored.messages)}
+    found = Counter(map(_place, stored.evolutions))
+    yield from (f"the extraction {_told(one)} is missing" for one in sorted(expected.keys() - found.keys()))
+    yield from (f"the extraction {_told(one)} was not due" for one in sorted(found.keys() - expected.keys()))
+    yield from (f"the extraction {_told(one)} is there {count} times" for one, count in found.items() if count > 1)
+    made: dict[str | None, list[Memory]] = defaultdict(list)
+    for memory in stored.memories:
+        made[memory.evolution_id].append(memory)
+    strange = made.keys() - {evolution.evolution_id for evolution in stored.evolutions}
+    yield from (f"memories come from {one}, which is no extraction" for one in strange)
+    for evolution in stored.evolutions:
+        yield from _range(evolution, stored.messages[evolution.room_id])
+        yield from _memory(evolution, made[evolution.evolution_id], expected.get(_place(evolution)))
+    yield from _overlaps(stored.evolutions)
+
+
+def _range(evolution: Evolution, said: Sequence[StoredMessage]) -> Iterator[str]:
+    covered = [m for m in said if evolution.first_arrival <= m.arrival <= evolution.last_arrival]
+    agent = evolution.scope.removeprefix("agent:")
+    if len(covered) != evolution.messages or len(covered) != EXTRACT_EVERY:
+        yield f"{_where(evolution)} read {evolution.messages} messages, {EXTRACT_EVERY} are due"
+    elif (covered[-1].sender_id, covered[-1].role) != (agent, Role.ASSISTANT):
+        yield f"{_where(evolution)} ends with no reply of {agent}"
+
+
+def _memory(evolution: Evolution, made: Sequence[Memory], piece: Piece | None) -> Iterator[str]:
+    wanted = 1 if evolution.status == "applied" else 0
+    if len(made) != wanted:
+        yield f"{_where(evolution)} made {len(made)} memories, not {wanted}"
+    if evolution.model == FALLBACK:
+        yield from (f"{_where(evolution)} is a fallback and not flagged" for memory in made if not memory.fallback)
+        return
+    for memory in made:
+        if request_of(memory.statement) != request_of(evolution.raw_answer):
+            yield f"{_where(evolution)} made a memory of another answer"
+        if piece and piece.mark not in memory.statement:
+            yield f"{_where(evolution)} made a memory of other messages"
+
+
+def _overlaps(evolutions: Sequence[Evolution]) -> Iterator[str]:
+    reached: dict[tuple[str, str], int] = {}
+    for evolution in sorted(evolutions, key=lambda one: one.last_arrival):
+        place = (evolution.scope, evolution.room_id)
+        if evolution.first_arrival <= reached.get(place, 0):
+            yield f"{_where(evolution)} begins before the one before it ends"
+        reached[place] = evolution.last_arrival
+
+
+def _works(stored: Stored) -> Iterator[str]:
+    yield from (f"work {work.work_id} is {work.status}: {work.error}" for work in stored.works if work.status != "done")
+    wanted = set(map(_place, stored.evolutions))
+    there = Counter(work_place(work) for work in stored.works if work.name == EXTRACTION)
+    yield from (f"no work is written for the extraction {_told(one)}" for one in sorted(wanted - there.keys()))
+    yield from (f"work for the extraction {_told(one)} came to nothing" for one in sorted(there.keys() - wanted))
+    yield from (f"work for the extraction {_told(one)} is there {n} times" for one, n in there.items() if n > 1)
+
+
+def _paid(known: Known, stored: Stored) -> Iterator[str]:
+    asked: dict[Key, list[Request]] = defaultdict(list)
+    for request in known.requests:
+        asked[request.key].append(request)
+    used = {**_replies_kept(stored), **_memories_kept(stored)}
+    for key, requests in asked.items():
+        yield from _explained(key, requests, known.ends)
+        if key not in used:
+            yield f"{_key(key)}: a model was asked, and nothing came of it"
+        elif used[key] and used[key] != requests[-1].number:
+            yield f"{_key(key)}: request {used[key]} is kept, and the model was asked once more, {requests[-1].number}"
+    yield from (f"{_key(key)}: kept, and no model was asked" for key in used if used[key] and key not in asked)
+    yield from _written(stored)
+
+
+def _explained(key: Key, requests: Sequence[Request], ends: Sequence[float]) -> Iterator[str]:
+    """Asking again needs a life that ended in between."""
+    for before, after in pairwise(requests):
+        if not any(before.at < end < after.at for end in ends):
+            yield f"{_key(key)}: requests {before.number} and {after.number} were made in one life"
+
+
+def _replies_kept(stored: Stored) -> dict[Key, int]:
+    """By what was asked, the request whose answer is stored."""
+    said = [message for messages in stored.messages.values() for message in messages]
+    whole = [message.text for message in said if _REPLY in message.metadata and not is_broken_off(message)]
+    return {("reply", label): request for label, request in map(last_answered, whole)}
+
+
+def _memories_kept(stored: Stored) -> dict[Key, int]:
+    """The same for extractions; 0 where no model gave an answer."""
+    marks = {piece.place: piece.mark for piece in pieces(stored.messages)}
+    return {
+        ("memory", marks[_place(evolution)]): request_of(evolution.raw_answer)
+        for evolution in stored.evolutions
+        if _place(evolution) in marks
+    }
+
+
+def _written(stored: Stored) -> Iterator[str]:
+    """Each extraction has one finished step, and it is the one whose answer was kept."""
+    places = {work.work_id: work_place(work) for work in stored.works if work.name == EXTRACTION}
+    steps: dict[Place, list[int]] = defaultdict(list)
+    for step in stored.steps:
+        if step.work_id in places:
+            steps[places[step.work_id]].append(step.request)
+    for evolution in stored.evolutions:
+        kept, found = request_of(evolution.raw_answer), steps[_place(evolution)]
+        if found != [kept]:
+            yield f"{_where(evolution)}: request {kept} is kept, and the finished steps are of {found}"
+
+
+def work_place(work: WorkState) -> Place:
+    """What a piece of extraction's work is about."""
+    given = work.arguments
+    return str(given["agent_id"]), str(given["room_id"]), int(given["last"])
+
+
+def _place(evolution: Evolution) -> Place:
+    return evolution.scope.removeprefix("agent:"), evolution.room_id, evolution.last_arrival
+
+
+def _told(place: Place) -> str:
+    return f"of {place[0]} in {place[1]} up to {place[2]}"
+
+
+def _key(key: Key) -> str:
+    return f"{key[0]} {key[1] or '(of nothing known)'}"
+
+
+def _where(evolution: Evolution) -> str:
+    return f"extraction {evolution.scope} in {evolution.room_id}, {evolution.first_arrival} to {evolution.last_arrival}"

@@ -1,0 +1,55 @@
+"""The model that the processes of `crash` ask: it lives outside of them and remembers every request."""
+
+import random
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+from bench.crash_items import answer_pieces, last_asked, mark_of, memory
+from roomlore.testing.model_answers import Asked, Says
+
+REPLIES = "crash-replies"
+MEMORIES = "crash-memories"
+_LONGEST_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`number`: from 1, as they came. `label`: of the question that is replied to, or the mark of the answer that the
+    messages to be remembered end with; '' where that cannot be told. Times are of `time.monotonic`; `answered_at`: when
+    the last byte of the answer was sent, None where it was not."""
+
+    number: int
+    kind: Literal["reply", "memory"]
+    label: str
+    at: float
+    asked: Asked | None = None
+
+    @property
+    def answered_at(self) -> float | None:
+        return self.asked.answered_at if self.asked else None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What must be paid for once."""
+        return self.kind, self.label
+
+
+class ScriptedModel:
+    """A script for `serve_models`: whole answers, after a time by chance."""
+
+    def __init__(self, seed: int) -> None:
+        self.requests: list[Request] = []
+        self._chance = random.Random(f"model {seed}")
+
+    def __call__(self, asked: Asked) -> Says:
+        number = len(self.requests) + 1
+        after = self._chance.uniform(0.0, _LONGEST_SECONDS)
+        if asked.model == MEMORIES:
+            label = mark_of(asked.prompt)
+            self.requests.append(Request(number, "memory", label, time.monotonic(), asked))
+            return Says(text=memory(label, number), after=after)
+        label = last_asked(str(asked.body["messages"][-1].get("content")))
+        self.requests.append(Request(number, "reply", label, time.monotonic(), asked))
+        pieces = answer_pieces(label, number)
+        return Says(text="".join(pieces), pieces=pieces, after=after / 2, between=after / 2 / len(pieces))

@@ -1,0 +1,122 @@
+"""What `crash` prints: where kills fell, what was done, what was asked twice and why."""
+
+import re
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from bench.crash_checks import Known, is_broken_off, replies_of, work_place
+from bench.crash_items import ROOMS
+from bench.crash_model import Request
+from bench.crash_stored import Stored
+from roomlore.core.memory.extraction import FALLBACK
+from roomlore.services.extraction import EXTRACTION
+
+_SHOWN = 20
+_NUMBERS = re.compile(r"\d+")
+
+
+@dataclass(slots=True)
+class Life:
+    """One process from start to end, in seconds of `time.monotonic`. `first`: where each room went on. `marks`: when it
+    said what. `under_way`: rooms and numbers it had begun to hand in and was told nothing of. `again`: how many
+    acknowledged ones it handed in once more, and was told the same."""
+
+    began: float
+    first: Mapping[str, int]
+    marks: dict[str, float] = field(default_factory=dict)
+    under_way: set[tuple[str, int]] = field(default_factory=set)
+    done: int = 0
+    again: int = 0
+    told_to_close: float | None = None
+    ended: float = 0.0
+    killed: bool = False
+
+
+def report(lives: Sequence[Life], known: Known, stored: Stored, wrong: Sequence[str], *, log: Path) -> None:
+    killed = [life for life in lives if life.killed]
+    lasted = sorted(life.ended - life.began for life in killed) or [0.0]
+    print(
+        f"kills: {len(killed)}, of lives of {lasted[0]:.2f} to {lasted[-1]:.2f} s, median {median(lasted):.2f} s; "
+        f"{len(lives) - len(killed) - 1} were told to close and were quicker"
+    )
+    fell = Counter(place for life in killed for place in where(life, known.requests))
+    print("they fell while " + ", ".join(f"{place} {count}" for place, count in fell.most_common()))
+    report_done(lives, known, stored)
+    report_asked(known)
+    print(f"steps finished before a kill and kept after it, without asking again: {saved(killed, stored)}")
+    report_log(log)
+    print(f"violations: {len(wrong)}", *wrong[:_SHOWN], sep="\n  ")
+
+
+def where(life: Life, requests: Sequence[Request]) -> Iterator[str]:
+    """What a life was at when it was killed; several things, where it did several."""
+    if "begun" not in life.marks:
+        yield "starting"
+    elif "open" not in life.marks:
+        yield "opening the database"
+    elif "closing" in life.marks:
+        yield "closing"
+    else:
+        yield "working"
+    kinds = {room.name: room.kind for room in ROOMS}
+    under_way = {kinds[room] for room, _ in life.under_way}
+    yield from ({"asked": "- replying", "plain": "- adding messages", "told": "- adding replies"}[k] for k in under_way)
+    asked = {r.kind for r in requests if life.began < r.at < life.ended and (r.answered_at or life.ended) >= life.ended}
+    yield from (f"- a model was writing a {kind}" for kind in asked)
+
+
+def report_done(lives: Sequence[Life], known: Known, stored: Stored) -> None:
+    said = [message for messages in stored.messages.values() for message in messages]
+    replies = sum(len(each) for messages in stored.messages.values() for each in replies_of(messages).values())
+    replied = sum(gave is not None for gave in known.acknowledged.values())
+    print(
+        f"handed in and acknowledged: {len(known.acknowledged):,}, {replied:,} of them for a reply; "
+        f"{sum(life.again for life in lives):,} once more after that, with the same answer"
+    )
+    broken = sum(map(is_broken_off, said))
+    print(f"messages stored: {len(said):,}, {replies:,} of them replies ({broken} broken off by a close)")
+    memories = len(stored.memories)
+    fallbacks = sum(evolution.model == FALLBACK for evolution in stored.evolutions)
+    print(f"extractions: {len(stored.evolutions):,}, {memories:,} of them with a memory, {fallbacks} without a model")
+
+
+def report_asked(known: Known) -> None:
+    asked: dict[tuple[str, str], list[Request]] = defaultdict(list)
+    for request in known.requests:
+        asked[request.key].append(request)
+    for kind in ("reply", "memory"):
+        repeats = [once for key, made in asked.items() if key[0] == kind for once in made[:-1]]
+        count = sum(request.kind == kind for request in known.requests)
+        lost = [_lost_after(request, known.ends) for request in repeats if request.answered_at]
+        longest = f", the longest {max(lost) * 1e3:.0f} ms before that" if lost else ""
+        print(
+            f"requests for a {kind}: {count:,}; repeated after the end of a life: {len(repeats)}, {len(lost)} of them "
+            f"answered in full{longest}"
+        )
+
+
+def saved(killed: Sequence[Life], stored: Stored) -> int:
+    """How often a kill fell between a model's written answer and what was kept of it."""
+    offset = time.time() - time.monotonic()
+    kept = {(e.scope.removeprefix("agent:"), e.room_id, e.last_arrival): e.finished_at for e in stored.evolutions}
+    places = {work.work_id: work_place(work) for work in stored.works if work.name == EXTRACTION}
+    spans = [(step.at, kept[places[step.work_id]].timestamp()) for step in stored.steps if step.work_id in places]
+    return sum(any(begun < life.ended + offset < ended for life in killed) for begun, ended in spans)
+
+
+def report_log(log: Path) -> None:
+    """What the processes said on stderr, alike lines once."""
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    alike = Counter(_NUMBERS.sub("N", line)[:160] for line in lines)
+    if alike:
+        print("said on stderr:", *(f"{count} x {line}" for line, count in alike.most_common(_SHOWN)), sep="\n  ")
+
+
+def _lost_after(request: Request, ends: Sequence[float]) -> float:
+    """Seconds from the end of an answer to the end of the life that lost it."""
+    answered = request.answered_at or 0.0
+    return min((end - answered for end in ends if end > answered), default=0.0)

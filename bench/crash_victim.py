@@ -1,0 +1,120 @@
+"""The process that `crash` kills: it adds messages, asks for replies and extracts memories until it is ended.
+
+It says on its pipe what it begins and what it was told is done. Nothing is kept in it from one life to the next.
+"""
+
+import asyncio
+import os
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, Literal
+
+import roomlore
+from bench.crash_items import ROOMS, Room, item
+from bench.crash_model import MEMORIES, REPLIES
+from roomlore import Settings
+from roomlore.core.chat.registry import SUMMARY_MODEL
+
+_MOST_PAUSE_SECONDS = 0.12
+_NEVER = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One life. `first`: where each room goes on. `last`: before which number it stops, for a life that only hands in
+    what is open. `again`: numbers that were acknowledged and are handed in once more. `log`: where stderr goes."""
+
+    url: str
+    model_url: str
+    seed: str
+    log: str
+    first: Mapping[str, int]
+    again: Mapping[str, Sequence[int]]
+    last: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a victim says. `what`: 'begun' (it runs), 'open', 'handing in' (a number of a room), 'done' (it was told
+    so), 'idle' (all numbers up to the last are done), 'closing'. `gave`: the reply's id and text."""
+
+    what: Literal["begun", "open", "handing in", "done", "idle", "closing"]
+    room: str = ""
+    number: int = 0
+    gave: tuple[str, str] | None = None
+    repeated: bool = False
+
+
+def settings(model_url: str) -> Settings:
+    models: dict[str, Any] = {
+        "chat": {"providers": [{"name": "scripted", "model_id": REPLIES}]},
+        SUMMARY_MODEL: {"internal": True, "providers": [{"name": "scripted", "model_id": MEMORIES}]},
+    }
+    return Settings(models=models, providers={"scripted": {"base_url": model_url}}, durable_work="dbos")
+
+
+def live(pipe: Connection, task: Task) -> None:
+    """Until 'end' comes on the pipe, or SIGKILL."""
+    os.setsid()
+    with Path(task.log).open("ab", buffering=0) as log:
+        os.dup2(log.fileno(), sys.stderr.fileno())
+    pipe.send(Said("begun"))
+    asyncio.run(Victim(pipe, task).live())
+
+
+class Victim:
+    """One life."""
+
+    def __init__(self, pipe: Connection, task: Task) -> None:
+        self._pipe = pipe
+        self._task = task
+        self._chance = random.Random(task.seed)
+
+    async def live(self) -> None:
+        ended = asyncio.Event()
+        asyncio.get_running_loop().add_reader(self._pipe.fileno(), ended.set)
+        async with roomlore.open(self._task.url, settings=settings(self._task.model_url)) as lore:
+            self._pipe.send(Said("open"))
+            talks = [asyncio.ensure_future(self._talk(lore, room)) for room in ROOMS]
+            await self._until(ended, talks)
+            self._pipe.send(Said("closing"))
+            for talk in talks:
+                talk.cancel()
+            await asyncio.gather(*talks, return_exceptions=True)
+
+    async def _until(self, ended: asyncio.Event, talks: Sequence["asyncio.Future[None]"]) -> None:
+        """Raises what a room's talk raised."""
+        waiting: asyncio.Future[Any] = asyncio.ensure_future(ended.wait())
+        pending: set[asyncio.Future[Any]] = {waiting, *talks}
+        while waiting in pending:
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            for one in done:
+                one.result()
+            if pending == {waiting}:
+                self._pipe.send(Said("idle"))
+
+    async def _talk(self, lore: roomlore.Lore, room: Room) -> None:
+        if room.session:
+            await lore.sessions.create_session(room.name, "person-0")
+        first = self._task.first[room.name]
+        last = self._task.last[room.name] if self._task.last else _NEVER
+        for number in self._task.again[room.name]:
+            await self._hand_in(lore, room, number)
+        for number in range(first, last):
+            await asyncio.sleep(self._chance.uniform(0, _MOST_PAUSE_SECONDS))
+            await self._hand_in(lore, room, number)
+
+    async def _hand_in(self, lore: roomlore.Lore, room: Room, number: int) -> None:
+        self._pipe.send(Said("handing in", room.name, number))
+        given = item(room, number)
+        if given.agent:
+            reply = await lore.replies.reply(given.messages[0], agent_id=given.agent, model_id="chat")
+            said = Said("done", room.name, number, (reply.reply_id, reply.text), reply.repeated)
+        else:
+            await lore.messages.add(given.messages)
+            said = Said("done", room.name, number)
+        self._pipe.send(said)
