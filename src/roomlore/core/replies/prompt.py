@@ -20,7 +20,7 @@ from roomlore.core.replies.rounds import Round
 from roomlore.core.replies.speaking import Speakers, inert, is_own, people_of, said
 from roomlore.core.sessions.models import Language
 from roomlore.core.sessions.turns import shown, summary_line, turns_of
-from roomlore.core.text import truncate
+from roomlore.core.text import graphemes, truncate
 
 Count = Callable[[Sequence[str]], list[int]]
 """Exact tokens of each text."""
@@ -225,9 +225,9 @@ def _cut_results(writer: _Writer, material: Material, budget: int, count: Count)
     while rounds and tokens_of(writer.messages((), rounds), material.tools, count) > budget * 3 // 4:
         longest = max(rounds, key=lambda one: max(map(len, one.results.values()), default=0))
         call_id, content = max(longest.results.items(), key=lambda item: len(item[1]), default=("", ""))
-        if len(content) <= _SHORTEST_RESULT:
+        shorter = truncate(content, max(_SHORTEST_RESULT, graphemes(content) // 2)) + _CUT
+        if len(shorter) >= len(content):
             break
-        shorter = truncate(content, max(_SHORTEST_RESULT, len(content) // 2) - len(_CUT)) + _CUT
         rounds[rounds.index(longest)] = longest.with_results({call_id: shorter})
         cut = True
     return rounds, cut
