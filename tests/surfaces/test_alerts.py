@@ -14,6 +14,7 @@ THRESHOLDS = {
     "RoomloreContextScoreLow": "< 0.2",
     "RoomloreSearchDegraded": "> 0.10",
     "RoomloreIndexingFails": "> 0.50",
+    "RoomloreWorkFails": "> 0.50",
     "RoomloreSessionsTruncated": "[10m])) > 0",
     "RoomloreCheckpointsFail": "[1h])) > 0",
     "RoomloreSessionCacheBypassed": "[5m])) > 0",

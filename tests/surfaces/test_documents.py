@@ -12,6 +12,7 @@ PLACES = (
     "docs/README.zh.md",
     "docs/how-to/sessions.md",
     "docs/how-to/langchain.md",
+    "docs/how-to/workers.md",
     "docs/reference/settings.md",
 )
 

@@ -11,6 +11,9 @@ ROUTES = [
     ("GET", "/messages?room_id=tea", None, "read"),
     ("GET", "/messages/search?room_id=tea&q=word", None, "read"),
     ("GET", "/models", None, "read"),
+    ("GET", "/jobs", None, "read"),
+    ("GET", "/jobs/extraction:x1", None, "read"),
+    ("POST", "/jobs/extraction:x1/retry", None, "write"),
     ("POST", "/chat/sse", SAID, "write"),
     ("POST", "/messages", {"id": "mine", "room_id": "tea", "sender_id": "eve", "text": "x"}, "write"),
     ("GET", "/messages/tea/m1", None, "read"),
@@ -121,7 +124,7 @@ async def test_no_path_shows_another_tenant(connect, secrets, context, lore, met
         answer = await client.request(method, path.format(context=context), json=body)
     if (method, path) == ("POST", "/messages"):
         assert answer.json() == {"added": ["mine"], "duplicates": [], "conflicts": []}
-    elif method == "GET" and path in ("/rooms", "/sessions"):
+    elif method == "GET" and path in ("/rooms", "/sessions", "/jobs"):
         assert answer.json() == {path[1:]: [], "next": None}
     elif path == "/models":
         assert answer.json() == {"models": []}, "the models are everybody's"

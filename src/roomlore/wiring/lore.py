@@ -152,8 +152,10 @@ async def open_lore(
     setting `database_url`. `settings`: as in `settings=roomlore.Settings(auto_checkpoint=True)`; by default those of
     roomlore.yaml and the environment. `embedder`: one of your own, in the place of the one that the settings name.
     `summarizer`: what writes the summaries of sessions; without one sentences are chosen. `background`: whether indexes
-    are kept in step and due checkpoints made behind the calls; if not, `lore.index.drain()` and
-    `lore.sessions.catch_up()` do it. Raises `InvalidInput` for bad settings, `StorageUnavailable`.
+    are kept in step, due checkpoints made and durable work done behind the calls; if not, `lore.index.drain()`,
+    `lore.sessions.catch_up()` and `lore.jobs.catch_up()` do it.
+
+    Raises `InvalidInput` for bad settings, `StorageUnavailable`.
     """
     if isinstance(url, Settings):
         raise InvalidInput("That is a Settings object; hand it over by name: roomlore.open(settings=...).")

@@ -13,6 +13,7 @@ from roomlore.surfaces.cli import (
     data,
     demo,
     indexing,
+    jobs,
     keys,
     memories,
     models,
@@ -21,6 +22,7 @@ from roomlore.surfaces.cli import (
     serving,
     sessions,
     tuning,
+    worker,
 )
 from roomlore.surfaces.cli.frame import Frame, Group
 
@@ -66,11 +68,13 @@ app.command("settings")(rooms.settings)
 app.command("tune")(tuning.tune)
 app.command("reindex")(indexing.reindex)
 app.command("serve")(serving.serve)
+app.command("worker")(worker.worker)
 app.command("demo")(demo.demo)
 app.add_typer(sessions.app, name="session")
 app.add_typer(keys.app, name="keys")
 app.add_typer(memories.app, name="memory")
 app.add_typer(models.app, name="models")
+app.add_typer(jobs.app, name="jobs")
 
 
 def main() -> None:

@@ -13,10 +13,13 @@ def serve(
     ctx: typer.Context,
     host: Annotated[str | None, typer.Option(help="Address; a public one needs an API key first.")] = None,
     port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.")] = None,
+    work: Annotated[
+        bool | None, typer.Option("--work/--no-work", help="Do the work behind the calls here, or leave it to workers.")
+    ] = None,
 ) -> None:
     """Serve the HTTP API until stopped."""
     frame = frame_of(ctx)
-    settings = frame.settings(host=host, port=port)
+    settings = frame.settings(host=host, port=port, work_in_server=work)
     try:
         from roomlore.surfaces.http import serve as serve_http
     except ModuleNotFoundError as error:

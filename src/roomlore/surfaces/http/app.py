@@ -15,6 +15,7 @@ from roomlore.settings import Settings
 from roomlore.surfaces.http import problems, routes
 from roomlore.surfaces.http.chat_routes import chat
 from roomlore.surfaces.http.guard import Guard
+from roomlore.surfaces.http.job_routes import jobs
 from roomlore.surfaces.http.model_routes import models
 from roomlore.surfaces.http.paths import RawPaths
 from roomlore.surfaces.http.requests import RequestLog
@@ -48,7 +49,7 @@ def create_app(source: Lore | Settings) -> FastAPI:
     app.state.settings = source if isinstance(source, Settings) else source.settings
     if isinstance(source, Lore):
         app.state.lore = source
-    for router in (search, routes.messages, routes.contexts, routes.rooms, sessions, chat, models, service):
+    for router in (search, routes.messages, routes.contexts, routes.rooms, sessions, chat, models, jobs, service):
         app.include_router(router, responses=_PROBLEMS)
     for middleware in (Guard, RawPaths, RequestLog):
         app.add_middleware(middleware)
@@ -59,7 +60,7 @@ def create_app(source: Lore | Settings) -> FastAPI:
 def _opening(settings: Settings) -> Any:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with open_lore(settings=settings) as lore:
+        async with open_lore(settings=settings, background=settings.work_in_server) as lore:
             app.state.lore = lore
             yield
 

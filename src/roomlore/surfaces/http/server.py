@@ -26,7 +26,7 @@ async def serve(settings: Settings, *, listening: Callable[[str], None], tenant:
     Raises `Forbidden` for an address that others can reach while no API key exists, `InvalidInput` for an address that
     cannot be had, `StorageUnavailable`.
     """
-    async with open_lore(settings=settings, tenant=tenant) as lore:
+    async with open_lore(settings=settings, tenant=tenant, background=settings.work_in_server) as lore:
         if not is_loopback(settings.host) and not await lore.keys.any():
             raise Forbidden(
                 f"{settings.host} can be reached from other machines and no API key exists; make one first with "
