@@ -16,7 +16,7 @@ from roomlore.testing.model_answers import Asked
 from roomlore.testing.model_server import ModelServer
 
 MODEL = "memory-summary-model"
-SOON = 0.4
+SOON = 0.8
 """Seconds that a provider gets in these tests: little, and enough under load."""
 
 

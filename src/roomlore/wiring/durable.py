@@ -7,15 +7,17 @@ from roomlore.adapters.dbos import can_keep_work, open_dbos
 from roomlore.adapters.inprocess.durable import InProcessWork
 from roomlore.adapters.inprocess.late_work import LateWork
 from roomlore.adapters.prompts import PackagedPrompts
+from roomlore.core.chat.registry import SUMMARY_MODEL
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.storage import Storage
-from roomlore.services.extraction import EXTRACTION, ExtractionService, MemorySummaries
+from roomlore.services.extraction import AGAIN, EXTRACTION, ExtractionService, FallbacksAgain, MemorySummaries
 from roomlore.services.jobs import counted
 from roomlore.services.models import ModelService
 from roomlore.settings import Settings
 
 _SWEEP_SECONDS = 15.0
+_AGAIN_SECONDS = 60.0
 
 
 def make_durable(settings: Settings, url: str, *, clock: Clock, closing: AsyncExitStack, background: bool) -> LateWork:
@@ -44,9 +46,7 @@ def make_extraction(
     extraction = ExtractionService(
         storage=storage,
         durable=durable,
-        summaries=MemorySummaries(
-            models=models, prompts=PackagedPrompts(), timeout_seconds=settings.summary_timeout_seconds
-        ),
+        summaries=_summaries(settings, models),
         jobs=jobs,
         clock=clock,
         telemetry=telemetry,
@@ -60,6 +60,42 @@ def make_extraction(
 
         jobs.handle(EXTRACTION, sweep, every_seconds=_SWEEP_SECONDS)
     return extraction
+
+
+def make_again(
+    settings: Settings,
+    storage: Storage,
+    durable: DurableWork,
+    models: ModelService,
+    *,
+    clock: Clock,
+    telemetry: Telemetry,
+    jobs: Jobs,
+    background: bool,
+) -> FallbacksAgain:
+    """What makes memories again that were kept without a model, with half of this process's hands at most."""
+    again = FallbacksAgain(
+        storage=storage,
+        durable=durable,
+        can_ask=lambda: models.can_ask(SUMMARY_MODEL),
+        summaries=_summaries(settings, models),
+        jobs=jobs,
+        clock=clock,
+        telemetry=telemetry,
+        at_once=max(settings.work_at_once // 2, 1),
+    )
+    durable.define(AGAIN, counted(AGAIN, again.make_again, clock=clock, telemetry=telemetry))
+    if background and settings.extract_every:
+
+        async def sweep() -> None:
+            await again.sweep()
+
+        jobs.handle(AGAIN, sweep, every_seconds=_AGAIN_SECONDS)
+    return again
+
+
+def _summaries(settings: Settings, models: ModelService) -> MemorySummaries:
+    return MemorySummaries(models=models, prompts=PackagedPrompts(), timeout_seconds=settings.summary_timeout_seconds)
 
 
 def _choices(settings: Settings, url: str, clock: Clock) -> list[Callable[[], DurableWork]]:

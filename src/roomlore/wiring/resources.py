@@ -19,14 +19,14 @@ from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Embedder, Summarizer, TokenCounter
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import UsageRecorder
-from roomlore.services.extraction import EXTRACTION, ExtractionService, RepliesDue, RepliesImported
+from roomlore.services.extraction import AGAIN, EXTRACTION, ExtractionService, RepliesDue, RepliesImported
 from roomlore.services.jobs import Sweep
 from roomlore.services.messages import AllDue, Due, FactsCache, RoomCache
 from roomlore.services.models import ModelService
 from roomlore.services.replies import ReplyParts
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings, context_options
-from roomlore.wiring.durable import make_durable, make_extraction, shares_work
+from roomlore.wiring.durable import make_again, make_durable, make_extraction, shares_work
 from roomlore.wiring.indexing import Indexing, make_indexing
 from roomlore.wiring.models import make_models, summarizer_of
 from roomlore.wiring.replies import make_replies
@@ -112,6 +112,9 @@ async def make_resources(
     extraction = make_extraction(
         settings, storage, durable, models, clock=clock, telemetry=telemetry, jobs=jobs, background=background
     )
+    again = make_again(
+        settings, storage, durable, models, clock=clock, telemetry=telemetry, jobs=jobs, background=background
+    )
     replies = make_replies(
         settings,
         storage,
@@ -142,7 +145,7 @@ async def make_resources(
         replies=replies,
         durable=durable,
         shares_work=shares_work(settings, url),
-        sweeps={EXTRACTION: extraction.sweep} if settings.extract_every else {},
+        sweeps={EXTRACTION: extraction.sweep, AGAIN: again.sweep} if settings.extract_every else {},
         extraction=extraction,
         due=AllDue(indexing.due, RepliesDue(clock=clock, jobs=jobs)) if settings.extract_every else indexing.due,
         imports_due=AllDue(indexing.due, RepliesImported(clock=clock)),

@@ -64,6 +64,9 @@ METRICS: Mapping[str, Metric] = {
         "counter", "Tokens that providers of language models say calls took.", ("provider", "kind")
     ),
     "roomlore_extractions_total": Metric("counter", "Extractions of short memories that were done.", ("result",)),
+    "roomlore_fallbacks_total": Metric(
+        "counter", "Short memories kept without a model that were looked at again.", ("result",)
+    ),
     "roomlore_replies_total": Metric("counter", "Replies asked for.", ("result",)),
     "roomlore_reply_first_text_seconds": Metric(
         "histogram", "Time until a reply's first text, in seconds.", (), _LONG_SECONDS

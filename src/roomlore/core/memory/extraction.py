@@ -35,6 +35,17 @@ def extraction_id(tenant: str, agent_id: str, room_id: str, last: int) -> str:
     return "x" + hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:31]
 
 
+def again_id(memory_id: str, attempt: int) -> str:
+    """The id of what an attempt makes of a memory that was kept without a model."""
+    return "y" + hashlib.sha256(f"{memory_id}\x00{attempt}".encode("utf-8", "surrogatepass")).hexdigest()[:31]
+
+
+def attempt_at(age_seconds: float) -> int:
+    """Which attempt a memory of this age has: another each time the age doubles from a minute on, then every hour."""
+    minutes = max(int(age_seconds // 60), 0)
+    return minutes.bit_length() if minutes < 64 else 6 + (minutes - 4) // 60
+
+
 def kept(answer: str) -> str | None:
     """What of a model's summary is kept, at most 100 characters and without what it thought before it spoke; None where
     it says that nothing is worth it.

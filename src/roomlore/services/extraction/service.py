@@ -5,15 +5,13 @@ it follow from them too, and a piece that does not begin at the watermark does n
 reply deleted meanwhile changes nothing.
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
-from roomlore.core.errors import RoomloreError, describe
 from roomlore.core.memory.extraction import extraction_end, extraction_id, watermark
 from roomlore.core.memory.models import Action, Change, Evolution, Memory, MemoryKind, Source
-from roomlore.core.memory.reading import as_conversation, own_words
+from roomlore.core.memory.reading import own_words
 from roomlore.core.models import StoredMessage
 from roomlore.core.plain import storable
 from roomlore.core.work import work_name
@@ -21,13 +19,12 @@ from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps
 from roomlore.ports.rooms_due import DueRoom
 from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.services.extraction.conversation import conversation_of
 from roomlore.services.extraction.due import EXTRACTION
 from roomlore.services.extraction.summarise import PROMPT, Extracted, MemorySummaries
 
 _LOOK_AGAIN_SECONDS = 30.0
 _ROOMS_AT_ONCE = 50
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +105,7 @@ class ExtractionService:
                 return found.to_json()
 
             extracted = Extracted.from_json(await steps.once("summary", summarise))
-            await self._keep_or_warn(piece, messages, extracted)
+            await self._keep(piece, messages, extracted)
         self._jobs.ask(EXTRACTION)
 
     async def _go_on(self) -> None:
@@ -169,18 +166,7 @@ class ExtractionService:
         async with self._storage.reading() as work:
             recent = await work.messages.recent(**piece.where, limit=self._every, before=piece.last + 1)
             messages = [message for message in recent if message.arrival > piece.after]
-            replied = [message.reply_to for message in messages if message.reply_to]
-            answered = await work.messages.by_id(**piece.where, message_ids=replied)
-            people = await work.rooms.participants(**piece.where)
-        quoted = {entry.message.id: entry.message for entry in answered}
-        return messages, as_conversation(messages, quoted=quoted, people=people)
-
-    async def _keep_or_warn(self, piece: _Piece, messages: Sequence[StoredMessage], extracted: Extracted) -> None:
-        try:
-            await self._keep(piece, messages, extracted)
-        except RoomloreError as error:
-            log.warning("a short memory could not be stored", extra={"memory": piece.id, "why": describe(error)})
-            raise
+            return messages, await conversation_of(work, **piece.where, messages=messages)
 
     async def _keep(self, piece: _Piece, messages: Sequence[StoredMessage], extracted: Extracted) -> None:
         """Keeps the memory, what made it and how far it goes, all or none; nothing where the watermark moved."""

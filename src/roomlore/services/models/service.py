@@ -49,6 +49,11 @@ class ModelService:
         entries = self._registry.all() if internal else self._registry.list_available_models()
         return [self._standing(entry) for entry in entries]
 
+    async def can_ask(self, model_id: str) -> bool:
+        """Whether a provider of the model can be asked and is not left alone just now; False for an unknown model."""
+        entries = [entry for entry in self._registry.all() if entry.model_id == model_id]
+        return any(self._usable(offer) and self._calls.allows(offer) for entry in entries for offer in entry.offers)
+
     async def test(self, model_id: str | None = None) -> list[ModelTrial]:
         """Asks every provider of one model, or of all, for a word, and says what came back, or what it lacks.
 

@@ -1,0 +1,528 @@
+"""Short memories: when they are made, of what, and what happens when a model or the store fails."""
+
+import asyncio
+import logging
+import time
+from dataclasses import replace
+
+import pytest
+
+import roomlore
+from extraction_rig import (
+    CHINESE,
+    ENGLISH,
+    MODEL,
+    SOON,
+    ask,
+    both,
+    conversations,
+    extracted,
+    mark,
+    memories,
+    opened,
+    records,
+    replies,
+    reply,
+    talk,
+    until,
+    warnings_of,
+)
+from roomlore import Message, Role, Settings
+from roomlore.adapters.prompts import PackagedPrompts
+from roomlore.core.errors import StorageUnavailable
+from roomlore.core.memory.models import Action, MemoryKind, Source
+from roomlore.core.text import graphemes
+from roomlore.testing.model_answers import Break, Drops, Fails, Hangs, Says, Sends
+from roomlore.testing.model_server import ModelServer
+
+NO_USABLE_ANSWER = "a model provider gave no usable answer"
+NO_MODEL = "no model summarised a conversation for a memory"
+
+
+# What a memory is.
+
+
+@both
+async def test_every_fifth_reply_makes_a_memory_of_the_five_messages_that_end_with_it(said):
+    async with ModelServer(default=said.summary) as server, opened(server) as lore:
+        for n in range(1, 11):
+            await replies(lore, said, 1, first=n)
+            await extracted(lore)
+            assert len(server.requests) == n // 5
+        first, second = await memories(lore)
+        lines = [f"bot: {said.replies.format(3)}", f"Lin: {said.asks.format(4)}", f"bot: {said.replies.format(4)}",
+                 f"Lin: {said.asks.format(5)}", f"bot: {said.replies.format(5)}"]  # fmt: skip
+        assert conversations(server)[0] == "\n".join(lines)
+        assert second.sources == tuple(
+            Source("r", name) for name in ("a8-bot", "q9-bot", "a9-bot", "q10-bot", "a10-bot")
+        )
+        assert (first.statement, first.kind, first.scope, first.version) == (
+            said.summary,
+            MemoryKind.SHORT,
+            "agent:bot",
+            1,
+        )
+        assert (first.made_by, first.fallback, first.status) == ("first/tiny", False, "active")
+        assert not first.statement.startswith("对话摘要")
+        assert server.requests[0].body["max_tokens"] == 200
+
+
+@both
+async def test_its_record_says_what_it_was_made_of_and_by(said):
+    async with ModelServer(default=f"  {said.summary}\n") as server, opened(server) as lore:
+        await replies(lore, said, 5)
+        await extracted(lore)
+        (record,), (memory,) = await records(lore), await memories(lore)
+        prompt = await PackagedPrompts().find("memory_summary", language="zh" if said is CHINESE else "en")
+        assert (record.evolution_id, record.kind, record.status) == (memory.evolution_id, "extraction", "applied")
+        assert (record.room_id, record.first_arrival, record.last_arrival, record.messages) == ("r", 6, 10, 5)
+        assert (record.prompt_name, record.prompt_hash) == ("memory_summary", prompt.hash)
+        assert (record.model, record.raw_answer) == ("first/tiny", f"  {said.summary}\n")
+        assert (record.usage.input_tokens, record.usage.output_tokens) == (7, 3)
+        async with lore.storage.reading() as work:
+            (change,) = await work.memory_log.changes(tenant="default", scope="agent:bot", after=0, limit=9)
+        assert (change.number, change.action, change.memory) == (1, Action.CREATE, memory)
+        assert (change.actor, change.evolution_id) == ("first/tiny", record.evolution_id)
+        assert await mark(lore) == 10
+        assert server.requests[0].prompt == prompt.fill({"conversation": conversations(server)[0]})
+
+
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        ("记" * 150, "记" * 100),
+        ("m" * 150, "m" * 100),
+        ("👩‍👩‍👧‍👦" * 120, "👩‍👩‍👧‍👦" * 100),
+        ("é" * 101, "é" * 100),
+        ("中a" * 60, "中a" * 50),
+        ("🇨🇳🇫🇷" * 55, "🇨🇳🇫🇷" * 50),
+        ("  Anna pays.\n", "Anna pays."),
+        ("<think>Who pays? 谁付？</think>\n\nAnna pays.", "Anna pays."),
+    ],
+)
+async def test_at_most_a_hundred_characters_are_kept_and_none_is_cut(answer, kept):
+    async with ModelServer(default=answer) as server, opened(server) as lore:
+        await replies(lore, CHINESE, 5)
+        await extracted(lore)
+        (memory,) = await memories(lore)
+    assert memory.statement == kept
+    assert graphemes(memory.statement) <= 100
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "NO_MEMORY",
+        "无有效记忆",
+        "无有效记忆。",
+        "**NO_MEMORY**",
+        "no_memory",
+        "我看了一遍：无有效记忆",
+        "There is NO_MEMORY here.",
+    ],
+)
+async def test_nothing_worth_keeping_is_not_kept(answer, caplog):
+    caplog.set_level(logging.INFO, "roomlore")
+    async with ModelServer(default=answer) as server, ModelServer() as other, opened(server, other) as lore:
+        await replies(lore, ENGLISH, 5)
+        await extracted(lore)
+        assert await memories(lore) == []
+        (record,) = await records(lore)
+        assert (record.status, record.raw_answer, record.model) == ("nothing", answer, "first/tiny")
+        assert await mark(lore) == 10
+        assert (len(server.requests), other.requests) == (1, [])
+        assert 'roomlore_extractions_total{result="nothing"} 1.0' in lore.prometheus().decode()
+    assert ("INFO", "a model found nothing worth keeping") in [(r.levelname, r.getMessage()) for r in caplog.records]
+    assert warnings_of(caplog) == []
+
+
+async def test_the_model_ships_with_two_providers_and_is_hidden():
+    async with roomlore.open("sqlite://", settings=Settings()) as lore:
+        standings = {model.model_id: model for model in await lore.models.list_available_models(internal=True)}
+        offers = [(provider.name, provider.model_id) for provider in standings[MODEL].providers]
+        assert offers == [("openrouter", "google/gemma-3-12b-it"), ("siliconflow", "Qwen/Qwen2.5-7B-Instruct")]
+        assert MODEL not in [model.model_id for model in await lore.models.list_available_models()]
+
+
+# What can go wrong.
+
+
+def is_fallback(memory, said) -> bool:
+    talked = f"bot: {said.replies.format(3)}\nLin: {said.asks.format(4)}"
+    return memory.fallback and memory.made_by == "fallback" and memory.statement.startswith(f"对话摘要: {talked}")
+
+
+@both
+async def test_a_model_that_is_not_registered_is_a_fallback(said, caplog):
+    given = Settings(models={MODEL: None}, durable_work="process")
+    async with roomlore.open("sqlite://", settings=given) as lore:
+        await replies(lore, said, 5)
+        await extracted(lore)
+        (memory,), (record,) = await memories(lore), await records(lore)
+        assert is_fallback(memory, said)
+        assert (record.model, record.prompt_name, record.raw_answer) == ("", "", "")
+        assert 'roomlore_extractions_total{result="fallback"} 1.0' in lore.prometheus().decode()
+    ((text, why),) = warnings_of(caplog, "why")
+    assert text == NO_MODEL
+    assert MODEL in why
+
+
+@both
+async def test_no_provider_with_a_key_is_a_fallback(said, caplog, monkeypatch):
+    for name in ("OPENROUTER_API_KEY", "SILICONFLOW_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    async with roomlore.open("sqlite://", settings=Settings(durable_work="process")) as lore:
+        await replies(lore, said, 5)
+        await extracted(lore)
+        (memory,) = await memories(lore)
+        assert is_fallback(memory, said)
+    ((text, why),) = warnings_of(caplog, "why")
+    assert text == NO_MODEL
+    assert "OPENROUTER_API_KEY or SILICONFLOW_API_KEY" in why
+
+
+TROUBLES = {
+    "time-out": (Hangs(), "timeout"),
+    "slow": (Says(text="too late to be of use", after=SOON * 3), "timeout"),
+    "cut": (Drops(), "dropped"),
+    "error": (Fails(status=500), "broken"),
+    "down": (Fails(status=503), "broken"),
+    "limited": (Fails(status=429, headers={"retry-after": "60"}), "limited"),
+    "no key": (Fails(status=401), "refused"),
+    "garbage": (Sends(body=b"\xff\xfe<html>"), "broken"),
+    "not an answer": (Sends(body=b'["well", 1]'), "broken"),
+    "cut in the middle": (Says(text="half of an answer", breaks=Break(how="drop")), "dropped"),
+    "half of it": (Says(text="half of an answer", breaks=Break(how="end")), "broken"),
+    "empty": (Says(text=""), "broken"),
+    "null": (Says(content=None), "broken"),
+    "blank": (Says(text=" \n\t　"), "unusable"),
+    "too short": (Says(text="ok"), "unusable"),
+    "too short in Chinese": (Says(text=" 嗯，好的 "), "unusable"),
+    "four emoji": (Says(text="👩‍👩‍👧‍👦" * 4), "unusable"),
+    "thoughts alone": (Says(text="<think>Let me see what Anna said"), "unusable"),
+}
+
+
+@both
+@pytest.mark.parametrize("trouble", TROUBLES)
+async def test_the_next_provider_is_asked_where_one_fails(said, trouble, caplog):
+    answer, cause = TROUBLES[trouble]
+    async with ModelServer(default=answer) as bad, ModelServer(default=said.summary) as good:
+        async with opened(bad, good) as lore:
+            await replies(lore, said, 5)
+            await extracted(lore)
+            (memory,) = await memories(lore)
+        assert (memory.statement, memory.made_by, memory.fallback) == (said.summary, "second/tiny", False)
+        assert conversations(bad)[0] == conversations(good)[0]
+    warned = warnings_of(caplog, "model", "provider", "attempt", "cause")
+    assert warned == [(NO_USABLE_ANSWER, MODEL, "first", 1, cause)]
+    told = "".join(str(vars(record)) for record in caplog.records)
+    assert said.replies.format(5) not in told
+
+
+@both
+async def test_a_provider_that_is_not_there_is_passed_over(said, caplog):
+    async with ModelServer() as gone, ModelServer(default=said.summary) as good:
+        await gone.stop()
+        async with opened(gone, good) as lore:
+            await replies(lore, said, 5)
+            await extracted(lore)
+            (memory,) = await memories(lore)
+    assert memory.made_by == "second/tiny"
+    assert warnings_of(caplog, "provider", "attempt", "cause") == [(NO_USABLE_ANSWER, "first", 1, "unreachable")]
+
+
+@both
+async def test_where_all_fail_the_beginning_is_kept_and_flagged(said, caplog):
+    async with (
+        ModelServer(default=Hangs()) as one,
+        ModelServer(default=Fails(status=500)) as two,
+        opened(one, two) as lore,
+    ):
+        long = said.long * 2
+        await lore.messages.add([*talk(said, range(1, 5)), ask(5, long), reply(5, said.replies.format(5))])
+        await extracted(lore)
+        (memory,), (record,) = await memories(lore), await records(lore)
+        talked = (
+            f"bot: {said.replies.format(3)}\nLin: {said.asks.format(4)}\nbot: {said.replies.format(4)}\nLin: {long}"
+        )
+        assert memory.statement == "对话摘要: " + talked[:200]
+        assert (memory.fallback, memory.made_by, record.status) == (True, "fallback", "applied")
+        assert [source.message_id for source in memory.sources] == ["a3-bot", "q4-bot", "a4-bot", "q5-bot", "a5-bot"]
+        async with lore.storage.reading() as work:
+            flagged = await work.memories.fallbacks(after=None, limit=9)
+        assert flagged == [("default", memory)]
+    attempts = [(*warned[:3],) for warned in warnings_of(caplog, "provider", "attempt")]
+    assert attempts == [(NO_USABLE_ANSWER, "first", 1), (NO_USABLE_ANSWER, "second", 2), (NO_MODEL, None, None)]
+
+
+@pytest.mark.parametrize("character", ["记", "m", "👩‍👩‍👧‍👦", "é", "🇨🇳"])
+async def test_a_fallback_cuts_no_character_and_a_short_talk_is_whole(character):
+    async with ModelServer(default=Fails()) as server, opened(server, extract_every=1) as lore:
+        await lore.messages.add(reply(1, character * 300))
+        await lore.messages.add(reply(2, character * 50))
+        await extracted(lore)
+        long, short = [memory.statement for memory in await memories(lore)]
+        assert sorted([long, short]) == sorted(
+            ["对话摘要: bot: " + character * 195, "对话摘要: bot: " + character * 50]
+        )
+        assert [graphemes(text) for text in sorted([long, short], key=len)] == [61, 206]
+
+
+async def test_an_answer_that_nobody_foresaw_is_a_fallback_too(caplog, monkeypatch):
+    def broken(_: str) -> None:
+        raise KeyError("小明 said something")
+
+    monkeypatch.setattr("roomlore.services.extraction.summarise.kept", broken)
+    async with ModelServer(default=CHINESE.summary) as server, opened(server) as lore:
+        await replies(lore, CHINESE, 5)
+        await extracted(lore)
+        (memory,) = await memories(lore)
+        assert memory.fallback
+        assert len(server.requests) == 1
+    assert warnings_of(caplog, "why") == [(NO_MODEL, "KeyError")]
+
+
+@both
+async def test_storing_that_fails_loses_neither_the_reply_nor_the_memory(said, caplog, monkeypatch):
+    from roomlore.adapters.sql.memory_log import SqlMemoryLog
+
+    apply, down = SqlMemoryLog.apply, [True]
+
+    async def failing(self, **given) -> None:
+        if down[0]:
+            raise StorageUnavailable("The disk is full.")
+        await apply(self, **given)
+
+    monkeypatch.setattr(SqlMemoryLog, "apply", failing)
+    monkeypatch.setattr("roomlore.services.extraction.service._LOOK_AGAIN_SECONDS", 0.2)
+    async with ModelServer(default=said.summary) as server, opened(server) as lore:
+        await replies(lore, said, 5)
+
+        async def warned() -> bool:
+            return bool(warnings_of(caplog))
+
+        await until(warned)
+        assert (await lore.messages.get("r", "a5-bot")).message.text == said.replies.format(5)
+        assert (await memories(lore), await records(lore), await mark(lore)) == ([], [], 1)
+        down[0] = False
+        await extracted(lore)
+        (memory,) = await memories(lore)
+        assert (memory.statement, len(server.requests)) == (said.summary, 1)
+    warned = set(warnings_of(caplog, "kind", "why"))
+    assert warned == {("an attempt at durable work failed", "extraction", "StorageUnavailable: The disk is full.")}
+
+
+# What a reply waits for.
+
+
+@both
+async def test_writing_a_reply_does_not_wait_for_a_model_that_hangs(said):
+    async with ModelServer(default=Hangs()) as server, opened(server, seconds=10, extract_every=1) as lore:
+        await replies(lore, said, 1)
+
+        async def hanging() -> bool:
+            return bool(server.requests)
+
+        await until(hanging)
+        begun = time.monotonic()
+        for n in range(2, 12):
+            await replies(lore, said, 1, first=n)
+            await lore.sessions.write_turn("talk", "u1", "bot", said.asks.format(n), said.replies.format(n))
+        assert time.monotonic() - begun < 3
+        assert server.requests[0].left_at is None
+        server.default = said.summary
+        # What hangs is broken off here, so that closing does not wait for it.
+        await server.stop()
+        await server.start()
+
+
+async def test_a_broken_summariser_never_reaches_who_writes(monkeypatch):
+    async def broken(self, conversation: str) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr("roomlore.services.extraction.summarise.MemorySummaries.of", broken)
+    async with ModelServer() as server, opened(server, extract_every=1) as lore:
+        for n in range(1, 6):
+            report = await lore.messages.add(reply(n, "好的"))
+            assert report.added == (f"a{n}-bot",)
+            await asyncio.sleep(0.02)
+        turn = await lore.sessions.write_turn("s", "u1", "bot", "在吗", "在")
+        assert len(turn.message_ids) == 2
+
+
+# What counts.
+
+
+async def test_a_turn_of_a_session_counts():
+    async with ModelServer(default=CHINESE.summary) as server, opened(server) as lore:
+        for n in range(1, 11):
+            await lore.sessions.write_turn("s", "u1", "doctor", f"问{n}", f"答{n}")
+        await extracted(lore)
+        assert len(await memories(lore, "doctor")) == 2
+        assert conversations(server)[0].splitlines() == [
+            "doctor: 答3",
+            "u1: 问4",
+            "doctor: 答4",
+            "u1: 问5",
+            "doctor: 答5",
+        ]
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+async def test_replies_count_however_many_come_in_one_call(size):
+    async with ModelServer(default=ENGLISH.summary) as server, opened(server) as lore:
+        everything = [reply(n, f"reply {n}") for n in range(1, 101)]
+        for at in range(0, 100, size):
+            await lore.messages.add(everything[at : at + size])
+        await extracted(lore)
+        made = await records(lore)
+        assert [(record.first_arrival, record.last_arrival) for record in made] == [
+            (n, n + 4) for n in range(1, 101, 5)
+        ]
+        assert len(server.requests) == len(await memories(lore)) == 20
+        assert await mark(lore) == 100
+
+
+@pytest.mark.parametrize(("every", "made"), [(1, 10), (3, 3), (5, 2), (11, 0), (0, 0)])
+async def test_how_often_is_a_setting(every, made):
+    async with ModelServer(default=ENGLISH.summary) as server, opened(server, extract_every=every) as lore:
+        await replies(lore, ENGLISH, 10)
+        await extracted(lore)
+        assert len(await memories(lore)) == len(server.requests) == made
+        assert all(len(text.splitlines()) == every for text in conversations(server))
+
+
+async def test_agents_and_rooms_and_tenants_are_counted_apart():
+    async with ModelServer(default=ENGLISH.summary) as server, opened(server) as lore:
+        other = lore.for_tenant("other")
+        for n in range(1, 6):
+            await replies(lore, ENGLISH, 1, first=n, agent="anna")
+            await replies(lore, ENGLISH, 1, first=n, agent="bob")
+        await replies(lore, ENGLISH, 4, room="second", agent="anna")
+        await replies(other, ENGLISH, 5, agent="anna")
+        await extracted(lore)
+        assert [len(await memories(lore, name)) for name in ("anna", "bob")] == [1, 1]
+        assert len(await memories(other, "anna")) == 1
+        assert await mark(lore, "second", "anna") == 1
+        assert len(server.requests) == 3
+        await replies(lore, ENGLISH, 1, first=5, room="second", agent="anna")
+        await extracted(lore)
+        assert {record.room_id for record in await records(lore, "anna")} == {"r", "second"}
+        ids = [memory.memory_id for memory in (*await memories(lore, "anna"), *await memories(other, "anna"))]
+        assert len(set(ids)) == 3
+
+
+async def test_only_replies_count():
+    async with ModelServer(default=ENGLISH.summary) as server, opened(server, extract_every=2) as lore:
+        said = {"room_id": "r", "sender_id": "bot", "text": "something"}
+        await lore.messages.add([
+            *(Message(id=f"call{n}", role=Role.ASSISTANT, has_tool_calls=True, **said) for n in range(5)),
+            *(Message(id=f"tool{n}", role=Role.TOOL, **said) for n in range(5)),
+            *(Message(id=f"user{n}", role=Role.USER, **said) for n in range(5)),
+            *(Message(id=f"system{n}", role=Role.SYSTEM, **said) for n in range(5)),
+            reply(1, "one reply"),
+        ])  # fmt: skip
+        await extracted(lore)
+        assert (server.requests, await mark(lore)) == ([], 20)
+        await lore.messages.add(reply(1, "one reply"))  # the same again
+        await lore.messages.edit("r", "a1-bot", text="one reply, edited")
+        await extracted(lore)
+        assert server.requests == []
+        await lore.messages.add(reply(2, "another"))
+        await extracted(lore)
+        assert conversations(server) == ["bot: one reply, edited\nbot: another"]
+
+
+async def test_replies_deleted_before_the_fifth_do_not_count():
+    async with ModelServer(default=CHINESE.summary) as server, opened(server) as lore:
+        await replies(lore, CHINESE, 4)
+        await lore.messages.delete("r", ["a2-bot", "q4-bot", "a4-bot"])
+        await replies(lore, CHINESE, 2, first=5)
+        await extracted(lore)
+        assert await memories(lore) == []
+        await replies(lore, CHINESE, 1, first=7)
+        await extracted(lore)
+        (memory,) = await memories(lore)
+        assert [source.message_id for source in memory.sources] == ["a5-bot", "q6-bot", "a6-bot", "q7-bot", "a7-bot"]
+
+
+@pytest.mark.parametrize("gone", [["a3-bot"], ["a5-bot"], ["a1-bot", "a4-bot"], [f"a{n}-bot" for n in range(1, 6)]])
+async def test_replies_deleted_while_the_work_waits_change_nothing_of_what_is_due(gone):
+    """The piece is handed in, and held up behind another room's."""
+    async with ModelServer(default=ENGLISH.summary) as server, opened(server, work_at_once=1, seconds=5) as lore:
+        server.script = [Says(text=ENGLISH.summary, after=0.5)]
+        await replies(lore, ENGLISH, 5, room="before", agent="other")
+        await asyncio.sleep(0.1)
+        await lore.messages.add([reply(n, f"reply {n}") for n in range(1, 6)])
+        await asyncio.sleep(0.1)
+        await lore.messages.delete("r", gone)
+        await lore.messages.add([reply(n, f"reply {n}") for n in range(6, 11)])
+        await extracted(lore)
+        made = await records(lore)
+        assert [record.last_arrival for record in made] == [5, 10]
+        assert [record.messages for record in made] == [5 - len(gone), 5]
+        left = [f"bot: reply {n}" for n in range(1, 11) if f"a{n}-bot" not in gone]
+        read = [line for text in conversations(server)[1:] for line in text.splitlines()]
+        assert read == left
+        assert len(await memories(lore)) == (2 if len(gone) < 5 else 1)
+
+
+async def test_what_is_edited_is_read_as_it_is_then():
+    async with ModelServer(default=CHINESE.summary) as server, opened(server) as lore:
+        await replies(lore, CHINESE, 4)
+        await lore.messages.edit("r", "a4-bot", text="改成八点了")
+        await replies(lore, CHINESE, 1, first=5)
+        await extracted(lore)
+        assert "bot: 改成八点了" in conversations(server)[0]
+
+
+async def test_what_is_imported_is_never_extracted(tmp_path):
+    async with ModelServer(default=CHINESE.summary) as server, opened(server) as lore:
+        await replies(lore, CHINESE, 3)
+        old = [replace(reply(n, f"旧{n}"), id=f"old{n}") for n in range(20)]
+        await brought_in(lore, tmp_path, old)
+        await extracted(lore)
+        assert server.requests == []
+        assert await mark(lore) == 26
+        await replies(lore, CHINESE, 4, first=4)
+        await extracted(lore)
+        assert server.requests == []
+        await replies(lore, CHINESE, 1, first=8)
+        await extracted(lore)
+        assert len(server.requests) == 1
+        assert "旧" not in conversations(server)[0]
+
+
+async def test_a_room_that_was_imported_first_begins_with_what_is_said_in_it(tmp_path):
+    async with ModelServer(default=CHINESE.summary) as server, opened(server) as lore:
+        await brought_in(lore, tmp_path, [replace(reply(n, f"旧{n}"), id=f"old{n}") for n in range(20)])
+        await replies(lore, CHINESE, 5)
+        await extracted(lore)
+        assert len(server.requests) == 1
+
+
+async def brought_in(lore, tmp_path, messages) -> None:
+    import json
+
+    lines = [
+        {"id": m.id, "room_id": m.room_id, "sender_id": m.sender_id, "text": m.text, "role": m.role.value,
+         "sent_at": "2024-05-01T10:00:00Z"}
+        for m in messages
+    ]  # fmt: skip
+    path = tmp_path / "export.jsonl"
+    path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
+    report = await lore.imports.run(path)
+    assert report.added == len(messages)
+
+
+@pytest.mark.parametrize("room", ["家庭群 👪", "half \ud800", "nul \x00 inside", "r" * 512, "%41/:?#"])
+async def test_rooms_and_agents_of_any_name(room, sqlite_url):
+    async with (
+        ModelServer(default=CHINESE.summary) as server,
+        opened(server, url=sqlite_url, durable_work="dbos") as lore,
+    ):
+        await replies(lore, CHINESE, 5, room=room, agent=room[:256])
+        await extracted(lore)
+        (memory,) = await memories(lore, room[:256])
+        assert (memory.statement, memory.sources[0].room_id) == (CHINESE.summary, room)
