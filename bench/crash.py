@@ -44,16 +44,6 @@ AIMS: Mapping[Aim, tuple[int, float]] = {
 """What a kill is aimed at: how often, and within how many seconds. Of the life's first word, while the first ones make
 the tables; of its start; of its first word; of the open database; of the end of a model's answer; of being told to
 close."""
-_LOADED = [
-    "bench.crash_victim",
-    "alembic.command",
-    "psycopg",
-    "openai.resources.chat.completions",
-    "openai.lib.streaming.chat",
-    "roomlore.adapters.chat.wire",
-    "roomlore.adapters.dbos.work",
-]
-"""What the processes are forked with: loading libraries would be most of their lives."""
 _FIRST_ARE_OPENINGS = 0.03
 _WORK_FIRST_SECONDS = 1.5
 _LOOK_SECONDS = 0.02
@@ -194,7 +184,7 @@ class Crash:
     @contextmanager
     def _living(self, last: Mapping[str, int] | None = None) -> Iterator[tuple[ForkServerProcess, Connection, Life]]:
         context = get_context("forkserver")
-        context.set_forkserver_preload(_LOADED)
+        context.set_forkserver_preload(["bench.crash_warm"])
         ours, theirs = context.Pipe()
         life = Life(began=time.monotonic(), first=self._first())
         task = Task(

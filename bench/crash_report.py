@@ -91,7 +91,7 @@ def report_asked(known: Known) -> None:
     for kind in ("reply", "memory"):
         repeats = [once for key, made in asked.items() if key[0] == kind for once in made[:-1]]
         count = sum(request.kind == kind for request in known.requests)
-        lost = [_lost_after(request, known.ends) for request in repeats if request.answered_at]
+        lost = [late for late in (_lost_after(request, known.ends) for request in repeats) if late is not None]
         longest = f", the longest {max(lost) * 1e3:.0f} ms before that" if lost else ""
         print(
             f"requests for a {kind}: {count:,}; repeated after the end of a life: {len(repeats)}, {len(lost)} of them "
@@ -116,7 +116,8 @@ def report_log(log: Path) -> None:
         print("said on stderr:", *(f"{count} x {line}" for line, count in alike.most_common(_SHOWN)), sep="\n  ")
 
 
-def _lost_after(request: Request, ends: Sequence[float]) -> float:
-    """Seconds from the end of an answer to the end of the life that lost it."""
-    answered = request.answered_at or 0.0
-    return min((end - answered for end in ends if end > answered), default=0.0)
+def _lost_after(request: Request, ends: Sequence[float]) -> float | None:
+    """Seconds from the end of an answer to the end of the life that lost it; None where that life did not see its end.
+    What is sent to a process that is gone counts as sent for a moment."""
+    ended = min((end for end in ends if end > request.at), default=0.0)
+    return ended - request.answered_at if request.answered_at and request.answered_at < ended else None
