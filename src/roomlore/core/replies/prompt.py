@@ -123,14 +123,16 @@ def _json(value: Any) -> str:
 
 def said_before(material: Material, messages: Iterable[StoredMessage]) -> list[StoredMessage]:
     """Those of the messages that belong before the one replied to: no tools' chatter, nothing that roomlore put there,
-    no earlier attempt at this reply."""
-    trigger = material.trigger
+    no broken attempt at this reply, or at one that is there."""
+    known = (*material.window, *(candidate.message for candidate in material.context))
+    replies = (message for message in known if about(message) and message.role is Role.ASSISTANT)
+    whole = {m.reply_to for m in replies if not m.has_tool_calls and not about(m).get(BROKEN_OFF)}
     return [
         message
         for message in messages
-        if message.arrival < trigger.arrival
+        if message.arrival < material.trigger.arrival
         and message.role is not Role.TOOL
-        and not (about(message).get(BROKEN_OFF) and message.reply_to == trigger.id)
+        and not (about(message).get(BROKEN_OFF) and message.reply_to in (material.trigger.id, *whole))
         and said(message)
     ]
 

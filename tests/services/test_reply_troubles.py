@@ -1,0 +1,316 @@
+"""Replies that break off, are cut, are left, or cannot be stored: nothing is lost silently, nothing is paid twice."""
+
+import asyncio
+import logging
+from contextlib import aclosing
+from dataclasses import replace
+
+import pytest
+
+from reply_rig import asks, chat, counted, gathered, kinds, last, recalling, replying, text_of, until_broken
+from roomlore import (
+    BadModelOutput,
+    BudgetTooSmall,
+    InvalidInput,
+    Message,
+    ModelUnavailable,
+    ReplyStarted,
+    ReplyText,
+    Role,
+    StorageUnavailable,
+    Tool,
+    ToolCall,
+)
+from roomlore.core.replies.identity import REPLY
+from roomlore.services.replies import ReplyService
+from roomlore.testing.model_answers import Break, Fails, Hangs, Says
+
+BROKEN = Says(pieces=["Gre", "en, ", "I ", "say"], breaks=Break(after=2))
+
+
+async def stored(lore):
+    return [(m.role, m.text) for m in await lore.messages.page("r")]
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "reason", "closing"),
+    [
+        ("Green or black tea?", "Green tea is", "length", "(The answer was too long and ends here.)"),
+        ("绿茶还是红茶？", "绿茶是", "length", "（回答太长，到这里为止。）"),
+        ("Green or black tea?", "", "content_filter", "Sorry, I would rather not talk about this."),
+        ("绿茶还是红茶？", "", "content_filter", "抱歉，这个话题我不太方便聊。"),
+    ],
+)
+async def test_an_answer_that_is_cut_ends_politely(question, said, reason, closing):
+    async with replying([Says(text=said, finish_reason=reason)]) as (lore, _):
+        events = await gathered(lore, asks(question))
+        whole = f"{said}\n\n{closing}" if said else closing
+        assert text_of(events) == last(events).text == whole
+        assert last(events).finish_reason == reason
+        assert await stored(lore) == [(Role.USER, question), (Role.ASSISTANT, whole)]
+        assert counted(lore, f'roomlore_replies_total{{result="{reason}"}}') == 1
+
+
+async def test_the_closing_words_are_settings():
+    script = [Says(text="Green", finish_reason="length"), Says(text="", finish_reason="content_filter")]
+    async with replying(script, length_text="(cut)", content_filter_text="(no)") as (lore, _):
+        assert (await lore.replies.reply(asks())).text == "Green\n\n(cut)"
+        assert (await lore.replies.reply(asks(message_id="q2"))).text == "(no)"
+
+
+async def test_what_breaks_off_is_kept_beside_and_the_message_can_be_replied_to_again():
+    async with replying([BROKEN, "Green."]) as (lore, server):
+        seen, error = await until_broken(lore.replies.stream(asks()))
+        assert isinstance(error, ModelUnavailable)
+        assert text_of(seen) == "Green, "
+        _, part = await lore.messages.page("r")
+        assert (part.text, part.reply_to, part.turn_id, part.role) == ("Green, ", "q", "q", Role.ASSISTANT)
+        assert part.metadata[REPLY]["broken_off"] == "failed"
+        reply = await lore.replies.reply(asks())
+        assert (reply.text, reply.repeated) == ("Green.", False)
+        assert chat(server.requests[-1]) == [("user", "Green or black tea?")]
+        assert await stored(lore) == [
+            (Role.USER, "Green or black tea?"),
+            (Role.ASSISTANT, "Green, "),
+            (Role.ASSISTANT, "Green."),
+        ]
+        assert (await lore.replies.reply(asks())).repeated
+        assert counted(lore, 'roomlore_replies_total{result="failed"}') == 1
+
+
+async def test_later_prompts_show_a_broken_attempt_only_until_there_is_a_reply():
+    async with replying([BROKEN, "One.", "Green.", "Two."]) as (lore, server):
+        await until_broken(lore.replies.stream(asks()))
+        await lore.replies.reply(asks("And?", "q1", reply_to="q"))
+        assert ("assistant", "Green, ") in chat(server.requests[1])
+        await lore.replies.reply(asks())
+        await lore.replies.reply(asks("And then?", "q2", reply_to="q"))
+        said = "\n".join(text for role, text in chat(server.requests[3]) if role == "assistant")
+        assert "Green." in said
+        assert "Green, " not in said
+
+
+async def test_what_breaks_off_before_its_first_word_leaves_the_message_alone():
+    async with replying([Fails(status=500)]) as (lore, _):
+        with pytest.raises(ModelUnavailable):
+            await lore.replies.reply(asks())
+        assert await stored(lore) == [(Role.USER, "Green or black tea?")]
+
+
+@pytest.mark.parametrize("first", [Fails(status=500), Hangs(), Says(text="")])
+async def test_the_next_provider_answers_where_the_first_does_not(first):
+    async with replying([first], ["Green."], model_timeout_seconds=0.3) as (lore, _):
+        reply = await lore.replies.reply(asks())
+        assert reply.text == "Green."
+        assert reply.provider == "p1"
+
+
+async def test_a_stream_that_hangs_amid_its_text_breaks_off():
+    hanging = replace(BROKEN, breaks=Break(after=2, how="hang"))
+    async with replying([hanging], ["Never."], model_timeout_seconds=0.3) as (lore, _):
+        with pytest.raises(ModelUnavailable):
+            await lore.replies.reply(asks())
+        assert (await stored(lore))[-1] == (Role.ASSISTANT, "Green, ")
+
+
+async def test_an_empty_answer_is_an_error_and_no_message():
+    async with replying([Says(pieces=[" ", "\n"])]) as (lore, _):
+        with pytest.raises((BadModelOutput, ModelUnavailable)):
+            await lore.replies.reply(asks())
+        assert await stored(lore) == [(Role.USER, "Green or black tea?")]
+
+
+async def test_what_a_consumer_saw_who_leaves_is_kept():
+    slow = Says(pieces=["Green, ", "I ", "say"], between=0.2)
+    async with replying([slow, "Green."]) as (lore, server):
+        async with aclosing(lore.replies.stream(asks())) as events:
+            async for event in events:
+                if isinstance(event, ReplyText):
+                    break
+        part = (await lore.messages.page("r"))[-1]
+        assert (part.text, part.metadata[REPLY]["broken_off"]) == ("Green, ", "abandoned")
+        assert server.requests[0].answered_at is None
+        assert (await lore.replies.reply(asks())).text == "Green."
+        assert counted(lore, 'roomlore_replies_total{result="abandoned"}') == 1
+
+
+async def test_a_call_that_is_cancelled_keeps_what_was_said_and_ends_the_request():
+    slow = Says(pieces=["Green, ", "I ", "say"], between=0.3)
+    async with replying([slow]) as (lore, server):
+        said = asyncio.Event()
+
+        async def read():
+            async for event in lore.replies.stream(asks()):
+                if isinstance(event, ReplyText):
+                    said.set()
+
+        reading = asyncio.create_task(read())
+        await said.wait()
+        reading.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await reading
+        assert (await stored(lore))[-1] == (Role.ASSISTANT, "Green, ")
+        assert server.requests[0].answered_at is None
+
+
+class _Slow:
+    """Stores messages a while after it is asked to, or not at all."""
+
+    def __init__(self, messages, *, fails: bool = False) -> None:
+        self._messages = messages
+        self._fails = fails
+        self.asked = asyncio.Event()
+
+    async def add(self, messages):
+        if messages[0].role is Role.USER:
+            return await self._messages.add(messages)
+        self.asked.set()
+        await asyncio.sleep(0.1)
+        if self._fails:
+            raise StorageUnavailable("The disk is full.")
+        return await self._messages.add(messages)
+
+
+def storing(lore, messages) -> ReplyService:
+    return ReplyService(
+        tenant=lore.tenant,
+        parts=lore._resources.replies,
+        messages=messages,
+        contexts=lore.context,
+        sessions=lore.sessions,
+    )
+
+
+async def test_a_reply_that_is_being_stored_is_stored_though_nobody_waits():
+    async with replying(["Green."]) as (lore, _):
+        slow = _Slow(lore.messages)
+        replying_ = asyncio.create_task(storing(lore, slow).reply(asks()))
+        await slow.asked.wait()
+        replying_.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await replying_
+        assert await stored(lore) == [(Role.USER, "Green or black tea?"), (Role.ASSISTANT, "Green.")]
+        assert (await lore.replies.reply(asks())).repeated
+
+
+async def test_an_error_says_that_the_text_was_not_stored():
+    async with replying(["Green."]) as (lore, _):
+        seen, error = await until_broken(storing(lore, _Slow(lore.messages, fails=True)).stream(asks()))
+        assert isinstance(error, StorageUnavailable)
+        assert str(error).endswith("its text was not stored: The disk is full.")
+        assert text_of(seen) == "Green."
+        assert kinds(seen) == ["ReplyStarted", "ReplyText"]
+
+
+async def test_what_cannot_be_kept_of_a_broken_reply_is_in_the_log(caplog):
+    async with replying([BROKEN]) as (lore, _):
+        with caplog.at_level(logging.ERROR), pytest.raises(ModelUnavailable):
+            await storing(lore, _Slow(lore.messages, fails=True)).reply(asks())
+        assert "was not stored" in caplog.text
+
+
+async def test_a_model_that_breaks_off_after_tools_is_not_asked_for_them_again():
+    calls = Says(text="Looking.", tool_calls=[ToolCall("c", "look", "{}")])
+    asked_for = []
+
+    async def look(call: ToolCall) -> str:
+        asked_for.append(call)
+        return "leaf"
+
+    async with replying([calls, BROKEN, "Green."]) as (lore, server):
+        with pytest.raises(ModelUnavailable):
+            await lore.replies.reply(asks(), tools=[Tool("look")], call_tool=look)
+        reply = await lore.replies.reply(asks(), tools=[Tool("look")], call_tool=look)
+        assert reply.text == "Looking.\n\nGreen."
+        assert len(asked_for) == 1
+        assert len(server.requests) == 3
+        assert [m.text for m in await lore.messages.page("r")][-2:] == ["Looking.\n\nGreen, ", "Looking.\n\nGreen."]
+
+
+async def test_a_prompt_that_cannot_fit_is_refused_and_the_message_kept():
+    async with replying(["Green."]) as (lore, server):
+        with pytest.raises(BudgetTooSmall, match="model_context_window"):
+            await lore.replies.reply(asks("tea " * 500), model_context_window=200)
+        assert server.requests == []
+        assert (await lore.replies.reply(asks("tea " * 500))).text == "Green."
+        assert counted(lore, 'roomlore_replies_total{result="refused"}') == 1
+
+
+async def test_a_summary_too_long_for_the_window_is_left_out():
+    async with replying(["Green."]) as (lore, server):
+        await lore.sessions.write_turn("r", "ann", "assistant", "I like tea.", "Good.")
+        await lore.sessions.checkpoint("r", "Ann likes tea very much. " * 40, recent_turns=0)
+        events = await gathered(lore, asks(), model_context_window=300, max_tokens=50)
+        assert isinstance(events[0], ReplyStarted)
+        assert events[0].truncated
+        assert events[0].prompt_tokens <= 250
+        assert chat(server.requests[0])[-1] == ("user", "Green or black tea?")
+
+
+class _Recall:
+    name = "facts"
+
+    def __init__(self, answer) -> None:
+        self._answer = answer
+        self.asked: list[dict] = []
+
+    async def recall(self, **asked) -> str:
+        self.asked.append(asked)
+        if isinstance(self._answer, float):
+            await asyncio.sleep(self._answer)
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        (RuntimeError("secret words"), "failed"),
+        (StorageUnavailable(), "failed"),
+        (9.0, "timeout"),
+        (None, "failed"),
+        ("too much " * 2000, "too_long"),
+        ("", "nothing"),
+    ],
+)
+async def test_a_hook_that_brings_nothing_is_left_out_and_never_an_error(answer, result, caplog):
+    async with replying(["Green."], recall_timeout_seconds=0.1) as (lore, server):
+        good = _Recall("Ann takes no sugar.")
+        events = await gathered_from(recalling(lore, _Recall(answer), good))
+        assert last(events).text == "Green."
+        assert server.requests[0].body["messages"][-2]["content"] == "<memory>\nAnn takes no sugar.\n</memory>"
+        assert counted(lore, f'roomlore_recalls_total{{recall="facts",result="{result}"}}') == 1
+        assert counted(lore, 'roomlore_recalls_total{recall="facts",result="used"}') == 1
+        assert ("goes without" in caplog.text) == (result != "nothing")
+        assert "secret" not in caplog.text
+
+
+async def gathered_from(replies):
+    return [event async for event in replies.stream(asks())]
+
+
+async def test_a_hook_sees_what_the_reply_sees_and_its_budget():
+    async with replying(["Green."]) as (lore, _):
+        await lore.messages.add(asks("Tea at four?", "1", "bob"))
+        hook = _Recall("x")
+        await recalling(lore, hook).reply(asks(reply_to="1"), agent_id="tea")
+        (asked,) = hook.asked
+        assert [m.id for m in asked["messages"]] == ["1", "q"]
+        assert (asked["tenant"], asked["room_id"], asked["agent_id"]) == ("default", "r", "tea")
+        assert asked["max_tokens"] == 2000
+
+
+async def test_a_message_written_by_another_while_it_is_replied_to_does_no_harm():
+    async with replying([Says(text="Green.", after=0.1)]) as (lore, _):
+        reply = asyncio.create_task(lore.replies.reply(asks()))
+        await asyncio.sleep(0.05)
+        await lore.messages.add(Message(id="x", room_id="r", sender_id="bob", text="Wait!"))
+        assert (await reply).text == "Green."
+
+
+async def test_bad_results_do_not_store_the_answer_of_a_tool():
+    async with replying([Says(tool_calls=[ToolCall("c", "look", "{}")])]) as (lore, _):
+        with pytest.raises(InvalidInput):
+            await lore.replies.reply(asks(), tools=[Tool("look")], tool_results=["x"])
+        assert await lore.rooms.page() == []
