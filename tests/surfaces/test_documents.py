@@ -12,6 +12,7 @@ PLACES = (
     "docs/README.zh.md",
     "docs/how-to/sessions.md",
     "docs/how-to/langchain.md",
+    "docs/how-to/replies.md",
     "docs/how-to/workers.md",
     "docs/reference/settings.md",
 )
@@ -35,3 +36,4 @@ def test_programs_run_in_order(capsys):
     assert "周五聚餐去哪儿？" in told
     assert "my-model" in told
     assert "带防晒霜。" in told
+    assert "茉莉花茶，" in told
