@@ -36,7 +36,11 @@ def chat(
     name: Annotated[str, typer.Option(help="Your name.")] = "",
     agent: Annotated[str, typer.Option(help="Who answers: a sender id.")] = "assistant",
     model: Annotated[
-        str | None, typer.Option(help="Which model answers; `roomlore models` lists them.", show_default="the first")
+        str | None,
+        typer.Option(
+            help="Which model answers; `roomlore models` lists them.",
+            show_default="the only one, or the setting reply_model",
+        ),
     ] = None,
     system: Annotated[str | None, typer.Option(help="What the model is told to be.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Every event of an answer as one line of JSON.")] = False,
