@@ -25,7 +25,7 @@ from typing import Literal
 from bench import databases
 from bench.crash_checks import Known, violations
 from bench.crash_items import ROOMS
-from bench.crash_model import ScriptedModel
+from bench.crash_model import ScriptedModel, url_of
 from bench.crash_report import Life, report
 from bench.crash_stored import is_settled, read
 from bench.crash_victim import Said, Task, live
@@ -178,7 +178,7 @@ class Crash:
         """When a model's answer was next complete, of the two kinds in turn."""
         kind = ("reply", "memory")[len(self.lives) % 2]
         after = _worked(aimed, life, float("inf"))
-        late = (request for request in self.known.requests[-_LATE_REQUESTS:] if request.kind == kind)
+        late = (r for r in self.known.requests[-_LATE_REQUESTS:] if (r.kind, r.life) == (kind, life.number))
         return min((r.answered_at for r in late if r.answered_at and r.answered_at >= after), default=None)
 
     @contextmanager
@@ -186,11 +186,11 @@ class Crash:
         context = get_context("forkserver")
         context.set_forkserver_preload(["bench.crash_warm"])
         ours, theirs = context.Pipe()
-        life = Life(began=time.monotonic(), first=self._first())
+        life = Life(number=len(self.lives), began=time.monotonic(), first=self._first())
         task = Task(
             url=self._url,
-            model_url=self._model_url,
-            seed=f"{self._seed} {len(self.lives)}",
+            model_url=url_of(self._model_url, life.number),
+            seed=f"{self._seed} {life.number}",
             log=str(self.log),
             first=life.first,
             again=self._again(life.first),
@@ -206,7 +206,7 @@ class Crash:
             process.kill()
             process.join()
             ours.close()
-            self.known.ends.append(life.ended or time.monotonic())
+            life.ended = life.ended or time.monotonic()
 
     def _first(self) -> dict[str, int]:
         """The first number of each room that was not acknowledged."""

@@ -24,13 +24,11 @@ _REPLY = "roomlore_reply"
 @dataclass(slots=True)
 class Known:
     """What is known outside. `handed_in`: by room, the first number that never was. `acknowledged`: by room and number,
-    the reply's id and text where one was asked for. `ends`: when lives ended, of `time.monotonic`. `wrong`: what was
-    seen to be wrong while they lasted."""
+    the reply's id and text where one was asked for. `wrong`: what was seen to be wrong while processes lived."""
 
     handed_in: dict[str, int] = field(default_factory=lambda: {room.name: 0 for room in ROOMS})
     acknowledged: dict[tuple[str, int], tuple[str, str] | None] = field(default_factory=dict)
     requests: Sequence[Request] = ()
-    ends: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
 
@@ -185,11 +183,11 @@ def _works(stored: Stored) -> Iterator[str]:
 
 def _paid(known: Known, stored: Stored) -> Iterator[str]:
     asked: dict[Key, list[Request]] = defaultdict(list)
-    for request in known.requests:
+    for request in sorted(known.requests, key=lambda one: (one.life, one.number)):
         asked[request.key].append(request)
     used = {**_replies_kept(stored), **_memories_kept(stored)}
     for key, requests in asked.items():
-        yield from _explained(key, requests, known.ends)
+        yield from _explained(key, requests)
         if key not in used:
             yield f"{_key(key)}: a model was asked, and nothing came of it"
         elif used[key] and used[key] != requests[-1].number:
@@ -198,10 +196,10 @@ def _paid(known: Known, stored: Stored) -> Iterator[str]:
     yield from _written(stored)
 
 
-def _explained(key: Key, requests: Sequence[Request], ends: Sequence[float]) -> Iterator[str]:
-    """Asking again needs a life that ended in between."""
+def _explained(key: Key, requests: Sequence[Request]) -> Iterator[str]:
+    """Only another life may ask again."""
     for before, after in pairwise(requests):
-        if not any(before.at < end < after.at for end in ends):
+        if before.life == after.life:
             yield f"{_key(key)}: requests {before.number} and {after.number} were made in one life"
 
 

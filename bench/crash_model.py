@@ -15,14 +15,15 @@ _LONGEST_SECONDS = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`number`: from 1, as they came. `label`: of the question that is replied to, or the mark of the answer that the
-    messages to be remembered end with; '' where that cannot be told. Times are of `time.monotonic`; `answered_at`: when
-    the last byte of the answer was sent, None where it was not."""
+    """`life`: which process asked. `number`: from 1, as they were read here. `label`: of the question that is replied
+    to, or the mark of the answer that the messages to be remembered end with; '' where that cannot be told. Times are
+    of `time.monotonic`; `answered_at`: when the last byte of the answer was sent, None where it was not."""
 
+    life: int
     number: int
     kind: Literal["reply", "memory"]
     label: str
-    at: float
+    at: float = 0.0
     asked: Asked | None = None
 
     @property
@@ -35,6 +36,16 @@ class Request:
         return self.kind, self.label
 
 
+def url_of(url: str, life: int) -> str:
+    """The base URL that this process asks: what it sent may be read here after its end, and is known as its own."""
+    return f"{url}/{life}"
+
+
+def life_of(asked: Asked) -> int:
+    """Which process asked."""
+    return int(asked.path.removesuffix("/chat/completions").rpartition("/")[2])
+
+
 class ScriptedModel:
     """A script for `serve_models`: whole answers, after a time by chance."""
 
@@ -44,12 +55,13 @@ class ScriptedModel:
 
     def __call__(self, asked: Asked) -> Says:
         number = len(self.requests) + 1
+        life = life_of(asked)
         after = self._chance.uniform(0.0, _LONGEST_SECONDS)
         if asked.model == MEMORIES:
             label = mark_of(asked.prompt)
-            self.requests.append(Request(number, "memory", label, time.monotonic(), asked))
+            self.requests.append(Request(life, number, "memory", label, time.monotonic(), asked))
             return Says(text=memory(label, number), after=after)
         label = last_asked(str(asked.body["messages"][-1].get("content")))
-        self.requests.append(Request(number, "reply", label, time.monotonic(), asked))
+        self.requests.append(Request(life, number, "reply", label, time.monotonic(), asked))
         pieces = answer_pieces(label, number)
         return Says(text="".join(pieces), pieces=pieces, after=after / 2, between=after / 2 / len(pieces))

@@ -21,10 +21,11 @@ _NUMBERS = re.compile(r"\d+")
 
 @dataclass(slots=True)
 class Life:
-    """One process from start to end, in seconds of `time.monotonic`. `first`: where each room went on. `marks`: when it
-    said what. `under_way`: rooms and numbers it had begun to hand in and was told nothing of. `again`: how many
-    acknowledged ones it handed in once more, and was told the same."""
+    """One process from start to end, in seconds of `time.monotonic`. `number`: from 0. `first`: where each room went
+    on. `marks`: when it said what. `under_way`: rooms and numbers it had begun to hand in and was told nothing of.
+    `again`: how many acknowledged ones it handed in once more, and was told the same."""
 
+    number: int
     began: float
     first: Mapping[str, int]
     marks: dict[str, float] = field(default_factory=dict)
@@ -46,7 +47,7 @@ def report(lives: Sequence[Life], known: Known, stored: Stored, wrong: Sequence[
     fell = Counter(place for life in killed for place in where(life, known.requests))
     print("they fell while " + ", ".join(f"{place} {count}" for place, count in fell.most_common()))
     report_done(lives, known, stored)
-    report_asked(known)
+    report_asked(lives, known)
     print(f"steps finished before a kill and kept after it, without asking again: {saved(killed, stored)}")
     report_log(log)
     print(f"violations: {len(wrong)}", *wrong[:_SHOWN], sep="\n  ")
@@ -65,7 +66,7 @@ def where(life: Life, requests: Sequence[Request]) -> Iterator[str]:
     kinds = {room.name: room.kind for room in ROOMS}
     under_way = {kinds[room] for room, _ in life.under_way}
     yield from ({"asked": "- replying", "plain": "- adding messages", "told": "- adding replies"}[k] for k in under_way)
-    asked = {r.kind for r in requests if life.began < r.at < life.ended and (r.answered_at or life.ended) >= life.ended}
+    asked = {r.kind for r in requests if r.life == life.number and (r.answered_at or life.ended) >= life.ended}
     yield from (f"- a model was writing a {kind}" for kind in asked)
 
 
@@ -84,18 +85,18 @@ def report_done(lives: Sequence[Life], known: Known, stored: Stored) -> None:
     print(f"extractions: {len(stored.evolutions):,}, {memories:,} of them with a memory, {fallbacks} without a model")
 
 
-def report_asked(known: Known) -> None:
+def report_asked(lives: Sequence[Life], known: Known) -> None:
     asked: dict[tuple[str, str], list[Request]] = defaultdict(list)
     for request in known.requests:
         asked[request.key].append(request)
     for kind in ("reply", "memory"):
         repeats = [once for key, made in asked.items() if key[0] == kind for once in made[:-1]]
         count = sum(request.kind == kind for request in known.requests)
-        lost = [late for late in (_lost_after(request, known.ends) for request in repeats) if late is not None]
-        longest = f", the longest {max(lost) * 1e3:.0f} ms before that" if lost else ""
+        lost = [late for late in (_lost_after(request, lives[request.life]) for request in repeats) if late is not None]
+        ago = f", a median of {median(lost) * 1e3:.0f} ms before that, {max(lost) * 1e3:.0f} at most" if lost else ""
         print(
             f"requests for a {kind}: {count:,}; repeated after the end of a life: {len(repeats)}, {len(lost)} of them "
-            f"answered in full{longest}"
+            f"answered in full{ago}"
         )
 
 
@@ -116,8 +117,7 @@ def report_log(log: Path) -> None:
         print("said on stderr:", *(f"{count} x {line}" for line, count in alike.most_common(_SHOWN)), sep="\n  ")
 
 
-def _lost_after(request: Request, ends: Sequence[float]) -> float | None:
+def _lost_after(request: Request, life: Life) -> float | None:
     """Seconds from the end of an answer to the end of the life that lost it; None where that life did not see its end.
     What is sent to a process that is gone counts as sent for a moment."""
-    ended = min((end for end in ends if end > request.at), default=0.0)
-    return ended - request.answered_at if request.answered_at and request.answered_at < ended else None
+    return life.ended - request.answered_at if request.answered_at and request.answered_at < life.ended else None
