@@ -3,10 +3,12 @@
 import asyncio
 import json
 import os
+import re
 import signal
 import time
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import httpx
 import pytest
@@ -307,6 +309,35 @@ async def test_a_service_that_is_stopped_keeps_what_was_said(monkeypatch, tmp_pa
     assert stored[1][2].startswith("word word word")
 
 
+# Extraction.
+
+
+@pytest.mark.parametrize("kept_by", ["process", "dbos"])
+async def test_a_reply_never_waits_for_an_extraction(tmp_path, kept_by):
+    def answer(asked):
+        return Says(text="Ann likes green tea.", after=10) if asked.model == "summary" else "Green."
+
+    url = f"sqlite:///{tmp_path / 'chat.db'}"
+    with models(answer) as (model, settings):
+        summaries = {"internal": True, "providers": [{"name": "here", "model_id": "summary"}]}
+        named = {**settings.models, "memory-summary-model": summaries}
+        own = {**settings.model_dump(), "models": named, "extract_every": 1, "durable_work": kept_by}
+        async with roomlore.open(url, settings=Settings(**own)) as lore, serving(lore) as client:
+
+            def hanging() -> int:
+                return sum(asked.model == "summary" and asked.answered_at is None for asked in model.requests)
+
+            await hear(client, body(0))
+            await until_true(hanging, seconds=20)
+            took = []
+            for number in range(1, 7):
+                begun = time.perf_counter()
+                assert (await hear(client, body(number))).text() == "Green."
+                took.append(time.perf_counter() - begun)
+            assert hanging(), "no extraction was under way while replies were written"
+            assert max(took) < 5
+
+
 # Problems before it begins.
 
 BAD = [
@@ -406,6 +437,22 @@ async def test_many_talk_at_once_and_each_hears_its_own():
         asks = [{**body(n, text=f"word {n}"), "room_id": f"room {n}"} for n in range(12)]
         heard = await asyncio.gather(*(hear(client, one) for one in asks))
     assert [one.text() for one in heard] == [f"WORD {n}" for n in range(12)]
+
+
+async def test_the_client_in_the_documents_works():
+    text = (Path(__file__).parents[2] / "docs" / "how-to" / "replies.md").read_text(encoding="utf-8")
+    (program,) = re.findall(r"^```python\n(import json\nimport httpx\n.*?)^```", text, re.M | re.S)
+    names: dict = {}
+    exec(compile(program, "replies.md", "exec"), names)
+    message = {"id": "m1", "sender_id": "ann", "text": "绿茶还是红茶？"}
+    async with chatting(["绿茶。\u2028"]) as (_, _lore, client):
+        heard = await asyncio.to_thread(list, names["reply"](str(client.base_url).rstrip("/"), "tea", message))
+        with pytest.raises(RuntimeError, match="stored already with other content"):
+            await asyncio.to_thread(
+                list, names["reply"](str(client.base_url).rstrip("/"), "tea", message | {"text": "?"})
+            )
+    assert "".join(data["text"] for name, data in heard if name == "text") == "绿茶。\u2028"
+    assert heard[-1][0] == "done"
 
 
 def test_openapi_describes_the_events_and_has_no_reference_that_leads_nowhere(app):
