@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import time
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from roomlore.surfaces.http import create_app, serve, server
 from roomlore.surfaces.http.event_stream import EventStream
 from roomlore.testing.faults import FaultyStorage
 from roomlore.testing.model_answers import Break, Fails, Hangs, Says
-from roomlore.testing.model_server import serve_models
+from roomlore.testing.model_server import ModelServer, serve_models
 
 WEATHER = {
     "type": "function",
@@ -64,16 +64,15 @@ class Heard:
         self.at.append(time.perf_counter())
 
 
-@contextmanager
-def models(script=(), **more):
-    with serve_models(script, **more) as model:
-        providers = {"here": {"base_url": model.url}, "closed": {"base_url": model.url, "key_variable": "NO_SUCH_KEY"}}
-        named = {
-            "chat": {"providers": [{"name": "here", "model_id": "m"}]},
-            "locked": {"internal": True, "providers": [{"name": "closed", "model_id": "m"}]},
-            "memory-summary-model": None,
-        }
-        yield model, Settings(models=named, providers=providers, log_level="error")
+def configured(url: str, **more) -> Settings:
+    """One model at the server, one whose key nobody has, and what summarises at the server too."""
+    providers = {"here": {"base_url": url}, "closed": {"base_url": url, "key_variable": "NO_SUCH_KEY"}}
+    named = {
+        "chat": {"providers": [{"name": "here", "model_id": "m"}]},
+        "locked": {"internal": True, "providers": [{"name": "closed", "model_id": "m"}]},
+        "memory-summary-model": {"internal": True, "providers": [{"name": "here", "model_id": "summary"}]},
+    }
+    return Settings(**{"models": named, "providers": providers, "extract_every": 0, "log_level": "error"} | more)
 
 
 @asynccontextmanager
@@ -94,8 +93,8 @@ async def serving(lore):
 @asynccontextmanager
 async def chatting(script=(), *, url="sqlite://", **more):
     """A scripted model, an open roomlore, and a client of the service over both."""
-    with models(script, **more) as (model, settings):
-        async with roomlore.open(url, settings=settings) as lore, serving(lore) as client:
+    with serve_models(script, **more) as model:
+        async with roomlore.open(url, settings=configured(model.url)) as lore, serving(lore) as client:
             yield model, lore, client
 
 
@@ -291,10 +290,10 @@ async def test_an_error_nobody_foresaw_is_an_event_that_tells_nothing_of_itself(
 async def test_a_service_that_is_stopped_keeps_what_was_said(monkeypatch, tmp_path):
     monkeypatch.setattr(server, "_GRACE_SECONDS", 1)
     url = f"sqlite:///{tmp_path / 'stopped.db'}"
-    with models([Says(pieces=["word "] * 400, between=0.05)]) as (_, settings):
-        own = Settings(**{**settings.model_dump(), "database_url": url, "port": 0})
+    with serve_models([Says(pieces=["word "] * 400, between=0.05)]) as model:
+        settings = configured(model.url, database_url=url, port=0)
         at: list[str] = []
-        running = asyncio.ensure_future(serve(own, listening=at.append))
+        running = asyncio.ensure_future(serve(settings, listening=at.append))
         await until_true(lambda: at)
         async with httpx.AsyncClient(base_url=at[0], timeout=20) as client:
             hearing = asyncio.ensure_future(hear(client, body()))
@@ -315,17 +314,15 @@ async def test_a_service_that_is_stopped_keeps_what_was_said(monkeypatch, tmp_pa
 @pytest.mark.parametrize("kept_by", ["process", "dbos"])
 async def test_a_reply_never_waits_for_an_extraction(tmp_path, kept_by):
     def answer(asked):
-        return Says(text="Ann likes green tea.", after=10) if asked.model == "summary" else "Green."
+        return Hangs() if asked.model == "summary" else "Green."
 
     url = f"sqlite:///{tmp_path / 'chat.db'}"
-    with models(answer) as (model, settings):
-        summaries = {"internal": True, "providers": [{"name": "here", "model_id": "summary"}]}
-        named = {**settings.models, "memory-summary-model": summaries}
-        own = {**settings.model_dump(), "models": named, "extract_every": 1, "durable_work": kept_by}
-        async with roomlore.open(url, settings=Settings(**own)) as lore, serving(lore) as client:
+    async with ModelServer(answer) as model:
+        settings = configured(model.url, extract_every=1, durable_work=kept_by)
+        async with roomlore.open(url, settings=settings) as lore, serving(lore) as client:
 
-            def hanging() -> int:
-                return sum(asked.model == "summary" and asked.answered_at is None for asked in model.requests)
+            def hanging() -> bool:
+                return any(asked.model == "summary" and not asked.left_at for asked in model.requests)
 
             await hear(client, body(0))
             await until_true(hanging, seconds=20)
@@ -336,6 +333,7 @@ async def test_a_reply_never_waits_for_an_extraction(tmp_path, kept_by):
                 took.append(time.perf_counter() - begun)
             assert hanging(), "no extraction was under way while replies were written"
             assert max(took) < 5
+            await model.stop()
 
 
 # Problems before it begins.
