@@ -11,6 +11,7 @@ from reply_rig import asks, chat, counted, gathered, kinds, last, recalling, rep
 from roomlore import (
     BadModelOutput,
     BudgetTooSmall,
+    Conflict,
     InvalidInput,
     Message,
     ModelUnavailable,
@@ -191,6 +192,26 @@ async def test_a_reply_that_is_being_stored_is_stored_though_nobody_waits():
             await replying_
         assert await stored(lore) == [(Role.USER, "Green or black tea?"), (Role.ASSISTANT, "Green.")]
         assert (await lore.replies.reply(asks())).repeated
+
+
+async def test_of_two_processes_the_faster_one_replies(sqlite_url):
+    async with replying(["Green."], url=sqlite_url) as (lore, _), replying(["Black."], url=sqlite_url) as (other, _):
+        slow = lore.replies.stream(asks())
+        await anext(slow)
+        assert (await other.replies.reply(asks())).text == "Black."
+        seen, error = await until_broken(slow)
+        assert isinstance(error, Conflict)
+        assert "ask again" in str(error)
+        assert text_of(seen) == "Green."
+        assert (await lore.replies.reply(asks())).text == "Black."
+        assert len(await lore.messages.page("r")) == 2
+
+
+async def test_two_that_store_the_same_message_at_once_agree(sqlite_url):
+    async with replying(["Green."], url=sqlite_url) as (lore, _), replying(["Black."], url=sqlite_url) as (other, _):
+        both = await asyncio.gather(lore.replies.reply(asks(), agent_id="a"), other.replies.reply(asks(), agent_id="b"))
+        assert [reply.text for reply in both] == ["Green.", "Black."]
+        assert len(await lore.messages.page("r")) == 3
 
 
 async def test_an_error_says_that_the_text_was_not_stored():

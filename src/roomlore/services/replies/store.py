@@ -62,10 +62,7 @@ class ReplyStore:
         """
         place = await self._place(message, agent_id, agent_name)
         if place is None:
-            asked = replace(
-                message, turn_id=message.turn_id or message.id, sent_at=message.sent_at or self._clock.now()
-            )
-            await self._write(await self._session(message.room_id), [asked], message.sender_id, agent_id)
+            await self._store(message, agent_id)
             place = await self._place(message, agent_id, agent_name)
         if place is None:
             raise NotFound(f"Message {message.id!r:.80} was deleted; give what is said anew another id.")
@@ -75,6 +72,14 @@ class ReplyStore:
                 "give this one another id."
             )
         return place
+
+    async def _store(self, message: Message, agent_id: str) -> None:
+        """The message, in a turn of its own, as said now unless it says when."""
+        asked = replace(message, turn_id=message.turn_id or message.id, sent_at=message.sent_at or self._clock.now())
+        try:
+            await self._write(await self._session(message.room_id), [asked], message.sender_id, agent_id)
+        except Conflict:
+            return  # another was faster: what it stored is compared
 
     async def keep_calls(self, place: Place, made: Round) -> None:
         """Stores what the model wants called."""
@@ -125,7 +130,12 @@ class ReplyStore:
         )
 
     async def _keep(self, place: Place, messages: Sequence[Message]) -> None:
-        await self._write(place.session, messages, place.message.sender_id, place.agent_id)
+        try:
+            await self._write(place.session, messages, place.message.sender_id, place.agent_id)
+        except Conflict as error:
+            raise Conflict(
+                "Another process replied to this message meanwhile, and was faster; ask again for what it said."
+            ) from error
 
     async def _write(self, session: Session | None, messages: Sequence[Message], user_id: str, agent_id: str) -> None:
         """Through the session where the room has one, which notes who speaks and brings its cache up to date."""
