@@ -104,8 +104,8 @@ def saved(killed: Sequence[Life], stored: Stored) -> int:
     """How often a kill fell between a model's written answer and what was kept of it."""
     offset = time.time() - time.monotonic()
     kept = {(e.scope.removeprefix("agent:"), e.room_id, e.last_arrival): e.finished_at for e in stored.evolutions}
-    places = {work.work_id: work_place(work) for work in stored.works if work.name == EXTRACTION}
-    spans = [(step.at, kept[places[step.work_id]].timestamp()) for step in stored.steps if step.work_id in places]
+    ends = {work.work_id: kept.get(work_place(work)) for work in stored.works if work.name == EXTRACTION}
+    spans = [(step.at, end.timestamp()) for step in stored.steps if (end := ends.get(step.work_id))]
     return sum(any(begun < life.ended + offset < ended for life in killed) for begun, ended in spans)
 
 
