@@ -1,0 +1,123 @@
+"""The count of replies lies in the messages: closing and opening neither loses nor repeats a memory."""
+
+import pytest
+
+import roomlore
+from extraction_rig import (
+    CHINESE,
+    ENGLISH,
+    both,
+    conversations,
+    extracted,
+    mark,
+    memories,
+    opened,
+    records,
+    replies,
+    settings,
+    until,
+)
+from roomlore.testing.model_answers import Says
+from roomlore.testing.model_server import ModelServer
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch) -> None:
+    """What a closed store left in this process alone is found again in a moment."""
+    monkeypatch.setattr("roomlore.services.extraction.service._LOOK_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr("roomlore.wiring.durable._SWEEP_SECONDS", 0.1)
+
+
+async def asked(server: ModelServer) -> bool:
+    return bool(server.requests)
+
+
+def ranges(made) -> list[tuple[int, int]]:
+    return [(record.first_arrival, record.last_arrival) for record in made]
+
+
+@both
+async def test_opened_anew_for_every_reply(said, sqlite_url):
+    async with ModelServer(default=said.summary) as server:
+        for n in range(1, 12):
+            async with opened(server, url=sqlite_url) as lore:
+                await replies(lore, said, 1, first=n)
+        async with opened(server, url=sqlite_url) as lore:
+            await extracted(lore)
+            assert ranges(await records(lore)) == [(6, 10), (16, 20)]
+            assert len(await memories(lore)) == 2
+    assert sorted(set(conversations(server))) == sorted(
+        "\n".join(
+            line
+            for n in range(first, first + 3)
+            for line in (f"Lin: {said.asks.format(n)}", f"bot: {said.replies.format(n)}")[n == first :]
+        )
+        for first in (3, 8)
+    )
+
+
+async def test_closed_while_the_model_thinks(sqlite_url):
+    async with ModelServer([Says(text=CHINESE.summary, after=0.3)], default=CHINESE.summary) as server:
+        async with opened(server, url=sqlite_url, seconds=5) as lore:
+            await replies(lore, CHINESE, 10)
+            await until(lambda: asked(server))
+        async with opened(server, url=sqlite_url) as lore:
+            await extracted(lore)
+            assert ranges(await records(lore)) == [(6, 10), (16, 20)]
+
+
+async def test_with_dbos_an_answer_that_came_is_not_asked_for_again(sqlite_url):
+    """Closing waits for the step that runs; what is left is done after the next opening."""
+    slow = Says(text=ENGLISH.summary, after=0.5)
+    async with ModelServer(default=slow) as server:
+        async with opened(server, url=sqlite_url, seconds=5, durable_work="dbos") as lore:
+            await replies(lore, ENGLISH, 5)
+            await until(lambda: asked(server))
+        async with opened(server, url=sqlite_url, seconds=5, durable_work="dbos") as lore:
+            await extracted(lore)
+            assert len(await memories(lore)) == 1
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (5, 3, [(6, 10), (14, 16), (20, 22)]),
+        (3, 5, [(4, 6), (12, 16)]),
+        (5, 1, [(6, 10), *((n, n) for n in range(12, 24, 2))]),
+        (5, 0, [(6, 10)]),
+    ],
+)
+async def test_the_setting_may_change_between_two_openings(sqlite_url, before, after, expected):
+    """The count goes on from the last memory: 5 and then 4 + 2 replies. Turned off, it stops."""
+    async with ModelServer(default=ENGLISH.summary) as server:
+        async with opened(server, url=sqlite_url, extract_every=before) as lore:
+            await replies(lore, ENGLISH, 5)
+            await extracted(lore)
+        async with opened(server, url=sqlite_url, extract_every=after) as lore:
+            await replies(lore, ENGLISH, 6, first=6)
+            await extracted(lore)
+            assert ranges(await records(lore)) == expected
+
+
+async def test_turned_off_and_on_again_it_goes_on_where_it_was(sqlite_url):
+    async with ModelServer(default=ENGLISH.summary) as server:
+        for every, first in ((5, 1), (0, 4), (5, 7)):
+            async with opened(server, url=sqlite_url, extract_every=every) as lore:
+                await replies(lore, ENGLISH, 3, first=first)
+                await extracted(lore)
+        async with opened(server, url=sqlite_url) as lore:
+            assert ranges(await records(lore)) == [(6, 10)]
+            assert await mark(lore) == 10
+
+
+@pytest.mark.parametrize("kept_by", ["dbos", "process"])
+async def test_a_store_that_does_nothing_leaves_it_to_the_next(sqlite_url, kept_by):
+    async with ModelServer(default=CHINESE.summary) as server:
+        given = settings(server, durable_work=kept_by)
+        async with roomlore.open(sqlite_url, settings=given, background=False) as lore:
+            await replies(lore, CHINESE, 5)
+        assert server.requests == []
+        async with roomlore.open(sqlite_url, settings=given) as lore:
+            await extracted(lore)
+            assert len(await memories(lore)) == 1
