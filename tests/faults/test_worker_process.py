@@ -113,7 +113,7 @@ async def asked(server: ModelServer, count: int) -> None:
     await until(so_often, seconds=LONG)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(("url", "number"), [("sqlite", signal.SIGTERM), ("postgres", signal.SIGINT)], indirect=["url"])
 async def test_told_to_end_it_leaves_the_rest_to_the_next(url, server, programs, number):
     """What the model had answered is not asked again: no answer was paid for twice."""
     async with roomlore.open(url, background=False) as lore:
@@ -170,6 +170,7 @@ async def test_a_second_signal_ends_it_at_once(url, server, programs):
         assert await asyncio.wait_for(process.wait(), 5) == -signal.SIGTERM
 
 
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 async def test_a_server_that_does_not_work_leaves_it_to_a_worker(url, server, programs):
     said = [
         {"id": f"m{n}", "room_id": "room 0", "sender_id": "bot", "role": "assistant", "text": "At seven, as always."}
