@@ -9,10 +9,12 @@ from bench import (
     peers,
     predict_context,
     predict_retrieval,
+    reply_latency,
     search_speed,
     session_load,
     session_speed,
     session_summary,
+    work_sharing,
 )
 
 BENCHES = {
@@ -20,9 +22,11 @@ BENCHES = {
     "predict-retrieval": predict_retrieval,
     "context-speed": context_speed,
     "search-speed": search_speed,
+    "reply-latency": reply_latency,
     "session-summary": session_summary,
     "session-load": session_load,
     "session-speed": session_speed,
+    "work-sharing": work_sharing,
     "crash": crash,
     "peers": peers,
 }
