@@ -12,7 +12,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -27,7 +27,7 @@ from bench.crash_checks import Known, violations
 from bench.crash_items import ROOMS
 from bench.crash_model import ScriptedModel, url_of
 from bench.crash_report import Life, report
-from bench.crash_stored import is_settled, read
+from bench.crash_stored import Stored, is_settled, read
 from bench.crash_victim import Said, Task, live
 from bench.progress import Progress
 from roomlore.testing.model_server import serve_models
@@ -54,10 +54,21 @@ _SETTLE_SECONDS = 120.0
 _SEED = 20261122
 
 
+@dataclass(frozen=True, slots=True)
+class What:
+    """`live`: the life of a process that is killed. `violations`: what must not be afterwards, a line each."""
+
+    live: Callable[[Connection, Task], None]
+    violations: Callable[[Known, Stored], list[str]]
+
+
+WHATS: Mapping[str, What] = {"replies": What(live, violations)}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--seed", type=int, default=_SEED)
-    parser.add_argument("--what", choices=["replies"], default="replies", help="what the killed process does")
+    parser.add_argument("--what", choices=list(WHATS), default="replies", help="what the killed process does")
     databases.add_argument(parser)
 
 
@@ -68,17 +79,17 @@ async def run(arguments: argparse.Namespace) -> None:
 
 def crash(arguments: argparse.Namespace) -> bool:
     """The whole bench; whether all is well."""
-    model = ScriptedModel(arguments.seed)
+    model, what = ScriptedModel(arguments.seed), WHATS[arguments.what]
     with (
         databases.database(arguments.database) as url,
         serve_models(model) as server,
         TemporaryDirectory(prefix="roomlore-crash-") as folder,
     ):
         print(f"{url.partition(':')[0]}: {arguments.kills} kills, seed {arguments.seed}", flush=True)
-        bench = Crash(url, server.url, model, seed=arguments.seed, log=Path(folder) / "log")
+        bench = Crash(what, url, server.url, model, seed=arguments.seed, log=Path(folder) / "log")
         bench.run(arguments.kills)
         stored = asyncio.run(read(url))
-        wrong = violations(bench.known, stored)
+        wrong = what.violations(bench.known, stored)
         report(bench.lives, bench.known, stored, wrong, log=bench.log)
     return not wrong
 
@@ -95,15 +106,21 @@ class Aimed:
 class Crash:
     """One database, one model, and the lives on them."""
 
-    def __init__(self, url: str, model_url: str, model: ScriptedModel, *, seed: int, log: Path) -> None:
+    def __init__(self, what: What, url: str, model_url: str, model: ScriptedModel, *, seed: int, log: Path) -> None:
+        self._what = what
         self._url, self._model_url = url, model_url
         self._seed = seed
         self._chance = random.Random(seed)
         self.log = log
         self.lives: list[Life] = []
         self.known = Known(requests=model.requests)
+        self._context = get_context("forkserver")
+        self._context.set_forkserver_preload(["bench.crash_warm"])
 
     def run(self, kills: int) -> None:
+        first = self._context.Process(target=time.sleep, args=(0,))
+        first.start()
+        first.join()  # by then what all are forked from is warm
         progress = Progress("kills", kills)
         killed = 0
         while killed < kills and not self.known.wrong:
@@ -121,23 +138,27 @@ class Crash:
     def _end_one(self, aimed: Aimed) -> bool:
         """One life; whether it was killed. One that is told to close may be quicker."""
         with self._living() as (process, pipe, life):
-            until = life.began + _LONGEST_LIFE_SECONDS
-            while (now := time.monotonic()) < until and process.is_alive():
-                if aimed.aim == "closing" and not life.told_to_close and now >= _worked(aimed, life, until):
-                    pipe.send("end")
-                    life.told_to_close = now
-                due = self._due(aimed, life)
-                if due is not None and now >= due:
-                    break
-                look = _LOOK_CLOSELY_SECONDS if aimed.aim == "answered" else _LOOK_SECONDS
-                self._hear(pipe, life, seconds=min(look, max((due or until) - now, 0)))
+            if not self._follow(process, pipe, life, aimed):
+                self.known.wrong.append(f"a process was not {aimed.aim} after {_LONGEST_LIFE_SECONDS:.0f} s")
             life.killed = self._kill(process, life)
             self._hear_all(pipe, life)
             if not life.killed and process.exitcode:
                 self.known.wrong.append(f"a process ended by itself with status {process.exitcode}")
-            elif now >= until:
-                self.known.wrong.append(f"a process was not {aimed.aim} after {_LONGEST_LIFE_SECONDS:.0f} s")
         return life.killed
+
+    def _follow(self, process: ForkServerProcess, pipe: Connection, life: Life, aimed: Aimed) -> bool:
+        """Listens until the instant of the kill, or until the process ends; False where neither comes."""
+        until = life.began + _LONGEST_LIFE_SECONDS
+        look = _LOOK_CLOSELY_SECONDS if aimed.aim == "answered" else _LOOK_SECONDS
+        while (now := time.monotonic()) < until:
+            if aimed.aim == "closing" and not life.told_to_close and now >= _worked(aimed, life, until):
+                life.told_to_close = now
+                pipe.send("end")
+            due = self._due(aimed, life)
+            if not process.is_alive() or (due is not None and now >= due):
+                return True
+            self._hear(pipe, life, seconds=min(look, max((due or until) - now, 0)))
+        return False
 
     def _kill(self, process: ForkServerProcess, life: Life) -> bool:
         """Whether it lived until then."""
@@ -183,9 +204,7 @@ class Crash:
 
     @contextmanager
     def _living(self, last: Mapping[str, int] | None = None) -> Iterator[tuple[ForkServerProcess, Connection, Life]]:
-        context = get_context("forkserver")
-        context.set_forkserver_preload(["bench.crash_warm"])
-        ours, theirs = context.Pipe()
+        ours, theirs = self._context.Pipe()
         life = Life(number=len(self.lives), began=time.monotonic(), first=self._first())
         task = Task(
             url=self._url,
@@ -196,7 +215,7 @@ class Crash:
             again=self._again(life.first),
             last=last,
         )
-        process = context.Process(target=live, args=(theirs, task), daemon=True)
+        process = self._context.Process(target=self._what.live, args=(theirs, task), daemon=True)
         process.start()
         theirs.close()
         self.lives.append(life)
