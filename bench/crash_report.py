@@ -42,7 +42,8 @@ def report(lives: Sequence[Life], known: Known, stored: Stored, wrong: Sequence[
     lasted = sorted(life.ended - life.began for life in killed) or [0.0]
     print(
         f"kills: {len(killed)}, of lives of {lasted[0]:.2f} to {lasted[-1]:.2f} s, median {median(lasted):.2f} s; "
-        f"{len(lives) - len(killed) - 1} were told to close and were quicker"
+        f"{len(lives) - len(killed) - 1} were told to close and were quicker; "
+        f"the last one was at rest after {lives[-1].ended - lives[-1].began:.0f} s"
     )
     fell = Counter(place for life in killed for place in where(life, known.requests))
     print("they fell while " + ", ".join(f"{place} {count}" for place, count in fell.most_common()))
