@@ -1,12 +1,18 @@
 """The synchronous client: threads beside it, and its end while they are busy."""
 
+import os
+import signal
 import threading
+import time
 
 import pytest
 
 import roomlore
 from roomlore import Message, Unavailable
+from roomlore.core.chat.models import ChatRequest
 from roomlore.testing.embedding import HashEmbedder
+from roomlore.testing.model_answers import Hangs
+from roomlore.testing.model_server import serve_models
 
 BATCH = [Message(id=str(number), room_id="r", sender_id="ann", text="hello there " * 9) for number in range(2000)]
 
@@ -84,3 +90,26 @@ def test_an_iterator_broken_off_is_closed_at_once(tmp_path):
         assert list(exported) == []
         left = lore.messages.export("r")
         next(left)
+
+
+def test_ctrl_c_ends_the_call_it_interrupts_and_no_other(tmp_path):
+    with serve_models([Hangs()], default="ready") as server:
+        named = {"chat": {"providers": [{"name": "here", "model_id": "m"}]}}
+        settings = roomlore.Settings(models=named, providers={"here": {"base_url": server.url}})
+        request = ChatRequest(messages=[{"role": "user", "content": "?"}])
+        with roomlore.open_sync(f"sqlite:///{tmp_path / 'a.db'}", settings=settings) as lore:
+            pressing = threading.Thread(target=_press_once, args=(server,))
+            pressing.start()
+            with pytest.raises(KeyboardInterrupt):
+                list(lore.models.stream("chat", request))
+            pressing.join()
+            assert "".join(piece.text for piece in lore.models.stream("chat", request)) == "ready"
+            lore.ping()
+        assert server.requests[0].left_at is not None
+
+
+def _press_once(server) -> None:
+    ends = time.monotonic() + 20
+    while not server.requests and time.monotonic() < ends:
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
