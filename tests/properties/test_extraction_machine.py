@@ -1,0 +1,291 @@
+"""Any history of replies, deletions, sweeps, restarts and failing models: every so many replies are one extraction.
+
+Durable work is a double here that runs what was handed in whenever the machine says so, in any order, and breaks it off
+anywhere; stored is what a real database keeps.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+import roomlore
+from extraction_rig import mark, records, reply
+from roomlore import Message, Settings
+from roomlore.core.errors import StorageUnavailable
+from roomlore.ports.durable import Json, WorkState
+from roomlore.services.extraction import EXTRACTION, Extracted, ExtractionService
+from roomlore.testing import FrozenClock
+
+PLACES = [("r", "bot"), ("群", "bot"), ("群", "bob")]
+MOST_PIECES = 500
+WENT = ["kept", "nothing", "fallback", "killed before", "killed after", "not stored"]
+places = st.sampled_from(PLACES)
+
+
+class _KilledError(Exception):
+    """The process ends here."""
+
+
+@dataclass
+class Held:
+    """The ports `DurableWork`, `Jobs` and `Telemetry`, as far as extraction asks: work waits until it is run, and an
+    answer that was kept stays."""
+
+    waiting: dict[str, Json] = field(default_factory=dict)
+    done: set[str] = field(default_factory=set)
+    answers: dict[str, Json] = field(default_factory=dict)
+
+    async def start(self, name: str, *, work_id: str, partition: str, arguments: Json) -> bool:
+        new = work_id not in self.waiting and work_id not in self.done
+        if new:
+            self.waiting[work_id] = arguments
+        return new
+
+    async def retry(self, work_id: str) -> bool:
+        return False
+
+    async def page(self, **_: object) -> list[WorkState]:
+        return []
+
+    def ask(self, name: str) -> None: ...
+
+    def count(self, name: str, amount: float = 1, **_: object) -> None: ...
+
+
+@dataclass
+class Once:
+    """The port `Steps` of one attempt."""
+
+    held: Held
+    work_id: str
+    went: str
+
+    async def once(self, name: str, step: Callable[[], Awaitable[Json]]) -> Json:
+        if self.work_id not in self.held.answers:
+            if self.went == "killed before":
+                raise _KilledError
+            self.held.answers[self.work_id] = await step()
+        if self.went == "killed after":
+            raise _KilledError
+        return self.held.answers[self.work_id]
+
+
+class Summaries:
+    def __init__(self) -> None:
+        self.went = "kept"
+        self.asked = 0
+
+    async def of(self, conversation: str) -> Extracted:
+        self.asked += 1
+        if self.went == "fallback":
+            return Extracted("对话摘要: 好", "fallback")
+        return Extracted(None if self.went == "nothing" else "好 good", "first/tiny", prompt_hash="0")
+
+
+class ExtractionMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.closing = AsyncExitStack()
+        self.replies: dict[tuple[str, str], int] = dict.fromkeys(PLACES, 0)
+        self.deleted: dict[tuple[str, str], int] = dict.fromkeys(PLACES, 0)
+        self.marks: dict[tuple[str, str], int] = dict.fromkeys(PLACES, 0)
+        self.ids: list[tuple[str, str, str]] = []
+        self.numbers = 0
+        self.held, self.summaries, self.clock = Held(), Summaries(), FrozenClock(datetime.now(UTC))
+
+    @initialize(every=st.sampled_from([1, 2, 3, 5]))
+    def open(self, every: int) -> None:
+        self.every = every
+        self.lore = self.runner.run(self.closing.enter_async_context(
+            roomlore.open("sqlite://", settings=Settings(extract_every=every, durable_work="process"), background=False)
+        ))  # fmt: skip
+        self.restart()
+
+    @rule()
+    def restart(self) -> None:
+        """What a process remembers beside the database is gone."""
+        self.service = ExtractionService(
+            storage=self.lore.storage, durable=self.held, summaries=self.summaries, jobs=self.held, clock=self.clock,
+            telemetry=self.held, every=self.every,
+        )  # fmt: skip
+
+    @rule(place=places, count=st.integers(1, 7), questions=st.booleans())
+    def talk(self, place: tuple[str, str], count: int, questions: bool) -> None:
+        room, agent = place
+        batch: list[Message] = []
+        for _ in range(count):
+            self.numbers += 1
+            if questions:
+                batch.append(Message(id=f"q{self.numbers}", room_id=room, sender_id="u", text="问 why"))
+            batch.append(reply(self.numbers, f"答 {self.numbers}", room, agent))
+            self.ids.append((room, agent, batch[-1].id))
+        self.replies[place] += count
+        self.runner.run(self.lore.messages.add(batch))
+
+    @rule(data=st.data())
+    def delete(self, data: st.DataObject) -> None:
+        if self.ids:
+            self._delete(*self.ids[data.draw(st.integers(0, len(self.ids) - 1))])
+
+    @rule(data=st.data())
+    def delete_what_waits(self, data: st.DataObject) -> None:
+        """A reply that a piece of work was handed in for."""
+        if self.held.waiting:
+            work_id = data.draw(st.sampled_from(sorted(self.held.waiting)))
+            given = self.held.waiting[work_id]
+            page = self.runner.run(self.lore.messages.page(given["room_id"], after=given["after"], limit=500))
+            about = [m for m in page if m.arrival <= given["last"] and m.sender_id == given["agent_id"]]
+            if about:
+                self._delete(given["room_id"], given["agent_id"], data.draw(st.sampled_from([m.id for m in about])))
+            self.run(work_id, data.draw(st.sampled_from(["kept", "killed before"])))
+
+    def _delete(self, room: str, agent: str, message_id: str) -> None:
+        self.ids.remove((room, agent, message_id))
+        self.deleted[room, agent] += 1
+        self.runner.run(self.lore.messages.delete(room, message_id))
+
+    @rule()
+    def sweep(self) -> None:
+        self.clock.advance(31)
+        self.runner.run(self.service.sweep())
+
+    @rule(data=st.data(), went=st.sampled_from(WENT))
+    def work(self, data: st.DataObject, went: str) -> None:
+        if self.held.waiting:
+            self.run(data.draw(st.sampled_from(sorted(self.held.waiting))), went)
+
+    def run(self, work_id: str, went: str) -> None:
+        self.summaries.went = went
+        attempt = self._broken_off(work_id) if went == "not stored" else self._attempt(work_id, went)
+        if self.runner.run(attempt):
+            self.held.done.add(work_id)
+            del self.held.waiting[work_id]
+
+    async def _attempt(self, work_id: str, went: str) -> bool:
+        try:
+            await self.service.extract(Once(self.held, work_id, went), self.held.waiting[work_id])
+        except (_KilledError, StorageUnavailable):
+            return False
+        return True
+
+    async def _broken_off(self, work_id: str) -> bool:
+        """The transaction that keeps the memory is not committed."""
+        from roomlore.adapters.sql.rooms_due import SqlRoomsDue
+
+        note = SqlRoomsDue.note
+
+        async def fails(self: SqlRoomsDue, **_: object) -> None:
+            raise StorageUnavailable
+
+        SqlRoomsDue.note = fails  # type: ignore[method-assign, assignment]
+        try:
+            return await self._attempt(work_id, "not stored")
+        finally:
+            SqlRoomsDue.note = note  # type: ignore[method-assign]
+
+    @invariant()
+    def nothing_is_extracted_twice(self) -> None:
+        for room, agent in PLACES:
+            made = [record for record in self.runner.run(records(self.lore, agent)) if record.room_id == room]
+            ends = [(record.first_arrival, record.last_arrival) for record in made]
+            assert all(first <= last for first, last in ends)
+            assert all(before[1] < after[0] for before, after in pairwise(ends))
+            at = self.runner.run(mark(self.lore, room, agent)) or 0
+            assert at >= self.marks[room, agent]
+            assert not ends or at == ends[-1][1]
+            self.marks[room, agent] = at
+
+    def teardown(self) -> None:
+        if hasattr(self, "lore"):
+            self._finish()
+            self.runner.run(self.closing.aclose())
+        self.runner.close()
+
+    def _finish(self) -> None:
+        """What is due is done in the end, whatever happened before."""
+        self.sweep()
+        while self.held.waiting:
+            assert len(self.held.done) < MOST_PIECES
+            for work_id in sorted(self.held.waiting):
+                self.run(work_id, "kept")
+            self.sweep()
+        self.nothing_is_extracted_twice()
+        for place in PLACES:
+            self._check(*place)
+        kept = self.runner.run(self._kept())
+        applied = [record for name in ("bot", "bob") for record in self.runner.run(records(self.lore, name))]
+        assert kept == sum(record.status == "applied" for record in applied)
+
+    def _check(self, room: str, agent: str) -> None:
+        made = [record for record in self.runner.run(records(self.lore, agent)) if record.room_id == room]
+        replied, gone = self.replies[room, agent], self.deleted[room, agent]
+        assert (replied - gone) // self.every <= len(made) <= replied // self.every
+        assert self.runner.run(self._left(room, agent)) < self.every
+
+    async def _left(self, room: str, agent: str) -> int:
+        after = await mark(self.lore, room, agent) or 0
+        async with self.lore.storage.reading() as work:
+            assert not await work.rooms_due.any(work=EXTRACTION)
+            found = await work.messages.replies_of(
+                tenant="default", room_id=room, agent_id=agent, after=after, limit=1000
+            )
+        return len(found)
+
+    async def _kept(self) -> int:
+        found = [await self.lore.memories.page(f"agent:{name}", status="all", limit=500) for name in ("bot", "bob")]
+        return sum(map(len, found))
+
+
+def test_every_so_many_replies_are_one_extraction():
+    run_state_machine_as_test(
+        ExtractionMachine,
+        settings=settings(
+            max_examples=10, phases=[Phase.generate], stateful_step_count=30, deadline=None, derandomize=True,
+            suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+        ),
+    )  # fmt: skip
+
+
+@contextmanager
+def machine(every: int) -> Iterator[ExtractionMachine]:
+    made = ExtractionMachine()
+    made.open(every)
+    yield made
+    made.teardown()
+
+
+def test_a_reply_deleted_while_its_work_waits_brings_back_none_that_was_read():
+    with machine(2) as made:
+        for _ in range(2):
+            made.talk(PLACES[0], 2, False)
+            made.sweep()
+            if made.numbers == 4:
+                made._delete("r", "bot", "a3-bot")
+            made.run(*made.held.waiting, "kept")
+        found = made.runner.run(records(made.lore))
+        assert [(record.first_arrival, record.last_arrival) for record in found] == [(1, 2), (4, 4)]
+
+
+def test_work_that_came_too_late_does_not_stand_in_the_way_of_what_is_due():
+    """Two pieces that end with the same reply: the first was handed in for more than was left to it."""
+    with machine(1) as made:
+        made.talk(PLACES[0], 1, False)
+        made.sweep()
+        (first,) = made.held.waiting
+        made._delete("r", "bot", "a1-bot")
+        made.talk(PLACES[0], 1, False)
+        made.sweep()
+        (late,) = set(made.held.waiting) - {first}
+        made.run(first, "kept")
+        made.run(late, "kept")
+        made.sweep()
+        made.run(*made.held.waiting, "kept")
+        assert [record.last_arrival for record in made.runner.run(records(made.lore))] == [1, 2]
