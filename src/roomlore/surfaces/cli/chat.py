@@ -11,7 +11,6 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.core.errors import InvalidInput, RoomloreError
 from roomlore.core.models import Message
 from roomlore.core.replies.models import Reply, ReplyEvent, ReplyStarted, ReplyText
@@ -111,7 +110,6 @@ class _Talk:
             sender_id=self.sender,
             sender_name=self.name,
             text=text,
-            sent_at=SystemClock().now(),
         )
         self.last = message.id
         shown = _Shown(self.out, as_json=self.as_json)
