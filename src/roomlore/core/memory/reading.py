@@ -45,7 +45,8 @@ def as_conversation(
 
 def name_of(message: StoredMessage, people: Mapping[str, str]) -> str:
     """What the sender is called: the name of the message, else of the room, else the id."""
-    name = message.sender_name or people.get(message.sender_id) or message.sender_id
+    known = people.get(message.sender_id, "")
+    name = message.sender_name or (known if known != INJECTED_NAME else "") or message.sender_id
     return truncate(_flat(name), _NAME_CHARACTERS)
 
 
