@@ -185,10 +185,13 @@ async def _fill(lore: roomlore.Lore, rooms: Sequence[str], *, agent: str) -> Non
 
 
 async def _kept(lore: roomlore.Lore, agent: str) -> Counter[str]:
-    found: Counter[str] = Counter()
-    while page := await lore.memories.page(f"agent:{agent}", limit=_PAGE, offset=sum(found.values())):
-        found.update(memory.sources[0].room_id for memory in page)
-    return found
+    """Memories by room. By their ids first: pages move while memories are added."""
+    found: dict[str, str] = {}
+    offset = 0
+    while page := await lore.memories.page(f"agent:{agent}", limit=_PAGE, offset=offset):
+        found.update((memory.memory_id, memory.sources[0].room_id) for memory in page)
+        offset += len(page)
+    return Counter(found.values())
 
 
 def _tell(part: Part, workers: int) -> None:
