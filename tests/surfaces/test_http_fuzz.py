@@ -23,7 +23,11 @@ KNOWN = {"room_id": "tea", "conversation_id": "tea", "message_id": "m1", "q": "1
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """A server of its own in a thread, with one room in its store; gives its URL."""
-    settings = roomlore.Settings(database_url=f"sqlite:///{tmp_path_factory.mktemp('fuzz')}/fuzz.db", port=0)
+    settings = roomlore.Settings(
+        database_url=f"sqlite:///{tmp_path_factory.mktemp('fuzz')}/fuzz.db",
+        port=0,
+        durable_work="process",  # DBOS draws random numbers on its threads, which Hypothesis takes for ours
+    )
     with roomlore.open_sync(settings.database_url, settings=settings) as lore:
         lore.messages.add([roomlore.Message(id=f"m{n}", room_id="tea", sender_id="ann", text=f"{n}") for n in range(3)])
     ready, urls, tasks = threading.Event(), [], []
