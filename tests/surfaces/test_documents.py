@@ -14,6 +14,7 @@ PLACES = (
     "docs/how-to/langchain.md",
     "docs/how-to/replies.md",
     "docs/how-to/workers.md",
+    "docs/explanation/short-memories.md",
     "docs/reference/settings.md",
 )
 
