@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol
 
-from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Link, Role, Room, StoredMessage, Target, Thread
+from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Link, Room, StoredMessage, Target, Thread
 from roomlore.ports.indexing import IndexStates, LexicalIndex, Outbox
 from roomlore.ports.memories import Evolutions, Memories, MemoryLog, Watermarks
 from roomlore.ports.rooms_due import RoomsDue
