@@ -1,5 +1,6 @@
 """Work that outlives its process, where it can, and what is derived from stored data."""
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
@@ -18,6 +19,8 @@ from roomlore.settings import Settings
 
 _SWEEP_SECONDS = 15.0
 _AGAIN_SECONDS = 60.0
+_TOGETHER_SECONDS = 0.05
+"""Replies of a moment are looked at together, and not while the next one is written."""
 
 
 def make_durable(settings: Settings, url: str, *, clock: Clock, closing: AsyncExitStack, background: bool) -> LateWork:
@@ -56,6 +59,7 @@ def make_extraction(
     if background and settings.extract_every:
 
         async def sweep() -> None:
+            await asyncio.sleep(_TOGETHER_SECONDS)
             await extraction.sweep()
 
         jobs.handle(EXTRACTION, sweep, every_seconds=_SWEEP_SECONDS)

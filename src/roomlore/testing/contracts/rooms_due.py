@@ -72,6 +72,18 @@ class RoomsDueContract:
         assert await claim(storage, minutes=5) == []
         assert not await done(storage, room)
 
+    async def test_what_is_noted_is_there_until_it_is_done(self, storage: Storage) -> None:
+        async def any_left(work: str = WORK) -> bool:
+            async with storage.reading() as uow:
+                return await uow.rooms_due.any(work=work)
+
+        assert not await any_left()
+        await note(storage, "tea")
+        (room,) = await claim(storage)
+        assert (await any_left(), await any_left("evolution")) == (True, False)
+        await done(storage, room)
+        assert not await any_left()
+
     async def test_what_was_noted_meanwhile_is_free_at_once(self, storage: Storage) -> None:
         await note(storage, "tea")
         (room,) = await claim(storage)
