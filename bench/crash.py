@@ -50,7 +50,8 @@ _LOOK_SECONDS = 0.02
 _LOOK_CLOSELY_SECONDS = 0.002
 _LATE_REQUESTS = 20
 _LONGEST_LIFE_SECONDS = 60.0
-_SETTLE_SECONDS = 120.0
+_SETTLE_SECONDS = 600.0
+"""A room's extractions are made one after the other, and kills leave many to be made."""
 _SEED = 20261122
 
 
