@@ -32,6 +32,7 @@ from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.core.errors import StorageUnavailable
 from roomlore.core.memory.models import Action, MemoryKind, Source
 from roomlore.core.text import graphemes
+from roomlore.services.extraction.summarise import PROMPT
 from roomlore.testing.model_answers import Break, Drops, Fails, Hangs, Says, Sends
 from roomlore.testing.model_server import ModelServer
 
@@ -107,6 +108,26 @@ async def test_at_most_a_hundred_characters_are_kept_and_none_is_cut(answer, kep
         (memory,) = await memories(lore)
     assert memory.statement == kept
     assert graphemes(memory.statement) <= 100
+
+
+@both
+async def test_an_answer_that_repeats_its_instructions_is_not_used(said):
+    told = await PackagedPrompts().find(PROMPT, language="zh" if said is CHINESE else "en")
+    echo = [line for line in told.text.splitlines() if len(line) > 40][-1]
+    servers = ModelServer(default=echo), ModelServer(default=said.summary)
+    async with servers[0], servers[1], opened(*servers) as lore:
+        await replies(lore, said, 5)
+        await extracted(lore)
+        (memory,) = await memories(lore)
+    assert (memory.statement, memory.made_by) == (said.summary, "second/tiny")
+
+
+async def test_a_memory_stands_on_one_line():
+    async with ModelServer(default="Lin dines at seven.\n- on Friday\r\n\ttoo") as server, opened(server) as lore:
+        await replies(lore, ENGLISH, 5)
+        await extracted(lore)
+        (memory,) = await memories(lore)
+    assert memory.statement == "Lin dines at seven. - on Friday too"
 
 
 @pytest.mark.parametrize(
@@ -195,7 +216,7 @@ TROUBLES = {
     "half of it": (Says(text="half of an answer", breaks=Break(how="end")), "broken"),
     "empty": (Says(text=""), "broken"),
     "null": (Says(content=None), "broken"),
-    "blank": (Says(text=" \n\t　"), "unusable"),
+    "blank": (Says(text=" \n\t　"), "broken"),
     "too short": (Says(text="ok"), "unusable"),
     "too short in Chinese": (Says(text=" 嗯，好的 "), "unusable"),
     "four emoji": (Says(text="👩‍👩‍👧‍👦" * 4), "unusable"),
@@ -270,7 +291,7 @@ async def test_a_fallback_cuts_no_character_and_a_short_talk_is_whole(character)
 
 
 async def test_an_answer_that_nobody_foresaw_is_a_fallback_too(caplog, monkeypatch):
-    def broken(_: str) -> None:
+    def broken(_: str, **__: str) -> None:
         raise KeyError("小明 said something")
 
     monkeypatch.setattr("roomlore.services.extraction.summarise.kept", broken)

@@ -1,5 +1,7 @@
 """The count of replies lies in the messages: closing and opening neither loses nor repeats a memory."""
 
+from pathlib import Path
+
 import pytest
 
 import roomlore
@@ -121,3 +123,24 @@ async def test_a_store_that_does_nothing_leaves_it_to_the_next(sqlite_url, kept_
         async with roomlore.open(sqlite_url, settings=given) as lore:
             await extracted(lore)
             assert len(await memories(lore)) == 1
+
+
+@both
+async def test_an_older_database_beside_newer_work_is_extracted_again(said, sqlite_url):
+    """The work is known as done, and what it made is gone with the newer database."""
+    path = Path(sqlite_url.removeprefix("sqlite:///"))
+    async with ModelServer(default=said.summary) as server:
+        async with opened(server, url=sqlite_url, durable_work="dbos") as lore:
+            await replies(lore, said, 4)
+        older = path.read_bytes()  # noqa: ASYNC240
+        async with opened(server, url=sqlite_url, durable_work="dbos") as lore:
+            await replies(lore, said, 1, first=5)
+            await extracted(lore)
+            assert len(await memories(lore)) == 1
+        path.write_bytes(older)  # noqa: ASYNC240
+        async with opened(server, url=sqlite_url, durable_work="dbos") as lore:
+            assert await memories(lore) == []
+            await replies(lore, said, 1, first=5)
+            await extracted(lore)
+            assert len(await memories(lore)) == 1
+    assert len(server.requests) == 2

@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 
 from roomlore.core.errors import BadModelOutput
+from roomlore.core.terms import terms
 from roomlore.core.text import graphemes, truncate
 
 EXTRACT_EVERY = 5
@@ -15,6 +16,8 @@ FALLBACK = "fallback"
 _FALLBACK_LABEL = "对话摘要: "
 _LEAST_CHARACTERS = 5
 _NOTHING = ("无有效记忆", "no_memory")
+_ECHO = 4
+"""Terms in a row that make an answer look like its instructions."""
 _THOUGHTS = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
@@ -46,19 +49,33 @@ def attempt_at(age_seconds: float) -> int:
     return minutes.bit_length() if minutes < 64 else 6 + (minutes - 4) // 60
 
 
-def kept(answer: str) -> str | None:
-    """What of a model's summary is kept, at most 100 characters and without what it thought before it spoke; None where
-    it says that nothing is worth it.
+def kept(answer: str, *, instructions: str = "") -> str | None:
+    """What of a model's summary is kept, on one line of at most 100 characters and without what it thought before it
+    spoke; None where it says that nothing is worth it.
 
-    Raises `BadModelOutput` where it is empty or shorter than 5 characters.
+    Raises `BadModelOutput` where it is empty or shorter than 5 characters, or says again what it was told to do:
+    `instructions`, without the conversation.
     """
     thoughts = _THOUGHTS.match(answer)
-    text = answer[thoughts.end() if thoughts else 0 :].strip()
+    text = " ".join(answer[thoughts.end() if thoughts else 0 :].split())
     if any(mark in text.casefold() for mark in _NOTHING):
         return None
     if graphemes(text) < _LEAST_CHARACTERS:
         raise BadModelOutput(f"The summary is shorter than {_LEAST_CHARACTERS} characters.")
+    if _echoes(text, instructions):
+        raise BadModelOutput("The summary repeats its instructions.")
     return truncate(text, SUMMARY_CHARACTERS)
+
+
+def _echoes(text: str, instructions: str) -> bool:
+    """Whether half of it, or more, stands in the instructions word for word."""
+    told, said = _runs(instructions), _runs(text)
+    return bool(said) and 2 * len(said & told) >= len(said)
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    words = terms(text)
+    return {tuple(words[at : at + _ECHO]) for at in range(len(words) - _ECHO + 1)}
 
 
 def fallback(conversation: str) -> str:

@@ -136,11 +136,22 @@ class ExtractionService:
         return [piece.work_id for piece in pieces]
 
     async def _hand_in(self, piece: _Piece) -> None:
-        new = await self._durable.start(
-            EXTRACTION, work_id=piece.work_id, partition=piece.partition, arguments=asdict(piece)
-        )
-        if not new and await self._durable.retry(piece.work_id):
+        if await self._start(piece, piece.work_id):
+            return
+        if await self._durable.retry(piece.work_id):
             self._telemetry.count("roomlore_work_total", labels={"kind": EXTRACTION, "result": "retried"})
+        elif await self._was_undone(piece):
+            await self._start(piece, f"{piece.work_id}-{self._clock.now():%Y%m%dT%H%M%S}")
+
+    async def _start(self, piece: _Piece, work_id: str) -> bool:
+        return await self._durable.start(
+            EXTRACTION, work_id=work_id, partition=piece.partition, arguments=asdict(piece)
+        )
+
+    async def _was_undone(self, piece: _Piece) -> bool:
+        """Whether the work was done and what came of it is gone: an older state of the database was brought back."""
+        state = await self._durable.find(piece.work_id)
+        return state is not None and state.status == "done" and await self._is_next(piece)
 
     async def _due(self, tenant: str, room_id: str) -> list[_Piece]:
         """The next piece of each agent in the room. What comes after it is looked for once it is done."""

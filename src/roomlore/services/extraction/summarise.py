@@ -75,7 +75,10 @@ class MemorySummaries:
         content = prompt.fill({"conversation": conversation})
         request = ChatRequest(messages=({"role": "user", "content": content},), max_tokens=SUMMARY_TOKENS)
         answer = await self._models.complete(
-            SUMMARY_MODEL, request, timeout_seconds=self._timeout_seconds, check=lambda given: kept(given.text)
+            SUMMARY_MODEL,
+            request,
+            timeout_seconds=self._timeout_seconds,
+            check=lambda given: kept(given.text, instructions=prompt.text),
         )
         statement = kept(answer.text)
         if statement is None:
