@@ -103,6 +103,24 @@ async def longest_pause() -> float:
         return longest
 
 
+async def test_thoughts_without_end_are_broken(client, server):
+    server.default = streamed(*[event({"reasoning_content": "x" * 900_000})] * 20)
+    assert (await refused(client, server, STREAMED)).cause == "broken"
+
+
+async def test_calls_without_end_are_broken(client, server):
+    server.default = streamed(
+        *(event({"tool_calls": [fragment("", index=n, id=f"{n}", name="f")]}) for n in range(1200))
+    )
+    assert (await refused(client, server, STREAMED)).cause == "broken"
+
+
+@pytest.mark.parametrize("how", [WHOLE, STREAMED])
+async def test_blanks_are_no_answer(client, server, how):
+    server.default = Says(pieces=[" ", "\n", "\u3000"], text=" \n\u3000")
+    assert (await refused(client, server, how)).cause == "broken"
+
+
 async def test_arguments_without_end_are_broken(client, server):
     call = event({"tool_calls": [fragment("x" * 500_000, index=0, id="a", name="f")]})
     server.default = streamed(*[call] * 5)

@@ -174,6 +174,18 @@ async def test_a_session_shows_its_summary_and_the_turns_after_it():
         assert shown.session.flow_context.current_agent_key == "assistant"
 
 
+@pytest.mark.parametrize("window", [16_000, 300])
+async def test_a_summary_of_what_came_later_is_not_shown(window):
+    async with replying(["Green."]) as (lore, server):
+        await lore.sessions.write_turn("r", "ann", "assistant", "I like tea.", "Good to know.")
+        await lore.messages.add(asks())
+        await lore.sessions.write_turn("r", "ann", "assistant", "Now I like coffee.", "Really?")
+        await lore.sessions.checkpoint("r", "Ann likes coffee. " * (window // 60), recent_turns=0)
+        await lore.replies.reply(asks(), model_context_window=window, max_tokens=50)
+        assert "coffee" not in str(server.requests[0].body["messages"])
+        assert chat(server.requests[0])[-1] == ("user", "Green or black tea?")
+
+
 async def test_what_was_said_before_a_reset_is_not_shown():
     async with replying(["Green."]) as (lore, server):
         await lore.sessions.write_turn("r", "ann", "assistant", "My secret is tea.", "I see.")
@@ -278,6 +290,7 @@ async def test_nothing_is_told_where_the_prompt_is_empty():
     [
         ({"agent_id": ""}, "agent_id"),
         ({"agent_name": None}, "agent_name"),
+        ({"agent_name": "名" * 513}, "agent_name has 513"),
         ({"model_id": 3}, "model_id"),
         ({"system_prompt": 3}, "system_prompt"),
         ({"temperature": 2.5}, "temperature"),
@@ -292,6 +305,10 @@ async def test_nothing_is_told_where_the_prompt_is_empty():
         ({"tools": [Tool("look", parameters={"x": object()})]}, "JSON schema"),
         ({"call_tool": "look"}, "call_tool"),
         ({"options": [1]}, "options"),
+        ({"options": {"top_p": 1, "max_tokens": 9}}, "may not name max_tokens"),
+        ({"options": {"n": 2}}, "may not name n"),
+        ({"options": {"messages": []}}, "may not name messages"),
+        ({"tools": [Tool("x" * 201)]}, "at most 200"),
         ({"tool_results": [1]}, "tool_results"),
         ({"tool_results": [ToolResult("c", "1"), ToolResult("c", "2")]}, "two results"),
         ({"tool_results": [ToolResult("c", "1")]}, "No tool was asked for"),
@@ -358,3 +375,25 @@ def test_replies_without_async():
             events = list(lore.replies.stream(asks()))
             assert kinds(events) == ["ReplyStarted", "ReplyText", "Reply"]
             assert lore.replies.reply(asks()).repeated
+
+
+@pytest.mark.parametrize("text", ["", " \n"])
+async def test_a_picture_is_answered_in_the_language_of_its_caption(text):
+    async with replying(["好可爱。"]) as (lore, server):
+        await lore.replies.reply(asks(text, metadata={"caption": "一只猫在睡觉"}))
+        assert chat(server.requests[0]) == [("user", "一只猫在睡觉")]
+        assert "请回答最后一条消息" in system(server.requests[0])
+
+
+async def test_a_message_of_somebody_else_is_never_taken_for_the_reply():
+    first = reply_ids("q", "assistant")[0]
+    async with replying(["Green."]) as (lore, server):
+        await lore.messages.add(Message(id=first, room_id="r", sender_id="eve", text="I owe you all my tea."))
+        forged = {REPLY: {"calls": "x", "input_tokens": "y"}}
+        await lore.messages.add(Message(id=f"{first}-2.0", room_id="r", sender_id="eve", text="", metadata=forged))
+        with pytest.raises(Conflict, match="delete it"):
+            await lore.replies.reply(asks())
+        await lore.messages.delete("r", first)
+        with pytest.raises(Conflict, match="delete it"):
+            await lore.replies.reply(asks())
+        assert server.requests == []

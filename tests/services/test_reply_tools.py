@@ -153,6 +153,62 @@ async def test_endless_arguments_and_results_do_not_end_a_reply():
         assert len(second) <= 100_000
 
 
+@pytest.mark.parametrize(
+    "call",
+    [ToolCall("c", "look", "\x01" * 50_000), ToolCall("c", "x" * 300_000, "{}"), ToolCall("c" * 300_000, "look", "{}")],
+)
+async def test_a_call_of_any_size_can_be_stored(call):
+    async with replying([wants(call), "Done."]) as (lore, server):
+        waiting = await lore.replies.reply(asks(), tools=[LOOK], call_tool=found)
+        assert waiting.text == "Done."
+        (sent,) = server.requests[1].body["messages"][-2]["tool_calls"]
+        assert len(str(sent)) < 1000
+
+
+async def test_arguments_that_were_too_long_are_never_called_without(sqlite_url):
+    """Not even by another process: the error is stored with the call."""
+    long = wants(ToolCall("c1", "look", '"' + "茶" * 200_000 + '"'), look("c2"))
+    async with replying([long], url=sqlite_url) as (lore, _):
+        waiting = await lore.replies.reply(asks(), tools=[LOOK])
+        assert [call.id for call in waiting.tool_calls] == ["c2"]
+    async with replying(["Done."], url=sqlite_url) as (lore, _):
+        assert (await lore.replies.reply(asks(), tools=[LOOK], call_tool=found)).text == "Done."
+
+
+async def test_a_model_may_want_many_calls_but_not_any_number():
+    called = []
+
+    async def note(call: ToolCall) -> str:
+        called.append(call.id)
+        return "ok"
+
+    async with replying([wants(*(look(f"c{n}") for n in range(300))), "Done."]) as (lore, _):
+        assert (await lore.replies.reply(asks(), tools=[LOOK], call_tool=note)).text == "Done."
+        assert len(called) == 128
+
+
+async def test_a_text_too_long_to_be_stored_beside_calls_is_the_answer():
+    async with replying([wants(look(), text="tea " * 400)], max_metadata_chars=4096, length_text="(cut)") as (lore, _):
+        reply = await lore.replies.reply(asks(), tools=[LOOK], call_tool=found)
+        assert (reply.text, reply.finish_reason) == ("tea " * 400 + "\n\n(cut)", "length")
+
+
+async def test_calls_that_cannot_be_stored_at_all_are_the_models_fault():
+    many = wants(*(look(f"c{n}") for n in range(100)), text="Let me see.")
+    async with replying([many], max_metadata_chars=1024) as (lore, _):
+        with pytest.raises(BadModelOutput, match="too much to be stored"):
+            await lore.replies.reply(asks(), tools=[LOOK], call_tool=found)
+        assert [m.text for m in await lore.messages.page("r")] == ["Green or black tea?", "Let me see."]
+
+
+async def test_a_result_of_one_endless_character_can_be_stored_and_shown():
+    async def accents(_: ToolCall) -> str:
+        return "e" + "\u0301" * 1_200_000
+
+    async with replying([wants(look()), "Done."]) as (lore, _):
+        assert (await lore.replies.reply(asks(), tools=[LOOK], call_tool=accents)).text == "Done."
+
+
 async def test_tools_in_a_session_leave_its_turns_whole():
     async with replying([wants(look()), "Green."]) as (lore, _):
         await lore.sessions.create_session("r", "ann")

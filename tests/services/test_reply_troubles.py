@@ -59,6 +59,21 @@ async def test_the_closing_words_are_settings():
         assert (await lore.replies.reply(asks(message_id="q2"))).text == "(no)"
 
 
+@pytest.mark.parametrize("letter", ["t", "茶", "👩‍👩‍👧‍👦", "e\u0301\u0302"])
+async def test_an_answer_without_end_ends_where_it_can_still_be_stored(letter):
+    endless = Says(pieces=[letter * 30] * 2000, between=0.001)
+    async with replying([endless], max_text_chars=3000, length_text="(cut)") as (lore, server):
+        events = await gathered(lore, asks())
+        reply = last(events)
+        assert text_of(events) == reply.text
+        assert reply.finish_reason == "length"
+        said = reply.text.removesuffix("\n\n(cut)")
+        assert said == letter * (len(said) // len(letter))
+        assert 1900 < len(reply.text) <= 3000
+        assert server.requests[0].answered_at is None
+        assert (await lore.replies.reply(asks())).text == reply.text
+
+
 async def test_what_breaks_off_is_kept_beside_and_the_message_can_be_replied_to_again():
     async with replying([BROKEN, "Green."]) as (lore, server):
         seen, error = await until_broken(lore.replies.stream(asks()))
@@ -98,7 +113,7 @@ async def test_what_breaks_off_before_its_first_word_leaves_the_message_alone():
         assert await stored(lore) == [(Role.USER, "Green or black tea?")]
 
 
-@pytest.mark.parametrize("first", [Fails(status=500), Hangs(), Says(text="")])
+@pytest.mark.parametrize("first", [Fails(status=500), Hangs(), Says(text=""), Says(pieces=[" ", "\n"])])
 async def test_the_next_provider_answers_where_the_first_does_not(first):
     async with replying([first], ["Green."], model_timeout_seconds=0.3) as (lore, _):
         reply = await lore.replies.reply(asks())

@@ -61,7 +61,8 @@ class OpenAIChat:
                     text = await _next_text(events, assembly, timeout_seconds)
                 if text is None:
                     break
-                if text:
+                # Blank beginnings are left out: an answer of blanks is none, and the next provider may have one.
+                if text and assembly.spoken:
                     yield ChatPiece(text=text, provider=offer.provider.name, model_id=offer.model_id)
         with self._explaining(offer, timeout_seconds):
             if assembly.begun and not (assembly.closed or assembly.finished):

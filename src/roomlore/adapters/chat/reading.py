@@ -18,6 +18,9 @@ _FINISHES: Mapping[str, FinishReason] = {
 _THOUGHTS = ("reasoning", "reasoning_content")
 _MOST_TOKENS = 10**9
 _LONGEST_ARGUMENTS = 2 * 1024 * 1024
+_LONGEST_ANSWER = 16 * 1024 * 1024
+"""Characters of text and thoughts: settings allow no longer message."""
+_MOST_CALLS = 1000
 
 
 class ProviderProblem(Exception):
@@ -44,7 +47,8 @@ def parse(body: bytes) -> Mapping[str, Any]:
 class Assembly:
     """An answer put together from its pieces, or from one that is all of it.
 
-    `begun`: a piece came. `finished`: the model said why it stopped. `closed`: the provider said that this was all.
+    `begun`: a piece came. `spoken`: it has words. `finished`: the model said why it stopped. `closed`: the provider
+    said that this was all.
     """
 
     def __init__(self) -> None:
@@ -53,7 +57,8 @@ class Assembly:
         self.finished = False
         self._finish: FinishReason | None = None
         self._calls: list[_Call] = []
-        self._spoken = False
+        self.spoken = False
+        self._characters = 0
         self.usage = Usage()
 
     @property
@@ -77,14 +82,20 @@ class Assembly:
         calls = _list(said.get("tool_calls"))
         self._join(calls)
         self._note_finish(choice.get("finish_reason"))
-        self._spoken = self._spoken or bool(text)
-        thinking = any(said.get(name) for name in _THOUGHTS)
-        return text, bool(text or calls or thinking or self.finished)
+        self.spoken = self.spoken or bool(text.strip())
+        thoughts = [said.get(name) for name in _THOUGHTS]
+        self._measure(text, *thoughts)
+        return text, bool(text or calls or any(thoughts) or self.finished)
 
     def check(self) -> None:
         """Raises `BadModelOutput` where nothing was said and no reason for that was given."""
-        if not (self._spoken or self.tool_calls or self._finish in ("length", "content_filter")):
+        if not (self.spoken or self.tool_calls or self._finish in ("length", "content_filter")):
             raise BadModelOutput("answers nothing")
+
+    def _measure(self, *said: Any) -> None:
+        self._characters += sum(len(text) for text in said if isinstance(text, str))
+        if self._characters > _LONGEST_ANSWER:
+            raise BadModelOutput("answers without end")
 
     def _note_finish(self, reason: Any) -> None:
         if not reason:
@@ -97,8 +108,8 @@ class Assembly:
     def _join(self, fragments: Iterable[Any]) -> None:
         for fragment in fragments:
             self._call(_mapping(fragment)).add(_mapping(fragment))
-        if sum(len(call.arguments) for call in self._calls) > _LONGEST_ARGUMENTS:
-            raise BadModelOutput("calls a tool with arguments without end")
+        if len(self._calls) > _MOST_CALLS or sum(len(call.arguments) for call in self._calls) > _LONGEST_ARGUMENTS:
+            raise BadModelOutput("calls tools without end")
 
     def _call(self, fragment: Mapping[str, Any]) -> "_Call":
         """The call that a fragment belongs to. Some servers number all calls 0, and some number none."""

@@ -17,7 +17,7 @@ from roomlore.core.memory.reading import INJECTED_NAME, MEMORY_BLOCK
 from roomlore.core.models import Candidate, Role, StoredMessage
 from roomlore.core.replies.identity import BROKEN_OFF, about
 from roomlore.core.replies.rounds import Round
-from roomlore.core.replies.speaking import Speakers, inert, is_own, people_of, said
+from roomlore.core.replies.speaking import Speakers, inert, is_own, people_of, said, words
 from roomlore.core.sessions.models import Language
 from roomlore.core.sessions.turns import shown, summary_line, turns_of
 from roomlore.core.text import graphemes, truncate
@@ -174,7 +174,7 @@ class _Writer:
         known = [*material.window, *(candidate.message for candidate in material.context), material.trigger]
         people = {**material.people, **people_of(known, material.people)}
         others = {message.sender_id for message in known if not is_own(message, material.agent_id)}
-        several = len({*others, *material.people} - {material.agent_id, Role.TOOL.value}) > 1
+        several = len(others | {*material.people} - {material.agent_id, Role.TOOL.value}) > 1
         self._speakers = Speakers(people, agent_id=material.agent_id, agent_name=material.agent_name, several=several)
         self._between = "\n" if several else "\n\n"
 
@@ -200,8 +200,7 @@ class _Writer:
 
     def _asked(self) -> str:
         trigger = self._material.trigger
-        caption = trigger.metadata.get("caption")
-        text = trigger.text or (caption if isinstance(caption, str) else "")
+        text = words(trigger)
         return self._speakers.line(trigger, text if text.strip() else _NO_TEXT[self._material.language])
 
     def _merged(self, chat: Iterable[ChatMessage]) -> list[ChatMessage]:
@@ -221,13 +220,19 @@ def _block(blocks: Sequence[str]) -> str:
     return f"<{MEMORY_BLOCK}>\n" + "\n\n".join(map(inert, blocks)) + f"\n</{MEMORY_BLOCK}>"
 
 
+def _half(content: str) -> str:
+    shorter = truncate(content, max(_SHORTEST_RESULT, graphemes(content) // 2))
+    # A single character may have any number of combining marks: that many are cut too.
+    return shorter if len(shorter) <= len(content) * 3 // 4 else content[: max(_SHORTEST_RESULT, len(content) // 2)]
+
+
 def _cut_results(writer: _Writer, material: Material, budget: int, count: Count) -> tuple[Sequence[Round], bool]:
     """The rounds with results cut where they would leave the rest less than a quarter of the window."""
     rounds, cut = list(material.rounds), False
     while rounds and tokens_of(writer.messages((), rounds), material.tools, count) > budget * 3 // 4:
         longest = max(rounds, key=lambda one: max(map(len, one.results.values()), default=0))
         call_id, content = max(longest.results.items(), key=lambda item: len(item[1]), default=("", ""))
-        shorter = truncate(content, max(_SHORTEST_RESULT, graphemes(content) // 2)) + _CUT
+        shorter = _half(content) + _CUT
         if len(shorter) >= len(content):
             break
         rounds[rounds.index(longest)] = longest.with_results({call_id: shorter})

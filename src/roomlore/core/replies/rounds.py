@@ -9,6 +9,9 @@ from roomlore.core.chat.models import ChatMessage, ToolCall, Usage
 from roomlore.core.errors import Conflict, InvalidInput
 from roomlore.core.replies.models import Tool, ToolResult
 
+LONGEST_NAME = 200
+"""Characters of a tool's name."""
+_LONGEST_ID = 200
 _NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -59,8 +62,10 @@ def check_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
         raise InvalidInput(f"tools is {tools!r:.60}; give a list of roomlore.Tool.")
     names: set[str] = set()
     for tool in tools:
-        if not isinstance(tool.name, str) or not tool.name or tool.name in names:
-            raise InvalidInput(f"Each tool needs a name of its own, not {tool.name!r:.60}.")
+        if not isinstance(tool.name, str) or not 0 < len(tool.name) <= LONGEST_NAME or tool.name in names:
+            raise InvalidInput(
+                f"Each tool needs a name of its own of at most {LONGEST_NAME} characters, not {tool.name!r:.60}."
+            )
         if not isinstance(tool.description, str) or not isinstance(tool.parameters, Mapping) or not _is_json(tool):
             raise InvalidInput(f"The tool {tool.name!r:.60} needs a description and a JSON schema of arguments.")
         names.add(tool.name)
@@ -106,11 +111,13 @@ def matched(rounds: Sequence[Round], results: Sequence[ToolResult]) -> dict[str,
 
 
 def own_ids(calls: Sequence[ToolCall], rounds: Sequence[Round]) -> tuple[ToolCall, ...]:
-    """The calls with ids that no other call of the reply has: servers that give none begin anew with every round."""
+    """The calls with ids that no other call of the reply has: servers that give none begin anew with every round. One
+    without an end counts as none."""
     taken = {call.id for one in rounds for call in one.calls}
     named: list[ToolCall] = []
     for place, call in enumerate(calls):
-        own = call.id if call.id and call.id not in taken else f"{call.id or 'call'}.{len(rounds)}.{place}"
+        given = call.id if len(call.id) <= _LONGEST_ID else ""
+        own = given if given and given not in taken else f"{given or 'call'}.{len(rounds)}.{place}"
         taken.add(own)
         named.append(ToolCall(own, call.name, call.arguments))
     return tuple(named)

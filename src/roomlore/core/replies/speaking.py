@@ -4,6 +4,7 @@ A text is data. Where several people talk it begins with its speaker, and none o
 """
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -17,6 +18,7 @@ _MARK = re.compile(rf"((?:\A|(?<=[{_LINE_ENDS}]))\s*)<(?=memory)|<(?=/memory)", 
 _SPLITS_A_NAME = re.compile(r"[\s:：<>]+")
 _NAME_CHARACTERS = 64
 _INDENT = "  "
+_INVISIBLE = frozenset(("Cc", "Cf", "Cn", "Cs"))
 _ROLES = {"system", "assistant", "user", "tool", "memory", "summary", "系统", "助手", "用户", "工具", "历史摘要"}
 
 
@@ -25,12 +27,16 @@ def inert(text: str) -> str:
     return _MARK.sub(r"\1‹", text) if "<" in text else text
 
 
+def words(message: StoredMessage) -> str:
+    """The text, else a picture's caption."""
+    caption = message.metadata.get("caption")
+    return message.text if message.text.strip() or not isinstance(caption, str) else caption
+
+
 def said(message: StoredMessage) -> str:
     """What a message says: its text, else a picture's caption; '' for nothing, or nothing but what roomlore wrote."""
-    if message.text:
-        return message.text if own_words(message) else ""
-    caption = message.metadata.get("caption", "")
-    return caption if isinstance(caption, str) else ""
+    text = words(message)
+    return "" if text is message.text and not own_words(message) else text
 
 
 def is_own(message: StoredMessage, agent_id: str) -> bool:
@@ -45,8 +51,8 @@ class Speakers:
     """
 
     def __init__(self, people: Mapping[str, str], *, agent_id: str, agent_name: str, several: bool) -> None:
-        names = {sender: _name(name) or _name(sender) for sender, name in people.items() if sender != agent_id}
-        taken = {fold(agent_id), fold(_name(agent_name))} | _ROLES
+        names = {sender: _name(name) or _name(sender) for sender, name in people.items()}
+        taken = {_looks(agent_id), _looks(_name(agent_name))} | _ROLES
         self._names = _apart(_apart(names, taken), taken)
         self._several = several
 
@@ -68,10 +74,15 @@ def _name(name: str) -> str:
     return truncate(_SPLITS_A_NAME.sub(" ", name).strip(), _NAME_CHARACTERS)
 
 
+def _looks(name: str) -> str:
+    """The name as a reader sees it: what is invisible tells no one apart."""
+    return "".join(mark for mark in fold(name) if unicodedata.category(mark) not in _INVISIBLE).strip()
+
+
 def _apart(names: Mapping[str, str], taken: set[str]) -> dict[str, str]:
     """The names, with the sender's id beside each that somebody else has too."""
-    often = Counter(fold(name) for name in names.values())
+    often = Counter(map(_looks, names.values()))
     return {
-        sender: f"{name} ({_name(sender)})" if often[fold(name)] > 1 or fold(name) in taken else name
+        sender: f"{name} ({_name(sender)})" if often[_looks(name)] > 1 or _looks(name) in taken else name
         for sender, name in names.items()
     }

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roomlore.core.errors import InvalidInput, NotFound
-from roomlore.core.intake import Limits, check
+from roomlore.core.intake import MAX_ID_CHARS, Limits, check
 from roomlore.core.models import Message, Role
 from roomlore.core.replies.identity import MOST_ROUNDS
 from roomlore.core.replies.models import Tool, ToolResult
@@ -14,6 +14,8 @@ from roomlore.core.sessions.window import WindowOptions
 from roomlore.services.replies.needs import Asked, CallTool, Models, ReplyOptions
 
 _HOTTEST = 2
+_ARGUMENTS = ("model", "messages", "temperature", "max_tokens", "max_completion_tokens", "tools")
+_NO_OPTIONS = frozenset((*_ARGUMENTS, "n", "stream", "stream_options"))
 
 
 class Asking:
@@ -44,7 +46,7 @@ class Asking:
         """Raises `InvalidInput` that says what to mend, `NotFound` for an unknown model."""
         self._check_message(message)
         check_id("agent_id", agent_id)
-        _check_text("agent_name", agent_name, "")
+        _check_name(agent_name)
         _check_text("system_prompt", system_prompt)
         _check_number("temperature", temperature, _HOTTEST)
         window = self._options.window if model_context_window is None else model_context_window
@@ -53,8 +55,7 @@ class Asking:
         _check_whole("max_tool_iterations", max_tool_iterations, 0, MOST_ROUNDS)
         if call_tool is not None and not callable(call_tool):
             raise InvalidInput(f"call_tool is {call_tool!r:.60}; give an async function of a ToolCall.")
-        if not isinstance(options, Mapping | None):
-            raise InvalidInput(f"options is {options!r:.60}; give a mapping of fields for the provider.")
+        _check_options(options)
         most = self._options.max_tool_iterations if max_tool_iterations is None else max_tool_iterations
         offered = check_tools(tools)
         return Asked(
@@ -96,6 +97,20 @@ class Asking:
 
 def _named(models: Sequence[str]) -> str:
     return ", ".join(models) or "none; name some under `models:`"
+
+
+def _check_name(name: object) -> None:
+    _check_text("agent_name", name, "")
+    if len(str(name)) > MAX_ID_CHARS:
+        raise InvalidInput(f"agent_name has {len(str(name))} characters; at most {MAX_ID_CHARS}.")
+
+
+def _check_options(options: object) -> None:
+    if not isinstance(options, Mapping | None):
+        raise InvalidInput(f"options is {options!r:.60}; give a mapping of fields for the provider.")
+    others = sorted(_NO_OPTIONS.intersection(options or ()))
+    if others:
+        raise InvalidInput(f"options may not name {others[0]}: it is an argument of its own, or what replies rest on.")
 
 
 def _check_text(name: str, value: object, default: str | None = None) -> None:

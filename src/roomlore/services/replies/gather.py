@@ -9,6 +9,8 @@ from roomlore.core.errors import BudgetTooSmall, describe
 from roomlore.core.models import StoredMessage
 from roomlore.core.replies.prompt import Material, ReplyPrompt, assemble, said_before
 from roomlore.core.replies.rounds import Round, as_function
+from roomlore.core.replies.speaking import words
+from roomlore.core.sessions.models import Session
 from roomlore.core.text import language
 from roomlore.ports.language import Language
 from roomlore.ports.recall import Recall
@@ -93,14 +95,17 @@ class Gatherer:
         try:
             shown = await self._sessions.query_context(room_id, model_context_window=window)
         except BudgetTooSmall:
-            checkpoint = place.session.checkpoint
+            checkpoint = None if _tells_of_later(place.session, place) else place.session.checkpoint
             return _Window(summary=checkpoint.summary if checkpoint else "", truncated=True)
         async with self._parts.storage.reading() as work:
             entries = await work.messages.by_id(
                 tenant=self._tenant, room_id=room_id, message_ids=list(shown.message_ids)
             )
-        summary = shown.session.message_context.summary
-        return _Window([entry.message for entry in entries], summary, shown.truncated)
+            session = await work.sessions.find(tenant=self._tenant, conversation_id=room_id) or place.session
+        messages = [entry.message for entry in entries]
+        if _tells_of_later(session, place):
+            return _Window(messages, truncated=True)
+        return _Window(messages, shown.session.message_context.summary, shown.truncated)
 
     async def _system(self, asked: Asked, spoken: Language) -> str:
         if asked.system_prompt is not None:
@@ -148,12 +153,18 @@ class Gatherer:
         self._parts.telemetry.count("roomlore_recalls_total", labels={"recall": hook.name, "result": result})
 
 
+def _tells_of_later(session: Session, place: Place) -> bool:
+    """Whether the summary stands for the message that is replied to, and so for others after it."""
+    return session.checkpoint is not None and session.checkpoint.covers_arrival >= place.message.arrival
+
+
 def language_of(material: Material) -> Language:
     """The language of the message that is replied to, or where it has no word, of those before it."""
-    if any(letter.isalpha() for letter in material.trigger.text):
-        return language(material.trigger.text)
+    asked = words(material.trigger)
+    if any(letter.isalpha() for letter in asked):
+        return language(asked)
     before = [*_chosen(material), *material.window]
-    return language("\n".join(message.text for message in before[-_LAST_TEXTS:]))
+    return language("\n".join(words(message) for message in before[-_LAST_TEXTS:]))
 
 
 def _chosen(material: Material) -> list[StoredMessage]:
@@ -161,7 +172,7 @@ def _chosen(material: Material) -> list[StoredMessage]:
 
 
 def _characters(material: Material) -> int:
-    texts = [material.system, material.summary, *material.blocks, material.trigger.text]
+    texts = [material.system, material.summary, *material.blocks, words(material.trigger), *map(str, material.tools)]
     results = [content for one in material.rounds for content in one.results.values()]
-    messages = (message.text for message in (*_chosen(material), *material.window))
+    messages = (words(message) for message in (*_chosen(material), *material.window))
     return sum(map(len, (*texts, *results, *messages)))

@@ -21,12 +21,12 @@ from roomlore.core.replies.identity import (
 )
 from roomlore.core.replies.rounds import Round
 from roomlore.core.replies.sameness import is_same
+from roomlore.core.replies.speaking import is_own
 from roomlore.core.sessions.models import Session
 from roomlore.ports.storage import UnitOfWork
 from roomlore.services.replies.needs import Messages, ReplyParts, Sessions
 
 _TOOL = Role.TOOL.value
-_TOOL_NAME_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class ReplyStore:
             return  # another was faster: what it stored is compared
 
     async def keep_calls(self, place: Place, made: Round) -> None:
-        """Stores what the model wants called."""
+        """Stores what the model wants called, with what is known of the results."""
         kept = {
             "round": made.number,
             "text": made.text,
@@ -91,19 +91,21 @@ class ReplyStore:
             "output_tokens": made.usage.output_tokens,
         }
         message = self._message(place, calls_id(place.reply_id, made.number), "", kept)
-        await self._keep(place, [replace(message, has_tool_calls=True)])
+        await self._keep(place, [replace(message, has_tool_calls=True), *self._results(place, made, made.results)])
 
     async def keep_results(self, place: Place, made: Round, results: Mapping[str, str]) -> None:
         """Stores what tools gave."""
+        await self._keep(place, self._results(place, made, results))
+
+    def _results(self, place: Place, made: Round, results: Mapping[str, str]) -> list[Message]:
         said = []
         for call_id, content in results.items():
             at = made.place(call_id)
-            name = made.calls[at].name[:_TOOL_NAME_CHARACTERS]
+            name = made.calls[at].name
             kept = {"round": made.number, "tool_call_id": call_id, "tool": name}
             message = self._message(place, result_id(place.reply_id, made.number, at), content, kept)
             said.append(replace(message, role=Role.TOOL, sender_id=_TOOL, sender_name=name))
-        if said:
-            await self._keep(place, said)
+        return said
 
     async def keep_reply(self, place: Place, text: str, kept: Mapping[str, Any]) -> None:
         """Stores the whole reply. Raises `Conflict` where another process was faster."""
@@ -163,13 +165,14 @@ class ReplyStore:
             reply_id, reply = ids[0], found.get(ids[0])
             if reply is None:
                 reply_id, reply = await self._after_deleted(work, room_id, ids)
+            rounds = () if reply else await self._rounds(work, room_id, reply_id, agent_id)
             return Place(
                 message=found[message.id],
                 agent_id=agent_id,
                 agent_name=agent_name,
                 reply_id=reply_id,
-                reply=reply,
-                rounds=() if reply else await self._rounds(work, room_id, reply_id),
+                reply=_by_agent(reply, agent_id) if reply else None,
+                rounds=rounds,
                 session=await self._own_session(work, room_id),
                 people=await work.rooms.participants(tenant=self._tenant, room_id=room_id),
             )
@@ -186,13 +189,13 @@ class ReplyStore:
                 return reply_id, (await self._found(work, room_id, [reply_id])).get(reply_id)
         raise Conflict(f"{len(ids)} replies to this message were deleted; give what is said anew another id.")
 
-    async def _rounds(self, work: UnitOfWork, room_id: str, reply_id: str) -> tuple[Round, ...]:
+    async def _rounds(self, work: UnitOfWork, room_id: str, reply_id: str, agent_id: str) -> tuple[Round, ...]:
         if not await self._found(work, room_id, [calls_id(reply_id, 0)]):
             return ()
         asked = await self._found(work, room_id, [calls_id(reply_id, number) for number in range(MOST_ROUNDS)])
         rounds: list[Round] = []
         while made := asked.get(calls_id(reply_id, len(rounds))):
-            text = str(about(made).get("text", ""))
+            text = str(about(_by_agent(made, agent_id)).get("text", ""))
             rounds.append(Round(number=len(rounds), text=text, calls=calls_of(made), usage=usage_of(made)))
         places = {
             result_id(reply_id, one.number, place): (one.number, call.id)
@@ -207,6 +210,16 @@ class ReplyStore:
     async def _found(self, work: UnitOfWork, room_id: str, ids: list[str]) -> dict[str, StoredMessage]:
         entries = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=ids)
         return {entry.message.id: entry.message for entry in entries}
+
+
+def _by_agent(message: StoredMessage, agent_id: str) -> StoredMessage:
+    """Raises `Conflict` where somebody else's message has the id of the agent's."""
+    if is_own(message, agent_id):
+        return message
+    raise Conflict(
+        f"The message {message.id!r:.80} has the id of this reply and is none of the agent's; delete it, or give the "
+        "message to reply to another id."
+    )
 
 
 def usage_so_far(rounds: Sequence[Round]) -> Usage:

@@ -1,18 +1,19 @@
 """One reply as it is written: the model, the tools it wants, the model again, until it is done."""
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
 from roomlore.core.chat.models import ChatPiece, ChatRequest, FinishReason, ToolCall, Usage
-from roomlore.core.errors import BadModelOutput, NotFound, RoomloreError, describe
+from roomlore.core.errors import BadModelOutput, InvalidInput, NotFound, RoomloreError, describe
 from roomlore.core.replies.identity import about, usage_of
 from roomlore.core.replies.models import Reply, ReplyEvent, ReplyStarted, ReplyText, ToolDone, ToolsWanted
 from roomlore.core.replies.prompt import ReplyPrompt
-from roomlore.core.replies.rounds import Round, as_function, matched, own_ids
-from roomlore.core.text import language, truncate
+from roomlore.core.replies.rounds import LONGEST_NAME, Round, as_function, matched, own_ids
+from roomlore.core.text import graphemes, language, truncate
 from roomlore.services.replies.gather import Gathered, Gatherer, language_of
 from roomlore.services.replies.needs import Asked, Contexts, ReplyParts
 from roomlore.services.replies.store import Place, ReplyStore, usage_so_far
@@ -20,8 +21,10 @@ from roomlore.services.replies.store import Place, ReplyStore, usage_so_far
 _BETWEEN = "\n\n"
 _RESULT_CHARACTERS = 100_000
 _ERROR_CHARACTERS = 500
-_ESCAPED = 3
-"""How much longer the JSON of a call may be than its arguments."""
+_CLOSING_CHARACTERS = 1000
+"""Kept free for the sentence that ends an answer without an end."""
+_MOST_CALLS = 128
+_NO_ARGUMENTS = "{}"
 
 log = logging.getLogger(__name__)
 
@@ -30,14 +33,15 @@ log = logging.getLogger(__name__)
 class Draft:
     """What there is of a reply so far.
 
-    `text`: all that people were shown of it, in earlier calls too. `fresh`: some of it is stored nowhere yet. `result`:
-    how it ended, for the metrics.
+    `pieces`: all that people were shown of it, in earlier calls too, and `characters`: how long that is. `fresh`: some
+    of it is stored nowhere yet. `result`: how it ended, for the metrics.
     """
 
     place: Place | None = None
     rounds: tuple[Round, ...] = ()
     context_id: str | None = None
-    text: str = ""
+    pieces: list[str] = field(default_factory=list)
+    characters: int = 0
     fresh: bool = False
     usage: Usage = field(default_factory=Usage)
     last: ChatPiece = field(default_factory=ChatPiece)
@@ -46,8 +50,17 @@ class Draft:
 
     def begin(self, place: Place) -> None:
         self.place, self.rounds = place, place.rounds
-        self.text = "".join(one.text for one in place.rounds)
+        for one in place.rounds:
+            self.add(one.text)
         self.usage = usage_so_far(place.rounds)
+
+    def add(self, text: str) -> None:
+        self.pieces.append(text)
+        self.characters += len(text)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
 
     def text_of_round(self) -> str:
         """What was shown since tools were called last."""
@@ -140,11 +153,30 @@ class Talk:
                 draft.last = piece
                 draft.usage += piece.usage
                 text = piece.text if begun else self._parted(piece.text.lstrip())
-                if text:
+                if shown := self._fitting(text):
                     begun = True
-                    yield self._show(text)
-        if draft.last.finish_reason == "tool_calls" and not (tools and draft.last.tool_calls):
-            draft.last = replace(draft.last, finish_reason="stop")
+                    yield self._show(shown)
+                if shown != text:
+                    draft.last = replace(piece, finish_reason="length", tool_calls=())
+                    break
+        if draft.last.finish_reason == "tool_calls":
+            draft.last = replace(draft.last, finish_reason=self._reason_with_calls(tools=tools))
+
+    def _fitting(self, text: str) -> str:
+        """What of the next piece can be stored with those before it."""
+        most = self._parts.limits.text_chars
+        room = max(most - _CLOSING_CHARACTERS, most // 2) - self._draft.characters
+        if len(text) <= room:
+            return text
+        cut = text[: max(room, 0)]
+        return truncate(cut, graphemes(cut) - 1)
+
+    def _reason_with_calls(self, *, tools: bool) -> FinishReason:
+        """Why the model stopped where it wants tools called: a text too long to be kept beside the calls is the end."""
+        draft = self._draft
+        if not (tools and draft.last.tool_calls):
+            return "stop"
+        return "length" if _as_json(draft.text_of_round()) > self._parts.limits.metadata_chars // 4 else "tool_calls"
 
     def _parted(self, text: str) -> str:
         """The text apart from what was said before a tool was called."""
@@ -152,7 +184,7 @@ class Talk:
         return (_BETWEEN if text and before and not before.endswith("\n") else "") + text
 
     def _show(self, text: str) -> ReplyText:
-        self._draft.text += text
+        self._draft.add(text)
         self._draft.fresh = True
         return ReplyText(text)
 
@@ -169,18 +201,18 @@ class Talk:
     async def _keep_calls(self) -> list[ReplyEvent]:
         """Stores what the model wants called. Tools that nobody has are answered at once."""
         draft = self._draft
-        calls = own_ids(draft.last.tool_calls, draft.rounds)
-        longest = self._parts.limits.metadata_chars // (_ESCAPED * len(calls))
+        calls = own_ids(draft.last.tool_calls[:_MOST_CALLS], draft.rounds)
+        longest = self._parts.limits.metadata_chars // (2 * len(calls))
         errors = {call.id: error for call in calls if (error := self._wrong_with(call, longest))}
         made = Round(
             number=len(draft.rounds),
             text=draft.text_of_round(),
-            calls=tuple(replace(call, arguments=call.arguments[:longest]) for call in calls),
+            calls=tuple(_kept(call, longest) for call in calls),
+            results=errors,
             usage=_without(draft.usage, usage_so_far(draft.rounds)),
         )
         await self._keep_round(made)
         draft.rounds = (*draft.rounds, made)
-        await self._add_results(made, errors)
         return [ToolDone(call, errors[call.id]) for call in made.calls if call.id in errors]
 
     async def _keep_round(self, made: Round) -> None:
@@ -188,8 +220,10 @@ class Talk:
         fresh, self._draft.fresh = self._draft.fresh, False
         try:
             await self._parts.background.finish(self._store.keep_calls(self._place, made))
-        except RoomloreError:
+        except RoomloreError as error:
             self._draft.fresh = fresh
+            if isinstance(error, InvalidInput):
+                raise BadModelOutput("What the model wants of tools is too much to be stored; ask again.") from error
             raise
 
     def _wrong_with(self, call: ToolCall, longest: int) -> str:
@@ -197,7 +231,7 @@ class Talk:
         names = [tool.name for tool in self._asked.tools]
         if call.name not in names:
             return f"error: there is no tool {call.name!r:.80}; there are {', '.join(names) or 'none'}."
-        return "error: the arguments are too long." if len(call.arguments) > longest else ""
+        return "error: the arguments are too long." if _as_json(call.arguments) > longest else ""
 
     async def _call_tools(self) -> list[ReplyEvent]:
         """Calls all that are wanted at once, and stores what they give."""
@@ -208,7 +242,7 @@ class Talk:
         return [ToolDone(call, text) for call, text in zip(wanted, contents, strict=True)]
 
     async def _called(self, call: ToolCall) -> str:
-        if wrong := self._wrong_with(call, len(call.arguments)):
+        if wrong := self._wrong_with(call, _as_json(call.arguments)):
             return wrong
         assert self._asked.call_tool is not None
         try:
@@ -229,7 +263,7 @@ class Talk:
         draft = self._draft
         closing = await self._closing(draft.last.finish_reason)
         if closing:
-            yield self._show(self._parted(closing))
+            yield self._show(self._parted(closing)[: self._parts.limits.text_chars - draft.characters])
         if not draft.text_of_round().strip():
             raise BadModelOutput("The model answered nothing; ask again, or ask another model.")
         await self._keep()
@@ -318,12 +352,23 @@ class Talk:
 
     def _bounded(self, content: str) -> str:
         most = min(_RESULT_CHARACTERS, self._parts.limits.text_chars)
-        return content if len(content) <= most else truncate(content, most - 2) + " …"
+        return content if len(content) <= most else truncate(content, most - 2)[: most - 2] + " …"
 
     @property
     def _place(self) -> Place:
         assert self._draft.place is not None
         return self._draft.place
+
+
+def _as_json(text: str) -> int:
+    """How many characters of JSON a text takes."""
+    return len(json.dumps(text, ensure_ascii=False))
+
+
+def _kept(call: ToolCall, longest: int) -> ToolCall:
+    """The call as it is stored and shown to the model again, without arguments that are too long."""
+    arguments = call.arguments if _as_json(call.arguments) <= longest else _NO_ARGUMENTS
+    return replace(call, name=call.name[:LONGEST_NAME], arguments=arguments)
 
 
 def _without(whole: Usage, before: Usage) -> Usage:

@@ -77,7 +77,7 @@ class ReplyRequest(Body):
     )
     message: Annotated[dict[str, Any], WithJsonSchema(dict(_MESSAGE))]
     agent_id: str = Field("assistant", min_length=1, max_length=_LONGEST_ID, description="Who replies.")
-    agent_name: str = Field("", description="By what name.")
+    agent_name: str = Field("", max_length=_LONGEST_ID, description="By what name.")
     model_id: str | None = Field(None, description="One of GET /models.")
     system_prompt: str | None = None
     temperature: float | None = Field(None, ge=0, le=2)
