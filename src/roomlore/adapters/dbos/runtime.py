@@ -163,7 +163,7 @@ class Runtime:
         )
 
     def _keep(self) -> None:
-        while not self._ending.wait(self._rules.sweep_seconds if self._seated else min(1.0, self._rules.sweep_seconds)):
+        while not self._ending.is_set():
             try:
                 if self._seated:
                     self._sweep()
@@ -171,6 +171,7 @@ class Runtime:
                     self._sit_down()
             except Exception as error:  # noqa: BLE001 - a worker loop: it is tried again at the next turn
                 log.warning("the sweep of durable work failed", extra={"why": describe(error)})
+            self._ending.wait(self._rules.sweep_seconds if self._seated else min(1.0, self._rules.sweep_seconds))
 
     def _sweep(self) -> None:
         """Gives back what dead processes left, and what is written to this one though it does not run it: DBOS itself

@@ -7,7 +7,7 @@ reply deleted meanwhile changes nothing.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from roomlore.core.memory.extraction import extraction_end, extraction_id, watermark
 from roomlore.core.memory.models import Action, Change, Evolution, Memory, MemoryKind, Source
@@ -24,6 +24,7 @@ from roomlore.services.extraction.due import EXTRACTION
 from roomlore.services.extraction.summarise import PROMPT, Extracted, MemorySummaries
 
 _LOOK_AGAIN_SECONDS = 30.0
+_CLAIM_SECONDS = 5.0
 _ROOMS_AT_ONCE = 50
 
 
@@ -119,7 +120,8 @@ class ExtractionService:
         self._went_on = True
 
     async def _claim(self) -> Sequence[DueRoom]:
-        now, until = self._now_and_later()
+        now = self._clock.now()
+        until = now + timedelta(seconds=_CLAIM_SECONDS)
         async with self._storage.writing() as work:
             return await work.rooms_due.claim(work=EXTRACTION, now=now, lease_until=until, limit=_ROOMS_AT_ONCE)
 
@@ -129,7 +131,7 @@ class ExtractionService:
             await self._hand_in(piece)
         async with self._storage.writing() as work:
             if pieces:
-                _, until = self._now_and_later()
+                until = self._clock.now() + timedelta(seconds=_LOOK_AGAIN_SECONDS)
                 await work.rooms_due.put_off(room=room, work=EXTRACTION, until=until)
             else:
                 await work.rooms_due.done(room=room, work=EXTRACTION)
@@ -242,7 +244,3 @@ class ExtractionService:
             started_at=now,
             finished_at=now,
         )
-
-    def _now_and_later(self) -> tuple[datetime, datetime]:
-        now = self._clock.now()
-        return now, now + timedelta(seconds=_LOOK_AGAIN_SECONDS)
