@@ -144,3 +144,15 @@ async def test_an_older_database_beside_newer_work_is_extracted_again(said, sqli
             await extracted(lore)
             assert len(await memories(lore)) == 1
     assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("durable_work", ["process", "dbos"])
+async def test_what_it_is_at_is_seen(durable_work, sqlite_url):
+    thinking = ModelServer([Says(text=CHINESE.summary, after=1.0)])
+    async with thinking, opened(thinking, url=sqlite_url, durable_work=durable_work, seconds=10) as lore:
+        await replies(lore, CHINESE, 5)
+        await until(lambda: asked(thinking))
+        (job,) = await lore.jobs.page()
+        assert (job.kind, job.room_id, job.status) == ("extraction", "r", "running")
+        assert job.progress == "asking a model about 5 messages"
+        assert (await lore.jobs.wait(job.job_id)).status == "done"

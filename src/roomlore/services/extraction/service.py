@@ -102,6 +102,7 @@ class ExtractionService:
             messages, conversation = await self._read(piece)
 
             async def summarise() -> Json:
+                await steps.report(f"asking a model about {len(messages)} messages")
                 found = await self._summaries.of(conversation) if conversation else Extracted(None, "nothing")
                 return found.to_json()
 
