@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from dbos import DBOS, DBOSClient
 from sqlalchemy import create_engine, text
+from sqlalchemy.exc import OperationalError
 
 from roomlore.adapters.dbos import open_dbos
 from roomlore.adapters.dbos.places import place_of
@@ -85,6 +86,19 @@ async def test_a_database_that_does_not_answer(url):
     assert threading.active_count() < 40
 
 
+@pytest.mark.parametrize("trouble", ["", "-lock"])
+@pytest.mark.parametrize("kind", ["folder", "garbage"])
+async def test_files_that_are_none_are_told_of_in_our_words(url, tmp_path, kind, trouble):
+    path = tmp_path / f"roomlore.dbos.db{trouble}"
+    path.mkdir() if kind == "folder" else path.write_bytes(b"no database" * 1000)
+    with pytest.raises(StorageUnavailable, match=r"ends in \.dbos\.db"):
+        await make(url).open(working=True)
+    path.rmdir() if kind == "folder" else path.unlink()
+    async with opened(make(url), does=nothing) as work:
+        await hand_in(work)
+        assert (await ended(work)).status == "done"
+
+
 async def test_a_second_database_is_refused_and_looked_at(tmp_path, url):
     other = f"sqlite:///{tmp_path / 'other.db'}"
     diary = Diary()
@@ -97,6 +111,23 @@ async def test_a_second_database_is_refused_and_looked_at(tmp_path, url):
         assert (await ended(first)).status == "done"
     async with opened(make(other), does=diary.work("a")) as second:
         assert (await ended(second)).status == "done"
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.02, 0.05, 0.1])
+async def test_an_opening_that_is_broken_off_leaves_nothing_open(tmp_path, url, seconds):
+    """Told to stop again and again, as background work is; another database is worked for right after."""
+    broken_off = make(url)
+    opening = asyncio.ensure_future(broken_off.open(working=True))
+    await asyncio.sleep(seconds)
+    while not opening.done():
+        opening.cancel()
+        await asyncio.sleep(0.02)
+    if not opening.cancelled():
+        await broken_off.close()  # this machine was quicker
+    other = f"sqlite:///{tmp_path / 'other.db'}"
+    async with opened(make(other), does=nothing) as work:
+        await hand_in(work)
+        assert (await ended(work)).status == "done"
 
 
 async def test_two_stores_on_one_database_share(url):
@@ -253,6 +284,25 @@ async def test_lost_connections_are_made_again(empty_postgres):
         for number in range(12):
             assert (await ended(work, f"w{number}")).status == "done"
     assert sorted(diary.done) == sorted(f"{piece} {step}" for piece in range(12) for step in range(3))
+
+
+def test_a_seat_is_taken_again_whoever_stumbles_over_the_broken_connection(empty_postgres):
+    place = place_of(empty_postgres)
+    engine, other = place.engine(connections=2), place.engine(connections=2)
+    seat, watcher = place.seat(engine), place.seat(other)
+    seat.take()
+    break_sessions(empty_postgres)
+    with pytest.raises(OperationalError), seat.if_dead("another"):
+        pass
+    watcher.take()
+    with watcher.if_dead(seat.name) as dead:
+        assert dead
+    seat.keep()
+    with watcher.if_dead(seat.name) as dead:
+        assert not dead
+    for one, its_engine in ((seat, engine), (watcher, other)):
+        one.leave()
+        its_engine.dispose()
 
 
 async def test_it_closes_while_the_database_is_down_and_goes_on_later(postgres_server, empty_postgres):

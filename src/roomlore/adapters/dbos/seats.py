@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Protocol
 
 from sqlalchemy import Connection, Engine, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import SQLAlchemyError
 
 
 class Seat(Protocol):
@@ -44,7 +44,7 @@ class SqliteSeat:
         lock = sqlite3.connect(self._path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as exc:
+        except sqlite3.Error as exc:
             lock.close()
             if "locked" in str(exc):
                 return False
@@ -85,7 +85,7 @@ class PostgresSeat:
         finishes is not written: DBOS sees that the work is no longer its own."""
         try:
             self._connection.execute(text("SELECT 1"))
-        except DBAPIError:
+        except SQLAlchemyError:  # the first to stumble over a broken connection may have been somebody else
             self.leave()
             self.take()
 
@@ -103,7 +103,7 @@ class PostgresSeat:
         """The lock goes with the session, so the connection must not go back to the pool."""
         session, self._session = self._session, None
         if session:
-            with suppress(DBAPIError):
+            with suppress(SQLAlchemyError):
                 session.invalidate()
                 session.close()
 

@@ -4,6 +4,7 @@ The text of SQLAlchemy's errors shows a statement's values, so only the driver's
 """
 
 import logging
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -30,10 +31,10 @@ def translated() -> Iterator[None]:
         yield
     except DataError as exc:
         raise InvalidInput(f"The database cannot hold this value: {_line(exc)}") from exc
-    except (SQLAlchemyError, error.DBOSException, OSError) as exc:
+    except (SQLAlchemyError, error.DBOSException, OSError, sqlite3.Error) as exc:
         raise StorageUnavailable(
             f"The database of durable work does not answer as it should: {_line(exc)}. Check that it runs and that its"
-            " address is right, and try again."
+            " address is right, and try again. Beside a SQLite file it is the one that ends in .dbos.db, with its lock."
         ) from exc
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
 from roomlore.adapters.dbos.desk import Desk
 from roomlore.adapters.dbos.places import Place
@@ -32,6 +33,15 @@ class DbosWork:
         self._works[name] = work
 
     async def open(self, *, working: bool) -> None:
+        """Broken off, it comes to its end all the same, and is closed: the threads it waits on cannot be broken off."""
+        opening = asyncio.ensure_future(self._begin(working))
+        try:
+            await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            await _whatever_comes(asyncio.ensure_future(self._undo(opening)))
+            raise
+
+    async def _begin(self, working: bool) -> None:
         quieten()
         desk = self._open_desk = Desk(self._place)
         try:
@@ -43,6 +53,10 @@ class DbosWork:
         except BaseException:
             await self.close()
             raise
+
+    async def _undo(self, opening: asyncio.Future[None]) -> None:
+        await asyncio.wait([opening])
+        await self.close()
 
     def works(self) -> bool:
         return self._runtime is not None and self._runtime.seated
@@ -103,3 +117,10 @@ class DbosWork:
         if self._open_desk is None:
             raise StorageUnavailable("Durable work is not open; open it first.")
         return self._open_desk
+
+
+async def _whatever_comes(task: asyncio.Future[None]) -> None:
+    """Waits for it, however often who waits is told to stop."""
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([task])
