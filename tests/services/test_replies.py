@@ -186,6 +186,15 @@ async def test_a_summary_of_what_came_later_is_not_shown(window):
         assert chat(server.requests[0])[-1] == ("user", "Green or black tea?")
 
 
+async def test_a_summary_up_to_the_message_itself_is_shown():
+    async with replying(["Green."]) as (lore, server):
+        await lore.sessions.write_turn("r", "ann", "assistant", "I like tea.", "Good to know.")
+        await lore.messages.add(asks())
+        await lore.sessions.checkpoint("r", "Ann likes tea.", recent_turns=0)
+        await lore.replies.reply(asks())
+        assert "Ann likes tea." in system(server.requests[0])
+
+
 async def test_what_was_said_before_a_reset_is_not_shown():
     async with replying(["Green."]) as (lore, server):
         await lore.sessions.write_turn("r", "ann", "assistant", "My secret is tea.", "I see.")

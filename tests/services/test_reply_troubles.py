@@ -238,6 +238,33 @@ async def test_an_error_says_that_the_text_was_not_stored():
         assert kinds(seen) == ["ReplyStarted", "ReplyText"]
 
 
+class _Flaky:
+    """Fails to store what is no user's twice in a row, each time."""
+
+    def __init__(self, messages) -> None:
+        self._messages = messages
+        self._failed = 0
+
+    async def add(self, messages):
+        if messages[0].role is Role.USER:
+            return await self._messages.add(messages)
+        self._failed += 1
+        if self._failed % 3:
+            raise StorageUnavailable("The connection was lost.")
+        return await self._messages.add(messages)
+
+
+async def test_what_was_paid_for_survives_a_moment_without_a_database():
+    async def leaf(_: ToolCall) -> str:
+        return "leaf"
+
+    async with replying([Says(tool_calls=[ToolCall("c", "look", "{}")]), "Green."]) as (lore, server):
+        flaky = storing(lore, _Flaky(lore.messages))
+        assert (await flaky.reply(asks(), tools=[Tool("look")], call_tool=leaf)).text == "Green."
+        assert len(server.requests) == 2
+        assert [m.text for m in await lore.messages.page("r")] == ["Green or black tea?", "", "leaf", "Green."]
+
+
 async def test_what_cannot_be_kept_of_a_broken_reply_is_in_the_log(caplog):
     async with replying([BROKEN]) as (lore, _):
         with caplog.at_level(logging.ERROR), pytest.raises(ModelUnavailable):

@@ -154,8 +154,8 @@ class Gatherer:
 
 
 def _tells_of_later(session: Session, place: Place) -> bool:
-    """Whether the summary stands for the message that is replied to, and so for others after it."""
-    return session.checkpoint is not None and session.checkpoint.covers_arrival >= place.message.arrival
+    """Whether the summary stands for messages after the one that is replied to."""
+    return session.checkpoint is not None and session.checkpoint.covers_arrival > place.message.arrival
 
 
 def language_of(material: Material) -> Language:

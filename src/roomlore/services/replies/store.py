@@ -1,11 +1,12 @@
 """A reply's messages in its room: what is there already, and what comes about."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from roomlore.core.chat.models import Usage
-from roomlore.core.errors import Conflict, NotFound
+from roomlore.core.errors import Conflict, NotFound, StorageUnavailable
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.replies.identity import (
     BROKEN_OFF,
@@ -27,6 +28,7 @@ from roomlore.ports.storage import UnitOfWork
 from roomlore.services.replies.needs import Messages, ReplyParts, Sessions
 
 _TOOL = Role.TOOL.value
+_WAITS_SECONDS = (0.1, 0.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,12 +134,20 @@ class ReplyStore:
         )
 
     async def _keep(self, place: Place, messages: Sequence[Message]) -> None:
-        try:
-            await self._write(place.session, messages, place.message.sender_id, place.agent_id)
-        except Conflict as error:
-            raise Conflict(
-                "Another process replied to this message meanwhile, and was faster; ask again for what it said."
-            ) from error
+        """What was paid for is not given up because of a moment's trouble; to store it twice changes nothing."""
+        for wait in (*_WAITS_SECONDS, None):
+            try:
+                await self._write(place.session, messages, place.message.sender_id, place.agent_id)
+            except StorageUnavailable:
+                if wait is None:
+                    raise
+                await asyncio.sleep(wait)
+            except Conflict as error:
+                raise Conflict(
+                    "Another process replied to this message meanwhile, and was faster; ask again for what it said."
+                ) from error
+            else:
+                return
 
     async def _write(self, session: Session | None, messages: Sequence[Message], user_id: str, agent_id: str) -> None:
         """Through the session where the room has one, which notes who speaks and brings its cache up to date."""

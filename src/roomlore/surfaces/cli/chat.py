@@ -38,7 +38,7 @@ def chat(
         str | None,
         typer.Option(
             help="Which model answers; `roomlore models` lists them.",
-            show_default="the only one, or the setting reply_model",
+            show_default="the setting reply_model, or the only one",
         ),
     ] = None,
     system: Annotated[str | None, typer.Option(help="What the model is told to be.")] = None,
