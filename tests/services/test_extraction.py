@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -29,7 +30,9 @@ from extraction_rig import (
 )
 from roomlore import Message, Role, Settings
 from roomlore.adapters.prompts import PackagedPrompts
+from roomlore.adapters.sql.watermarks import SqlWatermarks
 from roomlore.core.errors import StorageUnavailable
+from roomlore.core.memory.extraction import watermark
 from roomlore.core.memory.models import Action, MemoryKind, Source
 from roomlore.core.text import graphemes
 from roomlore.services.extraction.summarise import PROMPT
@@ -521,6 +524,32 @@ async def test_a_room_that_was_imported_first_begins_with_what_is_said_in_it(tmp
         await replies(lore, CHINESE, 5)
         await extracted(lore)
         assert len(server.requests) == 1
+
+
+async def test_what_is_imported_while_a_memory_is_kept_is_not_extracted_either(postgres_url, tmp_path, monkeypatch):
+    """The import has read the mark, and the memory moves it before the import does."""
+    find, read = SqlWatermarks.find, asyncio.Event()
+
+    async def slowly(self, **named):
+        found = await find(self, **named)
+        if found and not read.is_set():
+            read.set()
+            await asyncio.sleep(0.3)
+        return found
+
+    async with ModelServer(default=ENGLISH.summary) as server, opened(server, url=postgres_url) as lore:
+        await replies(lore, ENGLISH, 2)
+        was = await mark(lore)
+        monkeypatch.setattr(SqlWatermarks, "find", slowly)
+        old = [replace(reply(n, f"old {n}"), id=f"old{n}") for n in range(20)]
+        importing = asyncio.ensure_future(brought_in(lore, tmp_path, old))
+        await read.wait()
+        async with lore.storage.writing() as work:
+            moving = {"name": watermark("bot"), "arrival": was + 1, "was": was, "now": datetime(2026, 1, 1, tzinfo=UTC)}
+            assert await work.watermarks.move(tenant=lore.tenant, room_id="r", **moving)
+        await importing
+        await extracted(lore)
+        assert (await mark(lore), server.requests) == (24, [])
 
 
 async def brought_in(lore, tmp_path, messages) -> None:

@@ -62,13 +62,18 @@ class RepliesImported:
 
     async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
         replies = [entry.message for entry in entries if _is_reply(entry.message)]
-        last = {watermark(message.sender_id): message.arrival for message in replies}
-        if not last:
-            return
+        ends = {watermark(message.sender_id): message.arrival for message in replies}
+        while ends:
+            ends = await self._move(work, tenant, room_id, ends)
+
+    async def _move(self, work: UnitOfWork, tenant: str, room_id: str, ends: dict[str, int]) -> dict[str, int]:
+        """Moves the marks that there are; those are left that a memory moved meanwhile, which locks no room."""
         named = {"tenant": tenant, "room_id": room_id}
-        marks = await work.watermarks.find(**named, names=list(last))
-        for name, was in marks.items():
-            await work.watermarks.move(**named, name=name, arrival=last[name], was=was, now=self._clock.now())
+        left: dict[str, int] = {}
+        for name, was in (await work.watermarks.find(**named, names=list(ends))).items():
+            if not await work.watermarks.move(**named, name=name, arrival=ends[name], was=was, now=self._clock.now()):
+                left[name] = ends[name]
+        return left
 
     def announce(self) -> None:
         """It makes nothing due."""
