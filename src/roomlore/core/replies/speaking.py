@@ -4,7 +4,6 @@ A text is data. Where several people talk it begins with its speaker, and none o
 """
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -18,7 +17,11 @@ _MARK = re.compile(rf"((?:\A|(?<=[{_LINE_ENDS}]))\s*)<(?=memory)|<(?=/memory)", 
 _SPLITS_A_NAME = re.compile(r"[\s:：<>]+")
 _NAME_CHARACTERS = 64
 _INDENT = "  "
-_INVISIBLE = frozenset(("Cc", "Cf", "Cn", "Cs"))
+_INVISIBLE = re.compile(
+    "[\\x00-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f"
+    "\\ufe00-\\ufe0f\\ufeff\\ufff0-\\ufffb\\U000e0000-\\U000e0fff]"
+)
+_PARENTHESES = re.compile("[()（）]")
 _ROLES = {"system", "assistant", "user", "tool", "memory", "summary", "系统", "助手", "用户", "工具", "历史摘要"}
 
 
@@ -53,7 +56,7 @@ class Speakers:
     def __init__(self, people: Mapping[str, str], *, agent_id: str, agent_name: str, several: bool) -> None:
         names = {sender: _name(name) or _name(sender) for sender, name in people.items()}
         taken = {_looks(agent_id), _looks(_name(agent_name))} | _ROLES
-        self._names = _apart(_apart(names, taken), taken)
+        self._names = _apart(names, taken)
         self._several = several
 
     def line(self, message: StoredMessage, text: str) -> str:
@@ -76,13 +79,17 @@ def _name(name: str) -> str:
 
 def _looks(name: str) -> str:
     """The name as a reader sees it: what is invisible tells no one apart."""
-    return "".join(mark for mark in fold(name) if unicodedata.category(mark) not in _INVISIBLE).strip()
+    folded = fold(name)
+    return folded if folded.isascii() and folded.isprintable() else _INVISIBLE.sub("", folded).strip()
 
 
 def _apart(names: Mapping[str, str], taken: set[str]) -> dict[str, str]:
-    """The names, with the sender's id beside each that somebody else has too."""
-    often = Counter(map(_looks, names.values()))
+    """The names, with the sender's id beside each that somebody else has too, or that looks as if it had one."""
+    looks = {sender: _looks(name) for sender, name in names.items()}
+    often = Counter(looks.values())
     return {
-        sender: f"{name} ({_name(sender)})" if often[_looks(name)] > 1 or _looks(name) in taken else name
+        sender: f"{name} ({_PARENTHESES.sub('', _name(sender))})"
+        if often[looks[sender]] > 1 or looks[sender] in taken or looks[sender].endswith(")")
+        else name
         for sender, name in names.items()
     }

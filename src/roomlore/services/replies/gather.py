@@ -175,4 +175,4 @@ def _characters(material: Material) -> int:
     texts = [material.system, material.summary, *material.blocks, words(material.trigger), *map(str, material.tools)]
     results = [content for one in material.rounds for content in one.results.values()]
     messages = (words(message) for message in (*_chosen(material), *material.window))
-    return sum(map(len, (*texts, *results, *messages)))
+    return sum(map(len, (*texts, *results, *messages, *material.people, *material.people.values())))
