@@ -29,6 +29,7 @@ from extraction_rig import (
     warnings_of,
 )
 from roomlore import Message, Role, Settings
+from roomlore.adapters.inprocess.durable import InProcessWork
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.sql.watermarks import SqlWatermarks
 from roomlore.core.errors import StorageUnavailable
@@ -338,6 +339,26 @@ async def test_storing_that_fails_loses_neither_the_reply_nor_the_memory(said, c
 
 
 # What a reply waits for.
+
+
+async def test_a_room_that_fails_each_time_keeps_no_other_back(monkeypatch):
+    """More rooms than are looked at together, and the one that fails is always the first of them."""
+    start = InProcessWork.start
+
+    async def fails_for_one(self, name, *, work_id, partition, arguments):
+        if arguments["room_id"] == "bad":
+            raise StorageUnavailable("There is no room for this one.")
+        return await start(self, name, work_id=work_id, partition=partition, arguments=arguments)
+
+    monkeypatch.setattr(InProcessWork, "start", fails_for_one)
+    async with ModelServer(default=ENGLISH.summary) as server, opened(server, extract_every=1) as lore:
+        rooms = ["bad", *(f"r{n}" for n in range(60))]
+        await lore.messages.add([reply(1, "Friday at seven.", room) for room in rooms])
+
+        async def all_made() -> bool:
+            return len(await records(lore)) == 60
+
+        await until(all_made)
 
 
 @both

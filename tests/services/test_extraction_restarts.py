@@ -19,6 +19,7 @@ from extraction_rig import (
     settings,
     until,
 )
+from roomlore.services.extraction import EXTRACTION
 from roomlore.testing.model_answers import Says
 from roomlore.testing.model_server import ModelServer
 
@@ -111,6 +112,21 @@ async def test_turned_off_and_on_again_it_goes_on_where_it_was(sqlite_url):
         async with opened(server, url=sqlite_url) as lore:
             assert ranges(await records(lore)) == [(6, 10)]
             assert await mark(lore) == 10
+
+
+@pytest.mark.parametrize("after", [0, 2, 9])
+async def test_what_was_handed_in_is_made_as_it_was_whatever_the_setting_says_by_then(sqlite_url, after):
+    async with ModelServer(default=ENGLISH.summary) as server:
+        given = settings(server, durable_work="dbos")
+        async with roomlore.open(sqlite_url, settings=given, background=False) as lore:
+            await replies(lore, ENGLISH, 4)
+            await replies(lore, ENGLISH, 1, first=5)
+            (job_id,) = await lore.jobs._sweeps[EXTRACTION]()
+        async with opened(server, url=sqlite_url, durable_work="dbos", extract_every=after) as lore:
+            await lore.jobs.begin()
+            assert (await lore.jobs.wait(job_id.partition(":")[2], seconds=15)).status == "done"
+            assert ranges(await records(lore)) == [(6, 10)]
+            assert len(await memories(lore)) == 1
 
 
 @pytest.mark.parametrize("kept_by", ["dbos", "process"])

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 
-from roomlore.core.memory.extraction import extraction_end, extraction_id, watermark
+from roomlore.core.memory.extraction import EXTRACT_EVERY, extraction_end, extraction_id, watermark
 from roomlore.core.memory.models import Action, Change, Evolution, Memory, MemoryKind, Source
 from roomlore.core.memory.reading import own_words
 from roomlore.core.models import StoredMessage
@@ -26,6 +26,8 @@ from roomlore.services.extraction.summarise import PROMPT, Extracted, MemorySumm
 _LOOK_AGAIN_SECONDS = 30.0
 _CLAIM_SECONDS = 5.0
 _ROOMS_AT_ONCE = 50
+_TROUBLES_IN_A_ROW = 5
+"""So many mean that it is not the rooms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class _Piece:
     agent_id: str
     after: int
     last: int
+    every: int = EXTRACT_EVERY
+    """How many messages it is made of: the setting may be another, or 0, when its turn comes."""
 
     @property
     def id(self) -> str:
@@ -59,6 +63,30 @@ class _Piece:
     @property
     def where(self) -> dict[str, str]:
         return {"tenant": self.tenant, "room_id": self.room_id}
+
+
+class _Troubles:
+    """Around what is done for one room after the other: a room that fails each time keeps no other back."""
+
+    def __init__(self) -> None:
+        self._last: Exception | None = None
+        self._in_a_row = 0
+
+    def __enter__(self) -> None:
+        """Nothing to do."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _where: object) -> bool:
+        if not isinstance(error, Exception):
+            self._in_a_row = 0
+            return False
+        self._last = error
+        self._in_a_row += 1
+        return self._in_a_row < _TROUBLES_IN_A_ROW
+
+    def tell(self) -> None:
+        """Raises the last of them."""
+        if self._last:
+            raise self._last
 
 
 class ExtractionService:
@@ -89,9 +117,12 @@ class ExtractionService:
         as it is, and is tried again where it had failed."""
         await self._go_on()
         handed_in: list[str] = []
+        troubles = _Troubles()
         while rooms := await self._claim():
             for room in rooms:
-                handed_in += await self._look_after(room)
+                with troubles:
+                    handed_in += await self._look_after(room)
+        troubles.tell()
         return handed_in
 
     async def extract(self, steps: Steps, arguments: Json) -> None:
@@ -167,7 +198,7 @@ class ExtractionService:
                 replies = await work.messages.replies_of(**named, agent_id=agent, after=after, limit=self._every)
                 last = extraction_end(replies, self._every)
                 if last is not None:
-                    pieces.append(_Piece(tenant, room_id, agent, after, last))
+                    pieces.append(_Piece(tenant, room_id, agent, after, last, self._every))
         return pieces
 
     async def _is_next(self, piece: _Piece) -> bool:
@@ -178,7 +209,7 @@ class ExtractionService:
     async def _read(self, piece: _Piece) -> tuple[list[StoredMessage], str]:
         """The messages, none of which was extracted before, and what they say to whoever is to remember it."""
         async with self._storage.reading() as work:
-            recent = await work.messages.recent(**piece.where, limit=self._every, before=piece.last + 1)
+            recent = await work.messages.recent(**piece.where, limit=piece.every, before=piece.last + 1)
             messages = [message for message in recent if message.arrival > piece.after]
             return messages, await conversation_of(work, **piece.where, messages=messages)
 
