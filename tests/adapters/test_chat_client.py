@@ -74,7 +74,7 @@ async def test_what_utf8_cannot_carry_is_replaced(client, server):
     assert server.requests[0].prompt == "a\ufffdb 😀"
 
 
-@pytest.mark.parametrize("value", [float("nan"), object(), b"x"], ids=str)
+@pytest.mark.parametrize("value", [float("nan"), object(), b"x"], ids=["nan", "object", "bytes"])
 async def test_what_is_no_json_is_refused(client, server, value):
     with pytest.raises(InvalidInput, match="must be JSON"):
         await ask(client, server, request=replace(ASKED, options={"seed": value}))

@@ -85,7 +85,7 @@ class EvolutionsContract:
         assert await stored(storage, "e1") == [evolution()]
         assert await stored(storage, "e1", tenant="other") == [evolution(raw_answer="theirs")]
 
-    @pytest.mark.parametrize("facts", [{"a": object()}, {("a",): 1}], ids=repr)
+    @pytest.mark.parametrize("facts", [{"a": object()}, {("a",): 1}], ids=["object", "tuple"])
     async def test_facts_that_are_no_json_are_refused(self, storage: Storage, facts: Any) -> None:
         with pytest.raises(InvalidInput):
             await add(storage, evolution(facts=facts))

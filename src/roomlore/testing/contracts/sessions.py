@@ -169,7 +169,7 @@ class SessionsContract:
         assert stored is not None
         assert stored.state == state
 
-    @pytest.mark.parametrize("state", [{"a": object()}, {("a",): 1}, {"a": {1, 2}}], ids=repr)
+    @pytest.mark.parametrize("state", [{"a": object()}, {("a",): 1}, {"a": {1, 2}}], ids=["object", "tuple", "set"])
     async def test_a_state_that_is_no_json_is_refused(self, storage: Storage, state: Any) -> None:
         with pytest.raises(InvalidInput):
             await save(storage, session(1, state=state))
