@@ -114,6 +114,8 @@ def test_an_empty_file_is_fine(text):
         ("port: 1", "one section, `memory:`"),
         ("memory: {port: 1}\nmemroy: {}", "one section, `memory:`"),
         ("memory: {port: [", "cannot be read"),
+        ("memory:\n\tport: 1", "roomlore.yaml cannot be read: line 2, column 1: found character '\\t'"),
+        ("memory: \x07", "cannot be read: unacceptable character #x0007"),
         ("memory: {prot: 1}", "no setting 'prot' (roomlore.yaml); did you mean port?"),
         ("memory: {port: 70000}", "port is 70000 (from roomlore.yaml); it must be a whole number from 0 to 65535."),
         ("memory: {port: yes}", "port is true (from roomlore.yaml)"),
@@ -126,6 +128,7 @@ def test_a_bad_file_says_what_to_mend(text, says):
     with pytest.raises(InvalidInput) as caught:
         Settings()
     assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("content", [None, b"memory: \xff\xfe"])

@@ -9,9 +9,9 @@ import pytest
 
 import roomlore
 from roomlore import Message, Unavailable
-from roomlore.core.chat.models import ChatRequest
+from roomlore.core.chat.models import ChatRequest, ToolCall
 from roomlore.testing.embedding import HashEmbedder
-from roomlore.testing.model_answers import Hangs
+from roomlore.testing.model_answers import Hangs, Says
 from roomlore.testing.model_server import serve_models
 
 BATCH = [Message(id=str(number), room_id="r", sender_id="ann", text="hello there " * 9) for number in range(2000)]
@@ -90,6 +90,36 @@ def test_an_iterator_broken_off_is_closed_at_once(tmp_path):
         assert list(exported) == []
         left = lore.messages.export("r")
         next(left)
+
+
+@pytest.mark.parametrize("form", ["plain", "async", "object"])
+def test_tools_are_plain_functions_or_async_ones(tmp_path, form):
+    together = threading.Barrier(2)
+
+    def plain(call):
+        together.wait(10)
+        return f"{call.name}: 晴"
+
+    async def awaited(call):
+        return f"{call.name}: 晴"
+
+    class Tools:
+        async def __call__(self, call):
+            return f"{call.name}: 晴"
+
+    calls = [ToolCall("c1", "look", "{}"), ToolCall("c2", "look", "{}")]
+    with serve_models([Says(tool_calls=calls), "好天气。"]) as server:
+        settings = roomlore.Settings(
+            database_url=f"sqlite:///{tmp_path / 'a.db'}",
+            providers={"here": {"base_url": server.url}},
+            models={"chat": {"providers": [{"name": "here", "model_id": "m"}]}},
+        )
+        with roomlore.open_sync(settings=settings) as lore:
+            tool = {"plain": plain, "async": awaited, "object": Tools()}[form]
+            asked = Message(id="1", room_id="r", sender_id="ann", text="天气怎么样？")
+            reply = lore.replies.reply(asked, tools=[roomlore.Tool("look")], call_tool=tool)
+            assert reply.text == "好天气。"
+        assert server.requests[1].prompt.count("look: 晴") == 2
 
 
 def test_ctrl_c_ends_the_call_it_interrupts_and_no_other(tmp_path):

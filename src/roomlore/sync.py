@@ -99,10 +99,22 @@ class SyncService:
 def _waiting(method: Callable[..., Any], loop: _Loop) -> Callable[..., Any]:
     @functools.wraps(method)
     def call(*args: Any, **kwargs: Any) -> Any:
+        if callable(tool := kwargs.get("call_tool")) and not inspect.iscoroutinefunction(tool):
+            kwargs["call_tool"] = _beside_the_loop(tool)
         result = method(*args, **kwargs)
         return loop.iterate(result) if inspect.isasyncgen(result) else loop.run(result)
 
     return call
+
+
+def _beside_the_loop(tool: Callable[[Any], Any]) -> Callable[[Any], Coroutine[Any, Any, Any]]:
+    """A plain tool as an async one, in a thread of its own, so that the others of its round do not wait for it."""
+
+    async def called(call: Any) -> Any:
+        given = await asyncio.to_thread(tool, call)
+        return await given if inspect.isawaitable(given) else given
+
+    return called
 
 
 class SyncLore:

@@ -176,6 +176,9 @@ def test_a_talk_goes_on_until_somebody_has_enough(monkeypatch):
         talk.until("Ann> ")
         talk.type("/help\n")
         talk.until("/quit or Ctrl-D ends")
+        talk.type("/contxt\n")
+        talk.until("There is no /contxt. ")
+        talk.until("/quit or Ctrl-D ends")
         ends = time.monotonic() + SECONDS
         while not any(asked.model == "summary" for asked in model.requests):
             assert time.monotonic() < ends, "nothing was extracted while the talk went on"

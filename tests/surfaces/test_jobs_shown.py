@@ -1,5 +1,6 @@
 """Durable work over HTTP, in the terminal and without async: what is shown, retried and counted, and whose it is."""
 
+import asyncio
 import json
 
 import pytest
@@ -20,9 +21,11 @@ async def fails(steps, arguments):
     raise roomlore.ModelUnavailable("没有模型回答 \x1b[31m")
 
 
-async def hand_in(durable, own: str = "x1", *, tenant: str = "default", kind: str = "evolution") -> None:
+async def hand_in(
+    durable, own: str = "x1", *, tenant: str = "default", kind: str = "evolution", room: str = "茶"
+) -> None:
     name = work_name(tenant, kind, own)
-    await durable.start(kind, work_id=name, partition=name, arguments={"tenant": tenant, "room_id": "茶", "q": "7319"})
+    await durable.start(kind, work_id=name, partition=name, arguments={"tenant": tenant, "room_id": room, "q": "7319"})
 
 
 # HTTP, where the work is kept in this process.
@@ -139,6 +142,17 @@ def test_jobs_in_the_terminal(kept):
     assert len(json.loads(run("jobs", "--json", "-n", "1"))) == 1
     assert run("jobs", "--status", "running") == "No jobs.\n"
     assert "x3" in run("--tenant", "acme", "jobs")
+
+
+def test_the_id_of_a_job_is_never_broken():
+    async def one_waits() -> None:
+        work = open_dbos("a.db")
+        await work.open(working=False)
+        await hand_in(work, "y" * 33, kind="extraction_again", room="a long name " * 4)
+        await work.close()
+
+    asyncio.run(one_waits())
+    assert f"extraction_again:{'y' * 33}" in run("jobs").split()
 
 
 def test_one_job_in_the_terminal(kept):

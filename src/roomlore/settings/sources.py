@@ -65,8 +65,16 @@ def _from_file(config: str | Path | None) -> tuple[Mapping[str, Any], str]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InvalidInput(f"The configuration file {path} cannot be read: {error}") from error
+        raise InvalidInput(f"The configuration file {path} cannot be read: {_told(error)}") from error
     return _section(content, path), str(path)
+
+
+def _told(error: Exception) -> str:
+    """The error in one line: YAML's own take several, with the text around the place."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}."
+    return " ".join(str(error).split())
 
 
 def _section(content: Any, path: Path) -> Mapping[str, Any]:

@@ -1,5 +1,6 @@
 """`roomlore chat`: talk with a model that remembers the room."""
 
+import re
 import sys
 import uuid
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from roomlore.sync import SyncLore
 
 _STDIN = "-"
 _STOPPED = 130
+_COMMAND = re.compile(r"/[a-z]{1,20}")
 _HELP = "/context shows what mattered for your last message, /quit or Ctrl-D ends, Ctrl-C stops an answer."
 
 
@@ -139,8 +141,8 @@ class _Talk:
                 return None if line == "/quit" else line
 
     def _obey(self, line: str) -> None:
-        if line == "/help":
-            self.out.print(_HELP)
+        if _COMMAND.fullmatch(line) and line != "/context":
+            self.out.print(_HELP if line == "/help" else f"There is no {line}. {_HELP}")
             return
         try:
             if line == "/context":

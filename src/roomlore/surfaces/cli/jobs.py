@@ -37,7 +37,9 @@ def list_jobs(
     if as_json:
         show.as_json(plain(found))
     elif found:
-        shape = show.table("job", "room", "status", "attempts", "changed", "what it says", right=("attempts",))
+        shape = show.table(
+            "job", "room", "status", "attempts", "changed", "what it says", right=("attempts",), fixed=("job",)
+        )
         show.console().print(show.rows(shape, map(_line, found)))
     else:
         typer.echo("No jobs.")
