@@ -1,5 +1,6 @@
 """The synchronous client: threads beside it, and its end while they are busy."""
 
+import asyncio
 import os
 import signal
 import threading
@@ -10,6 +11,7 @@ import pytest
 import roomlore
 from roomlore import Message, Unavailable
 from roomlore.core.chat.models import ChatRequest, ToolCall
+from roomlore.sync import _Loop
 from roomlore.testing.embedding import HashEmbedder
 from roomlore.testing.model_answers import Hangs, Says
 from roomlore.testing.model_server import serve_models
@@ -143,3 +145,29 @@ def _press_once(server) -> None:
     while not server.requests and time.monotonic() < ends:
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_pressed_twice_still_waits_until_things_are_in_order():
+    ended = []
+
+    async def items():
+        try:
+            yield 1
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0.4)
+            ended.append(True)
+
+    def press_twice() -> None:
+        for _ in range(2):
+            time.sleep(0.2)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    loop = _Loop()
+    pressing = threading.Thread(target=press_twice)
+    pressing.start()
+    with pytest.raises(KeyboardInterrupt):
+        list(loop.iterate(items()))
+    pressing.join()
+    assert ended == [True]
+    loop.close()

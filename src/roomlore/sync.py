@@ -5,7 +5,7 @@ import functools
 import inspect
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any, TypeVar
 
@@ -32,13 +32,15 @@ class _Loop:
         if self._loop.is_closed():
             work.close()
             raise Unavailable("This roomlore is closed; make every call inside the `with` block that opened it.")
-        call = asyncio.run_coroutine_threadsafe(self._counted(work), self._loop)
+        call: Future[T] | None = None
         try:
+            call = asyncio.run_coroutine_threadsafe(self._counted(work), self._loop)
             return call.result()
         except CancelledError as error:
             raise Unavailable("This roomlore was closed during the call; call again on an open one.") from error
         except KeyboardInterrupt:
-            call.cancel()
+            if call is not None:
+                call.cancel()
             asyncio.run_coroutine_threadsafe(self._until_broken_off(), self._loop).result()
             raise
 
@@ -71,7 +73,12 @@ class _Loop:
             return
         finally:
             if not self._loop.is_closed():
-                self.run(items.aclose())
+                self.run(self._ended(items))
+
+    async def _ended(self, items: AsyncGenerator[T, Any]) -> None:
+        """Ends them, once what was broken off has done so: who presses Ctrl-C again does not wait for it."""
+        await self._until_broken_off()
+        await items.aclose()
 
     def close(self) -> None:
         self.run(self._loop.shutdown_default_executor())
