@@ -171,3 +171,29 @@ def test_ctrl_c_pressed_twice_still_waits_until_things_are_in_order():
     pressing.join()
     assert ended == [True]
     loop.close()
+
+
+def test_ctrl_c_while_a_call_is_handed_in_ends_it_too(monkeypatch):
+    ended = []
+
+    async def items():
+        try:
+            yield 1
+            await asyncio.sleep(60)
+        finally:
+            ended.append(True)
+
+    hand_in, handed_in = asyncio.run_coroutine_threadsafe, []
+
+    def pressed(work, loop):
+        handed_in.append(hand_in(work, loop))
+        if len(handed_in) == 2:
+            raise KeyboardInterrupt
+        return handed_in[-1]
+
+    loop = _Loop()
+    monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        list(loop.iterate(items()))
+    assert ended == [True]
+    loop.close()

@@ -66,19 +66,15 @@ class _Loop:
 
     def iterate(self, items: AsyncGenerator[T, Any]) -> Iterator[T]:
         """What the items are, one by one; broken off, they are told so at once."""
+        asking: set[asyncio.Task[Any]] = set()
         try:
             while True:
-                yield self.run(_next(items))
+                yield self.run(_next(items, asking))
         except StopAsyncIteration:
             return
         finally:
             if not self._loop.is_closed():
-                self.run(self._ended(items))
-
-    async def _ended(self, items: AsyncGenerator[T, Any]) -> None:
-        """Ends them, once what was broken off has done so: who presses Ctrl-C again does not wait for it."""
-        await self._until_broken_off()
-        await items.aclose()
+                self.run(_ended(items, asking))
 
     def close(self) -> None:
         self.run(self._loop.shutdown_default_executor())
@@ -87,8 +83,23 @@ class _Loop:
         self._loop.close()
 
 
-async def _next(items: AsyncIterator[T]) -> T:
-    return await anext(items)
+async def _next(items: AsyncIterator[T], asking: set[asyncio.Task[Any]]) -> T:
+    task = asyncio.current_task()
+    assert task is not None
+    asking.add(task)
+    try:
+        return await anext(items)
+    finally:
+        asking.discard(task)
+
+
+async def _ended(items: AsyncGenerator[T, Any], asking: set[asyncio.Task[Any]]) -> None:
+    """Ends them, once nothing asks for the next one: Ctrl-C may come while that is handed in, or come twice."""
+    for task in asking:
+        if not task.cancelling():
+            task.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
+    await items.aclose()
 
 
 class SyncService:
