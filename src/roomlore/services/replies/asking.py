@@ -90,8 +90,14 @@ class Asking:
         wanted = model_id or self._options.model
         if wanted and wanted not in {model.model_id for model in known}:
             raise NotFound(f"There is no model {wanted!r:.80}; there are {_named(shown)}.")
-        if not wanted and len(shown) != 1:
-            raise InvalidInput(f"Which model is to reply? Give model_id or set reply_model; there are {_named(shown)}.")
+        if not wanted and not shown:
+            raise InvalidInput(
+                "There is no model to reply; name one under `models:` in roomlore.yaml, or in MEMORY_MODELS."
+            )
+        if not wanted and len(shown) > 1:
+            raise InvalidInput(
+                f"Which model is to reply? Give model_id or set reply_model; there are {', '.join(shown)}."
+            )
         return wanted or shown[0]
 
 
