@@ -368,6 +368,22 @@ async def test_a_program_that_forgets_to_close_ends_all_the_same(url):
     assert diary.done["a"] == 1
 
 
+@pytest.mark.parametrize("same", [True, False])
+def test_a_loop_that_ended_without_closing_stands_in_nobodys_way(tmp_path, url, same):
+    async def forgets() -> None:
+        work = make(url)
+        work.define("does", nothing)
+        await work.open(working=True)
+
+    async def works() -> None:
+        async with opened(make(url if same else f"sqlite:///{tmp_path / 'other.db'}"), does=nothing) as work:
+            await hand_in(work)
+            assert (await ended(work)).status == "done"
+
+    asyncio.run(forgets())
+    asyncio.run(works())
+
+
 async def test_no_more_at_once_than_was_said(url):
     running: Counter[str] = Counter()
 

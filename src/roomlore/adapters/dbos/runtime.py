@@ -57,6 +57,10 @@ class Member:
     leaving: bool = False
     runs: list[Run] = field(default_factory=list)
 
+    def works_on(self) -> bool:
+        """Not where it is leaving, nor where its program forgot to close it and its loop has ended."""
+        return not (self.leaving or self.loop.is_closed())
+
 
 def client(engine: Engine) -> DBOSClient:
     return DBOSClient(
@@ -112,7 +116,7 @@ class Runtime:
 
     def serve(self, name: str, work_id: str, arguments: Json) -> None:
         """Runs work that DBOS took from the queue, on DBOS's thread."""
-        member = next((one for one in self.members if name in one.works and not one.leaving), None)
+        member = next((one for one in self.members if name in one.works and one.works_on()), None)
         if member is None or work_id in self._running:
             raise Stopped
         run = Run(
@@ -217,6 +221,7 @@ def join(place: Place, rules: Rules, member: Member) -> Runtime:
     """Raises `Conflict` where this process works for another database already."""
     global _runtime
     with _LOCK:
+        _end_if_left()
         if _runtime is None:
             runtime = Runtime(place, rules)
             _register(member.works)
@@ -240,14 +245,20 @@ def join(place: Place, rules: Rules, member: Member) -> Runtime:
 
 def leave(member: Member) -> None:
     """The last one out ends DBOS."""
-    global _runtime
     with _LOCK:
-        if _runtime is None or member not in _runtime.members:
-            return
-        _runtime.members.remove(member)
-        if not _runtime.members:
-            ending, _runtime = _runtime, None
-            ending.end()
+        if _runtime is not None and member in _runtime.members:
+            _runtime.members.remove(member)
+            _end_if_left()
+
+
+def _end_if_left() -> None:
+    global _runtime
+    if _runtime is None:
+        return
+    _runtime.members[:] = [one for one in _runtime.members if not one.loop.is_closed()]
+    if not _runtime.members:
+        ending, _runtime = _runtime, None
+        ending.end()
 
 
 def _refuse_beside_a_stranger() -> None:
