@@ -51,6 +51,15 @@ class Held:
     async def retry(self, work_id: str) -> bool:
         return False
 
+    async def find(self, work_id: str) -> WorkState | None:
+        if work_id not in self.waiting and work_id not in self.done:
+            return None
+        at = datetime(2026, 1, 1, tzinfo=UTC)
+        return WorkState(
+            work_id=work_id, name=EXTRACTION, partition="p", arguments={}, attempts=1, progress="", error="",
+            status="done" if work_id in self.done else "waiting", created_at=at, updated_at=at,
+        )  # fmt: skip
+
     async def page(self, **_: object) -> list[WorkState]:
         return []
 
@@ -75,6 +84,8 @@ class Once:
         if self.went == "killed after":
             raise _KilledError
         return self.held.answers[self.work_id]
+
+    async def report(self, progress: str) -> None: ...
 
 
 class Summaries:
