@@ -8,12 +8,13 @@ from roomlore.adapters.sql import connect
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.importers import open_import
+from roomlore.importers.memories import read_memories
 from roomlore.ports.language import Embedder, Summarizer
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import ContextService, TuningService
 from roomlore.services.imports import ImportService
 from roomlore.services.keys import KeyService
-from roomlore.services.memories import MemoryService
+from roomlore.services.memories import MemoryService, MemoryWriter
 from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService
 from roomlore.services.replies import ReplyService
 from roomlore.services.rooms import RoomService
@@ -46,7 +47,14 @@ class Lore:
             recording=shared.settings.enable_async_data_collection,
         )
         self.sessions = SessionService(tenant=tenant, parts=shared.sessions, writer=said_now)
-        self.memories = MemoryService(tenant=tenant, storage=shared.storage)
+        self.memories = MemoryService(
+            tenant=tenant,
+            storage=shared.storage,
+            writer=MemoryWriter(
+                tenant=tenant, storage=shared.storage, cache=shared.in_force, clock=shared.clock, ids=shared.ids
+            ),
+            read_memories=read_memories,
+        )
         self.models = shared.models
         self.replies = ReplyService(
             tenant=tenant,

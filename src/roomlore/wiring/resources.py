@@ -19,6 +19,7 @@ from roomlore.ports.language import Embedder, Summarizer, TokenCounter
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import UsageRecorder
 from roomlore.services.extraction import ExtractionService, RepliesDue
+from roomlore.services.memories import InForceCache
 from roomlore.services.messages import AllDue, Due, FactsCache, RoomCache
 from roomlore.services.models import ModelService
 from roomlore.services.replies import ReplyParts
@@ -48,6 +49,7 @@ class Resources:
     rooms: RoomCache
     recorder: UsageRecorder
     facts: FactsCache
+    in_force: InForceCache
     indexing: Indexing
     sessions: SessionParts
     models: ModelService
@@ -128,6 +130,7 @@ async def make_resources(
         rooms=RoomCache(size=settings.room_cache_size, telemetry=telemetry),
         recorder=recorder,
         facts=FactsCache(size_bytes=settings.search_cache_mb * _MIB // 4),
+        in_force=InForceCache(storage=storage),
         indexing=indexing,
         sessions=sessions,
         models=models,
