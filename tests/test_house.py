@@ -14,7 +14,7 @@ from roomlore.wiring import Lore
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 VAGUE = {"utils", "helpers", "manager", "base", "common", "misc"}
-SERVICES = ("messages", "context", "rooms", "keys", "imports", "tuning", "index", "sessions", "models", "replies")
+SERVICES = ("messages", "context", "rooms", "keys", "imports", "tuning", "index", "sessions", "memories", "models", "replies")
 
 
 def test_public_names_are_sorted_and_there():

@@ -23,6 +23,10 @@ from roomlore.core.errors import (
     Unavailable,
     VectorsUnavailable,
 )
+from roomlore.core.memory.foreign import FactImport
+from roomlore.core.memory.intake import NewMemory
+from roomlore.core.memory.models import Change, Memory, MemoryKind, MemoryStatus, Source
+from roomlore.core.memory.writing import Remembered
 from roomlore.core.models import (
     AddReport,
     ApiKey,
@@ -68,12 +72,14 @@ __all__ = [
     "BudgetTooSmall",
     "CacheUnavailable",
     "Candidate",
+    "Change",
     "Checkpoint",
     "Conflict",
     "Context",
     "ContextUsageRecord",
     "EmbeddingModel",
     "Entry",
+    "FactImport",
     "FinishReason",
     "Forbidden",
     "IndexProgress",
@@ -82,11 +88,16 @@ __all__ = [
     "Link",
     "LinkKind",
     "Lore",
+    "Memory",
+    "MemoryKind",
+    "MemoryStatus",
     "Message",
     "MessageFeatures",
     "MessageType",
     "ModelUnavailable",
+    "NewMemory",
     "NotFound",
+    "Remembered",
     "Reply",
     "ReplyEvent",
     "ReplyInfo",
@@ -103,6 +114,7 @@ __all__ = [
     "SessionValue",
     "Settings",
     "Signals",
+    "Source",
     "StorageUnavailable",
     "StoredMessage",
     "SyncLore",

@@ -14,6 +14,7 @@ from roomlore.core.errors import RoomloreError
 from roomlore.settings import Settings
 from roomlore.surfaces.http import problems, routes
 from roomlore.surfaces.http.chat_routes import chat
+from roomlore.surfaces.http.fact_routes import facts
 from roomlore.surfaces.http.guard import Guard
 from roomlore.surfaces.http.model_routes import models
 from roomlore.surfaces.http.paths import RawPaths
@@ -48,7 +49,7 @@ def create_app(source: Lore | Settings) -> FastAPI:
     app.state.settings = source if isinstance(source, Settings) else source.settings
     if isinstance(source, Lore):
         app.state.lore = source
-    for router in (search, routes.messages, routes.contexts, routes.rooms, sessions, chat, models, service):
+    for router in (search, routes.messages, routes.contexts, routes.rooms, sessions, facts, chat, models, service):
         app.include_router(router, responses=_PROBLEMS)
     for middleware in (Guard, RawPaths, RequestLog):
         app.add_middleware(middleware)
