@@ -1,0 +1,45 @@
+"""Whether the facts shown before still do, so that a provider's prompt cache of what follows them survives."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from roomlore.core.recall.facts import FactSet
+from roomlore.core.recall.ranking import Ranking
+from roomlore.core.recall.topic import Topic
+from roomlore.core.recall.words import amount
+from roomlore.core.search import Floats, Ints
+from roomlore.core.text import is_question
+
+_SHARPNESS = 4
+_REACH = 2.0
+_ASKED = -1.25
+_TOLD = 0.5
+
+
+def still_does(before: Sequence[int], fresh: Sequence[int], facts: FactSet, ranking: Ranking, topic: Topic) -> bool:
+    """Whether to keep `before` (places of facts) rather than show `fresh`.
+
+    It does while nothing that was asked for is missing. What is missing counts by its share of the fresh facts'
+    similarity, the strongest above all, and by how much of what was said last its best fact covers; the more was said,
+    the less any one fact covers it by right. A question needs little to change the facts; anything else, much.
+    """
+    shown = np.zeros(len(facts), bool)
+    shown[list(before)] = True
+    chosen = np.array(fresh, np.int64)
+    missing = chosen[~shown[chosen]]
+    if not missing.size or not topic.asked:
+        return bool(before)
+    if not before:
+        return False
+    strength = _share(missing, chosen, ranking.similarity) + _REACH * float(facts.words.reach(topic.asked)[missing].max())
+    return strength - math.log1p(amount(topic.asked)) <= (_ASKED if is_question(topic.asked) else _TOLD)
+
+
+def _share(missing: Ints, chosen: Ints, similarity: Floats) -> float:
+    top = float(similarity[chosen].max())
+    if top <= 0:
+        return 0.0
+    strength = (similarity / top) ** _SHARPNESS
+    return float(strength[missing].sum() / strength[chosen].sum())
