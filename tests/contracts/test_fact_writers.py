@@ -95,6 +95,17 @@ async def test_an_id_goes_to_one_scope(writers):
     await check(writers[0], *(f"user:{n}" for n in range(8)))
 
 
+async def test_an_id_that_went_elsewhere_meanwhile_is_reported(writers):
+    batches = [[NewMemory(scope=f"user:{n}", statement=f"fact {n}", memory_id="same")] for n in range(8)]
+    done = await outcomes(
+        *(
+            writer.memories.add_all(batch, on_conflict="report")
+            for writer, batch in zip(writers * 4, batches, strict=True)
+        )
+    )
+    assert sorted(one.outcome for [one] in done) == ["added", *["conflict"] * 7]
+
+
 async def test_batches_over_several_scopes_do_not_wait_for_each_other_in_a_ring(writers):
     scopes = ["user:c", "agent:b", "group:a"]
     batches = [

@@ -1,13 +1,14 @@
 """What is sent to add and change facts."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from starlette.requests import Request
 
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.intake import KEEP, MAX_BATCH, MAX_LABEL, MAX_REASON, MAX_SOURCES, MAX_TAGS, Keep, NewMemory
 from roomlore.core.memory.models import MAX_SCOPE_CHARS, MemoryKind, Source
-from roomlore.surfaces.http.bodies import Body
+from roomlore.surfaces.http.bodies import Body, read_json, validated
 
 _SCOPE = "Whom it is about: user:<id>, agent:<id> or group:<id>."
 
@@ -24,10 +25,8 @@ class SourceForm(BaseModel):
         return Source(self.room_id, self.message_id)
 
 
-class FactForm(BaseModel):
+class FactForm(Body):
     """A fact to add."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     scope: str = Field(min_length=1, max_length=MAX_SCOPE_CHARS, description=_SCOPE)
     statement: str = Field(min_length=1, description="What is to be remembered.")
@@ -54,14 +53,17 @@ class FactForm(BaseModel):
 
 
 class FactsRequest(Body):
-    """One fact, or several as `{"facts": [...]}`."""
+    """Several facts to add."""
 
     facts: list[FactForm] = Field(min_length=1, max_length=MAX_BATCH)
 
-    @model_validator(mode="before")
-    @classmethod
-    def _several(cls, value: Any) -> Any:
-        return value if not isinstance(value, dict) or "facts" in value else {"facts": [value]}
+
+async def facts_of(request: Request) -> list[NewMemory]:
+    """The body: one fact, or `{"facts": [...]}`."""
+    value = await read_json(request)
+    if isinstance(value, dict) and "facts" in value:
+        return [form.new() for form in validated(FactsRequest, value).facts]
+    return [validated(FactForm, value).new()]
 
 
 class FactChange(Body):

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.memory.intake import NewMemory
 from roomlore.core.memory.models import MemoryKind
 from roomlore.surfaces.http import bodies, fact_bodies, fact_views
 from roomlore.surfaces.http.chat_bodies import inlined
@@ -24,13 +25,10 @@ _CHANGED = bodies.described(inlined(fact_bodies.FactChange.model_json_schema()))
 
 
 @facts.post("/facts", response_model=fact_views.AddedFacts, openapi_extra=_ADDED)
-async def add_facts(
-    lore: Writer,
-    wanted: Annotated[fact_bodies.FactsRequest, Depends(bodies.body_of(fact_bodies.FactsRequest))],
-) -> Response:
+async def add_facts(lore: Writer, wanted: Annotated[list[NewMemory], Depends(fact_bodies.facts_of)]) -> Response:
     """Adds one fact, or `{"facts": [...]}`, in one transaction. What is there already, under its id or in its words, is
     not added again."""
-    done = await lore.memories.add_all([form.new() for form in wanted.facts])
+    done = await lore.memories.add_all(wanted)
     return reply({"facts": [{**plain(one.memory), "outcome": one.outcome} for one in done]})
 
 
