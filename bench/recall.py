@@ -13,7 +13,7 @@ import numpy as np
 from bench import recall_churn, recall_speed
 from bench.predict_retrieval import offline
 from bench.progress import Progress
-from bench.recall_data import RoomOfFacts, rooms_of, sets_of
+from bench.recall_data import RoomOfFacts, rooms_of, say, sets_of
 from bench.recall_methods import OURS, RIVALS, SHOWN_BESIDE, Asked, Order, PlainTfidf
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.recall.facts import FactSet
@@ -107,7 +107,8 @@ def show(found: Mapping[str, Shares], methods: Mapping[str, Order]) -> None:
 
 
 def mean(found: Mapping[str, Shares], method: str) -> list[float]:
-    return np.mean([shares[method] for shares in found.values()], axis=0).tolist()
+    means: list[float] = np.mean([shares[method] for shares in found.values()], axis=0).tolist()
+    return means
 
 
 def judge(found: Mapping[str, Shares]) -> None:
@@ -124,7 +125,3 @@ def judge(found: Mapping[str, Shares]) -> None:
     if all("hybrid" in shares for shares in found.values()):
         least = min(a - b for shares in found.values() for a, b in zip(shares["hybrid"], shares["tfidf"], strict=True))
         say(least >= -NOISE, f"hybrid behind tfidf by {max(0.0, -least):.1f} points at most")
-
-
-def say(passed: bool, line: str) -> None:
-    print(f"{'pass' if passed else 'FAIL'}  {line}")

@@ -8,11 +8,11 @@ the last session only questions are left.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 
-from bench.recall_data import Question, RoomOfFacts, rooms_of
+from bench.recall_data import Question, RoomOfFacts, rooms_of, say
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.dialogue import sounds_like_agent
 from roomlore.core.recall.facts import FactSet
@@ -53,7 +53,9 @@ class Tally:
 
 
 def report(sets: Mapping[str, Path], *, seed: int = 0) -> None:
-    print("\n| chats | calls, questions | changed: re-ranked | sticky | fewer | trailing | recall: re-ranked | sticky |")
+    print(
+        "\n| chats | calls, questions | changed: re-ranked | sticky | fewer | trailing | recall: re-ranked | sticky |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     rows = []
     for name, folder in sets.items():
@@ -72,8 +74,9 @@ def report(sets: Mapping[str, Path], *, seed: int = 0) -> None:
 
 def line(name: str, size: str, row: Sequence[float]) -> None:
     again, sticky, trailing, recall, kept = row
-    fewer = f"{100 * (1 - sticky / again):.1f} %"
-    print(f"| {name} | {size} | {again:.1f} % | {sticky:.1f} % | {fewer} | {trailing:.1f} % | {recall:.1f} | {kept:.1f} |")
+    shares = (again, sticky, 100 * (1 - sticky / again), trailing)
+    cells = [*(f"{one:.1f} %" for one in shares), f"{recall:.1f}", f"{kept:.1f}"]
+    print(f"| {name} | {size} | {' | '.join(cells)} |")
 
 
 def judge(mean: Sequence[float]) -> None:
@@ -85,7 +88,7 @@ def judge(mean: Sequence[float]) -> None:
         (fewer >= FEWER, f"sticky: {fewer:.1f} % fewer changes than re-ranking, {FEWER} wanted"),
         (lost <= LOST, f"sticky: {lost:.1f} points of recall lost, {LOST:.0f} at most wanted"),
     ):
-        print(f"{'pass' if passed else 'FAIL'}  {text}")
+        say(passed, text)
 
 
 def lived(rooms: Iterable[RoomOfFacts]) -> dict[str, Tally]:
@@ -100,7 +103,7 @@ def lived(rooms: Iterable[RoomOfFacts]) -> dict[str, Tally]:
 
 def live(room: RoomOfFacts, tallies: Mapping[str, Tally]) -> None:
     count, facts, history = EncodingTokens().count, None, list[str]()
-    shown: dict[str, tuple[str, ...]] = {way: () for way in WAYS}
+    shown: dict[str, tuple[str, ...]] = dict.fromkeys(WAYS, ())
     for call in calls_of(room):
         history.append(call.said[-1].text)
         if not call.remembered:
@@ -109,7 +112,7 @@ def live(room: RoomOfFacts, tallies: Mapping[str, Tally]) -> None:
             facts = FactSet(room.facts[: call.remembered], count=count, known=facts)
         topic = topic_of(call.said, WAYS["sticky"].max_context_turns)
         for way, options in WAYS.items():
-            found = recollect(facts, topic, replace(options), count=count, previous=shown[way])
+            found = recollect(facts, topic, options, count=count, previous=shown[way])
             shown[way] = tuple(one.memory.memory_id for one in found.facts)
             tallies[way].note([found.text, *history[:-1]], call, found)
         tallies["trailing"].note(history[:-1], call, found)

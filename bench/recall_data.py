@@ -84,3 +84,8 @@ def fact(memory_id: str, statement: str, *, confidence: float, place: int) -> Me
         updated_at=at,
         supported_at=at,
     )
+
+
+def say(passed: bool, line: str) -> None:
+    """Whether a figure keeps to what is wanted."""
+    print(f"{'pass' if passed else 'FAIL'}  {line}", flush=True)

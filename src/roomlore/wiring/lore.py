@@ -16,6 +16,7 @@ from roomlore.services.imports import ImportService
 from roomlore.services.keys import KeyService
 from roomlore.services.memories import MemoryService, MemoryWriter
 from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService
+from roomlore.services.recall import RecallService
 from roomlore.services.replies import ReplyService
 from roomlore.services.rooms import RoomService
 from roomlore.services.sessions import SessionService
@@ -24,8 +25,8 @@ from roomlore.wiring.resources import Resources, limits, make_resources
 
 
 class Lore:
-    """One tenant's view of roomlore: `messages`, `context`, `sessions`, `memories`, `rooms`, `keys`, `imports`,
-    `tuning`; and `index` and `models`, which all tenants share."""
+    """One tenant's view of roomlore: `messages`, `context`, `sessions`, `memories`, `recall`, `rooms`, `keys`,
+    `imports`, `tuning`; and `index` and `models`, which all tenants share."""
 
     def __init__(self, resources: Resources, tenant: str) -> None:
         if not tenant or not isinstance(tenant, str):
@@ -55,6 +56,7 @@ class Lore:
             ),
             read_memories=read_memories,
         )
+        self.recall = RecallService(tenant=tenant, parts=shared.recall)
         self.models = shared.models
         self.replies = ReplyService(
             tenant=tenant,

@@ -22,12 +22,14 @@ from roomlore.services.extraction import ExtractionService, RepliesDue
 from roomlore.services.memories import InForceCache
 from roomlore.services.messages import AllDue, Due, FactsCache, RoomCache
 from roomlore.services.models import ModelService
+from roomlore.services.recall import RecallParts
 from roomlore.services.replies import ReplyParts
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings, context_options
 from roomlore.wiring.durable import make_durable, make_extraction
 from roomlore.wiring.indexing import Indexing, make_indexing
 from roomlore.wiring.models import make_models, summarizer_of
+from roomlore.wiring.recall import make_recall
 from roomlore.wiring.replies import make_replies
 from roomlore.wiring.sessions import make_sessions
 
@@ -54,6 +56,7 @@ class Resources:
     sessions: SessionParts
     models: ModelService
     replies: ReplyParts
+    recall: RecallParts
     durable: DurableWork
     extraction: ExtractionService
     due: Due
@@ -135,6 +138,7 @@ async def make_resources(
         sessions=sessions,
         models=models,
         replies=replies,
+        recall=make_recall(settings, storage, indexing.embedder, tokens=tokens, clock=clock, telemetry=telemetry),
         durable=durable,
         extraction=extraction,
         due=AllDue(indexing.due, RepliesDue(clock=clock, jobs=jobs)) if settings.extract_every else indexing.due,

@@ -71,6 +71,11 @@ METRICS: Mapping[str, Metric] = {
     "roomlore_reply_seconds": Metric("histogram", "Time a reply took, in seconds.", (), _LONG_SECONDS),
     "roomlore_reply_prompt_tokens": Metric("histogram", "Length of replies' prompts, in tokens.", (), _PROMPTS),
     "roomlore_recalls_total": Metric("counter", "Times a reply asked for what it might recall.", ("recall", "result")),
+    "roomlore_recall_blocks_total": Metric(
+        "counter", "Blocks of facts given: new, changed or kept since the one before.", ("block", "degraded")
+    ),
+    "roomlore_recall_seconds": Metric("histogram", "Time to recall facts, in seconds.", (), _SECONDS),
+    "roomlore_recall_tokens": Metric("histogram", "Length of blocks of facts, in tokens.", (), _TOKENS),
     "roomlore_jobs_total": Metric("counter", "Runs of background jobs.", ("job", "result")),
     "roomlore_usage_records_lost_total": Metric("counter", "Usage records that could not be stored."),
 }

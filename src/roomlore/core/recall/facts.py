@@ -25,7 +25,7 @@ class _Ready:
 class FactSet:
     """Facts in one order, whatever order they came in: those changed last first. `count`: counts tokens.
 
-    `labelled`: each line names its fact's scope. `known`: an earlier set of the same kind, whose work is not done again.
+    `labelled`: each line names its fact's scope. `known`: an earlier set, whose work is not done again.
     """
 
     def __init__(
@@ -34,7 +34,8 @@ class FactSet:
         self.memories = sorted(memories, key=lambda m: (m.updated_at, m.memory_id), reverse=True)
         self.labelled = labelled
         self.lines = [line_of(m.statement, m.scope if labelled else "") for m in self.memories]
-        self._vocabulary, self._ready = self._reusable(known)
+        reusable = known is not None and known.labelled == labelled
+        self._vocabulary, self._ready = known.work() if known and reusable else (Vocabulary(), {})
         self._complete(count)
         used = [self._ready[line] for line in self.lines]
         self._ready = dict(zip(self.lines, used, strict=True))
@@ -47,15 +48,11 @@ class FactSet:
     def __len__(self) -> int:
         return len(self.memories)
 
-    @property
-    def mostly_forgotten(self) -> bool:
-        """Whether most words it keeps are of facts that are gone."""
-        return len(self._vocabulary) > _STALE * self.words.used + _FEW_WORDS
-
-    def _reusable(self, known: "FactSet | None") -> tuple[Vocabulary, dict[str, _Ready]]:
-        if known is None or known.labelled != self.labelled or known.mostly_forgotten:
+    def work(self) -> "tuple[Vocabulary, dict[str, _Ready]]":
+        """What was made ready, for the next set; nothing where most of its words are of facts that are gone."""
+        if len(self._vocabulary) > _STALE * self.words.used + _FEW_WORDS:
             return Vocabulary(), {}
-        return known._vocabulary, dict(known._ready)
+        return self._vocabulary, dict(self._ready)
 
     def _complete(self, count: Count) -> None:
         new = {line: m for line, m in zip(self.lines, self.memories, strict=True) if line not in self._ready}

@@ -71,7 +71,8 @@ def _nearness(cosines: Floats) -> Floats:
     deviation = float(cosines.std()) if cosines.size else 0.0
     if deviation < 1e-9:
         return np.zeros(cosines.size)
-    return np.maximum((cosines - cosines.mean()) / deviation, 0.0)
+    nearness: Floats = np.maximum((cosines - cosines.mean()) / deviation, 0.0)
+    return nearness
 
 
 def _scaled(similarity: Floats, facts: FactSet, max_tokens: int) -> Floats:

@@ -71,6 +71,4 @@ def _recollection(
         )
         for place in places
     )
-    return Recollection(
-        facts=recalled, text=text, tokens=tokens, considered=len(facts), kept=kept, degraded=degraded
-    )
+    return Recollection(facts=recalled, text=text, tokens=tokens, considered=len(facts), kept=kept, degraded=degraded)

@@ -14,7 +14,7 @@ from roomlore.core.text import is_question
 
 _SHARPNESS = 4
 _REACH = 2.0
-_ASKED = -1.25
+_ASKED = -1.3
 _TOLD = 0.5
 
 
@@ -23,17 +23,21 @@ def still_does(before: Sequence[int], fresh: Sequence[int], facts: FactSet, rank
 
     It does while nothing that was asked for is missing. What is missing counts by its share of the fresh facts'
     similarity, the strongest above all, and by how much of what was said last its best fact covers; the more was said,
-    the less any one fact covers it by right. A question needs little to change the facts; anything else, much.
+    the less any one fact covers it by right. A question needs little to change the facts; anything else, much. Where
+    all facts fit, all are shown.
     """
     shown = np.zeros(len(facts), bool)
     shown[list(before)] = True
     chosen = np.array(fresh, np.int64)
     missing = chosen[~shown[chosen]]
-    if not missing.size or not topic.asked:
-        return bool(before)
-    if not before:
+    if not missing.size:
+        return True
+    if len(fresh) == len(facts):
         return False
-    strength = _share(missing, chosen, ranking.similarity) + _REACH * float(facts.words.reach(topic.asked)[missing].max())
+    if not topic.asked:
+        return True
+    reach = float(facts.words.reach(topic.asked)[missing].max())
+    strength = _share(missing, chosen, ranking.similarity) + _REACH * reach
     return strength - math.log1p(amount(topic.asked)) <= (_ASKED if is_question(topic.asked) else _TOLD)
 
 

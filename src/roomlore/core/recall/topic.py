@@ -42,7 +42,7 @@ def topic_of(messages: Sequence[Said], max_turns: int) -> Topic:
     """
     parts: list[Part] = []
     asked, turn = "", 0
-    for message in reversed(messages):
+    for message in reversed(messages if max_turns > 0 else ()):
         text = _own(message)
         if not text:
             continue
@@ -62,4 +62,3 @@ def _own(message: Said) -> str:
         return ""
     text = _BLOCK.sub(" ", message.text) if "<" in message.text else message.text
     return text.strip()
-

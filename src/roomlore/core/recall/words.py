@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -48,8 +48,8 @@ class Vocabulary:
 
 
 class WordIndex:
-    """Which facts have which words. `counted`: a line for each fact, all by one vocabulary, which may know more words by
-    now. `used`: how many words the facts have."""
+    """Which facts have which words. `counted`: a line for each fact, all by one vocabulary, which may know more
+    words by now. `used`: how many words the facts have."""
 
     def __init__(self, vocabulary: Vocabulary, counted: Sequence[Counted]) -> None:
         self.vocabulary = vocabulary
@@ -70,7 +70,7 @@ class WordIndex:
 
     def similarities(self, parts: Sequence[Part]) -> Floats:
         """The cosine of each fact with each part, as their weighted mean, in [0, 1]."""
-        wanted: Counter[str] = Counter()
+        wanted: dict[str, float] = defaultdict(float)
         total = 0.0
         for part in parts:
             words = self._direction(terms(part.text))
@@ -105,7 +105,7 @@ class WordIndex:
             return np.zeros(self.size)
         rows = np.concatenate([self._rows[span] for span, _ in found])
         weights = np.concatenate([self._weights[span] * weight for span, weight in found])
-        return np.bincount(rows, weights, minlength=self.size)
+        return np.bincount(rows, weights, minlength=self.size).astype(float)
 
     def _place(self, word: str) -> int:
         """-1 for a word that none of these facts has."""
