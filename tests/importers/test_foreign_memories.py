@@ -283,6 +283,9 @@ async def test_what_changed_there_is_brought_in_unless_it_changed_here(lore):
 
 
 async def test_words_that_are_there_are_not_imported(lore):
+    await lore.memories.add(ANNA, "tea")
     await lore.memories.add(ANNA, "PREFERS pytest")
+    planned = await lore.memories.import_facts(DEERFLOW, scope=ANNA, dry_run=True)
+    assert (planned.added, planned.unchanged) == (6, 1)
     report = await lore.memories.import_facts(DEERFLOW, scope=ANNA)
     assert (report.added, report.unchanged) == (6, 1)

@@ -8,6 +8,7 @@ import roomlore
 from roomlore import Conflict, InvalidInput, MemoryKind, MemoryStatus, NewMemory, NotFound, Source
 from roomlore.core.memory.models import Action
 from roomlore.services.memories import InForceCache
+from roomlore.testing import change
 
 ANNA = "user:anna"
 
@@ -24,8 +25,8 @@ async def test_a_fact_comes_back_as_it_went_in(lore):
     assert await lore.memories.get(made.memory_id) == made == await lore.memories.head(made.memory_id)
     assert (made.kind, made.version, made.status, made.made_by) == (MemoryKind.FACT, 1, MemoryStatus.ACTIVE, "caller")
     assert (made.confidence, made.category, made.tags, made.sources) == (0.0, "健康", ("药", "a,b"), sources)
-    [change] = await lore.memories.changes(ANNA)
-    assert (change.number, change.action, change.memory, change.actor) == (1, Action.CREATE, made, "caller")
+    [entry] = await lore.memories.changes(ANNA)
+    assert (entry.number, entry.action, entry.memory, entry.actor) == (1, Action.CREATE, made, "caller")
 
 
 @pytest.mark.parametrize("text", ["a\x00b", "\ud800 lone", "\x1a0", "‮reversed", "e\u0301 👨‍👩‍👧‍👦"])
@@ -153,13 +154,13 @@ async def test_an_update_that_changes_nothing_makes_no_version(lore):
 async def test_what_is_expected_must_be_in_force(lore):
     first = await lore.memories.add(ANNA, "tea")
     second = await lore.memories.update(first.memory_id, confidence=1, expected=first.memory_id)
-    for change in (
+    for stale in (
         lore.memories.update(first.memory_id, confidence=0, expected=first.memory_id),
         lore.memories.update(second.memory_id, statement="tea", expected=""),
         lore.memories.delete(first.memory_id, expected=first.memory_id),
     ):
         with pytest.raises(Conflict, match="Read it again"):
-            await change
+            await stale
     assert await lore.memories.page(ANNA) == [second]
     await lore.memories.delete(first.memory_id, expected=second.memory_id)
 
@@ -204,6 +205,27 @@ async def test_tenants_are_strangers(lore):
     assert (await theirs.memories.add("user:x", "coffee", memory_id="f1")).statement == "coffee"
     assert (await lore.memories.page(ANNA), await lore.memories.count(ANNA)) == ([ours], 1)
     assert [one.number for one in await lore.memories.changes(ANNA)] == [1]
+
+
+async def test_what_tenants_remember_in_one_scope_stays_apart(lore):
+    tenants = [lore.for_tenant(name) for name in ("a", "b")]
+    for text in ("one", "two", "三"):
+        for tenant in tenants:
+            made = await tenant.memories.add(ANNA, text)
+            assert await tenant.memories.add(ANNA, f" {text}") == made == await tenant.memories.head(made.memory_id)
+    assert [await said(tenant) for tenant in tenants] == [["one", "two", "三"]] * 2
+
+
+async def test_after_an_earlier_version_was_restored_versions_go_on(lore):
+    first = await lore.memories.add(ANNA, "tea")
+    second = await lore.memories.update(first.memory_id, statement="oolong")
+    async with lore.storage.writing() as work:
+        now = second.updated_at
+        await work.memory_log.lock(tenant=lore.tenant, scope=ANNA, now=now)
+        restored = change(3, first, action=Action.RESTORE, closes=(second.memory_id,), at=now)
+        await work.memory_log.apply(tenant=lore.tenant, scope=ANNA, changes=[restored])
+    third = await lore.memories.update(second.memory_id, confidence=0)
+    assert (third.version, third.statement, third.parents) == (3, "tea", (first.memory_id,))
 
 
 @pytest.mark.parametrize("memory_id", ["nowhere", "", "x" * 9_999, "\ud800"])
