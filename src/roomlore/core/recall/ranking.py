@@ -11,6 +11,7 @@ from roomlore.core.search import Floats, Ints
 
 _STEEPNESS = 8
 _STEP = 0.7
+_FAR = 1e3
 _PRICE = 0.25
 _LINE = 30
 _NEARNESS = 0.05
@@ -82,8 +83,8 @@ def _scaled(similarity: Floats, facts: FactSet, max_tokens: int) -> Floats:
     top = float(value.max()) if value.size else 0.0
     if top <= 0:
         return np.zeros(value.size)
-    with np.errstate(over="ignore"):
-        step = 1 / (1 + (_margin(value, facts, max_tokens) / np.maximum(value, 1e-30)) ** _STEEPNESS)
+    ratio = np.minimum(value / _margin(value, facts, max_tokens), _FAR) ** _STEEPNESS
+    step = ratio / (1 + ratio)
     return _STEP * step + (1 - _STEP) * value / top
 
 
@@ -95,7 +96,7 @@ def _margin(value: Floats, facts: FactSet, max_tokens: int) -> float:
         fit = (value.size + 1) // 2
     last, next_one = value[order[max(fit, 1) - 1]], value[order[min(max(fit, 1), value.size - 1)]]
     margin = float(last + next_one) / 2
-    return margin if margin > 0 else float(value[value > 0].min())
+    return margin if margin > 0 else float(value[value > 0].min()) / 2
 
 
 def _descending(values: Floats) -> Ints:

@@ -13,8 +13,9 @@ from roomlore.core.search import Floats, Ints
 from roomlore.core.text import is_question
 
 _SHARPNESS = 4
+_LEAST = 0.1
 _REACH = 2.0
-_ASKED = -1.3
+_ASKED = -1.4
 _TOLD = 0.5
 
 
@@ -36,8 +37,10 @@ def still_does(before: Sequence[int], fresh: Sequence[int], facts: FactSet, rank
         return False
     if not topic.asked:
         return True
-    reach = float(facts.words.reach(topic.asked)[missing].max())
-    strength = _share(missing, chosen, ranking.similarity) + _REACH * reach
+    share = _share(missing, chosen, ranking.similarity)
+    if share < _LEAST:
+        return True
+    strength = share + _REACH * float(facts.words.reach(topic.asked)[missing].max())
     return strength - math.log1p(amount(topic.asked)) <= (_ASKED if is_question(topic.asked) else _TOLD)
 
 
