@@ -376,7 +376,7 @@ async def test_metrics_have_the_names_of_the_specification(http, make_message):
 async def test_openapi_names_every_path(http, app):
     document = (await http.get("/openapi.json")).json()
     assert set(document["paths"]) == {
-        "/models", "/facts", "/facts/{memory_id}", "/facts/{memory_id}/history", "/messages",
+        "/models", "/facts", "/facts/{memory_id}", "/facts/{memory_id}/history", "/recall", "/messages",
         "/messages/search", "/messages/{room_id}/{message_id}", "/context",
         "/context/{context_id}", "/index", "/context/{context_id}/response", "/context/{context_id}/feedback",
         "/rooms", "/rooms/{room_id}",

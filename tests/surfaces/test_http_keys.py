@@ -39,6 +39,7 @@ ROUTES = [
     ("PATCH", "/facts/f1", {"confidence": 0}, "write"),
     ("GET", "/facts/f1/history", None, "read"),
     ("DELETE", "/facts/f1", None, "write"),
+    ("POST", "/recall", {"scopes": ["user:ann"]}, "read"),
     ("GET", "/index", None, "admin"),
     ("GET", "/metrics", None, "admin"),
 ]
@@ -132,6 +133,8 @@ async def test_no_path_shows_another_tenant(connect, secrets, context, lore, met
         assert answer.json() == {"facts": [], "total": 0, "next": None}
     elif (method, path) == ("POST", "/facts"):
         assert [one["outcome"] for one in answer.json()["facts"]] == ["added"]
+    elif path == "/recall":
+        assert (answer.json()["facts"], answer.json()["considered"]) == ([], 0)
     elif path == "/models":
         assert answer.json() == {"models": []}, "the models are everybody's"
     elif "new" in (path.split("/")[2:3] or (body or {}).values()):
