@@ -46,6 +46,7 @@ from roomlore.core.models import (
     StoredMessage,
     Thread,
 )
+from roomlore.core.recall.models import Recalled, Recollection, Said
 from roomlore.core.replies.models import (
     Reply,
     ReplyEvent,
@@ -97,6 +98,8 @@ __all__ = [
     "ModelUnavailable",
     "NewMemory",
     "NotFound",
+    "Recalled",
+    "Recollection",
     "Remembered",
     "Reply",
     "ReplyEvent",
@@ -106,6 +109,7 @@ __all__ = [
     "Role",
     "Room",
     "RoomloreError",
+    "Said",
     "SearchAnswer",
     "SearchHit",
     "Session",

@@ -13,6 +13,7 @@ PLACES = (
     "docs/how-to/sessions.md",
     "docs/how-to/facts.md",
     "docs/how-to/langchain.md",
+    "docs/how-to/recall.md",
     "docs/reference/settings.md",
 )
 

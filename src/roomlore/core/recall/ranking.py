@@ -13,7 +13,7 @@ _STEEPNESS = 8
 _STEP = 0.7
 _FAR = 1e3
 _PRICE = 0.25
-_LINE = 30
+_LINE = 60
 _NEARNESS = 0.05
 
 
