@@ -15,8 +15,8 @@ from roomlore.core.text import is_question
 _SHARPNESS = 4
 _LEAST = 0.1
 _REACH = 2.0
-_ASKED = -1.4
-_TOLD = 0.5
+_ASKED = -1.35
+_TOLD = 0.8
 
 
 def still_does(before: Sequence[int], fresh: Sequence[int], facts: FactSet, ranking: Ranking, topic: Topic) -> bool:
