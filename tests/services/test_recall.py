@@ -8,10 +8,12 @@ import pytest
 
 import roomlore
 from recall_facts import count, fact
+from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.core.memory.models import Action, Change, Memory, MemoryKind, MemoryStatus
 from roomlore.core.recall.models import Recollection, Said
 from roomlore.core.search import Vectors
+from roomlore.services.recall import FactShelf
 from roomlore.testing.embedding import HashEmbedder
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
@@ -119,6 +121,7 @@ async def test_what_nobody_said_does_not_count(ann, ignored):
 
 BAD = [
     ({"scopes": ["ann"]}, "scope"),
+    ({"scopes": None}, "scopes"),
     ({"messages": "hello"}, "list"),
     ({"messages": [7]}, r"messages\[0\]"),
     ({"messages": [{"role": "bot", "content": ""}]}, "role"),
@@ -239,3 +242,14 @@ async def test_without_an_embedder_words_decide_and_it_says_so(ann):
 def test_the_synchronous_client_has_it_too():
     with roomlore.open_sync("sqlite://") as lore:
         assert lore.recall.memory_prompt(["user:ann"], asked("tea")) == ""
+
+
+async def test_the_shelf_forgets_what_was_asked_for_longest_ago(lore):
+    for name in ("ann", "bob", "cem"):
+        await remember(lore, fact(ord(name[0]), f"{name} likes tea", scope=f"user:{name}"))
+    shelf = FactShelf(storage=lore.storage, tokens=EncodingTokens(), held=45)
+    kept = {name: await shelf.find("default", [f"user:{name}"], [MemoryKind.FACT]) for name in ("ann", "bob")}
+    assert (await shelf.find("default", ["user:ann"], [MemoryKind.FACT]))[1] is kept["ann"][1]
+    await shelf.find("default", ["user:cem"], [MemoryKind.FACT])
+    assert (await shelf.find("default", ["user:ann"], [MemoryKind.FACT]))[1] is kept["ann"][1]
+    assert (await shelf.find("default", ["user:bob"], [MemoryKind.FACT]))[1] is not kept["bob"][1]

@@ -36,8 +36,9 @@ class RecallOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """A fact and why it was taken. `similarity`: the raw one, at least 0. `relevance`: similarity as it counts, in
-    [0, 1]. `confidence`: in [0, 1], the default where the fact has none. `score`: the weighted sum."""
+    """A fact and why it was taken. `similarity`: the one it was ranked by, at least 0 and as small as cosines are.
+    `relevance`: similarity as it counts, in [0, 1]. `confidence`: in [0, 1], the default where the fact has none.
+    `score`: the weighted sum."""
 
     memory: Memory
     similarity: float

@@ -85,7 +85,8 @@ def _scaled(similarity: Floats, facts: FactSet, max_tokens: int) -> Floats:
         return np.zeros(value.size)
     ratio = np.minimum(value / _margin(value, facts, max_tokens), _FAR) ** _STEEPNESS
     step = ratio / (1 + ratio)
-    return _STEP * step + (1 - _STEP) * value / top
+    relevance: Floats = _STEP * step + (1 - _STEP) * value / top
+    return relevance
 
 
 def _margin(value: Floats, facts: FactSet, max_tokens: int) -> float:

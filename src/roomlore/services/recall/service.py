@@ -1,7 +1,7 @@
 """The verbs of `lore.recall`."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -170,6 +170,8 @@ class RecallService:
 
 
 def _scopes(scopes: Sequence[str]) -> list[str]:
+    if not isinstance(scopes, Iterable):
+        raise InvalidInput("scopes is a list of scopes, such as ['user:ann'].")
     given = [scopes] if isinstance(scopes, str) else list(scopes)
     if len(given) > _MOST_SCOPES:
         raise InvalidInput(f"There are {len(given)} scopes; at most {_MOST_SCOPES}.")

@@ -14,16 +14,20 @@ from roomlore.ports.storage import Storage, UnitOfWork
 MOST_FACTS = 20_000
 _INLINE = 300
 """Facts that are made ready on the event loop; more go to another thread."""
-_HELD = 10 * MOST_FACTS
+_HELD = 3 * MOST_FACTS
+_ENTRY = 20
+"""What scopes without a fact take, in facts."""
 
 
 @dataclass(slots=True)
 class Shelved:
-    """`stamp`: the number of changes of each scope when the facts were read. `vectors`: theirs, once made."""
+    """`stamp`: the number of changes of each scope when the facts were read. `vectors`: theirs, once made. `size`: as
+    it counts towards what is held."""
 
     stamp: tuple[int, ...] = ()
     facts: FactSet | None = None
     vectors: Vectors | None = None
+    size: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -34,6 +38,7 @@ class FactShelf:
         self._storage = storage
         self._count = tokens.count
         self._most = held
+        self._held = 0
         self._shelved: OrderedDict[tuple[object, ...], Shelved] = OrderedDict()
 
     async def find(self, tenant: str, scopes: Sequence[str], kinds: Sequence[MemoryKind]) -> tuple[Shelved, FactSet]:
@@ -43,7 +48,8 @@ class FactShelf:
         self._shelved.move_to_end(key)
         async with shelved.lock:
             facts = await self._current(shelved, tenant, scopes, kinds)
-        self._make_room()
+        if self._shelved.get(key) is shelved:
+            self._weigh(shelved, _ENTRY + len(facts))
         return shelved, facts
 
     async def _current(
@@ -66,12 +72,13 @@ class FactShelf:
 
         return ready() if len(memories) <= _INLINE else await asyncio.to_thread(ready)
 
-    def _make_room(self) -> None:
-        """Drops what was asked for longest ago; what was asked for last stays."""
-        held = sum(len(one.facts) for one in self._shelved.values() if one.facts is not None)
-        while held > self._most and len(self._shelved) > 1:
+    def _weigh(self, shelved: Shelved, size: int) -> None:
+        """Drops what was asked for longest ago to make room; what was asked for last stays."""
+        self._held += size - shelved.size
+        shelved.size = size
+        while self._held > self._most and len(self._shelved) > 1:
             _, dropped = self._shelved.popitem(last=False)
-            held -= len(dropped.facts) if dropped.facts is not None else 0
+            self._held -= dropped.size
 
 
 async def _stamp(work: UnitOfWork, tenant: str, scopes: Sequence[str]) -> tuple[int, ...]:

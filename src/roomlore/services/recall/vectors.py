@@ -67,8 +67,9 @@ class FactVectors:
             self._kept.move_to_end(name)
         while len(self._kept) > self._most:
             self._kept.popitem(last=False)
-        if len(missing) > len(now):
-            raise NoVectors(f"the vectors of {len(missing) - len(now)} facts are still to be made")
+        left = sum(name not in self._kept for name in texts)
+        if left:
+            raise NoVectors(f"the vectors of {left} facts are still to be made")
 
     def _keep(self, names: Sequence[bytes], vectors: Vectors) -> None:
         self._kept.update(zip(names, vectors, strict=True))
