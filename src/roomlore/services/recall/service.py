@@ -1,14 +1,13 @@
 """The verbs of `lore.recall`."""
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import get_args
+from dataclasses import dataclass
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.models import MemoryKind, check_scope
 from roomlore.core.recall.facts import FactSet
 from roomlore.core.recall.models import RecallOptions, Recollection, Similarity
+from roomlore.core.recall.options import otherwise
 from roomlore.core.recall.recollect import recollect
 from roomlore.core.recall.topic import Topic, topic_of
 from roomlore.core.search import Floats
@@ -66,7 +65,14 @@ class RecallService:
         says so in `degraded`.
         """
         started = self._parts.clock.monotonic()
-        options = self._options(max_tokens, max_context_turns, similarity_weight, confidence_weight, similarity)
+        options = otherwise(
+            self._parts.options,
+            max_tokens=max_tokens,
+            max_context_turns=max_context_turns,
+            similarity_weight=similarity_weight,
+            confidence_weight=confidence_weight,
+            similarity=similarity,
+        )
         whose, which, said = _scopes(scopes), _kinds(kinds), said_of(messages)
         before = self._before(conversation_id, previous, options)
         if not self._parts.enabled or not whose or not which:
@@ -118,25 +124,6 @@ class RecallService:
         )
         return found.text
 
-    def _options(
-        self,
-        max_tokens: int | None,
-        max_context_turns: int | None,
-        similarity_weight: float | None,
-        confidence_weight: float | None,
-        similarity: Similarity | None,
-    ) -> RecallOptions:
-        if similarity is not None and similarity not in get_args(Similarity):
-            raise InvalidInput(f"similarity is {similarity!r:.40}; it is one of {', '.join(get_args(Similarity))}.")
-        given = {
-            "max_tokens": _whole("max_tokens", max_tokens),
-            "max_context_turns": _whole("max_context_turns", max_context_turns),
-            "similarity_weight": _weight("similarity_weight", similarity_weight),
-            "confidence_weight": _weight("confidence_weight", confidence_weight),
-            "similarity": similarity,
-        }
-        return replace(self._parts.options, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
-
     def _before(
         self, conversation_id: str | None, previous: Sequence[str] | None, options: RecallOptions
     ) -> Sequence[str]:
@@ -184,17 +171,3 @@ def _kinds(kinds: Sequence[MemoryKind]) -> list[MemoryKind]:
         return sorted({MemoryKind(kind) for kind in given})
     except ValueError as error:
         raise InvalidInput(f"Kinds of memories are {', '.join(MemoryKind)}, not {kinds!r:.60}.") from error
-
-
-def _whole(name: str, value: int | None) -> int | None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-        raise InvalidInput(f"{name} is {value!r:.40}; it must be a whole number from 0.")
-    return value
-
-
-def _weight(name: str, value: float | None) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1 or math.isnan(value):
-        raise InvalidInput(f"{name} is {value!r:.40}; it must be a number from 0 to 1.")
-    return float(value)
