@@ -1,11 +1,15 @@
 """What a call of recall says otherwise than the settings do."""
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.memory.models import MemoryKind, check_scope
 from roomlore.core.recall.models import RecallOptions, Similarity
+
+_MOST_SCOPES = 100
 
 
 def otherwise(
@@ -28,6 +32,25 @@ def otherwise(
         "similarity": similarity,
     }
     return replace(options, **{name: value for name, value in given.items() if value is not None})
+
+
+def scopes_of(scopes: Sequence[str]) -> list[str]:
+    """Each once, in order; one alone may be a text. Raises `InvalidInput`."""
+    if not isinstance(scopes, Iterable):
+        raise InvalidInput("scopes is a list of scopes, such as ['user:ann'].")
+    given = [scopes] if isinstance(scopes, str) else list(scopes)
+    if len(given) > _MOST_SCOPES:
+        raise InvalidInput(f"There are {len(given)} scopes; at most {_MOST_SCOPES}.")
+    return sorted({check_scope(scope) for scope in given})
+
+
+def kinds_of(kinds: Sequence[MemoryKind]) -> list[MemoryKind]:
+    """Each once, in order. Raises `InvalidInput`."""
+    given = [kinds] if isinstance(kinds, str) else list(kinds)
+    try:
+        return sorted({MemoryKind(kind) for kind in given})
+    except ValueError as error:
+        raise InvalidInput(f"Kinds of memories are {', '.join(MemoryKind)}, not {kinds!r:.60}.") from error
 
 
 def _whole(name: str, value: int | None) -> int | None:

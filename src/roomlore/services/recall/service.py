@@ -1,13 +1,13 @@
 """The verbs of `lore.recall`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.memory.models import MemoryKind, check_scope
+from roomlore.core.memory.models import MemoryKind
 from roomlore.core.recall.facts import FactSet
 from roomlore.core.recall.models import RecallOptions, Recollection, Similarity
-from roomlore.core.recall.options import otherwise
+from roomlore.core.recall.options import kinds_of, otherwise, scopes_of
 from roomlore.core.recall.recollect import recollect
 from roomlore.core.recall.topic import Topic, topic_of
 from roomlore.core.search import Floats
@@ -17,8 +17,6 @@ from roomlore.services.recall.messages import SaidBefore, said_of
 from roomlore.services.recall.shelf import FactShelf, Shelved
 from roomlore.services.recall.shown import ShownBefore
 from roomlore.services.recall.vectors import FactVectors, NoVectors
-
-_MOST_SCOPES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +71,7 @@ class RecallService:
             confidence_weight=confidence_weight,
             similarity=similarity,
         )
-        whose, which, said = _scopes(scopes), _kinds(kinds), said_of(messages)
+        whose, which, said = scopes_of(scopes), kinds_of(kinds), said_of(messages)
         before = self._before(conversation_id, previous, options)
         if not self._parts.enabled or not whose or not which:
             return Recollection(facts=(), text="", tokens=0, considered=0)
@@ -154,20 +152,3 @@ class RecallService:
         telemetry.count("roomlore_recall_blocks_total", labels=labels)
         telemetry.observe("roomlore_recall_seconds", seconds)
         telemetry.observe("roomlore_recall_tokens", found.tokens)
-
-
-def _scopes(scopes: Sequence[str]) -> list[str]:
-    if not isinstance(scopes, Iterable):
-        raise InvalidInput("scopes is a list of scopes, such as ['user:ann'].")
-    given = [scopes] if isinstance(scopes, str) else list(scopes)
-    if len(given) > _MOST_SCOPES:
-        raise InvalidInput(f"There are {len(given)} scopes; at most {_MOST_SCOPES}.")
-    return sorted({check_scope(scope) for scope in given})
-
-
-def _kinds(kinds: Sequence[MemoryKind]) -> list[MemoryKind]:
-    given = [kinds] if isinstance(kinds, str) else list(kinds)
-    try:
-        return sorted({MemoryKind(kind) for kind in given})
-    except ValueError as error:
-        raise InvalidInput(f"Kinds of memories are {', '.join(MemoryKind)}, not {kinds!r:.60}.") from error
