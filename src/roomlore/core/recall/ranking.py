@@ -91,13 +91,21 @@ def _scaled(similarity: Floats, facts: FactSet, max_tokens: int) -> Floats:
 
 def _margin(value: Floats, facts: FactSet, max_tokens: int) -> float:
     """The value half-way between the last fact that would fit by value alone and the first that would not."""
-    order = _descending(value)
+    order = _best(value, max_tokens // int(facts.tokens.min()) + 2)
     fit = int(np.searchsorted(np.cumsum(facts.tokens[order]), max_tokens - facts.frame, side="right"))
     if fit >= value.size:
         fit = (value.size + 1) // 2
     last, next_one = value[order[max(fit, 1) - 1]], value[order[min(max(fit, 1), value.size - 1)]]
     margin = float(last + next_one) / 2
     return margin if margin > 0 else float(value[value > 0].min()) / 2
+
+
+def _best(values: Floats, most: int) -> Ints:
+    """Where the largest values stand, the largest first; many more are not even sorted."""
+    if most >= values.size:
+        return _descending(values)
+    places = np.sort(np.argpartition(-values, most)[:most])
+    return places[_descending(values[places])]
 
 
 def _descending(values: Floats) -> Ints:

@@ -12,9 +12,10 @@ _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2028\
 
 
 def line_of(statement: str, scope: str = "") -> str:
-    """A fact's line. `scope`: named where the block has facts of several, '' where it has not."""
+    """A fact's line, which neither opens nor closes a block. `scope`: named where the block has facts of several scopes,
+    '' where it has not."""
     whose = f"[{truncate(_flat(scope), _SCOPE_CHARACTERS)}] " if scope else ""
-    return f"- {whose}{_flat(statement)}\n"
+    return f"- {_MARK.sub('‹', whose + _flat(statement))}\n"
 
 
 def block_of(lines: Sequence[str]) -> str:
@@ -23,5 +24,5 @@ def block_of(lines: Sequence[str]) -> str:
 
 
 def _flat(text: str) -> str:
-    """One line, without what cannot be seen, that neither opens nor closes a block."""
-    return _MARK.sub("‹", " ".join(_UNSEEN.sub(" ", text).split()))
+    """One line, without what cannot be seen."""
+    return " ".join(_UNSEEN.sub(" ", text).split())
