@@ -12,8 +12,8 @@ _UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2028\
 
 
 def line_of(statement: str, scope: str = "") -> str:
-    """A fact's line, which neither opens nor closes a block. `scope`: named where the block has facts of several scopes,
-    '' where it has not."""
+    """A fact's line, which neither opens nor closes a block. `scope`: named where the block may have facts of several
+    scopes, '' where it has not."""
     whose = f"[{truncate(_flat(scope), _SCOPE_CHARACTERS)}] " if scope else ""
     return f"- {_MARK.sub('‹', whose + _flat(statement))}\n"
 
