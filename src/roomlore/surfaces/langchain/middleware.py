@@ -1,12 +1,13 @@
 """What roomlore remembers, put before an agent's model.
 
-The block is worked out in `before_model`, once for each message of the user, and kept in a private key of the agent's
-state. It goes into what the model is sent in `wrap_model_call`, never into the state's messages: no history, no stream
-and no summary of the conversation has it, and every call is sent exactly one.
+The block is worked out in `before_model`, once for each message of the user, and goes into what the model is sent in
+`wrap_model_call`, never into the agent's state: no history, no stream, no summary and no checkpoint has it, and every
+call is sent exactly one. The state has, in a private key, which facts were shown, so that they stay from turn to turn.
 """
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -54,21 +55,23 @@ _LONGEST = 300
 _AT_ONCE = 8
 """Calls under way at the same time over a synchronous roomlore; one that hangs does not hold up the others."""
 
+_TURNS = 1_000
+"""Turns whose blocks are kept; a turn that goes on after more than that, or in another process, is recalled anew."""
+
 log = logging.getLogger(__name__)
 
 
-class MemoryBlock(TypedDict):
-    """`turn`: what the block was made for. `text`: the block, '' for none. `shown`: the ids of the facts shown last."""
+class ShownFacts(TypedDict):
+    """`turn`: the turn whose block was made last. `shown`: the ids of its facts."""
 
     turn: str
-    text: str
     shown: list[str]
 
 
 class MemoryState(AgentState[Any]):
-    """An agent's state, with the block of the turn, which neither goes in nor comes out."""
+    """An agent's state, with the facts shown last, which neither go in nor come out."""
 
-    memory_context: NotRequired[Annotated[MemoryBlock, PrivateStateAttr]]
+    memory_context: NotRequired[Annotated[ShownFacts, PrivateStateAttr]]
 
 
 Scopes = Sequence[str] | Callable[[MemoryState, Runtime[Any]], Sequence[str]]
@@ -119,6 +122,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         otherwise(RecallOptions(), **self._options)
         self._options["kinds"] = kinds_of(kinds)
         self._seconds = _seconds(lore.settings.recall_timeout_seconds if timeout_seconds is None else timeout_seconds)
+        self._blocks: OrderedDict[str, str] = OrderedDict()
         self._threads = ThreadPoolExecutor(_AT_ONCE, "roomlore-memory") if isinstance(lore, SyncLore) else None
 
     def before_model(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
@@ -133,10 +137,10 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
             return None
         call = self._threads.submit(self._building(asked))
         try:
-            return asked.answered(call.result(self._seconds))
+            return self._answered(asked, call.result(self._seconds))
         except Exception as error:  # noqa: BLE001 - whatever befalls the memory, the agent goes on
             call.cancel()
-            return asked.without(error)
+            return self._without(asked, error)
 
     async def abefore_model(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """The block of a turn that has none yet."""
@@ -145,9 +149,9 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
             return None
         try:
             async with asyncio.timeout(self._seconds):
-                return asked.answered(await self._abuild(asked))
+                return self._answered(asked, await self._abuild(asked))
         except Exception as error:  # noqa: BLE001 - whatever befalls the memory, the agent goes on
-            return asked.without(error)
+            return self._without(asked, error)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -163,18 +167,19 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
 
     def _asked(self, state: MemoryState, runtime: Runtime[Any]) -> "_Asked | None":
         """What to ask the memory; None where the turn has its block."""
-        held, asking = state.get("memory_context"), _last_of_user(state["messages"])
-        if held and asking is None:
+        before, asking, thread_id = state.get("memory_context"), _last_of_user(state["messages"]), _thread_id()
+        made = before["turn"] if before and before["turn"] in self._blocks else None
+        if made and asking is None:
             return None
         scopes = self._whose(state, runtime)
-        turn = _turn(asking, scopes)
-        if held and held["turn"] == turn:
+        turn = _turn(asking, scopes, thread_id)
+        if made == turn:
             return None
         arguments: dict[str, Any] = {
             "scopes": scopes,
             "messages": [_said(message) for message in state["messages"]],
-            "conversation_id": _thread_id(),
-            "previous": held["shown"] if held else None,
+            "conversation_id": thread_id,
+            "previous": before["shown"] if before else None,
         }
         return _Asked(turn, arguments)
 
@@ -184,7 +189,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         try:
             return scopes_of(self._scopes(state, runtime))
         except Exception as error:  # noqa: BLE001 - as above, and the function is somebody else's
-            _warn(error)
+            _warn(f"scopes failed: {describe(error)}")
             return []
 
     def _building(self, asked: "_Asked") -> Callable[[], Any]:
@@ -196,12 +201,27 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
             return cast(Recollection, await build())
         return cast(Recollection, await asyncio.get_running_loop().run_in_executor(self._threads, build))
 
+    def _answered(self, asked: "_Asked", found: Recollection) -> dict[str, Any]:
+        return self._made(asked.turn, found.text, [one.memory.memory_id for one in found.facts])
+
+    def _without(self, asked: "_Asked", error: Exception) -> dict[str, Any]:
+        """The turn goes without; the facts shown before are remembered for the next one."""
+        _warn("it took too long" if isinstance(error, TimeoutError) else describe(error))
+        return self._made(asked.turn, "", asked.arguments["previous"] or [])
+
+    def _made(self, turn: str, text: str, shown: list[str]) -> dict[str, Any]:
+        self._blocks[turn] = text
+        while len(self._blocks) > _TURNS:
+            self._blocks.popitem(last=False)
+        return {"memory_context": ShownFacts(turn=turn, shown=shown)}
+
     def _with_block(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        held = cast(MemoryState, request.state).get("memory_context")
+        shown = cast(MemoryState, request.state).get("memory_context")
+        text = self._blocks.get(shown["turn"], "") if shown else ""
         others = [message for message in request.messages if message.name != INJECTED_NAME]
-        if held and held["text"]:
+        if text:
             kind = SystemMessage if self._placement == "system" else HumanMessage
-            block = kind(held["text"], name=INJECTED_NAME, id=INJECTED_NAME)
+            block = kind(text, name=INJECTED_NAME, id=INJECTED_NAME)
             others.insert(place_among([_role(message) for message in others], self._placement), block)
         return request.override(messages=others)
 
@@ -213,26 +233,14 @@ class _Asked:
     turn: str
     arguments: dict[str, Any]
 
-    def answered(self, found: Recollection) -> dict[str, Any]:
-        return self._update(found.text, [one.memory.memory_id for one in found.facts])
 
-    def without(self, error: Exception) -> dict[str, Any]:
-        """The turn goes without; the facts shown before are remembered for the next one."""
-        _warn(error)
-        return self._update("", self.arguments["previous"] or [])
-
-    def _update(self, text: str, shown: list[str]) -> dict[str, Any]:
-        return {"memory_context": MemoryBlock(turn=self.turn, text=text, shown=shown)}
-
-
-def _warn(error: Exception) -> None:
-    why = "it took too long" if isinstance(error, TimeoutError) else describe(error)
+def _warn(why: str) -> None:
     log.warning("the model is called without memory: %s", why)
 
 
-def _turn(asking: BaseMessage | None, scopes: Sequence[str]) -> str:
+def _turn(asking: BaseMessage | None, scopes: Sequence[str], thread_id: str | None) -> str:
     said = (asking.id, asking.text) if asking else None
-    return sha256(repr((said, scopes)).encode()).hexdigest()
+    return sha256(repr((said, scopes, thread_id)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _last_of_user(messages: Sequence[BaseMessage]) -> BaseMessage | None:
