@@ -72,6 +72,11 @@ def test_trailing_leaves_what_was_sent_before_as_it_was(roles):
     assert order(now)[-2:] == ["memory", "user"]
 
 
+def test_what_agents_and_tools_of_that_name_said_stays():
+    named = [{**message, "name": "memory_context"} for message in of("assistant", "tool", "function")]
+    assert with_memory([*named, *of("user")], BLOCK)[1:] == [*named, *of("user")]
+
+
 def test_another_placement_is_refused():
     with pytest.raises(InvalidInput, match="system, trailing"):
         with_memory(of("user"), BLOCK, placement="middle")

@@ -475,6 +475,18 @@ def test_arguments_that_cannot_be_used_are_refused_at_once(sync, given, told):
         MemoryMiddleware(**{"lore": sync, "scopes": ["user:ann"], **given})
 
 
+def test_a_tool_of_the_same_name_is_no_block(sync):
+    @tool
+    def memory_context(word: str) -> str:
+        """Looks a word up."""
+        return "a tool's word"
+
+    model = ScriptedChat(script=[wants("memory_context", 1, word="x")])
+    agent = create_agent(model, [memory_context], middleware=[MemoryMiddleware(sync, ["user:ann"])])
+    agent.invoke(human("pytest?"))
+    assert [message.type for message in model.sent[1]] == ["system", "human", "ai", "tool"]
+
+
 def test_other_middleware_sees_no_block_and_may_change_the_prompt(sync):
     seen = []
 

@@ -36,9 +36,14 @@ def with_memory(
     are not changed. Raises `InvalidInput` for another placement.
     """
     check_placement(placement)
-    others = [dict(message) for message in messages if message.get("name") != INJECTED_NAME]
+    others = [dict(message) for message in messages if not _is_block(message)]
     if not block:
         return others
     at = place_among([str(message.get("role")) for message in others], placement)
     role = "system" if placement == "system" else "user"
     return [*others[:at], {"role": role, "name": INJECTED_NAME, "content": block}, *others[at:]]
+
+
+def _is_block(message: Mapping[str, Any]) -> bool:
+    """Agents and tools may have that name, too."""
+    return message.get("name") == INJECTED_NAME and message.get("role") in (*_LEADING, "user")

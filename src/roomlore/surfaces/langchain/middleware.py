@@ -154,14 +154,14 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
             return self._without(asked, error)
 
     def wrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
-    ) -> ModelCallResult[Any]:
+        self, request: "ModelRequest[Any]", handler: "Callable[[ModelRequest[Any]], ModelResponse[Any]]"
+    ) -> "ModelCallResult[Any]":
         """Sends the model the turn's block."""
         return handler(self._with_block(request))
 
     async def awrap_model_call(
-        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-    ) -> ModelCallResult[Any]:
+        self, request: "ModelRequest[Any]", handler: "Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]"
+    ) -> "ModelCallResult[Any]":
         """Sends the model the turn's block."""
         return await handler(self._with_block(request))
 
@@ -215,10 +215,10 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
             self._blocks.popitem(last=False)
         return {"memory_context": ShownFacts(turn=turn, shown=shown)}
 
-    def _with_block(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+    def _with_block(self, request: "ModelRequest[Any]") -> "ModelRequest[Any]":
         shown = cast(MemoryState, request.state).get("memory_context")
         text = self._blocks.get(shown["turn"], "") if shown else ""
-        others = [message for message in request.messages if message.name != INJECTED_NAME]
+        others = [message for message in request.messages if not _is_block(message)]
         if text:
             kind = SystemMessage if self._placement == "system" else HumanMessage
             block = kind(text, name=INJECTED_NAME, id=INJECTED_NAME)
@@ -254,9 +254,14 @@ def _said(message: BaseMessage) -> Said:
 
 def _role(message: BaseMessage) -> str:
     """What a summary says stands in the user's place, and yet is not the user's word."""
-    if message.name == INJECTED_NAME or message.additional_kwargs.get("lc_source") == _SUMMARY:
+    if _is_block(message) or message.additional_kwargs.get("lc_source") == _SUMMARY:
         return "summary"
     return _ROLES.get(getattr(message, "role", message.type), "summary")
+
+
+def _is_block(message: BaseMessage) -> bool:
+    """Agents and tools may have that name, too."""
+    return message.name == INJECTED_NAME and message.type in ("system", "human")
 
 
 def _thread_id() -> str | None:
