@@ -47,6 +47,7 @@ from roomlore.core.models import (
     Thread,
 )
 from roomlore.core.recall.models import Recalled, Recollection, Said
+from roomlore.core.recall.placing import with_memory
 from roomlore.core.replies.models import (
     Reply,
     ReplyEvent,
@@ -134,4 +135,5 @@ __all__ = [
     "VectorsUnavailable",
     "open",
     "open_sync",
+    "with_memory",
 ]

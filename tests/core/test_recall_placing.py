@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.core.errors import InvalidInput
-from roomlore.core.recall.placing import with_memory
+from roomlore import InvalidInput, with_memory
 
 BLOCK = "<memory>\n- 爱喝茶\n</memory>"
 

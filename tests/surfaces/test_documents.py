@@ -38,3 +38,5 @@ def test_programs_run_in_order(capsys):
     assert "2 现在只喝乌龙茶 0.0" in told
     assert "1 ('user:anna',) [('results[1]', 'it has no memory')]" in told
     assert "带防晒霜。" in told
+    assert "['human', 'ai', 'human', 'ai'] 当然。" in told
+    assert "system \nuser memory_context\nuser \n" in told

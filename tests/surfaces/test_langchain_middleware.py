@@ -352,18 +352,24 @@ def test_a_block_that_older_code_left_in_the_history_is_replaced(sync, placement
 
 
 def test_a_summary_of_the_conversation_has_no_block_and_takes_none_away(sync):
+    @tool
+    def remember(text: str) -> str:
+        """Remembers."""
+        sync.memories.add("user:ann", text)
+        return "ok"
+
     summaries = ScriptedChat(script=[AIMessage(f"summary {number}") for number in range(9)])
     shorten = SummarizationMiddleware(summaries, trigger=("messages", 4), keep=("messages", 2))
-    script = [wants("look_up", number, word="x") for number in range(4)]
-    agent, model = agent_of(
-        sync, *script, placement="trailing", middleware=[shorten], more={"checkpointer": InMemorySaver()}
-    )
+    model = ScriptedChat(script=[wants("remember", number, text=f"Note {number}") for number in range(4)])
+    memory = MemoryMiddleware(sync, ["user:ann"], placement="trailing")
+    agent = create_agent(model, [remember], middleware=[memory, shorten], checkpointer=InMemorySaver())
     agent.invoke(human("pytest?"), THREAD)
     agent.invoke(human("docker?"), THREAD)
     assert summaries.sent
     assert "pytest for tests" not in repr(summaries.sent)
+    assert "human" not in kinds([one for one in model.sent[4] if "summary" not in one.text])
     assert [len(blocks(sent)) for sent in model.sent] == [1] * 6
-    assert len({blocks(sent)[0] for sent in model.sent[:5]}) == 1
+    assert ["Note" in blocks(sent)[0] for sent in model.sent] == [False] * 5 + [True]
 
 
 def test_a_memory_that_fails_leaves_the_block_out(sync, caplog):
