@@ -331,7 +331,8 @@ IGNORED = [
 @pytest.mark.parametrize("ignored", IGNORED)
 def test_what_nobody_said_is_no_part_of_the_question(sync, ignored):
     agent, model = agent_of(sync, max_tokens=ONE_FACT)
-    agent.invoke({"messages": [*ignored, HumanMessage("Which tests do I write?")]})
+    again = [message.model_copy() for message in ignored]
+    agent.invoke({"messages": [*ignored, HumanMessage("Which tests do I write?"), *again]})
     assert blocks(model.sent[0]) == [f"<memory>\n- {PYTEST}\n</memory>"]
 
 
