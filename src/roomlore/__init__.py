@@ -23,6 +23,10 @@ from roomlore.core.errors import (
     Unavailable,
     VectorsUnavailable,
 )
+from roomlore.core.memory.foreign import FactImport
+from roomlore.core.memory.intake import NewMemory
+from roomlore.core.memory.models import Change, Memory, MemoryKind, MemoryStatus, Source
+from roomlore.core.memory.writing import Remembered
 from roomlore.core.models import (
     AddReport,
     ApiKey,
@@ -42,6 +46,8 @@ from roomlore.core.models import (
     StoredMessage,
     Thread,
 )
+from roomlore.core.recall.models import Recalled, Recollection, Said
+from roomlore.core.recall.placing import with_memory
 from roomlore.core.replies.models import (
     Reply,
     ReplyEvent,
@@ -71,12 +77,14 @@ __all__ = [
     "CacheUnavailable",
     "CallTool",
     "Candidate",
+    "Change",
     "Checkpoint",
     "Conflict",
     "Context",
     "ContextUsageRecord",
     "EmbeddingModel",
     "Entry",
+    "FactImport",
     "FinishReason",
     "Forbidden",
     "IndexProgress",
@@ -86,11 +94,18 @@ __all__ = [
     "Link",
     "LinkKind",
     "Lore",
+    "Memory",
+    "MemoryKind",
+    "MemoryStatus",
     "Message",
     "MessageFeatures",
     "MessageType",
     "ModelUnavailable",
+    "NewMemory",
     "NotFound",
+    "Recalled",
+    "Recollection",
+    "Remembered",
     "Reply",
     "ReplyEvent",
     "ReplyInfo",
@@ -99,6 +114,7 @@ __all__ = [
     "Role",
     "Room",
     "RoomloreError",
+    "Said",
     "SearchAnswer",
     "SearchHit",
     "Session",
@@ -107,6 +123,7 @@ __all__ = [
     "SessionValue",
     "Settings",
     "Signals",
+    "Source",
     "StorageUnavailable",
     "StoredMessage",
     "SyncLore",
@@ -122,4 +139,5 @@ __all__ = [
     "VectorsUnavailable",
     "open",
     "open_sync",
+    "with_memory",
 ]

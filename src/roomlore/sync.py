@@ -151,6 +151,7 @@ class SyncLore:
         self.index = SyncService(lore.index, loop)
         self.sessions = SyncService(lore.sessions, loop)
         self.memories = SyncService(lore.memories, loop)
+        self.recall = SyncService(lore.recall, loop)
         self.replies = SyncService(lore.replies, loop)
         self.models = SyncService(lore.models, loop)
         self.jobs = SyncService(lore.jobs, loop)

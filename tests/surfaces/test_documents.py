@@ -11,10 +11,12 @@ PLACES = (
     "README.md",
     "docs/README.zh.md",
     "docs/how-to/sessions.md",
+    "docs/how-to/facts.md",
     "docs/how-to/langchain.md",
     "docs/how-to/replies.md",
     "docs/how-to/workers.md",
     "docs/explanation/short-memories.md",
+    "docs/how-to/recall.md",
     "docs/reference/settings.md",
 )
 
@@ -36,5 +38,9 @@ def test_programs_run_in_order(capsys):
     assert run >= 7
     assert "周五聚餐去哪儿？" in told
     assert "my-model" in told
+    assert "2 现在只喝乌龙茶 0.0" in told
+    assert "1 ('user:anna',) [('results[1]', 'it has no memory')]" in told
     assert "带防晒霜。" in told
     assert "茉莉花茶，" in told
+    assert "['human', 'ai', 'human', 'ai'] 当然。" in told
+    assert "system \nuser memory_context\nuser \n" in told

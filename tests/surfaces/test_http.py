@@ -377,7 +377,8 @@ async def test_openapi_names_every_path(http, app):
     document = (await http.get("/openapi.json")).json()
     assert set(document["paths"]) == {
         "/models", "/jobs", "/jobs/{job_id}", "/jobs/{job_id}/retry", "/chat/sse",
-        "/messages", "/messages/search", "/messages/{room_id}/{message_id}", "/context",
+        "/facts", "/facts/{memory_id}", "/facts/{memory_id}/history", "/recall", "/messages",
+        "/messages/search", "/messages/{room_id}/{message_id}", "/context",
         "/context/{context_id}", "/index", "/context/{context_id}/response", "/context/{context_id}/feedback",
         "/rooms", "/rooms/{room_id}",
         "/rooms/{room_id}/threads", "/rooms/{room_id}/threads/{message_id}", "/rooms/{room_id}/settings",

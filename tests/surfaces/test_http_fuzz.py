@@ -17,7 +17,14 @@ from roomlore.surfaces.http import create_app, serve
 SCHEMA = schemathesis.openapi.from_dict(create_app(roomlore.Settings(database_url="sqlite://")).openapi())
 OPERATIONS = [result.ok() for result in SCHEMA.get_all_operations()]
 CHECKS = [not_a_server_error, content_type_conformance, response_schema_conformance]
-KNOWN = {"room_id": "tea", "conversation_id": "tea", "message_id": "m1", "q": "1"}
+KNOWN = {
+    "room_id": "tea",
+    "conversation_id": "tea",
+    "message_id": "m1",
+    "q": "1",
+    "scope": "user:ann",
+    "memory_id": "f1",
+}
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +37,7 @@ def server(tmp_path_factory):
     )
     with roomlore.open_sync(settings.database_url, settings=settings) as lore:
         lore.messages.add([roomlore.Message(id=f"m{n}", room_id="tea", sender_id="ann", text=f"{n}") for n in range(3)])
+        lore.memories.add("user:ann", "1", memory_id="f1")
     ready, urls, tasks = threading.Event(), [], []
 
     def listening(url: str) -> None:

@@ -38,6 +38,13 @@ ROUTES = [
     ("POST", "/sessions/tea/checkpoint", {"summary": "x"}, "write"),
     ("POST", "/sessions/tea/reset", None, "write"),
     ("GET", "/sessions/tea/checkpoints", None, "read"),
+    ("GET", "/facts?scope=user:ann", None, "read"),
+    ("POST", "/facts", {"scope": "user:ann", "statement": "mine"}, "write"),
+    ("GET", "/facts/f1", None, "read"),
+    ("PATCH", "/facts/f1", {"confidence": 0}, "write"),
+    ("GET", "/facts/f1/history", None, "read"),
+    ("DELETE", "/facts/f1", None, "write"),
+    ("POST", "/recall", {"scopes": ["user:ann"]}, "read"),
     ("GET", "/index", None, "admin"),
     ("GET", "/metrics", None, "admin"),
 ]
@@ -53,6 +60,7 @@ async def context(lore, make_message):
     await ours.messages.add([from_record(make_message(n)).message for n in (1, 2)])
     built = await ours.context.build("tea", "m2")
     await ours.context.usage(built.context_id)
+    await ours.memories.add("user:ann", "a word of hers", memory_id="f1")
     return built.context_id
 
 
@@ -126,6 +134,12 @@ async def test_no_path_shows_another_tenant(connect, secrets, context, lore, met
         assert answer.json() == {"added": ["mine"], "duplicates": [], "conflicts": []}
     elif method == "GET" and path in ("/rooms", "/sessions", "/jobs"):
         assert answer.json() == {path[1:]: [], "next": None}
+    elif path.startswith("/facts?"):
+        assert answer.json() == {"facts": [], "total": 0, "next": None}
+    elif (method, path) == ("POST", "/facts"):
+        assert [one["outcome"] for one in answer.json()["facts"]] == ["added"]
+    elif path == "/recall":
+        assert (answer.json()["facts"], answer.json()["considered"]) == ([], 0)
     elif path == "/models":
         assert answer.json() == {"models": []}, "the models are everybody's"
     elif "new" in (path.split("/")[2:3] or (body or {}).values()):
@@ -138,7 +152,7 @@ async def test_no_path_shows_another_tenant(connect, secrets, context, lore, met
 
 async def _snapshot(lore):
     ours = lore.for_tenant("ours")
-    return await ours.messages.page("tea"), await ours.rooms.get("tea")
+    return await ours.messages.page("tea"), await ours.rooms.get("tea"), await ours.memories.changes("user:ann")
 
 
 @pytest.mark.parametrize("path", OTHERS)

@@ -195,6 +195,24 @@ class Settings(BaseSettings):
     length_text: str = _setting(
         "", "What ends a reply that grew too long; empty: a sentence that ships.", form="a text"
     )
+    enabled: bool = _setting(True, "Recall facts; off: nothing is recalled.")
+    max_injection_tokens: Whole = _setting(
+        2000, "Most tokens of the block of facts where the call does not say.", ge=0, le=1_000_000
+    )
+    max_context_turns: Whole = _setting(
+        3, "The user's last messages, with the answers between them, that facts are recalled for.", ge=0, le=100
+    )
+    similarity_weight: Number = _setting(0.6, "Weight of a fact's similarity to what was said.", ge=0, le=1)
+    confidence_weight: Number = _setting(0.4, "Weight of a fact's confidence.", ge=0, le=1)
+    similarity: Literal["tfidf", "embedding", "hybrid"] = _setting(
+        "tfidf", "How similarity is found: by words, by vectors (which need embeddings), or by both."
+    )
+    similarity_scale: Literal["fit", "literal"] = _setting(
+        "fit", "Similarity as it counts: scaled to what fits the block, or the cosine as it is."
+    )
+    sticky_facts: bool = _setting(
+        True, "Keep a conversation's block of facts byte for byte while relevance has not clearly changed."
+    )
     recall_max_tokens: Whole = _setting(
         2000, "Most tokens of what a reply recalls; never more than a quarter of its window.", ge=0, le=1_000_000
     )

@@ -24,8 +24,9 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Indexing:
-    """What finds messages by meaning, and what keeps the indexes."""
+    """What finds messages by meaning, and what keeps the indexes. `embedder`: None where meanings are not known."""
 
+    embedder: Embedder | None
     index: IndexingService
     dense: DenseSearch
     due: VectorsDue
@@ -71,6 +72,7 @@ async def make_indexing(
     if background:
         jobs.handle(INDEXING, index.catch_up, every_seconds=_SWEEP_SECONDS)
     return Indexing(
+        embedder=embedder,
         index=index,
         dense=DenseSearch(embedder=embedder, vectors=vectors, standings=standings, clock=clock, jobs=jobs),
         due=VectorsDue(embedding=embedder is not None, jobs=jobs),

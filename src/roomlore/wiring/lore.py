@@ -8,14 +8,16 @@ from roomlore.adapters.sql import connect
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.importers import open_import
+from roomlore.importers.memories import read_memories
 from roomlore.ports.language import Embedder, Summarizer
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import ContextService, TuningService
 from roomlore.services.imports import ImportService
 from roomlore.services.jobs import JobService
 from roomlore.services.keys import KeyService
-from roomlore.services.memories import MemoryService
+from roomlore.services.memories import MemoryService, MemoryWriter
 from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService
+from roomlore.services.recall import RecallService
 from roomlore.services.replies import ReplyService
 from roomlore.services.rooms import RoomService
 from roomlore.services.sessions import SessionService
@@ -24,8 +26,8 @@ from roomlore.wiring.resources import Resources, limits, make_resources
 
 
 class Lore:
-    """One tenant's view of roomlore: `messages`, `context`, `sessions`, `memories`, `rooms`, `keys`, `imports`,
-    `tuning`; and `index` and `models`, which all tenants share."""
+    """One tenant's view of roomlore: `messages`, `context`, `sessions`, `memories`, `recall`, `rooms`, `keys`,
+    `imports`, `tuning`; and `index` and `models`, which all tenants share."""
 
     def __init__(self, resources: Resources, tenant: str) -> None:
         if not tenant or not isinstance(tenant, str):
@@ -47,7 +49,15 @@ class Lore:
             recording=shared.settings.enable_async_data_collection,
         )
         self.sessions = SessionService(tenant=tenant, parts=shared.sessions, writer=said_now)
-        self.memories = MemoryService(tenant=tenant, storage=shared.storage)
+        self.memories = MemoryService(
+            tenant=tenant,
+            storage=shared.storage,
+            writer=MemoryWriter(
+                tenant=tenant, storage=shared.storage, cache=shared.in_force, clock=shared.clock, ids=shared.ids
+            ),
+            read_memories=read_memories,
+        )
+        self.recall = RecallService(tenant=tenant, parts=shared.recall)
         self.models = shared.models
         self.jobs = JobService(
             tenant=tenant,

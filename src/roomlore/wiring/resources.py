@@ -21,14 +21,17 @@ from roomlore.ports.storage import Storage
 from roomlore.services.contexts import UsageRecorder
 from roomlore.services.extraction import AGAIN, EXTRACTION, ExtractionService, RepliesDue, RepliesImported
 from roomlore.services.jobs import Sweep
+from roomlore.services.memories import InForceCache
 from roomlore.services.messages import AllDue, Due, FactsCache, RoomCache
 from roomlore.services.models import ModelService
+from roomlore.services.recall import RecallParts
 from roomlore.services.replies import ReplyParts
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings, context_options
 from roomlore.wiring.durable import make_again, make_durable, make_extraction, shares_work
 from roomlore.wiring.indexing import Indexing, make_indexing
 from roomlore.wiring.models import make_models, summarizer_of
+from roomlore.wiring.recall import make_recall
 from roomlore.wiring.replies import make_replies
 from roomlore.wiring.sessions import make_sessions
 
@@ -50,10 +53,12 @@ class Resources:
     rooms: RoomCache
     recorder: UsageRecorder
     facts: FactsCache
+    in_force: InForceCache
     indexing: Indexing
     sessions: SessionParts
     models: ModelService
     replies: ReplyParts
+    recall: RecallParts
     durable: DurableWork
     shares_work: bool
     """Whether other processes see the durable work of this one."""
@@ -139,10 +144,12 @@ async def make_resources(
         rooms=RoomCache(size=settings.room_cache_size, telemetry=telemetry),
         recorder=recorder,
         facts=FactsCache(size_bytes=settings.search_cache_mb * _MIB // 4),
+        in_force=InForceCache(storage=storage),
         indexing=indexing,
         sessions=sessions,
         models=models,
         replies=replies,
+        recall=make_recall(settings, storage, indexing.embedder, tokens=tokens, clock=clock, telemetry=telemetry),
         durable=durable,
         shares_work=shares_work(settings, url),
         sweeps={EXTRACTION: extraction.sweep, AGAIN: again.sweep} if settings.extract_every else {},

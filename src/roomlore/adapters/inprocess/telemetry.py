@@ -78,6 +78,11 @@ METRICS: Mapping[str, Metric] = {
     "roomlore_work_seconds": Metric(
         "histogram", "Time that an attempt at durable work took that was done, in seconds.", ("kind",), _LONG_SECONDS
     ),
+    "roomlore_recall_blocks_total": Metric(
+        "counter", "Blocks of facts given: new, changed or kept since the one before.", ("block", "degraded")
+    ),
+    "roomlore_recall_seconds": Metric("histogram", "Time to recall facts, in seconds.", (), _SECONDS),
+    "roomlore_recall_tokens": Metric("histogram", "Length of blocks of facts, in tokens.", (), _TOKENS),
     "roomlore_jobs_total": Metric("counter", "Runs of background jobs.", ("job", "result")),
     "roomlore_usage_records_lost_total": Metric("counter", "Usage records that could not be stored."),
 }

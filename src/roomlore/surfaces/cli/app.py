@@ -12,6 +12,7 @@ from roomlore.surfaces.cli import (
     contexts,
     data,
     demo,
+    facts,
     indexing,
     jobs,
     keys,
@@ -73,6 +74,7 @@ app.command("demo")(demo.demo)
 app.add_typer(sessions.app, name="session")
 app.add_typer(keys.app, name="keys")
 app.add_typer(memories.app, name="memory")
+app.add_typer(facts.app, name="facts")
 app.add_typer(models.app, name="models")
 app.add_typer(jobs.app, name="jobs")
 

@@ -14,10 +14,12 @@ from roomlore.core.errors import RoomloreError
 from roomlore.settings import Settings
 from roomlore.surfaces.http import problems, routes
 from roomlore.surfaces.http.chat_routes import chat
+from roomlore.surfaces.http.fact_routes import facts
 from roomlore.surfaces.http.guard import Guard
 from roomlore.surfaces.http.job_routes import jobs
 from roomlore.surfaces.http.model_routes import models
 from roomlore.surfaces.http.paths import RawPaths
+from roomlore.surfaces.http.recall_routes import recall
 from roomlore.surfaces.http.requests import RequestLog
 from roomlore.surfaces.http.search_routes import search
 from roomlore.surfaces.http.service_routes import service
@@ -49,7 +51,8 @@ def create_app(source: Lore | Settings) -> FastAPI:
     app.state.settings = source if isinstance(source, Settings) else source.settings
     if isinstance(source, Lore):
         app.state.lore = source
-    for router in (search, routes.messages, routes.contexts, routes.rooms, sessions, chat, models, jobs, service):
+    rooms = (search, routes.messages, routes.contexts, routes.rooms, sessions)
+    for router in (*rooms, facts, recall, chat, models, jobs, service):
         app.include_router(router, responses=_PROBLEMS)
     for middleware in (Guard, RawPaths, RequestLog):
         app.add_middleware(middleware)

@@ -35,12 +35,17 @@ def body_of(model: type[T]) -> Callable[[Request], Awaitable[T]]:
     """A dependency that gives the body as `model`."""
 
     async def read(request: Request) -> T:
-        try:
-            return model.model_validate(await read_json(request))
-        except ValidationError as error:
-            raise InvalidInput(in_words(error.errors(), model.model_fields)) from error
+        return validated(model, await read_json(request))
 
     return read
+
+
+def validated(model: type[T], value: Any) -> T:
+    """The value as `model`; `InvalidInput` says in words what is wrong with it."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise InvalidInput(in_words(error.errors(), model.model_fields)) from error
 
 
 def documented(model: type[BaseModel]) -> dict[str, Any]:

@@ -1,0 +1,1 @@
+"""Recall: which facts are worth their tokens in a prompt, and how they stand there."""

@@ -1,0 +1,5 @@
+"""What other systems remember, read as memories: DeerFlow's `memory.json`, mem0's export."""
+
+from roomlore.importers.memories.reading import FORMS, read_memories
+
+__all__ = ["FORMS", "read_memories"]

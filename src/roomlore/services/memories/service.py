@@ -1,0 +1,215 @@
+"""The verbs of `lore.memories`."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.memory.foreign import FactImport
+from roomlore.core.memory.intake import KEEP, Edit, Keep, NewMemory
+from roomlore.core.memory.models import Change, Evolution, Memory, MemoryKind, MemoryStatus, Source, check_scope
+from roomlore.core.memory.writing import Remembered
+from roomlore.core.paging import check_page
+from roomlore.ports.storage import Storage
+from roomlore.services.memories.bringing import Foreign, ReadMemories, bring
+from roomlore.services.memories.writer import MemoryWriter, OnConflict
+
+Status = Literal["active", "deprecated", "all"]
+_STATUSES: dict[str, MemoryStatus | None] = {
+    "active": MemoryStatus.ACTIVE,
+    "deprecated": MemoryStatus.DEPRECATED,
+    "all": None,
+}
+
+
+class MemoryService:
+    """The memories of one tenant."""
+
+    def __init__(self, *, tenant: str, storage: Storage, writer: MemoryWriter, read_memories: ReadMemories) -> None:
+        self._tenant = tenant
+        self._storage = storage
+        self._writer = writer
+        self._read_memories = read_memories
+
+    async def add(
+        self,
+        scope: str,
+        statement: str,
+        *,
+        kind: MemoryKind = MemoryKind.FACT,
+        confidence: float | None = None,
+        category: str = "",
+        tags: Sequence[str] = (),
+        sources: Sequence[Source] = (),
+        memory_id: str | None = None,
+    ) -> Memory:
+        """Remembers something of a scope ('user:anna', 'agent:bot', 'group:team') and gives what is there now.
+
+        `confidence`: in [0, 1]; None where nobody said. `sources`: the messages that support it. What the scope
+        remembers already in the same words (letter case and white space apart) is not added again: that memory comes
+        back as it is. `memory_id`: an id of your own makes the call safe to repeat; the same id with the same content
+        changes nothing, even after it was changed or deleted. Raises `Conflict` where the id is there with other
+        content, `InvalidInput`, `StorageUnavailable`.
+        """
+        new = NewMemory(
+            scope=scope,
+            statement=statement,
+            kind=kind,
+            confidence=confidence,
+            category=category,
+            tags=tags,
+            sources=sources,
+            memory_id=memory_id,
+        )
+        return (await self._writer.add([new], on_conflict="raise"))[0].memory
+
+    async def add_all(self, memories: Sequence[NewMemory], *, on_conflict: OnConflict = "raise") -> list[Remembered]:
+        """As `add`, for up to 10,000 memories of any scopes in one transaction; what became of each, in their order.
+
+        `on_conflict`: 'raise' adds nothing and raises `Conflict`, 'report' adds the others. Raises `InvalidInput`,
+        `StorageUnavailable`.
+        """
+        if not isinstance(memories, Iterable) or isinstance(memories, str):
+            raise InvalidInput(f"Give a list of roomlore.NewMemory, not {memories!r:.60}.")
+        if on_conflict not in ("raise", "report"):
+            raise InvalidInput(f"on_conflict is 'raise' or 'report', not {on_conflict!r:.60}.")
+        return await self._writer.add(list(memories), on_conflict=on_conflict)
+
+    async def update(
+        self,
+        memory_id: str,
+        *,
+        statement: str | None = None,
+        confidence: float | Keep | None = KEEP,
+        category: str | None = None,
+        tags: Sequence[str] | None = None,
+        sources: Sequence[Source] | None = None,
+        expected: str | None = None,
+        reason: str = "",
+    ) -> Memory:
+        """A new version of a memory, under a new id; the one before is deprecated. Any version's id will do.
+
+        What is left out stays; a `confidence` of None takes it away. Where nothing changes there is no new version.
+        `expected`: the id of the version that you saw. Without it the change is made of whatever is there now.
+        Raises `Conflict` where another version than `expected` is in force, where it was deleted, or where another
+        memory of the scope says the same; `NotFound`, `InvalidInput`, `StorageUnavailable`.
+        """
+        edit = Edit(
+            statement=statement,
+            confidence=confidence,
+            category=category,
+            tags=tags,
+            sources=sources,
+        )
+        return await self._writer.update(memory_id, edit, expected=expected, reason=reason)
+
+    async def delete(self, memory_id: str, reason: str = "", *, expected: str | None = None) -> Memory:
+        """Deprecates a memory: it stays in the history and is not recalled any more. Any version's id will do.
+
+        Deleting it again changes nothing. Raises `Conflict` where another version than `expected` is in force,
+        `NotFound`, `InvalidInput`, `StorageUnavailable`.
+        """
+        return await self._writer.delete(memory_id, expected=expected, reason=reason)
+
+    async def import_facts(
+        self,
+        source: Foreign,
+        *,
+        form: str | None = None,
+        scope: str | None = None,
+        dry_run: bool = False,
+    ) -> FactImport:
+        """Brings over what another system remembers: a path, the file's bytes, or its JSON as Python values.
+
+        `form`: 'deerflow' or 'mem0'; None finds it out by looking. `scope`: of entries that do not say whom they are
+        about. The same again changes nothing. What has changed there since becomes a new version, unless it was changed
+        or deleted here. Entries that cannot be read are named and skipped. `dry_run`: says what would come of it.
+        Raises `InvalidInput` where nothing of it can be read, `StorageUnavailable`.
+        """
+        found = await asyncio.to_thread(self._read_memories, source, form=form, scope=scope)
+        return await bring(self._writer, found, dry_run=dry_run)
+
+    async def head(self, memory_id: str) -> Memory:
+        """The version in force of the memory that this id is a version of, or its last one; `NotFound`."""
+        async with self._storage.reading() as work:
+            found = await work.memories.heads(tenant=self._tenant, memory_ids=[memory_id])
+        if memory_id not in found:
+            raise NotFound(f"There is no memory {memory_id!r:.80}.")
+        return found[memory_id]
+
+    async def count(
+        self, scope: str, *, kinds: Sequence[MemoryKind] = tuple(MemoryKind), status: Status = "active"
+    ) -> int:
+        """How many `page` has in all."""
+        async with self._storage.reading() as work:
+            return await work.memories.count(
+                tenant=self._tenant, scopes=[check_scope(scope)], kinds=_kinds(kinds), status=_status(status)
+            )
+
+    async def page(
+        self,
+        scope: str,
+        *,
+        kinds: Sequence[MemoryKind] = tuple(MemoryKind),
+        status: Status = "active",
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[Memory]:
+        """The newest version of each memory of a scope, such as 'agent:bot', the last changed first.
+
+        Raises `InvalidInput` for what is no scope, kind or status.
+        """
+        check_page(limit=limit, after=offset)
+        async with self._storage.reading() as work:
+            return await work.memories.page(
+                tenant=self._tenant,
+                scopes=[check_scope(scope)],
+                kinds=_kinds(kinds),
+                status=_status(status),
+                limit=limit,
+                offset=offset,
+            )
+
+    async def get(self, memory_id: str) -> Memory:
+        """The version with this id; `NotFound` where there is none."""
+        async with self._storage.reading() as work:
+            found = await work.memories.by_id(tenant=self._tenant, memory_ids=[memory_id])
+        if not found:
+            raise NotFound(f"There is no memory {memory_id!r:.80}.")
+        return found[0]
+
+    async def history(self, memory_id: str) -> list[Memory]:
+        """Every version of the memory that this id is a version of, the first one first; `NotFound`."""
+        known = await self.get(memory_id)
+        async with self._storage.reading() as work:
+            return await work.memories.lineage(tenant=self._tenant, lineage_id=known.lineage_id)
+
+    async def changes(self, scope: str, *, after: int = 0, limit: int = 100) -> list[Change]:
+        """The log of a scope in the order things happened, entries with a number above `after`."""
+        check_page(limit=limit, after=after)
+        async with self._storage.reading() as work:
+            return await work.memory_log.changes(
+                tenant=self._tenant, scope=check_scope(scope), after=after, limit=limit
+            )
+
+    async def evolution(self, evolution_id: str) -> Evolution:
+        """What made a memory: the messages it read, the model and its answer; `NotFound`."""
+        async with self._storage.reading() as work:
+            found = await work.evolutions.by_id(tenant=self._tenant, evolution_ids=[evolution_id])
+        if not found:
+            raise NotFound(f"There is no record {evolution_id!r:.80} of what made memories.")
+        return found[0]
+
+
+def _status(status: Status) -> MemoryStatus | None:
+    if status not in _STATUSES:
+        raise InvalidInput(f"status is {status!r:.60}; it is one of {', '.join(_STATUSES)}.")
+    return _STATUSES[status]
+
+
+def _kinds(kinds: Sequence[MemoryKind]) -> list[MemoryKind]:
+    given = [kinds] if isinstance(kinds, str) else list(kinds)
+    try:
+        return [MemoryKind(kind) for kind in given]
+    except ValueError as error:
+        raise InvalidInput(f"Kinds of memories are {', '.join(MemoryKind)}, not {kinds!r:.60}.") from error

@@ -1,0 +1,154 @@
+"""The verbs of `lore.recall`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.memory.models import MemoryKind
+from roomlore.core.recall.facts import FactSet
+from roomlore.core.recall.models import RecallOptions, Recollection, Similarity
+from roomlore.core.recall.options import kinds_of, otherwise, scopes_of
+from roomlore.core.recall.recollect import recollect
+from roomlore.core.recall.topic import Topic, topic_of
+from roomlore.core.search import Floats
+from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.ports.language import TokenCounter
+from roomlore.services.recall.messages import SaidBefore, said_of
+from roomlore.services.recall.shelf import FactShelf, Shelved
+from roomlore.services.recall.shown import ShownBefore
+from roomlore.services.recall.vectors import FactVectors, NoVectors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallParts:
+    """What the recall of all tenants shares. `enabled`: if not, nothing is ever recalled."""
+
+    enabled: bool
+    options: RecallOptions
+    shelf: FactShelf
+    vectors: FactVectors
+    shown: ShownBefore
+    tokens: TokenCounter
+    clock: Clock
+    telemetry: Telemetry
+
+
+class RecallService:
+    """Recall from the memories of one tenant."""
+
+    def __init__(self, *, tenant: str, parts: RecallParts) -> None:
+        self._tenant = tenant
+        self._parts = parts
+
+    async def build(
+        self,
+        scopes: Sequence[str],
+        messages: Sequence[SaidBefore],
+        *,
+        max_tokens: int | None = None,
+        max_context_turns: int | None = None,
+        similarity_weight: float | None = None,
+        confidence_weight: float | None = None,
+        similarity: Similarity | None = None,
+        kinds: Sequence[MemoryKind] = (MemoryKind.FACT,),
+        conversation_id: str | None = None,
+        previous: Sequence[str] | None = None,
+    ) -> Recollection:
+        """The facts of these scopes, such as 'user:ann', that matter for a conversation, in at most `max_tokens`.
+
+        `messages`: the conversation, the newest last, as `Said`, messages of a room, or mappings with role and content.
+        `conversation_id`: what was shown in it before, by this process, stays as long as relevance has not clearly
+        changed. `previous`: the ids of the facts shown before, for callers that keep them themselves. What is not
+        given is as the settings say. Raises `InvalidInput`, `StorageUnavailable`; without vectors it goes by words and
+        says so in `degraded`.
+        """
+        started = self._parts.clock.monotonic()
+        options = otherwise(
+            self._parts.options,
+            max_tokens=max_tokens,
+            max_context_turns=max_context_turns,
+            similarity_weight=similarity_weight,
+            confidence_weight=confidence_weight,
+            similarity=similarity,
+        )
+        whose, which, said = scopes_of(scopes), kinds_of(kinds), said_of(messages)
+        before = self._before(conversation_id, previous, options)
+        if not self._parts.enabled or not whose or not which:
+            return Recollection(facts=(), text="", tokens=0, considered=0)
+        shelved, facts = await self._parts.shelf.find(self._tenant, whose, which)
+        topic = topic_of(said, options.max_context_turns)
+        cosines, degraded = await self._cosines(topic, facts, shelved, options)
+        found = recollect(
+            facts,
+            topic,
+            options,
+            count=self._parts.tokens.count,
+            cosines=cosines,
+            previous=before,
+            degraded=degraded,
+        )
+        shown = tuple(one.memory.memory_id for one in found.facts)
+        if conversation_id is not None:
+            self._parts.shown.note(self._tenant, conversation_id, options.max_tokens, shown)
+        self._measure(found, tuple(before), shown, self._parts.clock.monotonic() - started)
+        return found
+
+    async def memory_prompt(
+        self,
+        scopes: Sequence[str],
+        messages: Sequence[SaidBefore],
+        *,
+        max_tokens: int | None = None,
+        max_context_turns: int | None = None,
+        similarity_weight: float | None = None,
+        confidence_weight: float | None = None,
+        similarity: Similarity | None = None,
+        kinds: Sequence[MemoryKind] = (MemoryKind.FACT,),
+        conversation_id: str | None = None,
+        previous: Sequence[str] | None = None,
+    ) -> str:
+        """The block of `build` alone, '' where there is nothing to recall."""
+        found = await self.build(
+            scopes,
+            messages,
+            max_tokens=max_tokens,
+            max_context_turns=max_context_turns,
+            similarity_weight=similarity_weight,
+            confidence_weight=confidence_weight,
+            similarity=similarity,
+            kinds=kinds,
+            conversation_id=conversation_id,
+            previous=previous,
+        )
+        return found.text
+
+    def _before(
+        self, conversation_id: str | None, previous: Sequence[str] | None, options: RecallOptions
+    ) -> Sequence[str]:
+        if conversation_id is not None and (not isinstance(conversation_id, str) or not conversation_id):
+            raise InvalidInput("conversation_id is a text that names the conversation; leave it out if there is none.")
+        if previous is not None:
+            if isinstance(previous, str) or not all(isinstance(one, str) for one in previous):
+                raise InvalidInput("previous is a list of ids of facts, in the order in which they were shown.")
+            return previous
+        return (
+            () if conversation_id is None else self._parts.shown.of(self._tenant, conversation_id, options.max_tokens)
+        )
+
+    async def _cosines(
+        self, topic: Topic, facts: FactSet, shelved: Shelved, options: RecallOptions
+    ) -> tuple[Floats | None, str | None]:
+        if options.similarity == "tfidf" or not topic.parts or not len(facts):
+            return None, None
+        try:
+            return await self._parts.vectors.cosines(topic, facts, shelved), None
+        except NoVectors as error:
+            return None, f"by words alone: {error}"
+
+    def _measure(self, found: Recollection, before: tuple[str, ...], shown: tuple[str, ...], seconds: float) -> None:
+        telemetry = self._parts.telemetry
+        block = "kept" if shown == before else "changed"
+        labels = {"block": block if before else "new", "degraded": "yes" if found.degraded else "no"}
+        telemetry.count("roomlore_recall_blocks_total", labels=labels)
+        telemetry.observe("roomlore_recall_seconds", seconds)
+        telemetry.observe("roomlore_recall_tokens", found.tokens)

@@ -1,0 +1,185 @@
+"""`roomlore facts`: what is known of people, agents and groups, added and changed by hand."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from roomlore.core.memory.foreign import FactImport
+from roomlore.core.memory.intake import KEEP, NewMemory
+from roomlore.core.memory.models import Memory, MemoryKind
+from roomlore.core.memory.writing import Remembered
+from roomlore.services.memories import Status
+from roomlore.surfaces.cli import memories, show
+from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.plain import plain
+from roomlore.wiring import Lore
+
+app = typer.Typer(
+    cls=Group, no_args_is_help=True, help="Add, change and import what is known of people, agents and groups."
+)
+
+_NAMED_SKIPPED = 20
+
+_Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
+_Fact = Annotated[str, typer.Argument(help="The id of any version of it.")]
+_Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; may be given again.")]
+_Expected = Annotated[
+    str | None, typer.Option(help="The version that must be in force. Else nothing is changed.", metavar="FACT")
+]
+_Reason = Annotated[str, typer.Option(help="Why, for the history.")]
+
+
+@app.command()
+def add(
+    ctx: typer.Context,
+    scope: Annotated[str, typer.Argument(help="Whom it is about: user:<id>, agent:<id> or group:<id>.")],
+    text: Annotated[str, typer.Argument(help="What is to be remembered.")],
+    confidence: Annotated[float | None, typer.Option(help="How sure it is, from 0 to 1.")] = None,
+    category: Annotated[str, typer.Option(help="What kind of thing it is, such as preference.")] = "",
+    tag: _Tags = None,
+    fact_id: Annotated[
+        str | None, typer.Option("--id", help="An id of your own makes the command safe to repeat.")
+    ] = None,
+    as_json: _Json = False,
+) -> None:
+    """Remember a fact. What is remembered already in the same words is not added again."""
+    new = NewMemory(
+        scope=scope, statement=text, confidence=confidence, category=category, tags=tag or (), memory_id=fact_id
+    )
+
+    async def work(lore: Lore) -> list[Remembered]:
+        return await lore.memories.add_all([new])
+
+    done = frame_of(ctx).run(work)[0]
+    if as_json:
+        show.as_json({**plain(done.memory), "outcome": done.outcome})
+    else:
+        begun = "Remembered as" if done.outcome == "added" else "Remembered already, as"
+        typer.echo(f"{begun} {show.inert(done.memory.memory_id)}: {show.inert(done.memory.statement)}")
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    scope: Annotated[str, typer.Argument(help="Whom they are about: user:<id>, agent:<id> or group:<id>.")],
+    status: Annotated[Status, typer.Option(help="Which ones.")] = "active",
+    limit: Annotated[int, typer.Option(min=1, help="Most facts.")] = 50,
+    as_json: _Json = False,
+) -> None:
+    """List the facts of a person, an agent or a group, the last changed first."""
+    kinds = (MemoryKind.FACT,)
+    found = frame_of(ctx).run(lambda lore: lore.memories.page(scope, kinds=kinds, status=status, limit=limit))
+    if as_json:
+        show.as_json(plain(found))
+    elif found:
+        whole = ("fact", "changed", "confidence")
+        shape = show.table("fact", "changed", "confidence", "category", "statement", right=("confidence",), fixed=whole)
+        show.console().print(show.rows(shape, map(_line, found)))
+    else:
+        typer.echo(f"No fact is known of {show.inert(scope)}.")
+
+
+@app.command()
+def update(
+    ctx: typer.Context,
+    fact: _Fact,
+    text: Annotated[str | None, typer.Option(help="What it says from now on.")] = None,
+    confidence: Annotated[float | None, typer.Option(help="How sure it is, from 0 to 1.")] = None,
+    no_confidence: Annotated[bool, typer.Option("--no-confidence", help="Take its confidence away.")] = False,
+    category: Annotated[str | None, typer.Option(help="What kind of thing it is; '' takes it away.")] = None,
+    tag: _Tags = None,
+    expected: _Expected = None,
+    reason: _Reason = "",
+    as_json: _Json = False,
+) -> None:
+    """Change a fact. It gets a new version with a new id; the one before stays in its history."""
+    wanted = None if no_confidence else KEEP if confidence is None else confidence
+
+    async def work(lore: Lore) -> Memory:
+        return await lore.memories.update(
+            fact,
+            statement=text,
+            confidence=wanted,
+            category=category,
+            tags=tag,
+            expected=expected,
+            reason=reason,
+        )
+
+    changed = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(plain(changed))
+    else:
+        told = f"Version {changed.version}, {show.inert(changed.memory_id)}"
+        typer.echo(f"{told}: {show.inert(changed.statement)}")
+
+
+@app.command()
+def delete(
+    ctx: typer.Context,
+    fact: _Fact,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    expected: _Expected = None,
+    reason: _Reason = "",
+    as_json: _Json = False,
+) -> None:
+    """Delete a fact, after asking: it stays in its history and is not recalled any more."""
+    if not yes:
+        there = frame_of(ctx).run(lambda lore: lore.memories.head(fact))
+        typer.confirm(f"Delete {show.inert(there.statement, 80)!r} of {show.inert(there.scope)}?", abort=True, err=True)
+    gone = frame_of(ctx).run(lambda lore: lore.memories.delete(fact, reason, expected=expected))
+    if as_json:
+        show.as_json(plain(gone))
+    else:
+        typer.echo(f"Deleted {show.inert(gone.memory_id)}: {show.inert(gone.statement)}")
+
+
+app.command("history")(memories.history)
+
+
+@app.command("import")
+def import_(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(help="DeerFlow's memory.json, or what mem0 exports.")],
+    scope: Annotated[
+        str | None, typer.Option(help="Whom facts are about that do not say it, such as user:anna.")
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option("--from", help="deerflow or mem0; found out by looking otherwise.", metavar="NAME")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; say what would come of it.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
+) -> None:
+    """Import what another system remembers. Entries that cannot be read are named and skipped; the same file again
+    changes nothing."""
+
+    async def work(lore: Lore) -> FactImport:
+        return await lore.memories.import_facts(file, form=form, scope=scope, dry_run=dry_run)
+
+    report = frame_of(ctx).run(work)
+    for left in report.skipped[:_NAMED_SKIPPED]:
+        typer.echo(
+            f"skipped {show.inert(left.place)}: {show.inert(left.reason)} | {show.inert(left.excerpt, 80)}", err=True
+        )
+    if len(report.skipped) > _NAMED_SKIPPED:
+        typer.echo(f"skipped {len(report.skipped) - _NAMED_SKIPPED} more; --json names them all", err=True)
+    if as_json:
+        show.as_json(plain(report))
+    else:
+        typer.echo(_summary(report))
+
+
+def _line(fact: Memory) -> list[str]:
+    sure = "–" if fact.confidence is None else f"{fact.confidence:.2f}"
+    said = [show.inert(fact.category, 24), show.inert(fact.statement)]
+    return [fact.memory_id, show.clock(fact.updated_at), sure, *said]
+
+
+def _summary(report: FactImport) -> str:
+    counts = {"added": report.added, "updated": report.updated, "unchanged": report.unchanged}
+    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what == "added")
+    skipped = f", {len(report.skipped)} skipped" if report.skipped else ""
+    of = f" of {', '.join(show.inert(scope, 60) for scope in report.scopes[:5])}" if report.scopes else ""
+    more = ", …" if len(report.scopes) > 5 else ""
+    return f"{'would come: ' if report.dry_run else ''}{told}{skipped} ({report.form}{of}{more})"

@@ -1,0 +1,101 @@
+"""Recall over HTTP: what is known that matters for a conversation, inside a token budget."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends
+from pydantic import BaseModel, Field, WithJsonSchema
+from starlette.responses import Response
+
+from roomlore.core.memory.models import MAX_SCOPE_CHARS, MemoryKind
+from roomlore.surfaces.http import bodies
+from roomlore.surfaces.http.chat_bodies import inlined
+from roomlore.surfaces.http.fact_views import FactView
+from roomlore.surfaces.http.guard import Reader
+from roomlore.surfaces.http.replies import reply
+from roomlore.surfaces.plain import plain
+
+recall = APIRouter(tags=["facts"])
+
+_MOST_TOKENS = 10_000_000
+_MOST_TURNS = 10_000
+_MOST_MESSAGES = 10_000
+_MOST_SCOPES = 100
+
+
+_MESSAGE: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["role"],
+    "properties": {
+        "role": {"enum": ["user", "assistant", "system", "tool", "developer", "function"]},
+        "content": {"anyOf": [{"type": "string"}, {"type": "array", "items": {}}, {"type": "null"}]},
+        "name": {"type": "string"},
+        "tool_calls": {"type": "array", "items": {}},
+    },
+}
+
+
+class RecallRequest(bodies.Body):
+    """Whom to recall facts of, and what for. What is left out is as the settings say."""
+
+    scopes: list[Annotated[str, Field(min_length=1, max_length=MAX_SCOPE_CHARS)]] = Field(
+        max_length=_MOST_SCOPES, description="Whom the facts are about: user:<id>, agent:<id> or group:<id>."
+    )
+    messages: list[Annotated[dict[str, Any], WithJsonSchema(dict(_MESSAGE))]] = Field(
+        [], max_length=_MOST_MESSAGES, description="The conversation, the newest last, in OpenAI's form."
+    )
+    max_tokens: int | None = Field(None, ge=0, le=_MOST_TOKENS, description="Most tokens of the block.")
+    max_context_turns: int | None = Field(
+        None, ge=0, le=_MOST_TURNS, description="How many of the last turns the facts are recalled for."
+    )
+    similarity_weight: float | None = Field(None, ge=0, le=1)
+    confidence_weight: float | None = Field(None, ge=0, le=1)
+    similarity: Literal["tfidf", "embedding", "hybrid"] | None = None
+    kinds: list[Literal["fact", "group", "short"]] = Field(["fact"], description="Which memories.")
+    conversation_id: str | None = Field(
+        None, min_length=1, description="What was shown in it stays as long as relevance has not clearly changed."
+    )
+    previous: list[str] | None = Field(None, description="The ids of the facts shown before, if you keep them.")
+
+
+class RecalledView(BaseModel):
+    memory: FactView
+    similarity: float
+    relevance: float = Field(description="Similarity as it counts, in [0, 1].")
+    confidence: float = Field(description="As it counts; the default where the fact has none.")
+    score: float
+
+
+class RecollectionView(BaseModel):
+    """The facts that are worth their tokens, in the order in which they stand in the block."""
+
+    facts: list[RecalledView]
+    text: str = Field(description="The block for the prompt; empty where there is no fact.")
+    tokens: int = Field(description="Of the block.")
+    considered: int = Field(description="How many facts there were to choose from.")
+    kept: bool = Field(description="The block is the one shown before, byte for byte.")
+    degraded: str | None = Field(description="Why it is a simpler answer than asked for, if it is.")
+
+
+@recall.post(
+    "/recall",
+    response_model=RecollectionView,
+    openapi_extra=bodies.described(inlined(RecallRequest.model_json_schema())),
+)
+async def recall_facts(
+    lore: Reader, wanted: Annotated[RecallRequest, Depends(bodies.body_of(RecallRequest))]
+) -> Response:
+    """The facts that matter for a conversation, ranked, and the block of text that holds them."""
+    found = await lore.recall.build(
+        wanted.scopes,
+        wanted.messages,
+        max_tokens=wanted.max_tokens,
+        max_context_turns=wanted.max_context_turns,
+        similarity_weight=wanted.similarity_weight,
+        confidence_weight=wanted.confidence_weight,
+        similarity=wanted.similarity,
+        kinds=[MemoryKind(kind) for kind in wanted.kinds],
+        conversation_id=wanted.conversation_id,
+        previous=wanted.previous,
+    )
+    return reply(plain(found))

@@ -1,0 +1,279 @@
+"""What roomlore remembers, put before an agent's model.
+
+The block is worked out in `before_model`, once for each message of the user, and goes into what the model is sent in
+`wrap_model_call`, never into the agent's state: no history, no stream, no summary and no checkpoint has it, and every
+call is sent exactly one. The state has, in a private key, which facts were shown, so that they stay from turn to turn.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
+from typing import Annotated, Any, NotRequired, cast
+
+from roomlore import InvalidInput, Lore, MemoryKind, Recollection, Said, SyncLore
+from roomlore.core.errors import describe
+from roomlore.core.memory.reading import INJECTED_NAME
+from roomlore.core.recall.models import RecallOptions, Similarity
+from roomlore.core.recall.options import kinds_of, otherwise, scopes_of
+from roomlore.core.recall.placing import Placement, check_placement, place_among
+
+try:
+    from langchain.agents.middleware.types import (
+        AgentMiddleware,
+        AgentState,
+        ModelCallResult,
+        ModelRequest,
+        ModelResponse,
+        PrivateStateAttr,
+    )
+    from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+    from langgraph.config import get_config
+    from langgraph.runtime import Runtime
+    from typing_extensions import TypedDict
+except ModuleNotFoundError as error:
+    raise InvalidInput(
+        f"Memory for LangChain needs the extra ({error.name} is missing): pip install 'roomlore[langchain]'."
+    ) from error
+
+_ROLES = {
+    "human": "user",
+    "user": "user",
+    "ai": "assistant",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+_SUMMARY = "summarization"
+_LONGEST = 300
+_AT_ONCE = 8
+"""Calls under way at the same time over a synchronous roomlore; one that hangs does not hold up the others."""
+
+_TURNS = 1_000
+"""Turns whose blocks are kept; a turn that goes on after more than that, or in another process, is recalled anew."""
+
+log = logging.getLogger(__name__)
+
+
+class ShownFacts(TypedDict):
+    """`turn`: the turn whose block was made last. `shown`: the ids of its facts."""
+
+    turn: str
+    shown: list[str]
+
+
+class MemoryState(AgentState[Any]):
+    """An agent's state, with the facts shown last, which neither go in nor come out."""
+
+    memory_context: NotRequired[Annotated[ShownFacts, PrivateStateAttr]]
+
+
+Scopes = Sequence[str] | Callable[[MemoryState, Runtime[Any]], Sequence[str]]
+"""Whose facts: a list, or a function of the agent's state and its runtime."""
+
+
+class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
+    """Puts the facts that matter before the model, as one message named `memory_context`.
+
+    `lore`: what `roomlore.open_sync` opens, for every method of the agent; or what `roomlore.open` opens, for its async
+    methods alone. `scopes`: such as `["user:ann"]`, or a function `(state, runtime)` that gives them.
+    `placement`: 'system', behind the system prompt, or 'trailing', just before the user's last message, so that what
+    comes before it never changes. `timeout_seconds`: how long recalling may take before the model is called without.
+    What is not given is as the settings say. Within a turn, however many calls of the model it takes, the block stays
+    as it is; from one turn to the next while relevance has not clearly changed. A memory that fails or is slow leaves
+    the block out and logs a warning. Raises `InvalidInput` for arguments that cannot be used.
+    """
+
+    state_schema = MemoryState
+
+    def __init__(
+        self,
+        lore: Lore | SyncLore,
+        scopes: Scopes,
+        *,
+        placement: Placement = "system",
+        max_tokens: int | None = None,
+        max_context_turns: int | None = None,
+        similarity_weight: float | None = None,
+        confidence_weight: float | None = None,
+        similarity: Similarity | None = None,
+        kinds: Sequence[MemoryKind] = (MemoryKind.FACT,),
+        timeout_seconds: float | None = None,
+    ) -> None:
+        super().__init__()
+        if not isinstance(lore, Lore | SyncLore):
+            raise InvalidInput(f"lore is a {type(lore).__name__}; give what roomlore.open_sync or roomlore.open opens.")
+        self._lore = lore
+        self._scopes = scopes if callable(scopes) else scopes_of(scopes)
+        self._placement: Placement = check_placement(placement)
+        self._options: dict[str, Any] = {
+            "max_tokens": max_tokens,
+            "max_context_turns": max_context_turns,
+            "similarity_weight": similarity_weight,
+            "confidence_weight": confidence_weight,
+            "similarity": similarity,
+        }
+        otherwise(RecallOptions(), **self._options)
+        self._options["kinds"] = kinds_of(kinds)
+        self._seconds = _seconds(lore.settings.recall_timeout_seconds if timeout_seconds is None else timeout_seconds)
+        self._blocks: OrderedDict[str, str] = OrderedDict()
+        self._threads = ThreadPoolExecutor(_AT_ONCE, "roomlore-memory") if isinstance(lore, SyncLore) else None
+
+    def before_model(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """The block of a turn that has none yet. Raises `InvalidInput` over an async roomlore."""
+        if self._threads is None:
+            raise InvalidInput(
+                "This middleware is over an async roomlore: use the agent's async methods (ainvoke, astream), or give "
+                "it what roomlore.open_sync opens."
+            )
+        asked = self._asked(state, runtime)
+        if asked is None:
+            return None
+        call = self._threads.submit(self._building(asked))
+        try:
+            return self._answered(asked, call.result(self._seconds))
+        except Exception as error:  # noqa: BLE001 - whatever befalls the memory, the agent goes on
+            call.cancel()
+            return self._without(asked, error)
+
+    async def abefore_model(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """The block of a turn that has none yet."""
+        asked = self._asked(state, runtime)
+        if asked is None:
+            return None
+        try:
+            async with asyncio.timeout(self._seconds):
+                return self._answered(asked, await self._abuild(asked))
+        except Exception as error:  # noqa: BLE001 - whatever befalls the memory, the agent goes on
+            return self._without(asked, error)
+
+    def wrap_model_call(
+        self, request: "ModelRequest[Any]", handler: "Callable[[ModelRequest[Any]], ModelResponse[Any]]"
+    ) -> "ModelCallResult[Any]":
+        """Sends the model the turn's block."""
+        return handler(self._with_block(request))
+
+    async def awrap_model_call(
+        self, request: "ModelRequest[Any]", handler: "Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]"
+    ) -> "ModelCallResult[Any]":
+        """Sends the model the turn's block."""
+        return await handler(self._with_block(request))
+
+    def _asked(self, state: MemoryState, runtime: Runtime[Any]) -> "_Asked | None":
+        """What to ask the memory; None where the turn has its block."""
+        before, asking, thread_id = state.get("memory_context"), _last_of_user(state["messages"]), _thread_id()
+        made = before["turn"] if before and before["turn"] in self._blocks else None
+        if made and asking is None:
+            return None
+        scopes = self._whose(state, runtime)
+        turn = _turn(asking, scopes, thread_id)
+        if made == turn:
+            return None
+        arguments: dict[str, Any] = {
+            "scopes": scopes,
+            "messages": [_said(message) for message in state["messages"]],
+            "conversation_id": thread_id,
+            "previous": before["shown"] if before else None,
+        }
+        return _Asked(turn, arguments)
+
+    def _whose(self, state: MemoryState, runtime: Runtime[Any]) -> list[str]:
+        if not callable(self._scopes):
+            return self._scopes
+        try:
+            return scopes_of(self._scopes(state, runtime))
+        except Exception as error:  # noqa: BLE001 - as above, and the function is somebody else's
+            _warn(f"scopes failed: {describe(error)}")
+            return []
+
+    def _building(self, asked: "_Asked") -> Callable[[], Any]:
+        return partial(self._lore.recall.build, **asked.arguments, **self._options)
+
+    async def _abuild(self, asked: "_Asked") -> Recollection:
+        build = self._building(asked)
+        if self._threads is None:
+            return cast(Recollection, await build())
+        return cast(Recollection, await asyncio.get_running_loop().run_in_executor(self._threads, build))
+
+    def _answered(self, asked: "_Asked", found: Recollection) -> dict[str, Any]:
+        return self._made(asked.turn, found.text, [one.memory.memory_id for one in found.facts])
+
+    def _without(self, asked: "_Asked", error: Exception) -> dict[str, Any]:
+        """The turn goes without; the facts shown before are remembered for the next one."""
+        _warn("it took too long" if isinstance(error, TimeoutError) else describe(error))
+        return self._made(asked.turn, "", asked.arguments["previous"] or [])
+
+    def _made(self, turn: str, text: str, shown: list[str]) -> dict[str, Any]:
+        self._blocks[turn] = text
+        while len(self._blocks) > _TURNS:
+            self._blocks.popitem(last=False)
+        return {"memory_context": ShownFacts(turn=turn, shown=shown)}
+
+    def _with_block(self, request: "ModelRequest[Any]") -> "ModelRequest[Any]":
+        shown = cast(MemoryState, request.state).get("memory_context")
+        text = self._blocks.get(shown["turn"], "") if shown else ""
+        others = [message for message in request.messages if not _is_block(message)]
+        if text:
+            kind = SystemMessage if self._placement == "system" else HumanMessage
+            block = kind(text, name=INJECTED_NAME, id=INJECTED_NAME)
+            others.insert(place_among([_role(message) for message in others], self._placement), block)
+        return request.override(messages=others)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A turn, and what the memory is asked for it."""
+
+    turn: str
+    arguments: dict[str, Any]
+
+
+def _warn(why: str) -> None:
+    log.warning("the model is called without memory: %s", why)
+
+
+def _turn(asking: BaseMessage | None, scopes: Sequence[str], thread_id: str | None) -> str:
+    said = (asking.id, asking.text) if asking else None
+    return sha256(repr((said, scopes, thread_id)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _last_of_user(messages: Sequence[BaseMessage]) -> BaseMessage | None:
+    return next((message for message in reversed(messages) if _role(message) == "user"), None)
+
+
+def _said(message: BaseMessage) -> Said:
+    calls = getattr(message, "tool_calls", None) or getattr(message, "invalid_tool_calls", None)
+    return Said(_role(message), message.text, bool(calls))
+
+
+def _role(message: BaseMessage) -> str:
+    """What a summary says stands in the user's place, and yet is not the user's word."""
+    if _is_block(message) or message.additional_kwargs.get("lc_source") == _SUMMARY:
+        return "summary"
+    return _ROLES.get(getattr(message, "role", message.type), "summary")
+
+
+def _is_block(message: BaseMessage) -> bool:
+    """Agents and tools may have that name, too."""
+    return message.name == INJECTED_NAME and message.type in ("system", "human")
+
+
+def _thread_id() -> str | None:
+    """The conversation's, where the agent is called with one."""
+    try:
+        found = get_config().get("configurable", {}).get("thread_id")
+    except RuntimeError:
+        return None
+    return None if found in (None, "") else str(found)
+
+
+def _seconds(given: float) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= _LONGEST:
+        raise InvalidInput(f"timeout_seconds is {given!r:.40}; it must be a number above 0 and up to {_LONGEST}.")
+    return float(given)

@@ -1,0 +1,43 @@
+"""What of a conversation facts are recalled for."""
+
+from roomlore.core.recall.models import Said
+from roomlore.core.recall.topic import topic_of
+
+TALK = [
+    Said("system", "You are a bot."),
+    Said("user", "one"),
+    Said("assistant", "calling", has_tool_calls=True),
+    Said("tool", "result"),
+    Said("assistant", "first answer"),
+    Said("user", "two"),
+    Said("assistant", "second answer"),
+    Said("user", "three"),
+]
+
+
+def parts(messages, turns):
+    return [(part.text, part.weight) for part in topic_of(messages, turns).parts]
+
+
+def test_tools_and_what_calls_them_are_left_out():
+    assert [text for text, _ in parts(TALK, 3)] == ["one", "first answer", "two", "second answer", "three"]
+
+
+def test_only_the_last_turns_count_and_older_ones_less():
+    assert parts(TALK, 2) == [("two", 0.25), ("second answer", 0.125), ("three", 1.0)]
+    assert topic_of(TALK, 2).asked == "three"
+
+
+def test_an_answer_after_the_last_question_counts():
+    assert parts([*TALK, Said("assistant", "third answer")], 1) == [("three", 1.0), ("third answer", 0.5)]
+
+
+def test_without_turns_there_is_no_topic():
+    assert topic_of(TALK, 0).parts == ()
+    assert topic_of([], 3).parts == ()
+
+
+def test_blocks_that_were_injected_say_nothing():
+    messages = [Said("user", "<memory>\n- likes Docker\n</memory>"), Said("user", "<memory>x</memory> 怎么写测试？")]
+    assert parts(messages, 3) == [("怎么写测试？", 1.0)]
+    assert parts([Said("assistant", "[MEMORY_CHECKPOINT] so far"), Said("user", "hi")], 3) == [("hi", 1.0)]

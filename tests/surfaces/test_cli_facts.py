@@ -1,0 +1,100 @@
+"""`roomlore facts`."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from roomlore.surfaces.cli.app import app
+
+ANNA = "user:anna"
+
+
+def run(*arguments: str, code: int = 0, said: str = ""):
+    result = CliRunner().invoke(app, ["--db", "facts.db", *arguments], input=said)
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def asked(*arguments: str):
+    return json.loads(run("facts", *arguments, "--json").stdout)
+
+
+def test_a_fact_from_its_beginning_to_its_end():
+    made = asked("add", ANNA, "对花生过敏", "--confidence", "0", "--category", "health", "--tag", "a", "--tag", "b")
+    assert (made["outcome"], made["confidence"], made["tags"], made["category"]) == ("added", 0.0, ["a", "b"], "health")
+    fact = made["memory_id"]
+    assert f"Remembered already, as {fact}" in run("facts", "add", ANNA, " 对花生过敏").stdout
+    shown = run("facts", "list", ANNA).stdout
+    assert fact in shown
+    assert "0.00" in shown
+    assert "对花生过敏" in shown
+    kept = asked("update", fact, "--text", "Allergic to peanuts", "--reason", "in English")
+    assert (kept["version"], kept["confidence"], kept["tags"]) == (2, 0.0, ["a", "b"])
+    bare = asked("update", fact, "--no-confidence", "--category", "", "--tag", "c")
+    assert (bare["confidence"], bare["category"], bare["tags"]) == (None, "", ["c"])
+    assert "–" in run("facts", "list", ANNA).stdout
+    assert asked("update", fact, "--confidence", "0")["confidence"] == 0.0
+    assert "is not in force any more" in run("facts", "update", fact, "--text", "x", "--expected", fact, code=1).stderr
+    assert "in English" in run("facts", "history", fact).stdout
+    assert asked("history", fact) == json.loads(run("memory", "history", fact, "--json").stdout)
+    assert len(asked("history", fact)) == 4
+
+
+def test_deleting_asks_first():
+    fact = asked("add", ANNA, "Likes tea", "--id", "f1")["memory_id"]
+    assert fact == "f1"
+    for answer in ("n\n", ""):
+        assert "Delete 'Likes tea' of user:anna?" in run("facts", "delete", "f1", said=answer, code=1).stderr
+        assert len(asked("list", ANNA)) == 1
+    run("facts", "delete", "f1", said="y\n")
+    assert asked("list", ANNA) == []
+    assert "No fact is known of user:anna" in run("facts", "list", ANNA).stdout
+    asked("add", ANNA, "Likes coffee", "--id", "f2")
+    assert asked("delete", "f2", "--yes", "--reason", "stale")["change_summary"] == "stale"
+    assert [one["memory_id"] for one in asked("list", ANNA, "--status", "deprecated")] == ["f2", "f1"]
+
+
+def test_facts_alone_are_listed():
+    asked("add", "agent:bot", "is polite")
+    assert len(asked("list", "agent:bot")) == len(json.loads(run("memory", "list", "agent:bot", "--json").stdout)) == 1
+
+
+def test_importing(tmp_path):
+    file = tmp_path / "memory.json"
+    facts = [{"id": str(n), "content": f"事实 {n}", "confidence": 0} for n in range(3)]
+    file.write_text(json.dumps({"facts": [*facts, *[{"id": "x", "content": "\x1b[31mred", "confidence": 5}] * 25]}))
+    told = run("facts", "import", str(file), "--scope", ANNA, "--dry-run")
+    assert told.stdout == "would come: 3 added, 25 skipped (deerflow of user:anna)\n"
+    assert told.stderr.count("skipped facts[") == 20
+    assert "skipped 5 more" in told.stderr
+    assert "\x1b" not in told.stderr
+    assert asked("list", ANNA) == []
+    assert asked("import", str(file), "--scope", ANNA, "--from", "deerflow")["added"] == 3
+    again = run("facts", "import", str(file), "--scope", ANNA)
+    assert again.stdout == "0 added, 3 unchanged, 25 skipped (deerflow of user:anna)\n"
+    assert {one["confidence"] for one in asked("list", ANNA)} == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("add", "anna", "x"), "user:<id>"),
+        (("add", ANNA, " "), "empty"),
+        (("add", ANNA, "x", "--confidence", "1.5"), "from 0 to 1"),
+        (("add", ANNA, "x", "--confidence", "nan"), "from 0 to 1"),
+        (("update", "nowhere", "--text", "x"), "There is no memory"),
+        (("delete", "nowhere", "--yes"), "There is no memory"),
+        (("delete", "nowhere"), "There is no memory"),
+        (("import", "nowhere.json"), "cannot be read"),
+    ],
+)
+def test_what_goes_wrong_is_said_in_a_sentence(arguments, said):
+    assert said in run("facts", *arguments, code=1).stderr
+
+
+def test_another_tenant_sees_nothing():
+    asked("add", ANNA, "Likes tea", "--id", "f1")
+    other = ("--tenant", "other", "facts")
+    assert "No fact is known" in run(*other, "list", ANNA).stdout
+    assert "There is no memory" in run(*other, "delete", "f1", "--yes", code=1).stderr
