@@ -30,7 +30,7 @@ format: setup
 	$(BIN)/ruff format .
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --dist loadfile
 
 # Asks a real model, named by ROOMLORE_TEST_MODEL_URL and ROOMLORE_TEST_MODEL_ID. See docs/explanation/a-small-model.md.
 test-model: setup

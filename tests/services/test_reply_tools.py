@@ -86,6 +86,13 @@ async def test_the_same_results_may_be_handed_in_again_but_no_others():
         assert [m.text for m in await lore.messages.page("r") if m.role is Role.TOOL] == ["one"]
 
 
+async def test_a_plain_function_will_do_as_a_tool():
+    async with replying([wants(look()), "It is green."]) as (lore, server):
+        reply = await lore.replies.reply(asks(), tools=[LOOK], call_tool=lambda call: f"plain {call.name}")
+        assert reply.text == "It is green."
+        assert server.requests[1].body["messages"][-1]["content"] == "plain look"
+
+
 async def test_after_so_many_times_the_model_is_asked_without_tools():
     script = [wants(look(f"c{n}")) for n in range(3)]
     script[2] = "Enough."

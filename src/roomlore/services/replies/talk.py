@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from inspect import isawaitable
 
 from roomlore.core.chat.models import ChatPiece, ChatRequest, FinishReason, ToolCall, Usage
 from roomlore.core.errors import BadModelOutput, InvalidInput, NotFound, RoomloreError, describe
@@ -246,7 +247,8 @@ class Talk:
             return wrong
         assert self._asked.call_tool is not None
         try:
-            return self._bounded(str(await self._asked.call_tool(call)))
+            given = self._asked.call_tool(call)
+            return self._bounded(str(await given if isawaitable(given) else given))
         except Exception as error:  # noqa: BLE001 - a tool is somebody else's code: the model is told and goes on
             log.warning("a tool failed", extra={"tool": call.name[:80], "why": describe(error)})
             return truncate(f"error: {type(error).__name__}: {error}", _ERROR_CHARACTERS)
