@@ -56,9 +56,8 @@ def test_a_summary_keeps_its_budget_and_its_characters(previous: str, said: list
     summary = extract(previous, said, max_tokens=budget, count=count)
     assert count([summary])[0] <= budget
     assert summary == extract(previous, said, max_tokens=budget, count=count)
-    given_ = characters(
-        "\n".join([previous, *(part for one in said for part in (one.speaker, one.text, one.text.title()))])
-    )
+    texts = [previous, *(part for one in said for part in (one.speaker, one.text))]
+    given_ = characters("\n".join([*texts, *map(str.title, texts)]))
     assert characters(summary) - given_ <= {".", "。", " ", "\n", ":"}
 
 
