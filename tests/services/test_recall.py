@@ -266,6 +266,36 @@ async def test_vectors_are_made_once_and_made_do_without(similarity):
         assert (await lore.recall.build(["user:ann"], [])).degraded is None
 
 
+class Slow(Troubled):
+    """Embeds facts only once it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = asyncio.Event()
+
+    async def embed(self, texts: Sequence[str], *, kind: str) -> Vectors:
+        if kind == "passage":
+            await self.let.wait()
+        return await super().embed(texts, kind=kind)
+
+
+async def test_a_slow_embedder_is_not_waited_for_and_not_asked_twice():
+    embedder = Slow()
+    settings = roomlore.Settings(similarity="hybrid", recall_timeout_seconds=0.2)
+    async with roomlore.open("sqlite://", settings=settings, embedder=embedder, background=False) as lore:
+        await remember(lore, *(fact(n, text) for n, text in enumerate((TEA, DOCKER, PYTEST))))
+        before = asyncio.all_tasks()
+        for _ in range(2):
+            found = await lore.recall.build(["user:ann"], asked(TEA))
+            assert "longer than 0.2 s" in found.degraded
+            assert found.facts[0].memory.statement == TEA
+        embedder.let.set()
+        await asyncio.gather(*asyncio.all_tasks() - before)
+        assert embedder.asked == 3
+        assert (await lore.recall.build(["user:ann"], asked(TEA))).degraded is None
+        assert embedder.asked == 3 + 1
+
+
 async def test_many_vectors_are_made_call_by_call():
     async with roomlore.open("sqlite://", embedder=Troubled(), background=False) as lore:
         await remember(lore, *(fact(n, f"fact {n}") for n in range(100)))
