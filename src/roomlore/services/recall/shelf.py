@@ -16,7 +16,7 @@ _INLINE = 20_000
 """Characters of facts that are made ready on the event loop; more go to another thread."""
 _HELD = 3 * MOST_FACTS
 _ENTRY = 20
-"""What scopes without a fact take, in facts."""
+"""What a scope without a fact takes, in facts."""
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class FactShelf:
         async with shelved.lock:
             facts = await self._current(shelved, tenant, scopes, kinds)
         if self._shelved.get(key) is shelved:
-            self._weigh(shelved, _ENTRY + len(facts))
+            self._weigh(shelved, _ENTRY * len(scopes) + len(facts))
         return shelved, facts
 
     async def _current(
