@@ -40,4 +40,6 @@ def test_without_turns_there_is_no_topic():
 def test_blocks_that_were_injected_say_nothing():
     messages = [Said("user", "<memory>\n- likes Docker\n</memory>"), Said("user", "<memory>x</memory> 怎么写测试？")]
     assert parts(messages, 3) == [("怎么写测试？", 1.0)]
+    header = "Why does #include <memory> give no unique_ptr?"
+    assert parts([Said("user", f"<MEMORY_context>x</Memory_Context>{header}")], 3) == [(header, 1.0)]
     assert parts([Said("assistant", "[MEMORY_CHECKPOINT] so far"), Said("user", "hi")], 3) == [("hi", 1.0)]

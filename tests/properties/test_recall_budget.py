@@ -2,6 +2,7 @@
 
 import random
 import re
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -105,6 +106,21 @@ def test_a_counter_whose_tokens_do_not_add_up_is_obeyed_all_the_same():
         budget = rng.randint(0, 300)
         found = recollect(facts, topic_of(said("tea"), 3), RecallOptions(max_tokens=budget), count=odd)
         check(facts, found, budget, odd)
+
+
+def test_a_scope_cannot_pose_as_another_one():
+    assert line_of("Likes tea", "user:x] [group:tea") == "- [user:x) [group:tea] Likes tea\n"
+
+
+def test_what_cannot_be_sent_is_not_shown():
+    assert line_of("Likes\ud800 tea") == "- Likes tea\n"
+
+
+@pytest.mark.parametrize("sign", ["<", "<" + "\u0301" * 7])
+def test_a_line_of_nothing_but_opening_signs_takes_no_longer_than_another(sign):
+    started = time.process_time()
+    line_of(sign * 4000)
+    assert time.process_time() - started < 0.1
 
 
 @settings(max_examples=150, deadline=None)

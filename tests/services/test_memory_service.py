@@ -267,3 +267,9 @@ async def test_a_long_absence_is_read_anew(lore, monkeypatch):
     await lore.memories.add_all([NewMemory(scope=ANNA, statement=str(n)) for n in range(9)])
     assert (await lore.memories.add(ANNA, "8")).statement == "8"
     assert await lore.memories.count(ANNA) == 10
+
+
+@pytest.mark.parametrize("given", [{"kinds": 5}, {"kinds": None}, {"kinds": ["magic"]}, {"status": ["active"]}])
+async def test_what_is_no_kind_and_no_status_is_told(lore, given):
+    with pytest.raises(roomlore.InvalidInput, match=r"kinds|Kinds|status"):
+        await lore.memories.page(ANNA, **given)

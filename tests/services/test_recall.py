@@ -1,5 +1,7 @@
 """`lore.recall`: facts of scopes as stored, for conversations in every form, and what happens when something lacks."""
 
+import asyncio
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -135,6 +137,12 @@ BAD = [
     ({"kinds": ["magic"]}, "Kinds"),
     ({"conversation_id": ""}, "conversation_id"),
     ({"previous": "f1"}, "previous"),
+    ({"previous": 5}, "previous"),
+    ({"kinds": None}, "kinds"),
+    ({"conversation_id": "c" * 513}, "conversation_id"),
+    ({"messages": [{"role": ["user"], "content": ""}]}, "role"),
+    ({"messages": [Said("human", "tea")]}, "role"),
+    ({"messages": [Said("user", None)]}, "text"),
 ]
 
 
@@ -158,6 +166,39 @@ async def test_a_conversation_keeps_its_block_and_says_how_often_it_changed(lore
     metrics = lore.prometheus().decode()
     for block, times in (("new", 3), ("kept", 1), ("changed", 1)):
         assert f'roomlore_recall_blocks_total{{block="{block}",degraded="no"}} {times}.0' in metrics
+
+
+async def test_a_block_whose_lines_name_their_scopes_is_another_one(ann):
+    alone = await ann.recall.build(["user:ann"], asked("tea"), conversation_id="c")
+    named = await ann.recall.build(["user:ann", "group:tea"], asked("tea"), conversation_id="c")
+    assert named.text != alone.text
+    assert not named.kept
+    again = await ann.recall.build(["user:ann", "group:tea"], asked("tea"), conversation_id="c")
+    assert (again.kept, again.text) == (True, named.text)
+
+
+class SlowTokens(EncodingTokens):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls, self.may_go_on = 0, threading.Event()
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        self.calls += 1
+        assert self.may_go_on.wait(10)
+        return super().count(texts)
+
+
+async def test_facts_are_made_ready_though_who_asked_gave_up(lore):
+    await remember(lore, *(fact(n, f"{n} " + "茶" * 3000) for n in range(9)))
+    tokens, before = SlowTokens(), asyncio.all_tasks()
+    shelf = FactShelf(storage=lore.storage, tokens=tokens)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(shelf.find("default", ["user:ann"], [MemoryKind.FACT]), 0.1)
+    tokens.may_go_on.set()
+    await asyncio.gather(*asyncio.all_tasks() - before)
+    calls = tokens.calls
+    assert len((await shelf.find("default", ["user:ann"], [MemoryKind.FACT]))[1]) == 9
+    assert (calls, tokens.calls) == (2, 2)
 
 
 NAMES = ["Emma", "Dracula", "Walden", "Ulysses", "Candide", "Hamlet", "Faust", "Macbeth"]
@@ -223,6 +264,36 @@ async def test_vectors_are_made_once_and_made_do_without(similarity):
         assert "The model is away" in found.degraded
         assert found.facts[0].memory.statement == TEA
         assert (await lore.recall.build(["user:ann"], [])).degraded is None
+
+
+class Slow(Troubled):
+    """Embeds facts only once it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = asyncio.Event()
+
+    async def embed(self, texts: Sequence[str], *, kind: str) -> Vectors:
+        if kind == "passage":
+            await self.let.wait()
+        return await super().embed(texts, kind=kind)
+
+
+async def test_a_slow_embedder_is_not_waited_for_and_not_asked_twice():
+    embedder = Slow()
+    settings = roomlore.Settings(similarity="hybrid", recall_timeout_seconds=0.2)
+    async with roomlore.open("sqlite://", settings=settings, embedder=embedder, background=False) as lore:
+        await remember(lore, *(fact(n, text) for n, text in enumerate((TEA, DOCKER, PYTEST))))
+        before = asyncio.all_tasks()
+        for _ in range(2):
+            found = await lore.recall.build(["user:ann"], asked(TEA))
+            assert "longer than 0.2 s" in found.degraded
+            assert found.facts[0].memory.statement == TEA
+        embedder.let.set()
+        await asyncio.gather(*asyncio.all_tasks() - before)
+        assert embedder.asked == 3
+        assert (await lore.recall.build(["user:ann"], asked(TEA))).degraded is None
+        assert embedder.asked == 3 + 1
 
 
 async def test_many_vectors_are_made_call_by_call():

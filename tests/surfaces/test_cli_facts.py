@@ -87,6 +87,8 @@ def test_importing(tmp_path):
         (("delete", "nowhere", "--yes"), "There is no memory"),
         (("delete", "nowhere"), "There is no memory"),
         (("import", "nowhere.json"), "cannot be read"),
+        (("update", "f1"), "Say what to change"),
+        (("update", "f1", "--confidence", "1", "--no-confidence"), "not both"),
     ],
 )
 def test_what_goes_wrong_is_said_in_a_sentence(arguments, said):

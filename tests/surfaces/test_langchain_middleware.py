@@ -322,6 +322,10 @@ def test_who_goes_on_with_a_turn_sees_no_facts_of_others(sync):
 
 IGNORED = [
     [wants("look_up", 1, word="docker"), ToolMessage("docker docker", tool_call_id="call-1")],
+    [
+        wants("look_up", 1, word="x").model_copy(update={"content": "docker docker"}),
+        ToolMessage("y", tool_call_id="call-1"),
+    ],
     [SystemMessage("docker docker")],
     [HumanMessage("docker docker", name="memory_context")],
     [HumanMessage("docker docker", additional_kwargs={"lc_source": "summarization"})],
@@ -331,9 +335,10 @@ IGNORED = [
 @pytest.mark.parametrize("ignored", IGNORED)
 def test_what_nobody_said_is_no_part_of_the_question(sync, ignored):
     agent, model = agent_of(sync, max_tokens=ONE_FACT)
+    agent.invoke(human("hm?"))
     again = [message.model_copy() for message in ignored]
-    agent.invoke({"messages": [*ignored, HumanMessage("Which tests do I write?"), *again]})
-    assert blocks(model.sent[0]) == [f"<memory>\n- {PYTEST}\n</memory>"]
+    agent.invoke({"messages": [*ignored, HumanMessage("hm?"), *again]})
+    assert blocks(model.sent[0]) == blocks(model.sent[1]) == [f"<memory>\n- {PYTEST}\n</memory>"]
 
 
 def test_earlier_questions_and_final_answers_are_part_of_it(sync):
@@ -399,6 +404,16 @@ async def test_a_closed_roomlore_leaves_the_block_out(caplog):
     assert len([one for one in caplog.records if "without memory" in one.getMessage()]) == 2
 
 
+def test_a_turn_without_memory_does_not_forget_what_was_shown(sync):
+    whose = [["user:ann"], None, ["user:ann"]]
+    agent, model = agent_of(
+        sync, scopes=lambda *_: whose.pop(0), max_tokens=ONE_FACT, more={"checkpointer": InMemorySaver()}
+    )
+    for text in ("Which tests do I write?", "haha", SMALL_TALK):
+        agent.invoke(human(text), THREAD)
+    assert [blocks(sent) for sent in model.sent] == [[f"<memory>\n- {PYTEST}\n</memory>"], [], blocks(model.sent[0])]
+
+
 class SlowEmbedder(HashEmbedder):
     """Answers when it is let."""
 
@@ -407,7 +422,7 @@ class SlowEmbedder(HashEmbedder):
         self.let = threading.Event()
 
     async def embed(self, texts, *, kind):
-        await asyncio.to_thread(self.let.wait, 10)
+        await asyncio.to_thread(self.let.wait, 2)
         return await super().embed(texts, kind=kind)
 
 

@@ -22,7 +22,7 @@ def make_recall(
         enabled=settings.enabled,
         options=recall_options(settings),
         shelf=FactShelf(storage=storage, tokens=tokens),
-        vectors=FactVectors(embedder),
+        vectors=FactVectors(embedder, timeout_seconds=settings.recall_timeout_seconds),
         shown=ShownBefore(),
         tokens=tokens,
         clock=clock,

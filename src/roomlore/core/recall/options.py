@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.models import MemoryKind, check_scope
 from roomlore.core.recall.models import RecallOptions, Similarity
 
@@ -46,11 +47,31 @@ def scopes_of(scopes: Sequence[str]) -> list[str]:
 
 def kinds_of(kinds: Sequence[MemoryKind]) -> list[MemoryKind]:
     """Each once, in order. Raises `InvalidInput`."""
+    if not isinstance(kinds, Iterable):
+        raise InvalidInput("kinds is a list of kinds of memories, such as ['fact'].")
     given = [kinds] if isinstance(kinds, str) else list(kinds)
     try:
         return sorted({MemoryKind(kind) for kind in given})
     except ValueError as error:
         raise InvalidInput(f"Kinds of memories are {', '.join(MemoryKind)}, not {kinds!r:.60}.") from error
+
+
+def check_conversation(conversation_id: str | None) -> None:
+    """`InvalidInput` unless it can name a conversation, or is None."""
+    if conversation_id is None:
+        return
+    if not isinstance(conversation_id, str) or not conversation_id:
+        raise InvalidInput("conversation_id is a text that names the conversation; leave it out if there is none.")
+    if len(conversation_id) > MAX_ID_CHARS:
+        raise InvalidInput(f"conversation_id has {len(conversation_id)} characters; at most {MAX_ID_CHARS}.")
+
+
+def check_previous(previous: Sequence[str]) -> Sequence[str]:
+    """The ids as they are. Raises `InvalidInput`."""
+    listed = isinstance(previous, Sequence) and not isinstance(previous, str)
+    if not listed or not all(isinstance(one, str) for one in previous):
+        raise InvalidInput("previous is a list of ids of facts, in the order in which they were shown.")
+    return previous
 
 
 def _whole(name: str, value: int | None) -> int | None:

@@ -9,7 +9,9 @@ from roomlore.core.recall.models import Said
 
 _OLDER = 0.25
 _ANSWER = 0.5
-_BLOCK = re.compile(r"<memory(?:_context)?\b[^>]{0,200}>.*?(?:</memory(?:_context)?>|\Z)", re.DOTALL | re.IGNORECASE)
+_CLOSE = r"</memory(?:_context)?>"
+_BLOCK = re.compile(rf"<memory(?:_context)?\b[^>]{{0,200}}>.*?{_CLOSE}", re.DOTALL | re.IGNORECASE)
+_END = re.compile(_CLOSE, re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,5 +62,10 @@ def _own(message: Said) -> str:
         return ""
     if message.text.lstrip().startswith(CHECKPOINT_MARK):
         return ""
-    text = _BLOCK.sub(" ", message.text) if "<" in message.text else message.text
-    return text.strip()
+    return _without_blocks(message.text).strip()
+
+
+def _without_blocks(text: str) -> str:
+    """What is opened and never closed is no block: C++ has a header <memory>."""
+    end = max((close.end() for close in _END.finditer(text)), default=0)
+    return _BLOCK.sub(" ", text[:end]) + text[end:]

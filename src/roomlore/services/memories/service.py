@@ -202,12 +202,14 @@ class MemoryService:
 
 
 def _status(status: Status) -> MemoryStatus | None:
-    if status not in _STATUSES:
+    if not isinstance(status, str) or status not in _STATUSES:
         raise InvalidInput(f"status is {status!r:.60}; it is one of {', '.join(_STATUSES)}.")
     return _STATUSES[status]
 
 
 def _kinds(kinds: Sequence[MemoryKind]) -> list[MemoryKind]:
+    if not isinstance(kinds, Iterable):
+        raise InvalidInput("kinds is a list of kinds of memories, such as ['fact'].")
     given = [kinds] if isinstance(kinds, str) else list(kinds)
     try:
         return [MemoryKind(kind) for kind in given]

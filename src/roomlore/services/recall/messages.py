@@ -24,7 +24,7 @@ def said_of(messages: Sequence[SaidBefore]) -> list[Said]:
 
 def _said(message: SaidBefore, place: int) -> Said:
     if isinstance(message, Said):
-        return message
+        return _checked(message, place)
     if isinstance(message, Message):
         injected = message.metadata.get(INJECTED) or message.sender_name == INJECTED_NAME
         return Said(_NOT_SAID if injected else message.role.value, message.text, message.has_tool_calls)
@@ -35,14 +35,25 @@ def _said(message: SaidBefore, place: int) -> Said:
     )
 
 
-def _of_protocol(message: Mapping[str, Any], place: int) -> Said:
-    role = message.get("role")
-    if role not in _ROLES:
+def _checked(message: Said, place: int) -> Said:
+    if not isinstance(message.text, str):
+        raise InvalidInput(f"messages[{place}] has a text that is none: {message.text!r:.40}.")
+    _role(message.role, place)
+    return message
+
+
+def _role(role: Any, place: int) -> str:
+    if not isinstance(role, str) or role not in _ROLES:
         raise InvalidInput(f"messages[{place}] has the role {role!r:.40}; it is one of {', '.join(sorted(_ROLES))}.")
+    return role
+
+
+def _of_protocol(message: Mapping[str, Any], place: int) -> Said:
+    role = _role(message.get("role"), place)
     if message.get("name") == INJECTED_NAME:
         role = _NOT_SAID
     calls = bool(message.get("tool_calls") or message.get("function_call"))
-    return Said(str(role), _text(message.get("content"), place), calls)
+    return Said(role, _text(message.get("content"), place), calls)
 
 
 def _text(content: Any, place: int) -> str:

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.models import MemoryKind
 from roomlore.core.recall.facts import FactSet
 from roomlore.core.recall.models import RecallOptions, Recollection, Similarity
-from roomlore.core.recall.options import kinds_of, otherwise, scopes_of
+from roomlore.core.recall.options import check_conversation, check_previous, kinds_of, otherwise, scopes_of
 from roomlore.core.recall.recollect import recollect
 from roomlore.core.recall.topic import Topic, topic_of
 from roomlore.core.search import Floats
@@ -15,7 +14,7 @@ from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.services.recall.messages import SaidBefore, said_of
 from roomlore.services.recall.shelf import FactShelf, Shelved
-from roomlore.services.recall.shown import ShownBefore
+from roomlore.services.recall.shown import Form, ShownBefore
 from roomlore.services.recall.vectors import FactVectors, NoVectors
 
 
@@ -72,7 +71,8 @@ class RecallService:
             similarity=similarity,
         )
         whose, which, said = scopes_of(scopes), kinds_of(kinds), said_of(messages)
-        before = self._before(conversation_id, previous, options)
+        form = options.max_tokens, len(whose) > 1
+        before = self._before(conversation_id, previous, form)
         if not self._parts.enabled or not whose or not which:
             return Recollection(facts=(), text="", tokens=0, considered=0)
         shelved, facts = await self._parts.shelf.find(self._tenant, whose, which)
@@ -89,7 +89,7 @@ class RecallService:
         )
         shown = tuple(one.memory.memory_id for one in found.facts)
         if conversation_id is not None:
-            self._parts.shown.note(self._tenant, conversation_id, options.max_tokens, shown)
+            self._parts.shown.note(self._tenant, conversation_id, form, shown)
         self._measure(found, tuple(before), shown, self._parts.clock.monotonic() - started)
         return found
 
@@ -122,18 +122,11 @@ class RecallService:
         )
         return found.text
 
-    def _before(
-        self, conversation_id: str | None, previous: Sequence[str] | None, options: RecallOptions
-    ) -> Sequence[str]:
-        if conversation_id is not None and (not isinstance(conversation_id, str) or not conversation_id):
-            raise InvalidInput("conversation_id is a text that names the conversation; leave it out if there is none.")
+    def _before(self, conversation_id: str | None, previous: Sequence[str] | None, form: Form) -> Sequence[str]:
+        check_conversation(conversation_id)
         if previous is not None:
-            if isinstance(previous, str) or not all(isinstance(one, str) for one in previous):
-                raise InvalidInput("previous is a list of ids of facts, in the order in which they were shown.")
-            return previous
-        return (
-            () if conversation_id is None else self._parts.shown.of(self._tenant, conversation_id, options.max_tokens)
-        )
+            return check_previous(previous)
+        return () if conversation_id is None else self._parts.shown.of(self._tenant, conversation_id, form)
 
     async def _cosines(
         self, topic: Topic, facts: FactSet, shelved: Shelved, options: RecallOptions

@@ -2,21 +2,21 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from roomlore.core.memory.models import Memory, MemoryKind, MemoryStatus
+from roomlore.core.memory.models import MemoryKind, MemoryStatus
 from roomlore.core.recall.facts import FactSet
 from roomlore.core.search import Vectors
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
 
 MOST_FACTS = 20_000
-_INLINE = 300
-"""Facts that are made ready on the event loop; more go to another thread."""
+_INLINE = 20_000
+"""Characters of facts that are made ready on the event loop; more go to another thread."""
 _HELD = 3 * MOST_FACTS
 _ENTRY = 20
-"""What scopes without a fact take, in facts."""
+"""What a scope without a fact takes, in facts."""
 
 
 @dataclass(slots=True)
@@ -29,6 +29,10 @@ class Shelved:
     vectors: Vectors | None = None
     size: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def put(self, stamp: tuple[int, ...], facts: FactSet) -> FactSet:
+        self.stamp, self.facts, self.vectors = stamp, facts, None
+        return facts
 
 
 class FactShelf:
@@ -49,7 +53,7 @@ class FactShelf:
         async with shelved.lock:
             facts = await self._current(shelved, tenant, scopes, kinds)
         if self._shelved.get(key) is shelved:
-            self._weigh(shelved, _ENTRY + len(facts))
+            self._weigh(shelved, _ENTRY * len(scopes) + len(facts))
         return shelved, facts
 
     async def _current(
@@ -62,15 +66,14 @@ class FactShelf:
             memories = await work.memories.page(
                 tenant=tenant, scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE, limit=MOST_FACTS
             )
-        facts = await self._ready(memories, labelled=len(scopes) > 1, known=shelved.facts)
-        shelved.stamp, shelved.facts, shelved.vectors = stamp, facts, None
-        return facts
+        known, shelved.facts = shelved.facts, None
 
-    async def _ready(self, memories: Sequence[Memory], *, labelled: bool, known: FactSet | None) -> FactSet:
         def ready() -> FactSet:
-            return FactSet(memories, count=self._count, labelled=labelled, known=known)
+            return FactSet(memories, count=self._count, labelled=len(scopes) > 1, known=known)
 
-        return ready() if len(memories) <= _INLINE else await asyncio.to_thread(ready)
+        if sum(len(memory.statement) for memory in memories) <= _INLINE:
+            return shelved.put(stamp, ready())
+        return await asyncio.shield(_made(shelved, stamp, ready))
 
     def _weigh(self, shelved: Shelved, size: int) -> None:
         """Drops what was asked for longest ago to make room; what was asked for last stays."""
@@ -85,3 +88,8 @@ async def _stamp(work: UnitOfWork, tenant: str, scopes: Sequence[str]) -> tuple[
     """Read before the facts: what changes in between is read again next time."""
     found = [await work.memory_log.scope(tenant=tenant, scope=scope) for scope in scopes]
     return tuple(scope.changes if scope else 0 for scope in found)
+
+
+async def _made(shelved: Shelved, stamp: tuple[int, ...], ready: Callable[[], FactSet]) -> FactSet:
+    """In another thread, to its end even where nobody waits any more: who asks next finds it."""
+    return shelved.put(stamp, await asyncio.to_thread(ready))

@@ -1,7 +1,8 @@
 """The vectors of facts, made when they are first needed and kept in memory by their text."""
 
+import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping
 from hashlib import sha256
 
 import numpy as np
@@ -23,21 +24,28 @@ class NoVectors(Exception):
 
 
 class FactVectors:
-    """At most 20,000 vectors, shared by all tenants."""
+    """At most 20,000 vectors, shared by all tenants. `timeout_seconds`: how long one call waits for the embedder."""
 
-    def __init__(self, embedder: Embedder | None, *, kept: int = _KEPT, at_once: int = _AT_ONCE) -> None:
+    def __init__(
+        self, embedder: Embedder | None, *, timeout_seconds: float, kept: int = _KEPT, at_once: int = _AT_ONCE
+    ) -> None:
         self._embedder = embedder
+        self._timeout_seconds = timeout_seconds
         self._most = kept
         self._at_once = at_once
         self._kept: OrderedDict[bytes, Vectors] = OrderedDict()
+        self._under_way: dict[bytes, asyncio.Task[None]] = {}
 
     async def cosines(self, topic: Topic, facts: FactSet, shelved: Shelved) -> Floats:
         """Of each fact with what was said, newer messages counting more. Raises `NoVectors`."""
         if self._embedder is None:
             raise NoVectors("no embedder is configured: set `embeddings`, or pass one to roomlore.open")
         try:
-            vectors = await self._vectors(self._embedder, facts, shelved)
-            asked = await self._embedder.embed([part.text for part in topic.parts], kind="query")
+            async with asyncio.timeout(self._timeout_seconds):
+                vectors = await self._vectors(self._embedder, facts, shelved)
+                asked = await self._embedder.embed([part.text for part in topic.parts], kind="query")
+        except TimeoutError as error:
+            raise NoVectors(f"the embedder took longer than {self._timeout_seconds:g} s") from error
         except (ModelUnavailable, InvalidInput) as error:
             raise NoVectors(describe(error)) from error
         weights = np.array([part.weight for part in topic.parts])
@@ -60,9 +68,11 @@ class FactVectors:
 
     async def _make(self, embedder: Embedder, texts: dict[bytes, str]) -> None:
         missing = [name for name in texts if name not in self._kept]
-        now = missing[: self._at_once]
+        now = [name for name in missing if name not in self._under_way][: self._at_once]
         if now:
-            self._keep(now, await embedder.embed([texts[name] for name in now], kind="passage"))
+            self._start(embedder, {name: texts[name] for name in now})
+        for making in {self._under_way[name] for name in missing if name in self._under_way}:
+            await asyncio.shield(making)
         for name in texts.keys() & self._kept.keys():
             self._kept.move_to_end(name)
         while len(self._kept) > self._most:
@@ -71,8 +81,25 @@ class FactVectors:
         if left:
             raise NoVectors(f"the vectors of {left} facts are still to be made")
 
-    def _keep(self, names: Sequence[bytes], vectors: Vectors) -> None:
-        self._kept.update(zip(names, vectors, strict=True))
+    def _start(self, embedder: Embedder, texts: Mapping[bytes, str]) -> None:
+        """It goes on where the one who asked waits no longer: the next one finds what was made."""
+        making = asyncio.create_task(self._embed(embedder, texts))
+        making.add_done_callback(_heed)
+        self._under_way |= dict.fromkeys(texts, making)
+
+    async def _embed(self, embedder: Embedder, texts: Mapping[bytes, str]) -> None:
+        try:
+            vectors = await embedder.embed(list(texts.values()), kind="passage")
+            self._kept.update(zip(texts, vectors, strict=True))
+        finally:
+            for name in texts:
+                del self._under_way[name]
+
+
+def _heed(making: "asyncio.Task[None]") -> None:
+    """Whoever still waits is told what went wrong; where nobody does, it is no news."""
+    if not making.cancelled():
+        making.exception()
 
 
 def _name(text: str) -> bytes:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.foreign import FactImport
 from roomlore.core.memory.intake import KEEP, NewMemory
 from roomlore.core.memory.models import Memory, MemoryKind
@@ -94,6 +95,10 @@ def update(
     as_json: _Json = False,
 ) -> None:
     """Change a fact. It gets a new version with a new id; the one before stays in its history."""
+    if no_confidence and confidence is not None:
+        raise InvalidInput("Give --confidence or --no-confidence, not both.")
+    if not no_confidence and confidence is None and text is None and category is None and not tag:
+        raise InvalidInput("Say what to change: --text, --confidence, --no-confidence, --category or --tag.")
     wanted = None if no_confidence else KEEP if confidence is None else confidence
 
     async def work(lore: Lore) -> Memory:

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Depends
 from pydantic import BaseModel, Field, WithJsonSchema
 from starlette.responses import Response
 
+from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.models import MAX_SCOPE_CHARS, MemoryKind
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.chat_bodies import inlined
@@ -53,7 +54,10 @@ class RecallRequest(bodies.Body):
     similarity: Literal["tfidf", "embedding", "hybrid"] | None = None
     kinds: list[Literal["fact", "group", "short"]] = Field(["fact"], description="Which memories.")
     conversation_id: str | None = Field(
-        None, min_length=1, description="What was shown in it stays as long as relevance has not clearly changed."
+        None,
+        min_length=1,
+        max_length=MAX_ID_CHARS,
+        description="What was shown in it stays as long as relevance has not clearly changed.",
     )
     previous: list[str] | None = Field(None, description="The ids of the facts shown before, if you keep them.")
 

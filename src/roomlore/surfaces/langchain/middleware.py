@@ -50,7 +50,7 @@ _ROLES = {
     "tool": "tool",
     "function": "tool",
 }
-_SUMMARY = "summarization"
+_SUMMARY, _NOT_SAID = "summarization", "system"
 _LONGEST = 300
 _AT_ONCE = 8
 """Calls under way at the same time over a synchronous roomlore; one that hangs does not hold up the others."""
@@ -202,18 +202,18 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         return cast(Recollection, await asyncio.get_running_loop().run_in_executor(self._threads, build))
 
     def _answered(self, asked: "_Asked", found: Recollection) -> dict[str, Any]:
-        return self._made(asked.turn, found.text, [one.memory.memory_id for one in found.facts])
+        return self._made(asked, found.text, [one.memory.memory_id for one in found.facts])
 
     def _without(self, asked: "_Asked", error: Exception) -> dict[str, Any]:
-        """The turn goes without; the facts shown before are remembered for the next one."""
         _warn("it took too long" if isinstance(error, TimeoutError) else describe(error))
-        return self._made(asked.turn, "", asked.arguments["previous"] or [])
+        return self._made(asked, "", [])
 
-    def _made(self, turn: str, text: str, shown: list[str]) -> dict[str, Any]:
-        self._blocks[turn] = text
+    def _made(self, asked: "_Asked", text: str, shown: list[str]) -> dict[str, Any]:
+        """A turn that goes without does not make the next one forget what was shown before."""
+        self._blocks[asked.turn] = text
         while len(self._blocks) > _TURNS:
             self._blocks.popitem(last=False)
-        return {"memory_context": ShownFacts(turn=turn, shown=shown)}
+        return {"memory_context": ShownFacts(turn=asked.turn, shown=shown or asked.arguments["previous"] or [])}
 
     def _with_block(self, request: "ModelRequest[Any]") -> "ModelRequest[Any]":
         shown = cast(MemoryState, request.state).get("memory_context")
@@ -249,14 +249,15 @@ def _last_of_user(messages: Sequence[BaseMessage]) -> BaseMessage | None:
 
 def _said(message: BaseMessage) -> Said:
     calls = getattr(message, "tool_calls", None) or getattr(message, "invalid_tool_calls", None)
-    return Said(_role(message), message.text, bool(calls))
+    role = _role(message)
+    return Said(_NOT_SAID if role == _SUMMARY else role, message.text, bool(calls))
 
 
 def _role(message: BaseMessage) -> str:
     """What a summary says stands in the user's place, and yet is not the user's word."""
     if _is_block(message) or message.additional_kwargs.get("lc_source") == _SUMMARY:
-        return "summary"
-    return _ROLES.get(getattr(message, "role", message.type), "summary")
+        return _SUMMARY
+    return _ROLES.get(getattr(message, "role", message.type), _SUMMARY)
 
 
 def _is_block(message: BaseMessage) -> bool:
