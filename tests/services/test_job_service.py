@@ -113,7 +113,9 @@ async def test_a_job_is_shown_without_what_it_was_given(desk):
     name = await desk.hand_in("花 1/2")
     assert name == "extraction:花 1/2"
     await until(lambda: desk.steps)
-    running = await jobs.wait(name, 0.3)
+    async with asyncio.timeout(10):
+        while not (running := await jobs.wait(name, 0.1)).progress:
+            pass
     assert running.progress == "half of 花 1/2"
     assert (running.kind, running.room_id, running.status, running.error) == (KIND, "tea", "running", "")
     desk.held.set()
