@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from roomlore.adapters.sql.memory_plan import Plan as Rows
 from roomlore.adapters.sql.memory_plan import VersionRow, check_numbers
+from roomlore.core.evolution.answers import MOST_WISHES
 from roomlore.core.evolution.guards import clean_statement, most_deleted, said
 from roomlore.core.evolution.handles import handles_of, message_handles
 from roomlore.core.evolution.models import Answer, Ground, Rejected, Rules, Wish
 from roomlore.core.evolution.plan import plan
-from roomlore.core.evolution.steps import MOST_WISHES
 from roomlore.core.memory.intake import MAX_SOURCES, check_statement
 from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.models import Action, MemoryKind, MemoryStatus, Source
@@ -251,7 +251,20 @@ def test_a_merge_that_shares_a_memory_with_a_later_wish_is_left_out():
 
 
 @pytest.mark.parametrize(
-    "handle", ["m6", "m0", "c1", "id-1", "new-1", "3f2b8c1e-0000-4000-8000-000000000001", "", "m1 m2", "1", "m²"]
+    "handle",
+    [
+        "m6",
+        "m0",
+        "c1",
+        "id-1",
+        "new-1",
+        "3f2b8c1e-0000-4000-8000-000000000001",
+        "",
+        "m1 m2",
+        "1",
+        "m²",
+        "m1" + " " * 99,
+    ],
 )
 @pytest.mark.parametrize("kind", ["keep", "update", "delete"])
 def test_a_handle_that_was_not_offered(kind, handle):

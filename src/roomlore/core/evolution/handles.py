@@ -10,6 +10,7 @@ from roomlore.core.memory.models import Memory, Source
 T = TypeVar("T")
 _FULL_WIDTH = {0xFF01 + at: 0x21 + at for at in range(94)}
 _HANDLE = re.compile(r"[a-z][0-9]{1,6}")
+_LONGEST = 60
 
 
 def handles_of(memories: Iterable[Memory]) -> dict[str, Memory]:
@@ -27,12 +28,12 @@ def find(handle: str, offered: Mapping[str, T]) -> T:
 
     Raises `InvalidInput` with the reason why there is nothing.
     """
-    name = handle.strip().translate(_FULL_WIDTH).lower()
+    name = handle.strip().translate(_FULL_WIDTH).lower() if len(handle) <= _LONGEST else ""
     if name in offered:
         return offered[name]
     if _HANDLE.fullmatch(name):
         raise InvalidInput(f"{name} was not offered; {_span(offered)}.")
-    raise InvalidInput(f"{handle!r:.60} is no handle, and ids are not looked up; {_span(offered)}.")
+    raise InvalidInput(f"{handle[:_LONGEST]!r:.60} is no handle, and ids are not looked up; {_span(offered)}.")
 
 
 def _span(offered: Mapping[str, object]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.evolution.answers import MOST_WISHES
 from roomlore.core.evolution.guards import clean_line, clean_statement, said
 from roomlore.core.evolution.handles import find
 from roomlore.core.evolution.models import Rejected, Rules, Wish
@@ -15,7 +16,6 @@ from roomlore.core.text import truncate
 
 Similar = Callable[[str, str], float]
 StepKind = Literal["keep", "confirm", "update", "merge", "delete", "create"]
-MOST_WISHES = 500
 _SHOWN = 80
 
 
@@ -58,7 +58,7 @@ class Reader:
         self._messages = messages
         self._rules = rules
         self._similar = similar
-        self._said = {said(memory.statement): memory for memory in reversed(offered.values())}
+        self._said = {said(memory.statement): memory for memory in reversed(list(offered.values()))}
 
     def steps(self, wishes: Sequence[Wish]) -> list[Step]:
         single = [one for wish in wishes for one in _one_each(wish)]
@@ -127,7 +127,8 @@ class Reader:
         return tuple(found)
 
     def _tags(self, wish: Wish) -> tuple[str, ...]:
-        tags = tuple(dict.fromkeys(tag for tag in map(clean_line, wish.tags) if 0 < len(tag) <= MAX_LABEL))[:MAX_TAGS]
+        short = (clean_line(tag) for tag in wish.tags if len(tag) <= MAX_LABEL)
+        tags = tuple(dict.fromkeys(tag for tag in short if tag))[:MAX_TAGS]
         if len(tags) < len(set(wish.tags)):
             self.rejected.append(
                 refused(wish, f"Tags that are empty, repeated, too long or over {MAX_TAGS} are left out.")
