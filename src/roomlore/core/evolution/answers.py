@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
 from roomlore.core.evolution.finding import FIELDS, Piece, find
+from roomlore.core.evolution.lexing import INVISIBLE
 from roomlore.core.evolution.models import Answer, Kind, Rejected, Wish
 from roomlore.core.plain import storable
 
@@ -14,7 +15,6 @@ MOST_REJECTED = 200
 _REJECTED_CHARS = 120
 _HANDLE_CHARS = 64
 _MOST_ITEMS = 100
-_INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 _KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
 
@@ -129,7 +129,7 @@ def _handles(fields: dict[str, Any]) -> tuple[str, ...]:
 
 def _handle(given: str) -> str:
     """'ｍ１ ' and 'M1' are m1."""
-    handle = unicodedata.normalize("NFKC", given[: _HANDLE_CHARS + 1]).strip().strip(_INVISIBLE).lower()
+    handle = unicodedata.normalize("NFKC", given[: _HANDLE_CHARS + 1]).strip().strip(INVISIBLE).lower()
     if len(handle) > _HANDLE_CHARS:
         raise _Unfit(f"A handle is longer than {_HANDLE_CHARS} characters.")
     return handle
@@ -163,7 +163,7 @@ def _text(fields: dict[str, Any], name: str) -> str:
 
 
 def _clean(text: str) -> str:
-    return storable(text).strip().strip(_INVISIBLE).strip()
+    return storable(text).strip().strip(INVISIBLE).strip()
 
 
 def _confidence(given: Any) -> float | None:

@@ -7,28 +7,30 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from roomlore.core.evolution.lexing import SPACE, Lexed, lex
+from roomlore.core.evolution.lexing import BLANKS, Lexed, lex
 
-MOST_BROKEN = 2000
+MOST_PIECES = 4000
 MOST_PROSE = 200
 REPAIRABLE_CHARS = 20_000
 MOST_REPAIRS = 200
+MOST_WRAPPERS = 1000
 FIELDS = frozenset(
     ("action", "old_id", "old_ids", "statement", "change_reason", "reason", "tags", "evidence", "confidence")
 )
 _BLOCKS = {"<think>": "</think>", "<thinking>": "</thinking>", "/*": "*/", "<!--": "-->"}
-_NEXT = re.compile(r"[\n{｛}｝]|</?think(?:ing)?>|<!--|/\*|(?<!:)//|(?<=\s)#")
+_NEXT = re.compile(r"\n\s*|[{｛]|[}｝]+|</?think(?:ing)?>|<!--|/\*|(?<!:)//|(?<=\s)#")
 _OPENER = re.compile(r"[{｛]|</?think(?:ing)?>|<!--|/\*")
-_BLANK = re.compile(rf"(?:{SPACE})*")
-_COMMENT = re.compile(rf"(?:{SPACE})*(?://|#)")
-_FENCE = re.compile(rf"(?:{SPACE})*(?:```|~~~)")
+_BLANK = re.compile(rf"[{BLANKS}]*")
+_COMMENT = re.compile(rf"[{BLANKS}]*(?://|#)")
+_FENCE = re.compile(rf"[{BLANKS}]*(?:```|~~~)")
 _WORD = re.compile(r"[^\W_]")
 _PROSE = re.compile(r"[^\W_][^\n]*")
-_NEW_LINE = re.compile(rf"\n(?:{SPACE})*[\[［]?(?:{SPACE})*(?=[{{｛])")
+_NEW_LINE = re.compile(rf"\n[{BLANKS}]*[\[［]?[{BLANKS}]*(?=[{{｛])")
 _WRAPPER = re.compile(
-    rf"[{{｛](?:{SPACE}|\n){{0,99}}[\"'“]?(\w{{1,40}})[\"'”]?(?:{SPACE}){{0,99}}[:：](?:{SPACE}|\n){{0,99}}(?=[\[{{［｛])"
+    rf"[{{｛][{BLANKS}\n]{{0,99}}[\"'“]?(\w{{1,40}})[\"'”]?[{BLANKS}]{{0,99}}[:：][{BLANKS}\n]{{0,99}}(?=[\[{{［｛])"
 )
 _ACTION = re.compile(r"action[\"'“”]?\s{0,9}[:：]", re.IGNORECASE)
+_SAID = re.compile(r"[^\W_]|[\"'“”‘’＂＇]")
 _QUOTES = "\"'“”‘’＂＇"
 
 
@@ -59,29 +61,29 @@ class _Finder:
         self.pieces: list[Piece] = []
         self.passed_over = 0
         self._text, self._repair = text, repair
-        self._repairs = self._broken = self._prose = 0
+        self._repairs = self._prose = self._wrappers = 0
         self._line, self._counted = 1, 0
         self._gap: int | None = 0
-        self._object_end = -1
+        self._object_end = self._line_at = 0
         self._unsure: int | None = None
 
     def run(self) -> None:
         at = self._line_start(0)
         while found := _NEXT.search(self._text, at):
             at = self._step(found[0], found.start(), found.end())
-            if self._broken > MOST_BROKEN:
+            if len(self.pieces) > MOST_PIECES:
                 self._pass_over(at, len(self._text))
                 return
         self._end_line(len(self._text))
 
     def _step(self, mark: str, start: int, end: int) -> int:
-        if mark == "\n":
+        if mark[0] == "\n":
             self._end_line(start)
             return self._line_start(end)
         if mark in "{｛":
             return self._object(start)
-        if mark in "}｝":
-            return self._orphan(start)
+        if mark[0] in "}｝":
+            return self._orphan(start, end)
         if mark in _BLOCKS:
             return self._block(mark, start)
         if mark.startswith("</"):
@@ -92,7 +94,7 @@ class _Finder:
     def _line_start(self, at: int) -> int:
         if self._prose >= MOST_PROSE:
             at = self._skip_prose(at)
-        self._gap = at
+        self._gap = self._line_at = at
         if _COMMENT.match(self._text, at):
             self._gap = None
             return self._line_end(at)
@@ -137,13 +139,13 @@ class _Finder:
     def _add(self, start: int, end: int, **made: Any) -> None:
         blank = _BLANK.match(self._text, start)
         start = blank.end() if blank else start
-        self._broken += made.get("value") is None
         self.pieces.append(Piece(self._number(start), self._text[start : min(end, start + 400)], **made))
 
     def _object(self, start: int) -> int:
         wrapper = _WRAPPER.match(self._text, start)
-        if wrapper and wrapper[1].lower() not in FIELDS:
+        if wrapper and wrapper[1].lower() not in FIELDS and self._wrappers < MOST_WRAPPERS:
             self._gap = None
+            self._wrappers += 1
             return wrapper.end()
         lexed = lex(self._text, start)
         if lexed.fault:
@@ -191,18 +193,19 @@ class _Finder:
         self._repairs += 1
         return _loaded(self._repair(raw)) if self._repairs <= MOST_REPAIRS else None
 
-    def _orphan(self, at: int) -> int:
-        """A brace that closes nothing: an object before it ended too early, so what was read since is no more sure."""
-        own = self._object_end < 0 or _BLANK.match(self._text, self._object_end, at).end() != at  # type: ignore[union-attr]
-        if own and self._unsure is not None and '"' in self._text[max(0, at - 2) : at]:
-            for place in range(self._unsure, len(self.pieces)):
-                piece = self.pieces[place]
-                if piece.value is not None:
-                    fault = "It may be part of the text of an object that is not written as JSON."
-                    self.pieces[place] = replace(piece, value=None, fault=fault)
+    def _orphan(self, start: int, end: int) -> int:
+        """A brace that closes nothing. With words before it, an object ended too early: what was read since then may
+        have been part of it."""
+        if self._unsure is not None and _SAID.search(self._text, max(self._line_at, self._object_end), start):
+            self._withdraw(self._unsure, "It may be part of the text of an object that is not written as JSON.")
             self._unsure = None
-        self._object_end = at + 1
-        return at + 1
+        self._object_end = end
+        return end
+
+    def _withdraw(self, since: int, fault: str) -> None:
+        for place, piece in enumerate(self.pieces[since:], since):
+            if piece.value is not None:
+                self.pieces[place] = replace(piece, value=None, fault=fault)
 
     def _block(self, mark: str, start: int) -> int:
         end = self._text.find(_BLOCKS[mark], start)
@@ -215,10 +218,7 @@ class _Finder:
 
     def _thought_ends(self, end: int) -> int:
         """A thought whose beginning is not in the answer: all so far was not meant to be done."""
-        self.pieces = [
-            replace(piece, value=None, fault="It belongs to a thought.") if piece.value is not None else piece
-            for piece in self.pieces
-        ]
+        self._withdraw(0, "It belongs to a thought.")
         self._unsure, self._gap = None, None
         return end
 

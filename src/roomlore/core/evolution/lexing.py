@@ -5,17 +5,19 @@ import re
 from dataclasses import dataclass
 
 MOST_DEPTH = 16
-SPACE = r"[^\S\n]|[\u200b-\u200d\u2060\ufeff]"
+MOST_CHARS = 200_000
+INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
+BLANKS = rf" \t\v\f\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000{INVISIBLE}"
 OPENING = {"{": "}", "[": "]"}
 _WIDE = str.maketrans("｛｝［］，：", "{}[],:")
 _CLOSERS = {'"': '"＂”', "＂": '＂"', "“": '”“"', "”": '”"', "'": "'", "＇": "＇'", "‘": "’‘'", "’": "’'"}
 _QUOTE_ENDS = {quote: re.compile(rf"\\[^\n]|[{closers}\n]") for quote, closers in _CLOSERS.items()}
-_FOLLOWS = re.compile(rf"(?:{SPACE})*(?:[,:}}\]，：｝］\n]|//|\#|\Z)")
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,20})(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?")
+_FOLLOWS = re.compile(rf"[{BLANKS}]*(?:[,:}}\]，：｝］\n]|//|\#|\Z)")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,20})(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,3})?")
 _LITERALS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
 _TOKEN = re.compile(
-    rf"(?P<space>(?:{SPACE}|\n)+)|(?P<comment>(?://|\#)[^\n]*)|(?P<mark>[{{}}\[\],:｛｝［］，：])"
-    r"|(?P<quote>[\"'＂＇“”‘’])|(?P<bare>[^\n,:{}\[\]，：｛｝［］]+)"
+    rf"(?P<space>[{BLANKS}\n]+)|(?P<comment>(?://|\#)[^\n]*)|(?P<mark>[{{}}\[\],:｛｝［］，：])"
+    r"|(?P<quote>[\"'＂＇“”‘’])|(?P<bare>(?:(?!\s(?:\#|//))[^\n,:{}\[\]，：｛｝［］])+)"
 )
 
 
@@ -41,7 +43,8 @@ class _Lexer:
         self._out: list[str] = []
         self._open: list[str] = []
 
-    def run(self, at: int) -> Lexed:
+    def run(self, start: int) -> Lexed:
+        at = start
         while token := _TOKEN.match(self._text, at):
             kind, fault, at = token.lastgroup, "", token.end()
             if kind == "mark":
@@ -53,6 +56,8 @@ class _Lexer:
                 self._value(_bare(token[0]))
             if fault:
                 return Lexed(token.end(), fault=fault)
+            if at - start > MOST_CHARS:
+                return Lexed(at, fault=f"It is longer than {MOST_CHARS:,} characters.")
             if not self._open:
                 return Lexed(at, "".join(self._out))
         return Lexed(len(self._text), fault="It is cut off before it ends.")
@@ -88,7 +93,7 @@ class _Lexer:
     def _string(self, start: int) -> int:
         """Behind the text that opens at `start`; -1 where it does not end on its line. A quote inside it that nobody
         escaped is known by what follows."""
-        for found in _QUOTE_ENDS[self._text[start]].finditer(self._text, start + 1):
+        for found in _QUOTE_ENDS[self._text[start]].finditer(self._text, start + 1, start + MOST_CHARS):
             if found[0] == "\n":
                 return -1
             if found[0][0] != "\\" and _FOLLOWS.match(self._text, found.end()):
@@ -110,7 +115,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _bare(word: str) -> str:
-    word = word.strip().strip("\u200b\u200c\u200d\u2060\ufeff")
+    word = word.strip().strip(INVISIBLE)
     if word in _LITERALS:
         return _LITERALS[word]
     return word if _NUMBER.fullmatch(word) else json.dumps(word)
