@@ -115,6 +115,15 @@ def test_the_repair_is_asked_last_and_not_where_two_actions_meet():
     assert [(w.line, w.repaired) for w in answer.wishes] == [(1, True), (3, True)]
 
 
+def test_a_repair_that_makes_fields_of_a_text_is_not_taken():
+    def repair(text):
+        return '{"action": "create", "statement": "he said", "hi": ""}'
+
+    answer = read_answer('{"action": "create", "statement": he said "hi", really}', repair=repair)
+    assert answer.wishes == ()
+    assert [r.reason for r in answer.rejected] == ["It is no JSON and cannot be repaired."]
+
+
 def test_wishes_and_rejections_are_bounded():
     answer = read_answer('{"action": "keep"}\n' * (MOST_WISHES + 5))
     assert (len(answer.wishes), len(answer.rejected)) == (MOST_WISHES, 5)

@@ -187,11 +187,13 @@ class _Finder:
         return {"value": value, "repaired": repaired}
 
     def _mended(self, raw: str) -> dict[str, Any] | None:
-        """Not where a repair could take one of two actions for the other's."""
+        """Not where a repair could take one of two actions for the other's, nor where it made fields of a text's
+        pieces."""
         if self._repair is None or len(raw) > REPAIRABLE_CHARS or len(_ACTION.findall(raw)) != 1:
             return None
         self._repairs += 1
-        return _loaded(self._repair(raw)) if self._repairs <= MOST_REPAIRS else None
+        mended = _loaded(self._repair(raw)) if self._repairs <= MOST_REPAIRS else None
+        return mended if mended and mended.keys() <= FIELDS else None
 
     def _orphan(self, start: int, end: int) -> int:
         """A brace that closes nothing. With words before it, an object ended too early: what was read since then may
