@@ -1,0 +1,61 @@
+"""How strong a memory is."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roomlore.core.evolution.strength import decayed, is_stale, raised, strength_at
+from roomlore.testing import START, memory
+
+SHARES = st.floats(0, 1)
+DAYS = st.floats(-1e6, 1e6)
+HALVES = st.floats(0.01, 1e6)
+DAY = timedelta(days=1)
+
+
+@pytest.mark.parametrize(("days", "left"), [(0, 0.8), (30, 0.4), (60, 0.2), (90, 0.1), (-5, 0.8)])
+def test_half_is_left_after_each_half_life(days, left):
+    assert decayed(0.8, days, 30) == pytest.approx(left)
+
+
+@pytest.mark.parametrize(("strength", "by", "then"), [(0, 0.1, 0.1), (0.5, 0.1, 0.55), (1, 0.1, 1), (0.2, 1, 1)])
+def test_support_adds_a_share_of_what_is_missing(strength, by, then):
+    assert raised(strength, by) == pytest.approx(then)
+
+
+@pytest.mark.parametrize(("stored", "then"), [(-1, 0), (7, 1)])
+def test_what_is_out_of_bounds_is_brought_back(stored, then):
+    assert decayed(stored, 0, 30) == raised(stored, 0) == then
+
+
+@given(SHARES, DAYS, DAYS, HALVES)
+def test_it_only_fades(strength, days, other, half):
+    sooner, later = sorted((days, other))
+    assert 0 <= decayed(strength, later, half) <= decayed(strength, sooner, half) <= strength
+
+
+@given(SHARES, SHARES, SHARES, DAYS, HALVES)
+def test_the_stronger_stays_the_stronger(one, other, by, days, half):
+    weak, strong = sorted((one, other))
+    assert decayed(weak, days, half) <= decayed(strong, days, half)
+    assert raised(weak, by) <= raised(strong, by) + 1e-12
+    assert weak <= raised(weak, by) <= 1
+
+
+@given(SHARES, SHARES, SHARES)
+def test_more_support_is_not_less(strength, by, other):
+    assert raised(strength, min(by, other)) <= raised(strength, max(by, other)) <= 1
+
+
+def test_stale_is_what_faded_below_the_floor():
+    one = memory(strength=0.8)
+    assert not is_stale(one, START + 60 * DAY, 0.2, 30)
+    assert is_stale(one, START + 61 * DAY, 0.2, 30)
+    assert not is_stale(one, START - DAY, 0.2, 30)
+    assert strength_at(one, START + 30 * DAY, 30) == pytest.approx(0.4)
+
+
+def test_support_is_what_counts_and_not_the_age():
+    assert not is_stale(memory(strength=0.8, supported_at=START + 60 * DAY), START + 61 * DAY, 0.2, 30)
