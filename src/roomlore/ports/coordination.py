@@ -39,7 +39,7 @@ class Jobs(Protocol):
     A job that fails is tried again, later each time; it never takes another with it.
     """
 
-    def handle(self, name: str, work: Callable[[], Awaitable[None]], *, every_seconds: float) -> None:
+    def handle(self, name: str, work: Callable[[], Awaitable[object]], *, every_seconds: float) -> None:
         """Declares a job: run once soon after the start, again whenever it is asked for, and at least this often."""
 
     def ask(self, name: str) -> None:

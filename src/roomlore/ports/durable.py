@@ -7,6 +7,9 @@ from typing import Any, Literal, Protocol
 
 Json = Mapping[str, Any]
 WorkStatus = Literal["waiting", "running", "done", "failed", "cancelled"]
+RETRIABLE: tuple[WorkStatus, ...] = ("failed", "cancelled")
+ENDED: tuple[WorkStatus, ...] = ("done", *RETRIABLE)
+"""How work stands that nobody goes on with by themselves; some of it may be begun again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,11 +90,7 @@ def make_again(
     )
     durable.define(AGAIN, counted(AGAIN, again.make_again, clock=clock, telemetry=telemetry))
     if background and settings.extract_every:
-
-        async def sweep() -> None:
-            await again.sweep()
-
-        jobs.handle(AGAIN, sweep, every_seconds=_AGAIN_SECONDS)
+        jobs.handle(AGAIN, again.sweep, every_seconds=_AGAIN_SECONDS)
     return again
 
 

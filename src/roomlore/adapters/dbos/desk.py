@@ -9,11 +9,10 @@ from roomlore.adapters.dbos.places import Place
 from roomlore.adapters.dbos.rows import PREFIX, fit, state_of, theirs
 from roomlore.adapters.dbos.runtime import APPLICATION, QUEUE, VERSION, client
 from roomlore.adapters.dbos.troubles import translated
-from roomlore.ports.durable import Json, WorkState, WorkStatus
+from roomlore.ports.durable import RETRIABLE, Json, WorkState, WorkStatus
 
 _CONNECTIONS = 4
 _PAST_EVERY_STEP = 1_000_000_000
-_AGAIN = ("failed", "cancelled")
 
 
 class Desk:
@@ -70,7 +69,7 @@ class Desk:
     def begin_again(self, work_id: str) -> bool:
         """DBOS's rewind, to a point past every step: it keeps them all."""
         state = self.find(work_id)
-        if state is None or state.status not in _AGAIN:
+        if state is None or state.status not in RETRIABLE:
             return False
         self._note(work_id, before=state.attempts, failures=0, again=0)
         with translated():
@@ -84,7 +83,7 @@ class Desk:
                 )
             except error.DBOSException:
                 now = self.find(work_id)
-                if now and now.status in _AGAIN:
+                if now and now.status in RETRIABLE:
                     raise
                 return False  # somebody else was quicker
         return True

@@ -10,9 +10,8 @@ from roomlore.adapters.dbos.runtime import Member, Rules, Runtime, join, leave
 from roomlore.adapters.dbos.troubles import quieten
 from roomlore.core.errors import InvalidInput, StorageUnavailable
 from roomlore.core.plain import plain
-from roomlore.ports.durable import Json, Work, WorkState, WorkStatus
+from roomlore.ports.durable import ENDED, Json, Work, WorkState, WorkStatus
 
-_ENDED = ("done", "failed", "cancelled")
 _FIRST_LOOK_SECONDS = 0.02
 _LONGEST_LOOK_SECONDS = 0.25
 _BREAK_OFF_SECONDS = 2.0
@@ -89,7 +88,7 @@ class DbosWork:
     async def wait(self, work_id: str, *, seconds: float) -> WorkState | None:
         loop = asyncio.get_running_loop()
         until, pause = loop.time() + seconds, _FIRST_LOOK_SECONDS
-        while (state := await self.find(work_id)) and state.status not in _ENDED and loop.time() < until:
+        while (state := await self.find(work_id)) and state.status not in ENDED and loop.time() < until:
             await asyncio.sleep(max(min(pause, until - loop.time()), 0))
             pause = min(pause * 1.5, _LONGEST_LOOK_SECONDS)
         return state

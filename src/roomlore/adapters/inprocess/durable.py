@@ -15,9 +15,8 @@ from datetime import datetime
 from roomlore.core.errors import InvalidInput, StorageUnavailable, describe
 from roomlore.core.plain import plain
 from roomlore.ports.coordination import Clock
-from roomlore.ports.durable import Json, Work, WorkState, WorkStatus
+from roomlore.ports.durable import RETRIABLE, Json, Work, WorkState, WorkStatus
 
-_ENDED = ("done", "failed", "cancelled")
 _MOST_DONE = 10_000
 """Pieces that are done and still known, so that memory does not grow for ever."""
 
@@ -136,7 +135,7 @@ class InProcessWork:
     async def retry(self, work_id: str) -> bool:
         self._check_open()
         piece = self._pieces.get(work_id)
-        if piece is None or piece.status not in ("failed", "cancelled"):
+        if piece is None or piece.status not in RETRIABLE:
             return False
         piece.failures = 0
         piece.ended.clear()

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 @dataclass(slots=True)
 class _Job:
     name: str
-    work: Callable[[], Awaitable[None]]
+    work: Callable[[], Awaitable[object]]
     every_seconds: float
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     failures: int = 0
@@ -38,7 +38,7 @@ class InProcessJobs:
         self._tasks: list[asyncio.Task[None]] = []
         self._closed = False
 
-    def handle(self, name: str, work: Callable[[], Awaitable[None]], *, every_seconds: float) -> None:
+    def handle(self, name: str, work: Callable[[], Awaitable[object]], *, every_seconds: float) -> None:
         job = self._jobs[name] = _Job(name, work, every_seconds)
         self._tasks.append(asyncio.get_running_loop().create_task(self._run_on(job), name=f"roomlore-{name}"))
 

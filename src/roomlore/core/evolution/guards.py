@@ -6,14 +6,14 @@ import unicodedata
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.models import Rules
-from roomlore.core.text import fold, graphemes
+from roomlore.core.memory.intake import is_longer
+from roomlore.core.text import fold
 
 _PROSE = re.compile(r"(?<![a-z0-9])[,.!?;:'\"()\[\]]|[,.!?;:'\"()\[\]](?![a-z0-9])|[、。“”‘’《》〈〉「」『』【】…—]")
 """Punctuation that changes nothing; inside 1.5 and node.js it does."""
 _LOOSE_SPACE = re.compile(r"(?<![a-z0-9]) | (?![a-z0-9])")
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _WHITE = frozenset("\t\n\r")
-_CODE_POINTS_A_CHARACTER = 8
 _ROUNDING = 1e-9
 
 
@@ -24,7 +24,7 @@ def said(statement: str) -> str:
 
 def clean_statement(given: str, rules: Rules) -> str:
     """The statement on one line. Raises `InvalidInput` with the reason why it cannot be kept."""
-    if len(given) > rules.statement_chars * _CODE_POINTS_A_CHARACTER or graphemes(given) > rules.statement_chars:
+    if is_longer(given, rules.statement_chars):
         raise InvalidInput(f"The statement is longer than {rules.statement_chars} characters.")
     if any(_is_control(character) for character in given):
         raise InvalidInput("The statement has control characters in it.")

@@ -64,6 +64,11 @@ class Edit:
     sources: Sequence[Source] | None = None
 
 
+def is_longer(text: str, most: int) -> bool:
+    """Whether it has more characters than `most`, as people count them."""
+    return len(text) > most and (len(text) > most * _CODE_POINTS_A_CHARACTER or graphemes(text) > most)
+
+
 def normal(statement: str) -> str:
     """The form in which statements are compared: folded, white space as one space."""
     return " ".join(fold(statement).split())
@@ -112,6 +117,17 @@ def check_kind(given: Any) -> MemoryKind:
         return MemoryKind(given)
     except ValueError as error:
         raise InvalidInput(f"kind is {given!r:.60}; it is one of {', '.join(MemoryKind)}.") from error
+
+
+def check_kinds(given: Any) -> list[MemoryKind]:
+    """Each once, in order; one alone may be a text."""
+    if not isinstance(given, Iterable):
+        raise InvalidInput("kinds is a list of kinds of memories, such as ['fact'].")
+    kinds = [given] if isinstance(given, str) else list(given)
+    try:
+        return sorted({MemoryKind(kind) for kind in kinds})
+    except ValueError as error:
+        raise InvalidInput(f"Kinds of memories are {', '.join(MemoryKind)}, not {given!r:.60}.") from error
 
 
 def check_confidence(given: Any) -> float | None:
@@ -176,7 +192,7 @@ def _label(given: Any, name: str) -> str:
 def _text(given: Any, name: str, most: int) -> str:
     if not isinstance(given, str):
         raise InvalidInput(f"{name} is {given!r:.60}; it must be a text.")
-    if len(given) > most and (len(given) > most * _CODE_POINTS_A_CHARACTER or graphemes(given) > most):
+    if is_longer(given, most):
         raise InvalidInput(f"{name} is longer than {most} characters: {given[:40]!r}…; shorten it.")
     return given
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from roomlore.core.models import Role, StoredMessage
+from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.quotes import Quotation, named_author, split_quotes
 from roomlore.core.text import fold, truncate
 
@@ -25,7 +25,7 @@ _NAME_CHARACTERS = 64
 def own_words(message: StoredMessage) -> str:
     """The text without what roomlore injected: memory blocks, checkpoints, summaries handed to a model. '' where
     nothing else is left."""
-    if _is_injected(message):
+    if is_injected(message):
         return ""
     return _without_blocks(message.text).strip()
 
@@ -50,7 +50,8 @@ def name_of(message: StoredMessage, people: Mapping[str, str]) -> str:
     return truncate(_flat(name), _NAME_CHARACTERS)
 
 
-def _is_injected(message: StoredMessage) -> bool:
+def is_injected(message: Message) -> bool:
+    """Whether roomlore wrote it for a model to read."""
     if message.metadata.get(INJECTED) or message.sender_name == INJECTED_NAME:
         return True
     return _is_summary(message.text, labelled=message.role is Role.SYSTEM)

@@ -7,10 +7,10 @@ from typing import Any, get_args
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.memory.models import MemoryKind, check_scope
+from roomlore.core.memory.models import check_scope
 from roomlore.core.recall.models import RecallOptions, Similarity
 
-_MOST_SCOPES = 100
+MOST_SCOPES = 100
 
 
 def otherwise(
@@ -40,20 +40,9 @@ def scopes_of(scopes: Sequence[str]) -> list[str]:
     if not isinstance(scopes, Iterable):
         raise InvalidInput("scopes is a list of scopes, such as ['user:ann'].")
     given = [scopes] if isinstance(scopes, str) else list(scopes)
-    if len(given) > _MOST_SCOPES:
-        raise InvalidInput(f"There are {len(given)} scopes; at most {_MOST_SCOPES}.")
+    if len(given) > MOST_SCOPES:
+        raise InvalidInput(f"There are {len(given)} scopes; at most {MOST_SCOPES}.")
     return sorted({check_scope(scope) for scope in given})
-
-
-def kinds_of(kinds: Sequence[MemoryKind]) -> list[MemoryKind]:
-    """Each once, in order. Raises `InvalidInput`."""
-    if not isinstance(kinds, Iterable):
-        raise InvalidInput("kinds is a list of kinds of memories, such as ['fact'].")
-    given = [kinds] if isinstance(kinds, str) else list(kinds)
-    try:
-        return sorted({MemoryKind(kind) for kind in given})
-    except ValueError as error:
-        raise InvalidInput(f"Kinds of memories are {', '.join(MemoryKind)}, not {kinds!r:.60}.") from error
 
 
 def check_conversation(conversation_id: str | None) -> None:

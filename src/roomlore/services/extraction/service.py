@@ -216,9 +216,8 @@ class ExtractionService:
     async def _keep(self, piece: _Piece, messages: Sequence[StoredMessage], extracted: Extracted) -> None:
         """Keeps the memory, what made it and how far it goes, all or none; nothing where the watermark moved."""
         now, name = self._clock.now(), watermark(piece.agent_id)
-        named = {"tenant": piece.tenant, "room_id": piece.room_id}
         async with self._storage.writing() as work:
-            if not await work.watermarks.move(**named, name=name, arrival=piece.last, was=piece.after, now=now):
+            if not await work.watermarks.move(**piece.where, name=name, arrival=piece.last, was=piece.after, now=now):
                 return
             await work.evolutions.add(tenant=piece.tenant, evolution=self._record(piece, messages, extracted))
             if extracted.statement:

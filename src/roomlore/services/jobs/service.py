@@ -10,11 +10,10 @@ from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.paging import check_page
 from roomlore.core.work import owner_prefix
 from roomlore.ports.coordination import Clock, Telemetry
-from roomlore.ports.durable import DurableWork, WorkState, WorkStatus
+from roomlore.ports.durable import RETRIABLE, DurableWork, WorkState, WorkStatus
 
 Sweep = Callable[[], Awaitable[list[str]]]
 """Hands in the work of one kind that is due, of all tenants, and says its ids."""
-_AGAIN = ("failed", "cancelled")
 _KIND = re.compile(r"[a-z_]{1,64}")
 _MOST_WAITED_FOR = 1000
 
@@ -86,7 +85,7 @@ class JobService:
         Raises `NotFound`, and `Conflict` for a job that is waiting, running or done.
         """
         job = await self.get(job_id)
-        if job.status not in _AGAIN or not await self._durable.retry(self._work_id(job_id)):
+        if job.status not in RETRIABLE or not await self._durable.retry(self._work_id(job_id)):
             job = await self.get(job_id)
             raise Conflict(f"Job {job_id!r:.80} is {job.status}; only one that failed or was cancelled can be retried.")
         self._telemetry.count("roomlore_work_total", labels={"kind": job.kind, "result": "retried"})

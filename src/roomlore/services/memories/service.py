@@ -6,7 +6,7 @@ from typing import Literal
 
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.memory.foreign import FactImport
-from roomlore.core.memory.intake import KEEP, Edit, Keep, NewMemory
+from roomlore.core.memory.intake import KEEP, Edit, Keep, NewMemory, check_kinds
 from roomlore.core.memory.models import Change, Evolution, Memory, MemoryKind, MemoryStatus, Source, check_scope
 from roomlore.core.memory.writing import Remembered
 from roomlore.core.paging import check_page
@@ -131,11 +131,7 @@ class MemoryService:
 
     async def head(self, memory_id: str) -> Memory:
         """The version in force of the memory that this id is a version of, or its last one; `NotFound`."""
-        async with self._storage.reading() as work:
-            found = await work.memories.heads(tenant=self._tenant, memory_ids=[memory_id])
-        if memory_id not in found:
-            raise NotFound(f"There is no memory {memory_id!r:.80}.")
-        return found[memory_id]
+        return await self._writer.head(memory_id)
 
     async def count(
         self, scope: str, *, kinds: Sequence[MemoryKind] = tuple(MemoryKind), status: Status = "active"
@@ -143,7 +139,7 @@ class MemoryService:
         """How many `page` has in all."""
         async with self._storage.reading() as work:
             return await work.memories.count(
-                tenant=self._tenant, scopes=[check_scope(scope)], kinds=_kinds(kinds), status=_status(status)
+                tenant=self._tenant, scopes=[check_scope(scope)], kinds=check_kinds(kinds), status=_status(status)
             )
 
     async def page(
@@ -164,7 +160,7 @@ class MemoryService:
             return await work.memories.page(
                 tenant=self._tenant,
                 scopes=[check_scope(scope)],
-                kinds=_kinds(kinds),
+                kinds=check_kinds(kinds),
                 status=_status(status),
                 limit=limit,
                 offset=offset,
@@ -205,13 +201,3 @@ def _status(status: Status) -> MemoryStatus | None:
     if not isinstance(status, str) or status not in _STATUSES:
         raise InvalidInput(f"status is {status!r:.60}; it is one of {', '.join(_STATUSES)}.")
     return _STATUSES[status]
-
-
-def _kinds(kinds: Sequence[MemoryKind]) -> list[MemoryKind]:
-    if not isinstance(kinds, Iterable):
-        raise InvalidInput("kinds is a list of kinds of memories, such as ['fact'].")
-    given = [kinds] if isinstance(kinds, str) else list(kinds)
-    try:
-        return [MemoryKind(kind) for kind in given]
-    except ValueError as error:
-        raise InvalidInput(f"Kinds of memories are {', '.join(MemoryKind)}, not {kinds!r:.60}.") from error

@@ -122,7 +122,7 @@ class MemoryWriter:
         return stored
 
     async def _update(self, memory_id: str, edit: Edit, expected: str | None, reason: str) -> Memory:
-        head = await self._head(memory_id)
+        head = await self.head(memory_id)
         before = await self._read(head.scope, [head.kind]) if edit.statement is not None else {}
         now = self._clock.now()
         async with self._storage.writing() as work:
@@ -147,7 +147,7 @@ class MemoryWriter:
             return change.memory
 
     async def _delete(self, memory_id: str, expected: str | None, reason: str) -> Memory:
-        now, scope_name = self._clock.now(), (await self._head(memory_id)).scope
+        now, scope_name = self._clock.now(), (await self.head(memory_id)).scope
         async with self._storage.writing() as work:
             scope = await work.memory_log.lock(tenant=self._tenant, scope=scope_name, now=now)
             head = (await work.memories.heads(tenant=self._tenant, memory_ids=[memory_id]))[memory_id]
@@ -158,7 +158,8 @@ class MemoryWriter:
             await work.memory_log.apply(tenant=self._tenant, scope=head.scope, changes=[change])
             return change.memory
 
-    async def _head(self, memory_id: str) -> Memory:
+    async def head(self, memory_id: str) -> Memory:
+        """The version in force, or the last one; `NotFound`."""
         async with self._storage.reading() as work:
             found = await work.memories.heads(tenant=self._tenant, memory_ids=[memory_id])
         if memory_id not in found:

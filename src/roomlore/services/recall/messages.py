@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.memory.reading import INJECTED, INJECTED_NAME
+from roomlore.core.memory.reading import INJECTED_NAME, is_injected
 from roomlore.core.models import Message
 from roomlore.core.recall.models import Said
 
@@ -26,8 +26,7 @@ def _said(message: SaidBefore, place: int) -> Said:
     if isinstance(message, Said):
         return _checked(message, place)
     if isinstance(message, Message):
-        injected = message.metadata.get(INJECTED) or message.sender_name == INJECTED_NAME
-        return Said(_NOT_SAID if injected else message.role.value, message.text, message.has_tool_calls)
+        return Said(_NOT_SAID if is_injected(message) else message.role.value, message.text, message.has_tool_calls)
     if isinstance(message, Mapping):
         return _of_protocol(message, place)
     raise InvalidInput(

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from roomlore.core.memory.intake import check_kinds
 from roomlore.core.memory.models import MemoryKind
 from roomlore.core.recall.facts import FactSet
 from roomlore.core.recall.models import RecallOptions, Recollection, Similarity
-from roomlore.core.recall.options import check_conversation, check_previous, kinds_of, otherwise, scopes_of
+from roomlore.core.recall.options import check_conversation, check_previous, otherwise, scopes_of
 from roomlore.core.recall.recollect import recollect
 from roomlore.core.recall.topic import Topic, topic_of
 from roomlore.core.search import Floats
@@ -70,7 +71,7 @@ class RecallService:
             confidence_weight=confidence_weight,
             similarity=similarity,
         )
-        whose, which, said = scopes_of(scopes), kinds_of(kinds), said_of(messages)
+        whose, which, said = scopes_of(scopes), check_kinds(kinds), said_of(messages)
         form = options.max_tokens, len(whose) > 1
         before = self._before(conversation_id, previous, form)
         if not self._parts.enabled or not whose or not which:

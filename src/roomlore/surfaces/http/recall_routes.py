@@ -9,6 +9,8 @@ from starlette.responses import Response
 
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.models import MAX_SCOPE_CHARS, MemoryKind
+from roomlore.core.recall.models import Similarity
+from roomlore.core.recall.options import MOST_SCOPES
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.chat_bodies import inlined
 from roomlore.surfaces.http.fact_views import FactView
@@ -21,7 +23,6 @@ recall = APIRouter(tags=["facts"])
 _MOST_TOKENS = 10_000_000
 _MOST_TURNS = 10_000
 _MOST_MESSAGES = 10_000
-_MOST_SCOPES = 100
 
 
 _MESSAGE: Mapping[str, Any] = {
@@ -40,7 +41,7 @@ class RecallRequest(bodies.Body):
     """Whom to recall facts of, and what for. What is left out is as the settings say."""
 
     scopes: list[Annotated[str, Field(min_length=1, max_length=MAX_SCOPE_CHARS)]] = Field(
-        max_length=_MOST_SCOPES, description="Whom the facts are about: user:<id>, agent:<id> or group:<id>."
+        max_length=MOST_SCOPES, description="Whom the facts are about: user:<id>, agent:<id> or group:<id>."
     )
     messages: list[Annotated[dict[str, Any], WithJsonSchema(dict(_MESSAGE))]] = Field(
         [], max_length=_MOST_MESSAGES, description="The conversation, the newest last, in OpenAI's form."
@@ -51,7 +52,7 @@ class RecallRequest(bodies.Body):
     )
     similarity_weight: float | None = Field(None, ge=0, le=1)
     confidence_weight: float | None = Field(None, ge=0, le=1)
-    similarity: Literal["tfidf", "embedding", "hybrid"] | None = None
+    similarity: Similarity | None = None
     kinds: list[Literal["fact", "group", "short"]] = Field(["fact"], description="Which memories.")
     conversation_id: str | None = Field(
         None,

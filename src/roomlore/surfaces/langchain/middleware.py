@@ -17,9 +17,10 @@ from typing import Annotated, Any, NotRequired, cast
 
 from roomlore import InvalidInput, Lore, MemoryKind, Recollection, Said, SyncLore
 from roomlore.core.errors import describe
+from roomlore.core.memory.intake import check_kinds
 from roomlore.core.memory.reading import INJECTED_NAME
 from roomlore.core.recall.models import RecallOptions, Similarity
-from roomlore.core.recall.options import kinds_of, otherwise, scopes_of
+from roomlore.core.recall.options import otherwise, scopes_of
 from roomlore.core.recall.placing import Placement, check_placement, place_among
 
 try:
@@ -120,7 +121,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
             "similarity": similarity,
         }
         otherwise(RecallOptions(), **self._options)
-        self._options["kinds"] = kinds_of(kinds)
+        self._options["kinds"] = check_kinds(kinds)
         self._seconds = _seconds(lore.settings.recall_timeout_seconds if timeout_seconds is None else timeout_seconds)
         self._blocks: OrderedDict[str, str] = OrderedDict()
         self._threads = ThreadPoolExecutor(_AT_ONCE, "roomlore-memory") if isinstance(lore, SyncLore) else None
