@@ -1,13 +1,13 @@
 """A server on a loopback socket that speaks OpenAI's protocol for chats and does what a script says."""
 
 import asyncio
-import contextlib
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from roomlore.testing.loopback import LoopbackServer
 from roomlore.testing.model_answers import Answer, Asked, Drops, Fails, Hangs, Says, Sends, pieces, problem, whole
 
 Reply = Answer | str
@@ -17,7 +17,7 @@ _LOOK_SECONDS = 0.005
 _STREAM = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
 
 
-class ModelServer:
+class ModelServer(LoopbackServer):
     """The server. `async with ModelServer([...]) as server:` starts and stops it; `server.url` is its base URL.
 
     `script`: what the next requests get, one each (a text stands for `Says(text=...)`), or a function that looks at the
@@ -26,62 +26,16 @@ class ModelServer:
     """
 
     def __init__(self, script: Script = (), *, default: Reply = "ready", port: int = 0) -> None:
+        super().__init__(port=port)
         self.script: list[Reply] = [] if callable(script) else list(script)
         self.answer: Callable[[Asked], Reply] | None = script if callable(script) else None
         self.default = default
         self.requests: list[Asked] = []
-        self.connections = 0
-        self._server: asyncio.Server | None = None
-        self._talks: set[asyncio.Task[None]] = set()
-        self._port = port
 
     @property
     def url(self) -> str:
         """What to give to a client as the base URL."""
         return f"http://127.0.0.1:{self._port}/v1"
-
-    @property
-    def open_connections(self) -> int:
-        """How many connections clients hold now."""
-        return len(self._talks)
-
-    async def __aenter__(self) -> "ModelServer":
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
-
-    async def start(self) -> None:
-        """Listens, on the port it had before if it was stopped."""
-        self._server = await asyncio.start_server(self._talk, "127.0.0.1", self._port)
-        self._port = self._server.sockets[0].getsockname()[1]
-
-    async def stop(self) -> None:
-        """Breaks all connections and refuses new ones."""
-        if self._server is None:
-            return
-        self._server.close()
-        for talk in tuple(self._talks):
-            talk.cancel()
-        await asyncio.gather(*self._talks, return_exceptions=True)
-        await self._server.wait_closed()
-        self._server = None
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._talks.add(task)
-        self.connections += 1
-        try:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-                while await self._answer_one(reader, writer):
-                    pass
-            writer.close()
-        except asyncio.CancelledError:
-            writer.transport.abort()
-        finally:
-            self._talks.discard(task)
 
     async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Whether the connection can be used again."""

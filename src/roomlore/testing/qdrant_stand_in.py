@@ -4,11 +4,11 @@ It holds everything in memory and searches exactly. It is no Qdrant: a double fo
 """
 
 import asyncio
-import contextlib
 import json
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
+from roomlore.testing.loopback import LoopbackServer
 from roomlore.testing.qdrant_store import Holdings, Refusal
 
 Fault = Literal["error", "html", "garbage", "wrong", "half"]
@@ -22,7 +22,7 @@ _FAULTS: dict[str, tuple[int, str, bytes]] = {
 }
 
 
-class QdrantStandIn:
+class QdrantStandIn(LoopbackServer):
     """The server. `async with QdrantStandIn() as qdrant:` starts and stops it.
 
     `fault`: what every request gets instead of its answer: HTTP 500, the HTML page of a proxy, broken JSON, JSON of
@@ -32,36 +32,18 @@ class QdrantStandIn:
     """
 
     def __init__(self, *, api_key: str | None = None) -> None:
+        super().__init__()
         self.fault: Fault | None = None
         self.delay = 0.0
         self.only = ""
         self.requests: list[str] = []
         self.holdings = Holdings()
         self._api_key = api_key
-        self._port = 0
-        self._server: asyncio.Server | None = None
-        self._talks: set[asyncio.Task[None]] = set()
 
     @property
     def url(self) -> str:
         """The address, the same after a stop and a start; known once started."""
         return f"http://127.0.0.1:{self._port}"
-
-    async def start(self) -> None:
-        """Takes connections, on the same port as before if it ran before."""
-        self._server = await asyncio.start_server(self._talk, "127.0.0.1", self._port)
-        self._port = self._server.sockets[0].getsockname()[1]
-
-    async def stop(self) -> None:
-        """Breaks all connections and refuses new ones. What it holds is kept."""
-        if self._server is None:
-            return
-        self._server.close()
-        for talk in tuple(self._talks):
-            talk.cancel()
-        await asyncio.gather(*self._talks, return_exceptions=True)
-        await self._server.wait_closed()
-        self._server = None
 
     async def wipe(self) -> None:
         """Forgets all collections and aliases."""
@@ -75,29 +57,7 @@ class QdrantStandIn:
         """Goes back to an earlier state."""
         self.holdings = holdings.copy()
 
-    async def __aenter__(self) -> "QdrantStandIn":
-        await self.start()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.stop()
-
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._talks.add(task)
-        try:
-            with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-                while await self._exchange(reader, writer):
-                    pass
-        except asyncio.CancelledError:
-            writer.transport.abort()
-        finally:
-            self._talks.discard(task)
-            writer.close()
-
-    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request and its answer; whether the connection goes on."""
+    async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
         body = await reader.readexactly(int(headers.get("content-length", 0)))

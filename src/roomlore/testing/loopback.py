@@ -1,0 +1,63 @@
+"""A server on a loopback socket that can be stopped and started again on its port; what it says is its subclass's."""
+
+import asyncio
+import contextlib
+from abc import ABC, abstractmethod
+from typing import Self
+
+
+class LoopbackServer(ABC):
+    """`async with` starts and stops it. It is an ordinary socket: other processes may ask too."""
+
+    def __init__(self, *, port: int = 0) -> None:
+        self.connections = 0
+        self._port = port
+        self._server: asyncio.Server | None = None
+        self._talks: set[asyncio.Task[None]] = set()
+
+    @property
+    def open_connections(self) -> int:
+        """How many connections clients hold now."""
+        return len(self._talks)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Listens, on the port it had before if it was stopped."""
+        self._server = await asyncio.start_server(self._talk, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Breaks all connections and refuses new ones. What it holds is kept."""
+        if self._server is None:
+            return
+        self._server.close()
+        for talk in tuple(self._talks):
+            talk.cancel()
+        await asyncio.gather(*self._talks, return_exceptions=True)
+        await self._server.wait_closed()
+        self._server = None
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._talks.add(task)
+        self.connections += 1
+        try:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+                while await self._answer_one(reader, writer):
+                    pass
+        except asyncio.CancelledError:
+            writer.transport.abort()
+        finally:
+            self._talks.discard(task)
+            writer.close()
+
+    @abstractmethod
+    async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One request and its answer; whether the connection goes on."""
