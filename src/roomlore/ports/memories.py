@@ -5,6 +5,7 @@ Every call names a tenant and sees nothing of another. An empty list of ids retu
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -40,6 +41,9 @@ class MemoryLog(Protocol):
         self, *, tenant: str, scope: str, after: int, limit: int, since: datetime | None = None
     ) -> list[Change]:
         """Changes of the scope with a number above `after`, ascending, those made at `since` or later."""
+
+    async def of_evolution(self, *, tenant: str, evolution_id: str) -> list[Change]:
+        """The changes that this evolution made, ascending; none where there is no such evolution."""
 
 
 class Memories(Protocol):
@@ -97,6 +101,16 @@ class Evolutions(Protocol):
         """The scope's records with an id below `before`, newest first."""
 
 
+@dataclass(frozen=True, slots=True)
+class RoomBehind:
+    """A room that has grown since some work was last done in it. `mark`: how far the work came, 0 where it never
+    began."""
+
+    tenant: str
+    room_id: str
+    mark: int
+
+
 class Watermarks(Protocol):
     """How far work on a room has come."""
 
@@ -109,3 +123,18 @@ class Watermarks(Protocol):
     async def move(self, *, tenant: str, room_id: str, name: str, arrival: int, was: int, now: datetime) -> bool:
         """Moves the mark from `was` (0 where there is none) to `arrival`; False where it is not at `was`. Only while
         writing."""
+
+    async def behind(self, *, name: str, least: int, after: tuple[str, str], limit: int) -> list[RoomBehind]:
+        """Rooms of all tenants with at least `least` arrivals above the named mark (deleted messages count too), those
+        that come after this tenant and room id, in that order. ('', '') begins."""
+
+
+class Leases(Protocol):
+    """Who works on what, of all processes, until a time. A lease is a courtesy, not a guard: what is written under one
+    is still compared with what was read. Only while writing."""
+
+    async def take(self, *, tenant: str, name: str, holder: str, now: datetime, until: datetime) -> bool:
+        """Takes the lease, or holds it for longer; False where another holder has it still."""
+
+    async def free(self, *, tenant: str, name: str, holder: str) -> None:
+        """Gives it back; nothing happens where somebody else has it."""

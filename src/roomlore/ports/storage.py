@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Link, Room, StoredMessage, Target, Thread
 from roomlore.ports.indexing import IndexStates, LexicalIndex, Outbox
-from roomlore.ports.memories import Evolutions, Memories, MemoryLog, Watermarks
+from roomlore.ports.memories import Evolutions, Leases, Memories, MemoryLog, Watermarks
 from roomlore.ports.rooms_due import RoomsDue
 from roomlore.ports.sessions import Sessions
 
@@ -34,6 +34,9 @@ class Rooms(Protocol):
 
     async def participants(self, *, tenant: str, room_id: str) -> dict[str, str]:
         """Sender id to last known name ('' if none) of everyone who has spoken, in order of first speaking."""
+
+    async def of_sender(self, *, tenant: str, sender_id: str) -> list[str]:
+        """The ids of the rooms in which this sender has spoken, ascending."""
 
 
 class Messages(Protocol):
@@ -57,8 +60,16 @@ class Messages(Protocol):
     async def recent(self, *, tenant: str, room_id: str, limit: int, before: int | None = None) -> list[StoredMessage]:
         """The newest `limit` messages with arrival < `before`, in order of arrival: the plain window."""
 
-    async def page(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[StoredMessage]:
-        """Messages with arrival > `after`, ascending."""
+    async def page(
+        self, *, tenant: str, room_id: str, after: int, limit: int, sender_id: str | None = None
+    ) -> list[StoredMessage]:
+        """Messages with arrival > `after`, ascending; `sender_id`: only those of this sender."""
+
+    async def count(self, *, tenant: str, room_id: str, after: int, sender_id: str | None = None) -> int:
+        """How many messages `page` has in all."""
+
+    async def first_since(self, *, tenant: str, room_id: str, since: datetime) -> int | None:
+        """The lowest arrival of a message sent at `since` or later; None where there is none."""
 
     async def replies_of(self, *, tenant: str, room_id: str, agent_id: str, after: int, limit: int) -> list[int]:
         """Arrivals above `after` of the agent's replies, ascending: messages of the role assistant that call no
@@ -213,6 +224,8 @@ class UnitOfWork(Protocol):
     def evolutions(self) -> Evolutions: ...
     @property
     def watermarks(self) -> Watermarks: ...
+    @property
+    def leases(self) -> Leases: ...
 
 
 class Storage(Protocol):

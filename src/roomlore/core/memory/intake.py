@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.memory.models import MemoryKind, Source, check_scope
+from roomlore.core.memory.models import SCOPES, MemoryKind, Source, check_scope
 from roomlore.core.text import fold, graphemes
 
 MAX_STATEMENT = 4_000
@@ -110,6 +110,20 @@ def check_statement(given: Any) -> str:
     if not text:
         raise InvalidInput("The statement is empty; say what is to be remembered.")
     return text
+
+
+def scope_of(given: Any) -> str:
+    """A scope as it is; the id of a group as the scope of that group. An id that begins as a scope does is taken for
+    one: write 'group:user:x' for a group of such a name."""
+    if not isinstance(given, str) or not given:
+        raise InvalidInput(f"A group is {given!r:.60}; give the id of a room, or a scope such as user:anna.")
+    kind, colon, name = given.partition(":")
+    return check_scope(given if colon and name and kind in SCOPES else f"group:{given}")
+
+
+def check_moment(given: Any, name: str = "since") -> datetime | None:
+    """A time in UTC; one without a zone is taken for UTC. None stays None."""
+    return _moment(given, name)
 
 
 def check_kind(given: Any) -> MemoryKind:

@@ -15,7 +15,7 @@ from roomlore.core.chat.models import Usage
 from roomlore.core.errors import InvalidInput
 
 MAX_SCOPE_CHARS = 512 + 8
-_SCOPES = ("group", "user", "agent")
+SCOPES = ("group", "user", "agent")
 
 
 class MemoryKind(StrEnum):
@@ -48,7 +48,7 @@ class Action(StrEnum):
 def check_scope(scope: str) -> str:
     """The scope as it is; `InvalidInput` unless it is 'group:<id>', 'user:<id>' or 'agent:<id>'."""
     kind, colon, name = scope.partition(":") if isinstance(scope, str) else ("", "", "")
-    if kind not in _SCOPES or not colon or not name:
+    if kind not in SCOPES or not colon or not name:
         raise InvalidInput(f"A scope is group:<id>, user:<id> or agent:<id>, not {scope!r:.60}.")
     if len(scope) > MAX_SCOPE_CHARS:
         raise InvalidInput(f"The scope has {len(scope)} characters; at most {MAX_SCOPE_CHARS}.")

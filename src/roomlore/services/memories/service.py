@@ -2,16 +2,23 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Literal
 
 from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.evolution.result import BegunEvolution, EvolutionResult, Mode, check_days, check_mode
 from roomlore.core.memory.foreign import FactImport
-from roomlore.core.memory.intake import KEEP, Edit, Keep, NewMemory, check_kinds
+from roomlore.core.memory.found import MemoryAnswer
+from roomlore.core.memory.intake import KEEP, Edit, Keep, NewMemory, check_kinds, check_moment, scope_of
 from roomlore.core.memory.models import Change, Evolution, Memory, MemoryKind, MemoryStatus, Source, check_scope
+from roomlore.core.memory.past import Blame, MemoryDiff
 from roomlore.core.memory.writing import Remembered
 from roomlore.core.paging import check_page
 from roomlore.ports.storage import Storage
 from roomlore.services.memories.bringing import Foreign, ReadMemories, bring
+from roomlore.services.memories.parts import Evolver, Searcher
+from roomlore.services.memories.past import Past
+from roomlore.services.memories.reviser import Reviser
 from roomlore.services.memories.writer import MemoryWriter, OnConflict
 
 Status = Literal["active", "deprecated", "all"]
@@ -25,11 +32,25 @@ _STATUSES: dict[str, MemoryStatus | None] = {
 class MemoryService:
     """The memories of one tenant."""
 
-    def __init__(self, *, tenant: str, storage: Storage, writer: MemoryWriter, read_memories: ReadMemories) -> None:
+    def __init__(
+        self,
+        *,
+        tenant: str,
+        storage: Storage,
+        writer: MemoryWriter,
+        reviser: Reviser,
+        read_memories: ReadMemories,
+        evolver: Evolver,
+        searcher: Searcher,
+    ) -> None:
         self._tenant = tenant
         self._storage = storage
         self._writer = writer
+        self._past = Past(tenant=tenant, storage=storage)
+        self._reviser = reviser
         self._read_memories = read_memories
+        self._evolver = evolver
+        self._searcher = searcher
 
     async def add(
         self,
@@ -180,13 +201,95 @@ class MemoryService:
         async with self._storage.reading() as work:
             return await work.memories.lineage(tenant=self._tenant, lineage_id=known.lineage_id)
 
-    async def changes(self, scope: str, *, after: int = 0, limit: int = 100) -> list[Change]:
-        """The log of a scope in the order things happened, entries with a number above `after`."""
+    async def changes(
+        self, scope: str, *, after: int = 0, limit: int = 100, since: datetime | None = None
+    ) -> list[Change]:
+        """The log of a scope in the order things happened: entries with a number above `after`, made at `since` or
+        later."""
         check_page(limit=limit, after=after)
         async with self._storage.reading() as work:
             return await work.memory_log.changes(
-                tenant=self._tenant, scope=check_scope(scope), after=after, limit=limit
+                tenant=self._tenant, scope=check_scope(scope), after=after, limit=limit, since=check_moment(since)
             )
+
+    async def as_of(self, scope: str, at: datetime) -> list[Memory]:
+        """What the scope remembered at a time, the oldest lineage first. Raises `InvalidInput`."""
+        return await self._past.as_of(check_scope(scope), at)
+
+    async def diff(self, scope: str, start: datetime, end: datetime | None = None) -> MemoryDiff:
+        """What the scope remembers at `end` (by default now) that it did not at `start`, and the other way round.
+
+        Raises `InvalidInput` where the end is before the start.
+        """
+        return await self._past.diff(check_scope(scope), start, end)
+
+    async def blame(self, memory_id: str) -> Blame:
+        """Which messages and which evolutions made the memory that this id is a version of; `NotFound`."""
+        return await self._past.blame(memory_id)
+
+    async def revert(self, evolution_id: str, reason: str = "") -> list[Change]:
+        """Takes back what an evolution did, as new changes of the log: what it made goes, what it replaced is in force
+        again, the same words under the same ids.
+
+        What was changed since by somebody else is left as that made it: nothing is reverted then and `Conflict` names
+        the memories. An evolution that was taken back already, or that changed nothing, gives an empty list. Raises
+        `NotFound`, `StorageUnavailable`.
+        """
+        return await self._reviser.revert(evolution_id, reason)
+
+    async def restore(self, memory_id: str, reason: str = "") -> Memory:
+        """Brings a version back into force, in the place of what is in force of its lineage. Any version's id will do.
+
+        Restoring what is in force changes nothing. Raises `Conflict` where another memory of the scope says the same,
+        `NotFound`, `InvalidInput`, `StorageUnavailable`.
+        """
+        return await self._reviser.restore(memory_id, reason)
+
+    async def strength(self, memory_id: str, value: float, reason: str = "") -> Memory:
+        """Sets how strong a memory is, in [0, 1], as of now; it fades from there. Any version's id will do.
+
+        Raises `Conflict` where the memory was deleted, `NotFound`, `InvalidInput`, `StorageUnavailable`.
+        """
+        return await self._reviser.strength(memory_id, value, reason)
+
+    async def search(self, group_id: str, q: str, *, limit: int = 5, threshold: float = 0.7) -> MemoryAnswer:
+        """The memories of a group that say something about a question, best first, those with a score of `threshold` or
+        above. `group_id` may be a scope too, such as 'user:anna'.
+
+        Scores are in [0, 1]; what they mean is the same for every embedder. Without one, or while it cannot be used, it
+        goes by words alone and says so. Raises `InvalidInput`, `StorageUnavailable`.
+        """
+        return await self._searcher.search(
+            tenant=self._tenant, scope=scope_of(group_id), query=q, limit=limit, threshold=threshold
+        )
+
+    async def evolve(self, group_id: str, *, days: float = 1, mode: Mode = "auto") -> EvolutionResult:
+        """Reads what was said in a group since the last time and lets what is remembered of it evolve.
+
+        The oldest 200 new messages are read; `remaining` says how many are left for the next call. `days`: how far back
+        the first evolution of a group reads. `mode`: 'llm' asks a model once, 'offline' goes by rules alone, 'auto' is
+        'llm' where a model can be asked. One evolution of a group at a time, over all processes: this waits for
+        another one that is under way. A scope such as 'user:anna' will do for `group_id`: then what that person said
+        becomes facts, one room at a time.
+
+        Raises `ModelUnavailable` where 'llm' is asked for and no provider answers; nothing is changed then. Raises
+        `Conflict` where others kept changing the same memories meanwhile, `InvalidInput`, `StorageUnavailable`.
+        """
+        return await self._evolver.evolve(
+            tenant=self._tenant, scope=scope_of(group_id), days=check_days(days), mode=check_mode(mode)
+        )
+
+    async def begin_evolution(self, group_id: str, *, days: float = 1, mode: Mode = "auto") -> BegunEvolution:
+        """As `evolve`, as durable work: comes back at once. `lore.jobs.wait` waits for it, `evolved` says what came of
+        it. Raises `ModelUnavailable` where 'llm' is asked for and no provider has a key, `InvalidInput`,
+        `StorageUnavailable`."""
+        return await self._evolver.begin(
+            tenant=self._tenant, scope=scope_of(group_id), days=check_days(days), mode=check_mode(mode)
+        )
+
+    async def evolved(self, evolution_id: str) -> EvolutionResult:
+        """What came of an evolution; `NotFound` where it is not done, or where there was nothing to read."""
+        return await self._evolver.result(tenant=self._tenant, evolution_id=evolution_id)
 
     async def evolution(self, evolution_id: str) -> Evolution:
         """What made a memory: the messages it read, the model and its answer; `NotFound`."""
@@ -195,6 +298,12 @@ class MemoryService:
         if not found:
             raise NotFound(f"There is no record {evolution_id!r:.80} of what made memories.")
         return found[0]
+
+    async def evolutions(self, scope: str, *, before: str | None = None, limit: int = 20) -> list[Evolution]:
+        """The records of what made memories of a scope, the newest first; `before`: an id to go on from."""
+        check_page(limit=limit, after=0)
+        async with self._storage.reading() as work:
+            return await work.evolutions.page(tenant=self._tenant, scope=check_scope(scope), before=before, limit=limit)
 
 
 def _status(status: Status) -> MemoryStatus | None:
