@@ -15,7 +15,7 @@ from roomlore.services.contexts import ContextService, TuningService
 from roomlore.services.imports import ImportService
 from roomlore.services.jobs import JobService
 from roomlore.services.keys import KeyService
-from roomlore.services.memories import MemoryService, MemoryWriter
+from roomlore.services.memories import MemoryService, MemoryWriter, Past, Reviser
 from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService
 from roomlore.services.recall import RecallService
 from roomlore.services.replies import ReplyService
@@ -55,7 +55,11 @@ class Lore:
             writer=MemoryWriter(
                 tenant=tenant, storage=shared.storage, cache=shared.in_force, clock=shared.clock, ids=shared.ids
             ),
+            past=Past(tenant=tenant, storage=shared.storage, clock=shared.clock),
+            reviser=Reviser(tenant=tenant, storage=shared.storage, clock=shared.clock, ids=shared.ids),
             read_memories=read_memories,
+            evolver=shared.evolver,
+            searcher=shared.searcher,
         )
         self.recall = RecallService(tenant=tenant, parts=shared.recall)
         self.models = shared.models

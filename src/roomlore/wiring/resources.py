@@ -22,6 +22,7 @@ from roomlore.services.contexts import UsageRecorder
 from roomlore.services.extraction import AGAIN, EXTRACTION, ExtractionService, RepliesDue, RepliesImported
 from roomlore.services.jobs import Sweep
 from roomlore.services.memories import InForceCache
+from roomlore.services.memories.parts import Evolver, Searcher
 from roomlore.services.messages import AllDue, Due, FactsCache, RoomCache
 from roomlore.services.models import ModelService
 from roomlore.services.recall import RecallParts
@@ -69,6 +70,8 @@ class Resources:
     """What messages make due that are said now."""
     imports_due: Due
     """The same for those that are imported."""
+    evolver: Evolver | None = None
+    searcher: Searcher | None = None
 
 
 async def make_resources(

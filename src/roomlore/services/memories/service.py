@@ -38,6 +38,7 @@ class MemoryService:
         tenant: str,
         storage: Storage,
         writer: MemoryWriter,
+        past: Past,
         reviser: Reviser,
         read_memories: ReadMemories,
         evolver: Evolver,
@@ -46,7 +47,7 @@ class MemoryService:
         self._tenant = tenant
         self._storage = storage
         self._writer = writer
-        self._past = Past(tenant=tenant, storage=storage)
+        self._past = past
         self._reviser = reviser
         self._read_memories = read_memories
         self._evolver = evolver
