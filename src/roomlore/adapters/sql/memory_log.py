@@ -70,6 +70,12 @@ def _log(*where: Any) -> Any:
     return select(*CHANGE_COLUMNS).where(mine, *where).order_by(_c.c.number).limit(bindparam("count"))
 
 
+def _of_evolution() -> Any:
+    mine = (_c.c.tenant == bindparam("tenant")) & (_c.c.evolution_id == bindparam("evolution_id"))
+    logged = select(*CHANGE_COLUMNS, _s.c.scope).select_from(_c.join(_s, _s.c.scope_key == _c.c.scope_key))
+    return logged.where(mine).order_by(_s.c.scope, _c.c.number)
+
+
 def _recent() -> Any:
     """A number reckoned with is not looked up: the index of times is walked, not the whole log."""
     number = _c.c.number + 0
@@ -114,6 +120,7 @@ _NO_SUPPORT = Statement(
 )
 _CHANGES = Statement(lambda: _log(_c.c.number > bindparam("after")))
 _CHANGES_SINCE = Statement(_recent)
+_OF_EVOLUTION = Statement(_of_evolution)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +183,10 @@ class SqlMemoryLog:
         else:
             rows = await self._sql.fetch(_CHANGES_SINCE, since=to_micros(since), **named)
         return [to_change(scope, row) for row in rows]
+
+    async def of_evolution(self, *, tenant: str, evolution_id: str) -> list[Change]:
+        rows = await self._sql.fetch(_OF_EVOLUTION, tenant=escape(tenant), evolution_id=escape(evolution_id))
+        return [to_change(unescape(row[-1]), row) for row in rows]
 
     async def _touched(self, held: _Held, changes: Sequence[Change]) -> list[VersionRow]:
         """The versions that changes name, and the heads of their lineages."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, literal_column, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, func, literal_column, select
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.drivers import Connection
@@ -21,6 +21,8 @@ visible = and_(in_room(_m), _m.c.deleted_at.is_(None))
 """Messages of the room that are not deleted."""
 
 _before = _m.c.arrival < bindparam("before")
+_after = _m.c.arrival > bindparam("after")
+_of_sender = _m.c.sender_id == bindparam("sender_id")
 
 
 def entries(*where: ColumnElement[bool]) -> Select[Any]:
@@ -36,6 +38,20 @@ def _newest(chosen: Select[Any]) -> Select[Any]:
 def _arrivals_since() -> Select[Any]:
     chosen = select(_m.c.arrival).where(visible, _before, _m.c.sent_at >= bindparam("since"))
     return _newest(chosen)
+
+
+def _page(*where: ColumnElement[bool]) -> Select[Any]:
+    return select(*MESSAGE_COLUMNS).where(visible, *where).order_by(_m.c.arrival).limit(bindparam("count"))
+
+
+def _count(*where: ColumnElement[bool]) -> Select[Any]:
+    return select(func.count()).select_from(_m).where(visible, *where)
+
+
+def _first_since() -> Select[Any]:
+    """The lowest of a sum is no end of an index: the index of times is walked, not the room from its beginning."""
+    arrival = _m.c.arrival + literal_column("0")
+    return select(func.min(arrival)).where(visible, _m.c.sent_at >= bindparam("since"))
 
 
 def _changed() -> Select[Any]:
@@ -58,14 +74,11 @@ _PLAIN = Statement(lambda: select(*MESSAGE_COLUMNS).where(visible, among(_m.c.ar
 _TAIL = Statement(lambda: _newest(entries(_before)))
 _TAIL_SINCE = Statement(lambda: _newest(entries(_m.c.arrival.in_(_arrivals_since()))))
 _RECENT = Statement(lambda: _newest(select(*MESSAGE_COLUMNS).where(visible, _before)))
-_PAGE = Statement(
-    lambda: (
-        select(*MESSAGE_COLUMNS)
-        .where(visible, _m.c.arrival > bindparam("after"))
-        .order_by(_m.c.arrival)
-        .limit(bindparam("count"))
-    )
-)
+_PAGE = Statement(lambda: _page(_after))
+_PAGE_OF = Statement(lambda: _page(_after, _of_sender))
+_COUNT = Statement(lambda: _count(_after))
+_COUNT_OF = Statement(lambda: _count(_after, _of_sender))
+_FIRST_SINCE = Statement(_first_since)
 _CHANGED = Statement(_changed)
 
 _REPLIES_OF = Statement(
@@ -140,9 +153,27 @@ class SqlMessages:
         rows = await self._rows(_RECENT, tenant, room_id, before=before, count=limit)
         return [to_message(room_id, row) for row in reversed(rows)]
 
-    async def page(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[StoredMessage]:
-        rows = await self._rows(_PAGE, tenant, room_id, after=after, count=limit)
+    async def page(
+        self, *, tenant: str, room_id: str, after: int, limit: int, sender_id: str | None = None
+    ) -> list[StoredMessage]:
+        bounds = {"after": after, "count": limit}
+        if sender_id is None:
+            rows = await self._rows(_PAGE, tenant, room_id, **bounds)
+        else:
+            rows = await self._rows(_PAGE_OF, tenant, room_id, sender_id=escape(sender_id), **bounds)
         return [to_message(room_id, row) for row in rows]
+
+    async def count(self, *, tenant: str, room_id: str, after: int, sender_id: str | None = None) -> int:
+        if sender_id is None:
+            rows = await self._rows(_COUNT, tenant, room_id, after=after)
+        else:
+            rows = await self._rows(_COUNT_OF, tenant, room_id, after=after, sender_id=escape(sender_id))
+        return int(rows[0][0])
+
+    async def first_since(self, *, tenant: str, room_id: str, since: datetime) -> int | None:
+        rows = await self._rows(_FIRST_SINCE, tenant, room_id, since=to_micros(since))
+        first: int | None = rows[0][0]
+        return first
 
     async def replies_of(self, *, tenant: str, room_id: str, agent_id: str, after: int, limit: int) -> list[int]:
         rows = await self._rows(_REPLIES_OF, tenant, room_id, after=after, count=limit, agent=escape(agent_id))

@@ -48,6 +48,14 @@ _CONFIGURE = Statement(
 _PEOPLE = Statement(
     lambda: select(_people.c.sender_id, _people.c.name).where(in_room(_people)).order_by(_people.c.first_arrival)
 )
+_ROOMS_OF = Statement(
+    lambda: (
+        select(_rooms.c.room_id)
+        .select_from(_people.join(_rooms, _rooms.c.room_key == _people.c.room_key))
+        .where(_people.c.tenant == bindparam("tenant"), _people.c.sender_id == bindparam("sender_id"))
+        .order_by(_rooms.c.room_id)
+    )
+)
 _keeps_vectors = exists().where(schema.index_states.c.name == VECTORS)
 _LOCK = Statement(lambda: select(_rooms.c.room_key, _keeps_vectors, *ROOM_COLUMNS).where(_named).with_for_update())
 _MAKE = Statement(
@@ -140,6 +148,10 @@ class SqlRooms:
     async def participants(self, *, tenant: str, room_id: str) -> dict[str, str]:
         rows = await self._sql.fetch(_PEOPLE, tenant=escape(tenant), room_id=escape(room_id))
         return {unescape(sender): unescape(name) for sender, name in rows}
+
+    async def of_sender(self, *, tenant: str, sender_id: str) -> list[str]:
+        rows = await self._sql.fetch(_ROOMS_OF, tenant=escape(tenant), sender_id=escape(sender_id))
+        return [unescape(room_id) for (room_id,) in rows]
 
 
 def _settings_text(settings: Mapping[str, Any]) -> str:

@@ -135,6 +135,7 @@ participants = Table(
     Column("messages", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )
+Index("ix_participants_sender", participants.c.tenant, participants.c.sender_id)
 
 keyword_counts = Table(
     "keyword_counts",

@@ -1,4 +1,4 @@
-"""The tables of memories: their log, what made them, and how far work on rooms has come.
+"""The tables of memories: their log, what made them, how far work on rooms has come, and who is at it.
 
 Written as `schema` is. Everything of a scope is found by `scope_key`; its row is what a writer locks.
 """
@@ -177,3 +177,14 @@ rooms_due = Table(
 )
 """Rooms that some work is due for. `noted`: how often; `noted_at`: when first, since it was last done."""
 Index("ix_rooms_due_noted_at", rooms_due.c.work, rooms_due.c.noted_at)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("tenant", Name, primary_key=True),
+    Column("name", Name, primary_key=True),
+    Column("holder", Name, nullable=False),
+    Column("until", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""Who works on what, until when. One that ran out stays until the same name is taken again."""

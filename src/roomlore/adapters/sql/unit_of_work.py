@@ -5,6 +5,7 @@ from roomlore.adapters.sql.evolutions import SqlEvolutions
 from roomlore.adapters.sql.imports import SqlImports
 from roomlore.adapters.sql.index_states import SqlIndexStates
 from roomlore.adapters.sql.keys import SqlKeys
+from roomlore.adapters.sql.leases import SqlLeases
 from roomlore.adapters.sql.lexical import SqlLexicalIndex
 from roomlore.adapters.sql.memories import SqlMemories
 from roomlore.adapters.sql.memory_log import SqlMemoryLog
@@ -28,6 +29,7 @@ class SqlUnitOfWork:
         "imports",
         "index_states",
         "keys",
+        "leases",
         "lexical",
         "memories",
         "memory_log",
@@ -60,4 +62,5 @@ class SqlUnitOfWork:
         self.memories = SqlMemories(connection)
         self.evolutions = SqlEvolutions(connection, locks)
         self.watermarks = SqlWatermarks(connection, locks)
+        self.leases = SqlLeases(connection, locks)
         self.rooms_due = SqlRoomsDue(connection, locks)

@@ -4,16 +4,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, func, literal_column, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
-from roomlore.adapters.sql import schema_memories as schema
+from roomlore.adapters.sql import schema, schema_memories
 from roomlore.adapters.sql.drivers import Connection
 from roomlore.adapters.sql.rooms import Locks
 from roomlore.adapters.sql.statements import Statement, among
 from roomlore.adapters.sql.values import escape, names_text, to_micros, unescape
+from roomlore.ports.memories import RoomBehind
 
-_w = schema.watermarks
+_r, _w = schema.rooms, schema_memories.watermarks
 _here = (_w.c.tenant == bindparam("tenant")) & (_w.c.room_id == bindparam("room_id"))
 
 
@@ -33,10 +34,22 @@ def _move() -> Any:
     return moved.returning(_w.c.arrival)
 
 
+def _behind() -> Any:
+    """Rooms in the order of their names, each with its mark beside it."""
+    place = tuple_(_r.c.tenant, _r.c.room_id)
+    after = tuple_(bindparam("after_tenant", type_=_r.c.tenant.type), bindparam("after_room", type_=_r.c.room_id.type))
+    its = (_w.c.tenant == _r.c.tenant) & (_w.c.room_id == _r.c.room_id) & (_w.c.name == bindparam("its_name"))
+    mark = func.coalesce(_w.c.arrival, literal_column("0"))
+    late = _r.c.next_arrival - literal_column("1") - mark >= bindparam("least")
+    rooms = select(_r.c.tenant, _r.c.room_id, mark).select_from(_r.outerjoin(_w, its)).where(place > after, late)
+    return rooms.order_by(_r.c.tenant, _r.c.room_id).limit(bindparam("count"))
+
+
 _FIND = Statement(lambda: select(_w.c.name, _w.c.arrival).where(_here, among(_w.c.name, "names")))
 _OF_ROOM = Statement(lambda: select(_w.c.name, _w.c.arrival).where(_here).order_by(_w.c.name))
 _BEGIN = Statement(_begin)
 _MOVE = Statement(_move)
+_BEHIND = Statement(_behind)
 
 
 class SqlWatermarks:
@@ -65,3 +78,15 @@ class SqlWatermarks:
         else:
             rows = await self._sql.fetch(_MOVE, its_name=escape(name), new_arrival=arrival, was=was, now=at, **here)
         return bool(rows)
+
+    async def behind(self, *, name: str, least: int, after: tuple[str, str], limit: int) -> list[RoomBehind]:
+        tenant, room_id = after
+        rows = await self._sql.fetch(
+            _BEHIND,
+            its_name=escape(name),
+            least=least,
+            after_tenant=escape(tenant),
+            after_room=escape(room_id),
+            count=limit,
+        )
+        return [RoomBehind(unescape(row[0]), unescape(row[1]), row[2]) for row in rows]
