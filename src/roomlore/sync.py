@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import AsyncExitStack, contextmanager
+from datetime import datetime
 from typing import Any, TypeVar
 
 from roomlore.core.errors import Unavailable
@@ -162,6 +163,9 @@ class SyncLore:
 
     def for_tenant(self, tenant: str) -> "SyncLore":
         return SyncLore(self._lore.for_tenant(tenant), self._loop)
+
+    def now(self) -> datetime:
+        return self._lore.now()
 
     def metrics(self) -> Mapping[str, float | None]:
         return self._lore.metrics()

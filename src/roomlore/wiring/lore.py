@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from roomlore.adapters.sql import connect
@@ -136,6 +137,10 @@ class Lore:
     def for_tenant(self, tenant: str) -> "Lore":
         """The same for another tenant, on the same connections."""
         return Lore(self._resources, tenant)
+
+    def now(self) -> datetime:
+        """What time it is by the clock that everything here goes by (aware, UTC)."""
+        return self._resources.clock.now()
 
     def metrics(self) -> Mapping[str, float | None]:
         """The figures of this process under the names of the specification (`avg_context_build_time_ms`, ...)."""
