@@ -28,6 +28,7 @@ from roomlore.adapters.sql.memory_log import (
     _LOCK,
     _MARK,
     _NO_SUPPORT,
+    _OF_MEMORIES,
     _PAGE_AFTER,
     _TOUCHED,
 )
@@ -45,6 +46,7 @@ WALKS = {
     _FALLBACKS: "ix_memories_fallback",
     _FALLBACKS_AFTER: "ix_memories_fallback",
     _CHANGES_SINCE: "ix_memory_changes_at",
+    _OF_MEMORIES: "ix_memory_changes_memory",
     _PAGE_BEFORE: "ix_evolutions_scope",
     _PAGE_FROM_END: "ix_evolutions_scope",
 }

@@ -45,6 +45,10 @@ class MemoryLog(Protocol):
     async def of_evolution(self, *, tenant: str, evolution_id: str) -> list[Change]:
         """The changes that this evolution made, ascending; none where there is no such evolution."""
 
+    async def of_memories(self, *, tenant: str, memory_ids: Sequence[str]) -> list[Change]:
+        """The changes that made or touched these versions, by scope and ascending. What closed one is an entry of the
+        version that took its place."""
+
 
 class Memories(Protocol):
     """The memories of a tenant, for reading.

@@ -70,10 +70,9 @@ def _log(*where: Any) -> Any:
     return select(*CHANGE_COLUMNS).where(mine, *where).order_by(_c.c.number).limit(bindparam("count"))
 
 
-def _of_evolution() -> Any:
-    mine = (_c.c.tenant == bindparam("tenant")) & (_c.c.evolution_id == bindparam("evolution_id"))
+def _in_any_scope(chosen: Any) -> Any:
     logged = select(*CHANGE_COLUMNS, _s.c.scope).select_from(_c.join(_s, _s.c.scope_key == _c.c.scope_key))
-    return logged.where(mine).order_by(_s.c.scope, _c.c.number)
+    return logged.where(_c.c.tenant == bindparam("tenant"), chosen).order_by(_s.c.scope, _c.c.number)
 
 
 def _recent() -> Any:
@@ -120,7 +119,8 @@ _NO_SUPPORT = Statement(
 )
 _CHANGES = Statement(lambda: _log(_c.c.number > bindparam("after")))
 _CHANGES_SINCE = Statement(_recent)
-_OF_EVOLUTION = Statement(_of_evolution)
+_OF_EVOLUTION = Statement(lambda: _in_any_scope(_c.c.evolution_id == bindparam("evolution_id")))
+_OF_MEMORIES = Statement(lambda: _in_any_scope(among(_c.c.memory_id, "memory_ids")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +186,10 @@ class SqlMemoryLog:
 
     async def of_evolution(self, *, tenant: str, evolution_id: str) -> list[Change]:
         rows = await self._sql.fetch(_OF_EVOLUTION, tenant=escape(tenant), evolution_id=escape(evolution_id))
+        return [to_change(unescape(row[-1]), row) for row in rows]
+
+    async def of_memories(self, *, tenant: str, memory_ids: Sequence[str]) -> list[Change]:
+        rows = await self._sql.fetch(_OF_MEMORIES, tenant=escape(tenant), memory_ids=names_text(memory_ids))
         return [to_change(unescape(row[-1]), row) for row in rows]
 
     async def _touched(self, held: _Held, changes: Sequence[Change]) -> list[VersionRow]:

@@ -120,6 +120,7 @@ changes = Table(
 )
 """The log. `memory`: the whole version as it was after the change, so that the log alone gives the tables back."""
 Index("ix_memory_changes_at", changes.c.scope_key, changes.c.at)
+Index("ix_memory_changes_memory", changes.c.tenant, changes.c.memory_id)
 Index(
     "ix_memory_changes_evolution",
     changes.c.tenant,

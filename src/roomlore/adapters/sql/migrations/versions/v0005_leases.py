@@ -1,4 +1,4 @@
-"""Who works on what, and the rooms in which a person has spoken."""
+"""Who works on what, the rooms in which a person has spoken, and what became of a version of a memory."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,6 +12,7 @@ _NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 def upgrade() -> None:
     _make_leases()
     op.create_index("ix_participants_sender", "participants", ["tenant", "sender_id"])
+    op.create_index("ix_memory_changes_memory", "memory_changes", ["tenant", "memory_id"])
 
 
 def _make_leases() -> None:

@@ -1,0 +1,50 @@
+"""What `MemoryLog` must say of single versions."""
+
+from dataclasses import replace
+
+from roomlore.core.memory.models import Action, Change
+from roomlore.ports.storage import Storage
+from roomlore.testing.builders import change, memory
+from roomlore.testing.contracts.filling import TENANT
+from roomlore.testing.contracts.memory_log import A2, MADE, A, B, apply, gone, heads, merge, update, versions
+
+
+async def of_memories(storage: Storage, *memory_ids: str, tenant: str = TENANT) -> list[Change]:
+    async with storage.reading() as work:
+        return await work.memory_log.of_memories(tenant=tenant, memory_ids=memory_ids)
+
+
+class MemoryPastContract:
+    async def test_what_became_of_versions(self, storage: Storage) -> None:
+        theirs = change(1, memory("茶", scope="user:bo"))
+        strong = change(6, replace(A2, strength=0.5), action=Action.STRENGTH)
+        await apply(storage, *MADE, update(5, A, "a2"), strong)
+        await apply(storage, theirs, scope="user:bo")
+        await apply(storage, change(1, memory("a", statement="other")), tenant="other")
+        told = [MADE[2], MADE[3], update(5, A, "a2"), strong, theirs]
+        assert await of_memories(storage, "a2", "c", "茶", "nowhere") == told
+        assert await of_memories(storage, "a") == [MADE[0]]
+        assert await of_memories(storage) == [] == await of_memories(storage, "c", tenant="other")
+
+    async def test_what_was_merged_lives_again_beside_what_it_became(self, storage: Storage) -> None:
+        await apply(storage, *MADE, merge(5, "a2", A, B), change(6, B, action=Action.RESTORE))
+        assert await heads(storage, "a", "b") == {"a": "a2", "b": "b"}
+        await apply(storage, change(7, A, action=Action.RESTORE, closes=("a2",)))
+        merged = replace(A2, parents=("a", "b"))
+        assert await versions(storage, ["a", "a2", "b"]) == {"a": A, "a2": gone(merged), "b": B}
+        assert await heads(storage, "a", "a2", "b") == {"a": "a", "a2": "a", "b": "b"}
+
+    async def test_taking_back_what_was_made_and_deleted_and_strengthened(self, storage: Storage) -> None:
+        fresh, strong = memory("d"), replace(A, strength=0.25)
+        await apply(
+            storage,
+            *MADE,
+            change(5, fresh, evolution_id="e1"),
+            change(6, gone(B), action=Action.DELETE, evolution_id="e1"),
+            change(7, strong, action=Action.STRENGTH, evolution_id="e1"),
+            change(8, A, action=Action.REVERT, undoes="e1"),
+            change(9, B, action=Action.REVERT, undoes="e1"),
+            change(10, gone(fresh), action=Action.REVERT, undoes="e1"),
+        )
+        assert await versions(storage, ["a", "b", "d"]) == {"a": A, "b": B, "d": gone(fresh)}
+        assert [one.undoes for one in await of_memories(storage, "a", "b", "d")].count("e1") == 3
