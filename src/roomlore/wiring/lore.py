@@ -78,6 +78,7 @@ class Lore:
             messages=self.messages,
             contexts=self.context,
             sessions=self.sessions,
+            recalls=shared.recalls,
         )
         self.rooms = RoomService(tenant=tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
         self.keys = KeyService(tenant=tenant, storage=shared.storage, clock=shared.clock, ids=shared.ids)

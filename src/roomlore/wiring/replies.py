@@ -6,10 +6,15 @@ from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.core.intake import Limits
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import TokenCounter
+from roomlore.ports.recall import Recall
 from roomlore.ports.storage import Storage
 from roomlore.services.models import ModelService
+from roomlore.services.recall import KnownForReplies, RecallParts
 from roomlore.services.replies import Background, ReplyOptions, ReplyParts
 from roomlore.settings import Settings
+
+_SHARE_OF_VECTORS = 0.5
+"""Of the time recalling may take, so that a slow embedder costs a reply no facts."""
 
 
 def make_replies(
@@ -39,6 +44,12 @@ def make_replies(
         limits=limits,
         options=reply_options(settings),
     )
+
+
+def make_recalls(settings: Settings, recall: RecallParts) -> tuple[Recall, ...]:
+    """What replies ask for memories; nothing where recall is off."""
+    wait = settings.recall_timeout_seconds * _SHARE_OF_VECTORS
+    return (KnownForReplies(recall, wait_seconds=wait),) if settings.enabled else ()
 
 
 def reply_options(settings: Settings) -> ReplyOptions:

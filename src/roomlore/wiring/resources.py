@@ -17,6 +17,7 @@ from roomlore.core.linking import LinkModel
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Embedder, Summarizer, TokenCounter
+from roomlore.ports.recall import Recall
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import UsageRecorder
 from roomlore.services.extraction import AGAIN, EXTRACTION, ExtractionService, RepliesDue, RepliesImported
@@ -33,7 +34,7 @@ from roomlore.wiring.durable import make_again, make_durable, make_extraction, s
 from roomlore.wiring.indexing import Indexing, make_indexing
 from roomlore.wiring.models import make_models, summarizer_of
 from roomlore.wiring.recall import make_recall
-from roomlore.wiring.replies import make_replies
+from roomlore.wiring.replies import make_recalls, make_replies
 from roomlore.wiring.sessions import make_sessions
 
 _MIB = 1024 * 1024
@@ -60,6 +61,8 @@ class Resources:
     models: ModelService
     replies: ReplyParts
     recall: RecallParts
+    recalls: tuple[Recall, ...]
+    """What replies ask for memories."""
     durable: DurableWork
     shares_work: bool
     """Whether other processes see the durable work of this one."""
@@ -134,6 +137,7 @@ async def make_resources(
         limits=limits(settings),
         closing=closing,
     )
+    recall = make_recall(settings, storage, indexing.embedder, tokens=tokens, clock=clock, telemetry=telemetry)
     closing.push_async_callback(jobs.close)
     return Resources(
         settings=settings,
@@ -152,7 +156,8 @@ async def make_resources(
         sessions=sessions,
         models=models,
         replies=replies,
-        recall=make_recall(settings, storage, indexing.embedder, tokens=tokens, clock=clock, telemetry=telemetry),
+        recall=recall,
+        recalls=make_recalls(settings, recall),
         durable=durable,
         shares_work=shares_work(settings, url),
         sweeps={EXTRACTION: extraction.sweep, AGAIN: again.sweep} if settings.extract_every else {},

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 
-from roomlore.core.memory.models import Memory
+from roomlore.core.evolution.strength import strength_at
+from roomlore.core.memory.models import Memory, MemoryKind
 from roomlore.core.recall.rendering import HEAD, TAIL, line_of
 from roomlore.core.recall.words import Counted, Vocabulary, WordIndex
 from roomlore.core.search import Floats, Ints
@@ -42,8 +44,17 @@ class FactSet:
         self.tokens: Ints = np.array([one.tokens for one in used], np.int64)
         self.frame = sum(count([HEAD, TAIL]))
         self.confidence: Floats = np.array([confidence_of(m) for m in self.memories], float)
+        self._fading = [place for place, m in enumerate(self.memories) if _fades(m)]
         self.words = WordIndex(self._vocabulary, [one.counted for one in used])
         self.places = {memory.memory_id: place for place, memory in enumerate(self.memories)}
+
+    def confidence_at(self, now: datetime, half_life_days: float) -> Floats:
+        """Of each fact; of a group memory that was given none, how strong it is by then."""
+        if not self._fading:
+            return self.confidence
+        found = self.confidence.copy()
+        found[self._fading] = [strength_at(self.memories[place], now, half_life_days) for place in self._fading]
+        return found
 
     def __len__(self) -> int:
         return len(self.memories)
@@ -58,6 +69,10 @@ class FactSet:
         new = {line: m for line, m in zip(self.lines, self.memories, strict=True) if line not in self._ready}
         for (line, memory), tokens in zip(new.items(), count(list(new)), strict=True):
             self._ready[line] = _Ready(self._vocabulary.count(memory.statement), tokens)
+
+
+def _fades(memory: Memory) -> bool:
+    return memory.kind is MemoryKind.GROUP and memory.confidence is None
 
 
 def confidence_of(memory: Memory) -> float:

@@ -3,10 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from roomlore.core.memory.models import Memory
+from roomlore.core.memory.models import Memory, MemoryKind
 
 Similarity = Literal["tfidf", "embedding", "hybrid"]
 Scale = Literal["fit", "literal"]
+
+RECALLED = (MemoryKind.FACT, MemoryKind.GROUP)
+"""What is recalled where nobody says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,8 @@ class RecallOptions:
     """`max_tokens`: of the rendered block. `max_context_turns`: how many of the user's last messages, with the final
     answers between them, are the query. `similarity_weight`, `confidence_weight`: of the score. `scale`: 'fit' scales
     similarities over the candidates by what fits the budget, 'literal' takes the cosines as they are. `sticky`: keep
-    the facts shown before as long as relevance has not clearly changed."""
+    the facts shown before as long as relevance has not clearly changed. `half_life_days`: in which the strength of a
+    group memory, which is its confidence, halves without support."""
 
     max_tokens: int = 2000
     max_context_turns: int = 3
@@ -32,13 +36,14 @@ class RecallOptions:
     similarity: Similarity = "tfidf"
     scale: Scale = "fit"
     sticky: bool = True
+    half_life_days: float = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
     """A fact and why it was taken. `similarity`: the one it was ranked by, at least 0 and as small as cosines are.
-    `relevance`: similarity as it counts, in [0, 1]. `confidence`: in [0, 1], the default where the fact has none.
-    `score`: the weighted sum."""
+    `relevance`: similarity as it counts, in [0, 1]. `confidence`: in [0, 1]; where none was given, how strong a group
+    memory is now, and the default for any other. `score`: the weighted sum."""
 
     memory: Memory
     similarity: float

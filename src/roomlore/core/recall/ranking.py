@@ -23,22 +23,31 @@ class Ranking:
 
     similarity: Floats
     relevance: Floats
+    confidence: Floats
     score: Floats
     order: Ints
 
 
-def rank(facts: FactSet, topic: Topic, options: RecallOptions, cosines: Floats | None = None) -> Ranking:
+def rank(
+    facts: FactSet,
+    topic: Topic,
+    options: RecallOptions,
+    cosines: Floats | None = None,
+    confidence: Floats | None = None,
+) -> Ranking:
     """Scores by similarity and confidence; where there is no topic, by confidence alone.
 
-    `cosines`: of the facts' vectors with the topic's, for the similarities 'embedding' and 'hybrid'.
+    `cosines`: of the facts' vectors with the topic's, for the similarities 'embedding' and 'hybrid'. `confidence`: as
+    it is now, where it is another one than when the facts were made ready.
     """
+    sure = facts.confidence if confidence is None else confidence
     if not topic.parts:
         nothing = np.zeros(len(facts))
-        return Ranking(nothing, nothing, facts.confidence, _descending(facts.confidence))
+        return Ranking(nothing, nothing, sure, sure, _descending(sure))
     similarity = _similarity(facts, topic, options, cosines)
     relevance = similarity if options.scale == "literal" else _scaled(similarity, facts, options.max_tokens)
-    score = options.similarity_weight * relevance + options.confidence_weight * facts.confidence
-    return Ranking(similarity, relevance, score, _descending(score))
+    score = options.similarity_weight * relevance + options.confidence_weight * sure
+    return Ranking(similarity, relevance, sure, score, _descending(score))
 
 
 def fill(order: Ints, tokens: Ints, budget: int) -> list[int]:

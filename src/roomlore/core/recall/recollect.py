@@ -18,11 +18,13 @@ def recollect(
     *,
     count: Count,
     cosines: Floats | None = None,
+    confidence: Floats | None = None,
     previous: Sequence[str] = (),
     degraded: str | None = None,
 ) -> Recollection:
-    """The facts worth their tokens. `previous`: the ids of those shown before, in their order, () for none."""
-    ranking = rank(facts, topic, options, cosines)
+    """The facts worth their tokens. `confidence`: as it is now. `previous`: the ids of those shown before, in their
+    order, () for none."""
+    ranking = rank(facts, topic, options, cosines, confidence)
     fresh = fill(ranking.order, facts.tokens, options.max_tokens - facts.frame)
     chosen, text, tokens = _fitting(facts, fresh, options.max_tokens, count)
     kept = _kept(facts, previous) if options.sticky else None
@@ -66,7 +68,7 @@ def _recollection(
             memory=facts.memories[place],
             similarity=float(ranking.similarity[place]),
             relevance=float(ranking.relevance[place]),
-            confidence=float(facts.confidence[place]),
+            confidence=float(ranking.confidence[place]),
             score=float(ranking.score[place]),
         )
         for place in places

@@ -59,6 +59,10 @@ class Speakers:
         self._names = _apart(names, taken)
         self._several = several
 
+    def name_of(self, sender_id: str) -> str:
+        """What the sender is called; the id of a stranger."""
+        return self._names.get(sender_id) or _name(sender_id)
+
     def line(self, message: StoredMessage, text: str) -> str:
         """The text as a model reads it."""
         if not self._several:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from roomlore.core.memory.intake import check_kinds
 from roomlore.core.memory.models import MemoryKind
 from roomlore.core.recall.facts import FactSet
-from roomlore.core.recall.models import RecallOptions, Recollection, Similarity
+from roomlore.core.recall.models import RECALLED, RecallOptions, Recollection, Similarity
 from roomlore.core.recall.options import check_conversation, check_previous, otherwise, scopes_of
 from roomlore.core.recall.recollect import recollect
 from roomlore.core.recall.topic import Topic, topic_of
@@ -21,7 +21,8 @@ from roomlore.services.recall.vectors import FactVectors, NoVectors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallParts:
-    """What the recall of all tenants shares. `enabled`: if not, nothing is ever recalled."""
+    """What the recall of all tenants shares. `enabled`: if not, nothing is ever recalled. `wait_seconds`: for vectors,
+    None for as long as they say themselves."""
 
     enabled: bool
     options: RecallOptions
@@ -31,6 +32,7 @@ class RecallParts:
     tokens: TokenCounter
     clock: Clock
     telemetry: Telemetry
+    wait_seconds: float | None = None
 
 
 class RecallService:
@@ -50,11 +52,12 @@ class RecallService:
         similarity_weight: float | None = None,
         confidence_weight: float | None = None,
         similarity: Similarity | None = None,
-        kinds: Sequence[MemoryKind] = (MemoryKind.FACT,),
+        kinds: Sequence[MemoryKind] = RECALLED,
         conversation_id: str | None = None,
         previous: Sequence[str] | None = None,
     ) -> Recollection:
-        """The facts of these scopes, such as 'user:ann', that matter for a conversation, in at most `max_tokens`.
+        """The facts and group memories of these scopes, such as 'user:ann', that matter for a conversation, in at most
+        `max_tokens`.
 
         `messages`: the conversation, the newest last, as `Said`, messages of a room, or mappings with role and content.
         `conversation_id`: what was shown in it before, by this process, stays as long as relevance has not clearly
@@ -85,6 +88,7 @@ class RecallService:
             options,
             count=self._parts.tokens.count,
             cosines=cosines,
+            confidence=facts.confidence_at(self._parts.clock.now(), options.half_life_days),
             previous=before,
             degraded=degraded,
         )
@@ -104,7 +108,7 @@ class RecallService:
         similarity_weight: float | None = None,
         confidence_weight: float | None = None,
         similarity: Similarity | None = None,
-        kinds: Sequence[MemoryKind] = (MemoryKind.FACT,),
+        kinds: Sequence[MemoryKind] = RECALLED,
         conversation_id: str | None = None,
         previous: Sequence[str] | None = None,
     ) -> str:
@@ -135,7 +139,7 @@ class RecallService:
         if options.similarity == "tfidf" or not topic.parts or not len(facts):
             return None, None
         try:
-            return await self._parts.vectors.cosines(topic, facts, shelved), None
+            return await self._parts.vectors.cosines(topic, facts, shelved, most_seconds=self._parts.wait_seconds), None
         except NoVectors as error:
             return None, f"by words alone: {error}"
 

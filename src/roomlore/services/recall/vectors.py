@@ -36,16 +36,20 @@ class FactVectors:
         self._kept: OrderedDict[bytes, Vectors] = OrderedDict()
         self._under_way: dict[bytes, asyncio.Task[None]] = {}
 
-    async def cosines(self, topic: Topic, facts: FactSet, shelved: Shelved) -> Floats:
-        """Of each fact with what was said, newer messages counting more. Raises `NoVectors`."""
+    async def cosines(
+        self, topic: Topic, facts: FactSet, shelved: Shelved, *, most_seconds: float | None = None
+    ) -> Floats:
+        """Of each fact with what was said, newer messages counting more. `most_seconds`: for who cannot wait as long as
+        the others. Raises `NoVectors`."""
+        wait = self._timeout_seconds if most_seconds is None else min(most_seconds, self._timeout_seconds)
         if self._embedder is None:
             raise NoVectors("no embedder is configured: set `embeddings`, or pass one to roomlore.open")
         try:
-            async with asyncio.timeout(self._timeout_seconds):
+            async with asyncio.timeout(wait):
                 vectors = await self._vectors(self._embedder, facts, shelved)
                 asked = await self._embedder.embed([part.text for part in topic.parts], kind="query")
         except TimeoutError as error:
-            raise NoVectors(f"the embedder took longer than {self._timeout_seconds:g} s") from error
+            raise NoVectors(f"the embedder took longer than {wait:g} s") from error
         except (ModelUnavailable, InvalidInput) as error:
             raise NoVectors(describe(error)) from error
         weights = np.array([part.weight for part in topic.parts])

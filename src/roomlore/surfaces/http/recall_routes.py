@@ -53,7 +53,7 @@ class RecallRequest(bodies.Body):
     similarity_weight: float | None = Field(None, ge=0, le=1)
     confidence_weight: float | None = Field(None, ge=0, le=1)
     similarity: Similarity | None = None
-    kinds: list[Literal["fact", "group", "short"]] = Field(["fact"], description="Which memories.")
+    kinds: list[Literal["fact", "group", "short"]] = Field(["fact", "group"], description="Which memories.")
     conversation_id: str | None = Field(
         None,
         min_length=1,

@@ -19,7 +19,7 @@ from roomlore import InvalidInput, Lore, MemoryKind, Recollection, Said, SyncLor
 from roomlore.core.errors import describe
 from roomlore.core.memory.intake import check_kinds
 from roomlore.core.memory.reading import INJECTED_NAME
-from roomlore.core.recall.models import RecallOptions, Similarity
+from roomlore.core.recall.models import RECALLED, RecallOptions, Similarity
 from roomlore.core.recall.options import otherwise, scopes_of
 from roomlore.core.recall.placing import Placement, check_placement, place_among
 
@@ -104,7 +104,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         similarity_weight: float | None = None,
         confidence_weight: float | None = None,
         similarity: Similarity | None = None,
-        kinds: Sequence[MemoryKind] = (MemoryKind.FACT,),
+        kinds: Sequence[MemoryKind] = RECALLED,
         timeout_seconds: float | None = None,
     ) -> None:
         super().__init__()
