@@ -14,6 +14,7 @@ from roomlore.testing.contracts.facts import FactsContract
 from roomlore.testing.contracts.imports import ImportsContract
 from roomlore.testing.contracts.index_states import IndexStatesContract
 from roomlore.testing.contracts.keys import KeysContract
+from roomlore.testing.contracts.leases import LeasesContract
 from roomlore.testing.contracts.lexical import LexicalContract
 from roomlore.testing.contracts.memories import MemoriesContract, MemoryStoryContract, MemoryTextsContract
 from roomlore.testing.contracts.memory_log import MemoryLogContract
@@ -40,6 +41,7 @@ __all__ = [
     "ImportsContract",
     "IndexStatesContract",
     "KeysContract",
+    "LeasesContract",
     "LexicalContract",
     "MemoriesContract",
     "MemoryLogContract",

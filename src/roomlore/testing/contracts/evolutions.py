@@ -11,9 +11,10 @@ import pytest
 from roomlore.core.chat.models import Usage
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.models import Evolution
+from roomlore.ports.memories import RoomBehind
 from roomlore.ports.storage import Storage
-from roomlore.testing.builders import START, evolution
-from roomlore.testing.contracts.filling import ROOM, TENANT
+from roomlore.testing.builders import START, entry, evolution
+from roomlore.testing.contracts.filling import ROOM, TENANT, erase, fill
 from roomlore.testing.contracts.memory_log import SCOPE
 from roomlore.testing.contracts.texts import HARD_TEXTS
 
@@ -51,6 +52,14 @@ async def marks(
 ) -> dict[str, int]:
     async with storage.reading() as work:
         return await work.watermarks.find(tenant=tenant, room_id=room_id, names=names)
+
+
+async def behind(storage: Storage, least: int, *, name: str = "extraction") -> list[tuple[str, int]]:
+    """Room and mark of those that are, all of the one tenant there is."""
+    async with storage.reading() as work:
+        found = await work.watermarks.behind(name=name, least=least, after=("", ""), limit=99)
+    assert {one.tenant for one in found} <= {TENANT}
+    return [(one.room_id, one.mark) for one in found]
 
 
 class EvolutionsContract:
@@ -145,6 +154,46 @@ class WatermarksContract:
         assert sorted(outcomes) == [False, False, True]
         assert await marks(storage) == {"extraction": 11 + outcomes.index(True)}
 
+    async def test_rooms_that_have_grown_since(self, storage: Storage) -> None:
+        for room_id, messages in {"a": 3, "b": 5, "房": 4, "empty": 0}.items():
+            await fill(storage, [entry(n) for n in range(1, messages + 1)], room_id=room_id)
+        await move(storage, 3, 0, room_id="b")
+        await move(storage, 4, 0, room_id="房")
+        await move(storage, 3, 0, room_id="a", name="evolution")
+        assert await behind(storage, 1) == [("a", 0), ("b", 3)]
+        assert await behind(storage, 2) == [("a", 0), ("b", 3)]
+        assert await behind(storage, 3) == [("a", 0)]
+        assert await behind(storage, 4) == []
+        assert await behind(storage, 1, name="evolution") == [("b", 0), ("房", 0)]
+        assert await behind(storage, 0) == [("a", 0), ("b", 3), ("empty", 0), ("房", 4)]
+
+    async def test_the_deleted_count_and_a_mark_may_be_ahead(self, storage: Storage) -> None:
+        await fill(storage, [entry(n) for n in range(1, 5)])
+        await erase(storage, 2, 3, 4)
+        assert await behind(storage, 4) == [(ROOM, 0)]
+        await move(storage, 9, 0)
+        assert await behind(storage, 0) == []
+
+    async def test_rooms_behind_are_walked_in_the_order_of_their_names(self, storage: Storage) -> None:
+        names = [("acme", "z"), ("acme", "茶"), ("bee", ""), ("bee", "a"), ("茶", "a"), ("茶", "z")]
+        for tenant, room_id in reversed(names):
+            await fill(storage, [entry(1)], tenant=tenant, room_id=room_id)
+        async with storage.reading() as work:
+            walked: list[RoomBehind] = []
+            for _ in range(4):
+                after = (walked[-1].tenant, walked[-1].room_id) if walked else ("", "")
+                walked += await work.watermarks.behind(name="extraction", least=1, after=after, limit=2)
+            assert await work.watermarks.behind(name="extraction", least=1, after=("", ""), limit=0) == []
+        assert walked == [RoomBehind(tenant, room_id, 0) for tenant, room_id in names]
+
+    async def test_a_tenants_mark_is_not_anothers(self, storage: Storage) -> None:
+        for tenant in (TENANT, "other"):
+            await fill(storage, [entry(1), entry(2)], tenant=tenant)
+        await move(storage, 2, 0, tenant="other")
+        async with storage.reading() as work:
+            found = await work.watermarks.behind(name="extraction", least=1, after=("", ""), limit=9)
+        assert found == [RoomBehind(TENANT, ROOM, 0)]
+
 
 @pytest.mark.parametrize("text", HARD_TEXTS, ids=ascii)
 class EvolutionTextsContract:
@@ -157,3 +206,8 @@ class EvolutionTextsContract:
         assert await ids(storage, tenant=text, scope=text) == [text]
         assert await move(storage, 7, 0, tenant=text, room_id=text, name=text)
         assert await marks(storage, [text], tenant=text, room_id=text) == {text: 7}
+        await fill(storage, [entry(n) for n in range(1, 10)], tenant=text, room_id=text)
+        async with storage.reading() as work:
+            found = await work.watermarks.behind(name=text, least=2, after=("", ""), limit=9)
+            assert await work.watermarks.behind(name=text, least=2, after=(text, text), limit=9) == []
+        assert found == [RoomBehind(text, text, 7)]

@@ -22,6 +22,7 @@ from roomlore.testing.contracts.memory_log import (
     gone,
     log,
     merge,
+    of_evolution,
     scope_of,
     update,
     versions,
@@ -271,6 +272,7 @@ class MemoryTextsContract:
         closing = change(2, second, action=Action.UPDATE, closes=(text,), old_statement=text)
         await apply(storage, made, closing, tenant=text, scope=text)
         assert await log(storage, tenant=text, scope=text) == [made, closing]
+        assert await of_evolution(storage, text, tenant=text) == [made]
         assert await versions(storage, [text, text + "2"], tenant=text) == {text: gone(first), text + "2": second}
         assert await page(storage, text, tenant=text) == [second]
         assert await citing(storage, text, room_id=text, tenant=text) == [text + "2"]

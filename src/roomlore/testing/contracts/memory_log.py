@@ -49,6 +49,11 @@ async def log(
         return await work.memory_log.changes(tenant=tenant, scope=scope, after=after, limit=limit, since=since)
 
 
+async def of_evolution(storage: Storage, evolution_id: str, *, tenant: str = TENANT) -> list[Change]:
+    async with storage.reading() as work:
+        return await work.memory_log.of_evolution(tenant=tenant, evolution_id=evolution_id)
+
+
 async def versions(storage: Storage, memory_ids: Sequence[str], *, tenant: str = TENANT) -> Versions:
     """Those of these ids that are there."""
     async with storage.reading() as work:
@@ -352,6 +357,16 @@ class MemoryLogContract:
         assert await log(storage, since=START + 3 * MINUTE) == late
         assert await log(storage, since=START + 3 * MINUTE, after=late[2].number, limit=4) == late[3:7]
         assert await log(storage, since=START + timedelta(hours=1)) == []
+
+    async def test_what_an_evolution_changed(self, storage: Storage) -> None:
+        told = [change(1, A, evolution_id="e1"), change(2, B, evolution_id="e2"), replace(MADE[2], evolution_id="e1")]
+        theirs = change(1, memory("d", scope="group:茶"), evolution_id="e1")
+        await apply(storage, *told, change(4, gone(C), action=Action.DELETE))
+        await apply(storage, theirs, scope="group:茶")
+        await apply(storage, change(1, replace(A, statement="theirs"), evolution_id="e3"), tenant="other")
+        assert await of_evolution(storage, "e1") == [theirs, told[0], told[2]]
+        assert await of_evolution(storage, "e2") == [told[1]]
+        assert await of_evolution(storage, "e3") == await of_evolution(storage, "") == []
 
     async def test_tenants_use_the_same_ids(self, storage: Storage) -> None:
         await apply(storage, *MADE)

@@ -2,6 +2,9 @@
 
 from dataclasses import replace as changed
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from roomlore.core.identity import content_hash
 from roomlore.core.mates import Mates
@@ -174,3 +177,44 @@ class MessagesContract:
         await fill(storage, [entry(1), entry(2)], room_id="other")
         assert await became(storage, 0) == ([entry(1).message], [])
         assert await became(storage, 0, room_id="no such room") == ([], [])
+
+    async def test_what_one_sender_said(self, storage: Storage) -> None:
+        said = [entry(n, sender_id="小明" if n % 3 == 0 else "ann") for n in range(1, 11)]
+        await fill(storage, said)
+        await fill(storage, [entry(1, sender_id="小明")], room_id="other")
+        await erase(storage, 6)
+        here: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM, "sender_id": "小明"}
+        async with storage.reading() as work:
+            found = await work.messages.page(**here, after=0, limit=9)
+            assert found == [said[2].message, said[8].message]
+            assert await work.messages.page(**here, after=0, limit=1) == found[:1]
+            assert await work.messages.page(**here, after=3, limit=9) == found[1:]
+            assert await work.messages.page(**{**here, "sender_id": "nobody"}, after=0, limit=9) == []
+
+    @pytest.mark.parametrize("sender_id", [None, "ann", "bo", "nobody"])
+    async def test_how_many_a_page_has_in_all(self, storage: Storage, sender_id: str | None) -> None:
+        await fill(storage, [entry(n, sender_id="bo" if n in (2, 5, 6) else "ann") for n in range(1, 9)])
+        await fill(storage, [entry(1)], room_id="other")
+        await erase(storage, 5, 8)
+        here: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM, "sender_id": sender_id}
+        async with storage.reading() as work:
+            for after in range(10):
+                listed = await work.messages.page(**here, after=after, limit=99)
+                assert await work.messages.count(**here, after=after) == len(listed)
+            assert await work.messages.count(tenant=TENANT, room_id="no such room", after=0, sender_id=sender_id) == 0
+
+    async def test_the_first_since_a_time_where_the_clock_ran_backwards(self, storage: Storage) -> None:
+        minutes = [5, 1, 70, 3, 60, 2]
+        said = [entry(n, sent_at=START + timedelta(minutes=minute)) for n, minute in enumerate(minutes, start=1)]
+        await fill(storage, said)
+        await erase(storage, 1)
+        expected = {0: 2, 1: 2, 2: 3, 60: 3, 70: 3, 71: None}
+        async with storage.reading() as work:
+            first = {
+                minute: await work.messages.first_since(
+                    tenant=TENANT, room_id=ROOM, since=START + timedelta(minutes=minute)
+                )
+                for minute in expected
+            }
+            assert await work.messages.first_since(tenant=TENANT, room_id="no such room", since=START) is None
+        assert first == expected

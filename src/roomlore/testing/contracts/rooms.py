@@ -69,3 +69,14 @@ class RoomsContract:
         await fill(storage, [entry(1, sender_name="Old"), entry(2, sender_name="New"), entry(3)])
         async with storage.reading() as work:
             assert await work.rooms.participants(tenant=TENANT, room_id=ROOM) == {"ann": "New"}
+
+    async def test_the_rooms_of_a_sender(self, storage: Storage) -> None:
+        for room_id in ["b", "房间", "a"]:
+            await fill(storage, [entry(1), entry(2, sender_id="bo"), entry(3)], room_id=room_id)
+        await fill(storage, [entry(1, sender_id="bo")], room_id="c")
+        await fill(storage, [entry(1)], room_id="theirs", tenant="other")
+        async with storage.reading() as work:
+            assert await work.rooms.of_sender(tenant=TENANT, sender_id="ann") == ["a", "b", "房间"]
+            assert await work.rooms.of_sender(tenant=TENANT, sender_id="bo") == ["a", "b", "c", "房间"]
+            assert await work.rooms.of_sender(tenant=TENANT, sender_id="nobody") == []
+            assert await work.rooms.of_sender(tenant="other", sender_id="ann") == ["theirs"]

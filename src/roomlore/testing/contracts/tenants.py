@@ -29,7 +29,7 @@ async def _stored(storage: Storage) -> None:
         await work.sessions.save(session=session(1, checkpoint=checkpoint(1)))
         await work.memory_log.lock(tenant=TENANT, scope=_SCOPE, now=START)
         fact = memory("f1", sources=(Source(ROOM, "m1"),))
-        await work.memory_log.apply(tenant=TENANT, scope=_SCOPE, changes=[change(1, fact)])
+        await work.memory_log.apply(tenant=TENANT, scope=_SCOPE, changes=[change(1, fact, evolution_id="e1")])
         await work.evolutions.add(tenant=TENANT, evolution=evolution("e1"))
         await work.watermarks.move(tenant=TENANT, room_id=ROOM, name="x", arrival=1, was=0, now=START)
 
@@ -43,6 +43,7 @@ async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
         "rooms.page": await rooms.page(tenant=tenant, after=None, limit=9),
         "rooms.page after": await rooms.page(tenant=tenant, after="", limit=9),
         "rooms.participants": await rooms.participants(**here),
+        "rooms.of_sender": await rooms.of_sender(tenant=tenant, sender_id="ann"),
         "messages.fingerprints": await messages.fingerprints(**here, message_ids=_IDS),
         "messages.by_id": await messages.by_id(**here, message_ids=_IDS),
         "messages.by_arrival": await messages.by_arrival(**here, arrivals=[1, 2, 3, 4, 5]),
@@ -51,6 +52,10 @@ async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
         "messages.tail since": await messages.tail(**here, limit=9, since=START),
         "messages.recent": await messages.recent(**here, limit=9),
         "messages.page": await messages.page(**here, after=0, limit=9),
+        "messages.page of": await messages.page(**here, after=0, limit=9, sender_id="ann"),
+        "messages.count": await messages.count(**here, after=0),
+        "messages.count of": await messages.count(**here, after=0, sender_id="ann"),
+        "messages.first_since": await messages.first_since(**here, since=START),
         "messages.changed": (await messages.changed(**here, revision=0, after=0))[0],
         "threads.target": await threads.target(**here, message_id="m2", window=9),
         "threads.target newest": await threads.target(**here, message_id=None, window=9),
@@ -85,6 +90,7 @@ async def _memory_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
         "memory_log.scopes after": await log.scopes(tenant=tenant, after="", limit=9),
         "memory_log.changes": await log.changes(**here, after=0, limit=9),
         "memory_log.changes since": await log.changes(**here, after=0, limit=9, since=START),
+        "memory_log.of_evolution": await log.of_evolution(tenant=tenant, evolution_id="e1"),
         "memories.by_id": await memories.by_id(tenant=tenant, memory_ids=["f1"]),
         "memories.heads": await memories.heads(tenant=tenant, memory_ids=["f1"]),
         "memories.page": await memories.page(**chosen, limit=9),

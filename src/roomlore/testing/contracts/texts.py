@@ -52,6 +52,9 @@ class TextsContract:
             assert await work.messages.by_id(**named, message_ids=[text]) == [stored]
             assert list(await work.messages.fingerprints(**named, message_ids=[text])) == [text]
             assert await work.rooms.participants(**named) == {text: text}
+            assert await work.rooms.of_sender(tenant=text, sender_id=text) == [text]
+            assert await work.messages.page(**named, after=0, limit=9, sender_id=text) == [stored.message]
+            assert await work.messages.count(**named, after=0, sender_id=text) == 1
             assert await work.threads.keyword_counts(**named, keywords=[text]) == {text: 1}
             assert await work.threads.waiting(**named, message_ids=[text]) == [stored]
             assert [room.room_id for room in await work.rooms.page(tenant=text, after=None, limit=9)] == [text]
