@@ -13,9 +13,11 @@ from roomlore.adapters.sql.spelling import spell_message
 from roomlore.adapters.sql.values import escape, to_micros
 from roomlore.core.indexed import indexed_words
 from roomlore.core.models import Entry, Role
+from roomlore.ports.memories import RoomBehind
 from roomlore.testing import START, change, checkpoint, entry, memory, session
 from roomlore.testing.contracts.facts import fact, facts
 from roomlore.testing.contracts.filling import ROOM, TENANT, erase, fill, replace
+from roomlore.testing.contracts.leases import take
 from roomlore.testing.contracts.lexical import expected, found, words_of
 from roomlore.testing.contracts.memories import page
 from roomlore.testing.contracts.memory_log import SCOPE, apply, log
@@ -184,3 +186,15 @@ async def test_rooms_with_sessions_get_memories(empty_url):
     assert await page(storage, SCOPE) == [memory("f1")]
     await storage.close()
     assert [row[0] for row in _sql(empty_url, _SHOWN)] == ["m1", "c1"]
+
+
+async def test_rooms_with_memories_get_leases_and_find_their_senders(empty_url):
+    _make(empty_url, "0004", {ROOM: [entry(1)]})
+    _sql(empty_url, f"INSERT INTO participants VALUES (1, 'ann', '{TENANT}', '', 1, 1, 1)")
+    storage = await connect(empty_url)
+    assert await take(storage, "a")
+    assert not await take(storage, "b")
+    async with storage.reading() as work:
+        assert await work.rooms.of_sender(tenant=TENANT, sender_id="ann") == [ROOM]
+        assert await work.watermarks.behind(name="x", least=1, after=("", ""), limit=9) == [RoomBehind(TENANT, ROOM, 0)]
+    await storage.close()
