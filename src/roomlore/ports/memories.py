@@ -85,6 +85,9 @@ class Memories(Protocol):
     async def lineage(self, *, tenant: str, lineage_id: str) -> list[Memory]:
         """Every version of the lineage, the first one first."""
 
+    async def ids_like(self, *, tenant: str, part: str, limit: int) -> list[str]:
+        """The ids of versions that begin or end with `part`, ascending."""
+
     async def citing(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Memory]:
         """The active memories that any of these messages supports."""
 
@@ -100,6 +103,9 @@ class Evolutions(Protocol):
         """Keeps the record; False, and nothing happens, where its id is there already."""
 
     async def by_id(self, *, tenant: str, evolution_ids: Sequence[str]) -> list[Evolution]: ...
+
+    async def ids_like(self, *, tenant: str, part: str, limit: int) -> list[str]:
+        """The ids that begin or end with `part`, ascending."""
 
     async def page(self, *, tenant: str, scope: str, before: str | None, limit: int) -> list[Evolution]:
         """The scope's records with an id below `before`, newest first."""

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 from roomlore.adapters.sql import schema_memories as schema
 from roomlore.adapters.sql.drivers import Connection, Row
 from roomlore.adapters.sql.rooms import Locks
-from roomlore.adapters.sql.statements import Statement, among
+from roomlore.adapters.sql.statements import Statement, among, begins_or_ends
 from roomlore.adapters.sql.values import (
     escape,
     from_micros,
@@ -44,6 +44,14 @@ _ADD = Statement(
     )
 )
 _BY_ID = Statement(lambda: select(*_COLUMNS).where(_ours, among(_e.c.evolution_id, "evolution_ids")))
+_IDS_LIKE = Statement(
+    lambda: (
+        select(_e.c.evolution_id)
+        .where(_ours, begins_or_ends(_e.c.evolution_id))
+        .order_by(_e.c.evolution_id)
+        .limit(bindparam("count"))
+    )
+)
 _PAGE_FROM_END = Statement(_page)
 _PAGE_BEFORE = Statement(lambda: _page(_e.c.evolution_id < bindparam("before")))
 
@@ -63,6 +71,11 @@ class SqlEvolutions:
     async def by_id(self, *, tenant: str, evolution_ids: Sequence[str]) -> list[Evolution]:
         rows = await self._sql.fetch(_BY_ID, tenant=escape(tenant), evolution_ids=names_text(evolution_ids))
         return [_to_evolution(row) for row in rows]
+
+    async def ids_like(self, *, tenant: str, part: str, limit: int) -> list[str]:
+        piece = escape(part)
+        rows = await self._sql.fetch(_IDS_LIKE, tenant=escape(tenant), part=piece, size=len(piece), count=limit)
+        return [unescape(row[0]) for row in rows]
 
     async def page(self, *, tenant: str, scope: str, before: str | None, limit: int) -> list[Evolution]:
         here = {"tenant": escape(tenant), "scope": escape(scope), "count": limit}

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, and_, bindparam, func, literal_column, sel
 from roomlore.adapters.sql import schema_memories as schema
 from roomlore.adapters.sql.drivers import Connection
 from roomlore.adapters.sql.memory_rows import MEMORY_COLUMNS, to_memory
-from roomlore.adapters.sql.statements import Statement, among
+from roomlore.adapters.sql.statements import Statement, among, begins_or_ends
 from roomlore.adapters.sql.values import escape, names_text, unescape, unescape_or_none
 from roomlore.core.memory.models import Memory, MemoryKind, MemoryStatus
 
@@ -69,6 +69,14 @@ _BY_ID = Statement(lambda: _memories(among(_m.c.memory_id, "memory_ids")))
 _PAGE = Statement(_page)
 _COUNT = Statement(lambda: select(func.count()).select_from(_m).where(_chosen()))
 _LINEAGE = Statement(lambda: _memories(_m.c.lineage_id == bindparam("lineage_id")).order_by(_m.c.version))
+_IDS_LIKE = Statement(
+    lambda: (
+        select(_m.c.memory_id)
+        .where(_ours, begins_or_ends(_m.c.memory_id))
+        .order_by(_m.c.memory_id)
+        .limit(bindparam("count"))
+    )
+)
 _CITING = Statement(_citing)
 _FALLBACKS = Statement(_fallbacks)
 _FALLBACKS_AFTER = Statement(lambda: _fallbacks(_above()))
@@ -125,6 +133,11 @@ class SqlMemories:
     async def lineage(self, *, tenant: str, lineage_id: str) -> list[Memory]:
         rows = await self._sql.fetch(_LINEAGE, tenant=escape(tenant), lineage_id=escape(lineage_id))
         return [to_memory(row) for row in rows]
+
+    async def ids_like(self, *, tenant: str, part: str, limit: int) -> list[str]:
+        piece = escape(part)
+        rows = await self._sql.fetch(_IDS_LIKE, tenant=escape(tenant), part=piece, size=len(piece), count=limit)
+        return [unescape(row[0]) for row in rows]
 
     async def citing(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Memory]:
         """By id."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Dialect, Table, Text, and_, bindparam, select
+from sqlalchemy import BigInteger, ColumnElement, Dialect, Integer, Table, Text, and_, bindparam, func, or_, select
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement
@@ -93,6 +93,14 @@ def among(column: ColumnElement[Any], parameter: str) -> ColumnElement[bool]:
     One parameter however long the list, so the statement is one and the same.
     """
     return _Among(column, bindparam(parameter, type_=Text))
+
+
+def begins_or_ends(column: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Whether the text begins or ends with the parameter `part`, which has `size` characters."""
+    size = bindparam("size", type_=Integer)
+    begins = func.substr(column, 1, size)
+    ends = func.substr(column, func.length(column) - size + 1)
+    return or_(begins == bindparam("part"), ends == bindparam("part"))
 
 
 class _Numbers(FunctionElement[str]):

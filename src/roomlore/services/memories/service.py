@@ -16,6 +16,7 @@ from roomlore.core.memory.writing import Remembered
 from roomlore.core.paging import check_page
 from roomlore.ports.storage import Storage
 from roomlore.services.memories.bringing import Foreign, ReadMemories, bring
+from roomlore.services.memories.naming import Named, the_only
 from roomlore.services.memories.parts import Evolver, Searcher
 from roomlore.services.memories.past import Past
 from roomlore.services.memories.reviser import Reviser
@@ -195,6 +196,14 @@ class MemoryService:
         if not found:
             raise NotFound(f"There is no memory {memory_id!r:.80}.")
         return found[0]
+
+    async def named(self, part: str, what: Named = "memory") -> str:
+        """The id of a version, or of an evolution, that is `part`, or the only one that begins or ends with it.
+
+        Raises `NotFound` where there is none, `InvalidInput` where several begin or end so.
+        """
+        async with self._storage.reading() as work:
+            return await the_only(work, tenant=self._tenant, part=part, what=what)
 
     async def history(self, memory_id: str) -> list[Memory]:
         """Every version of the memory that this id is a version of, the first one first; `NotFound`."""

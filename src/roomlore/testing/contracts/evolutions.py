@@ -111,6 +111,18 @@ class EvolutionsContract:
         assert await ids(storage, scope="group:g") == ["e6"]
         assert await ids(storage, tenant="other") == []
 
+    async def test_ids_of_which_a_part_is_known(self, storage: Storage) -> None:
+        for name in ("0189-茶-a1b2", "0189-茶-c3d4", "a1b2-e"):
+            await add(storage, evolution(name))
+        await add(storage, evolution("theirs-a1b2"), tenant="other")
+        for part, expected in {
+            "a1b2": ["0189-茶-a1b2", "a1b2-e"],
+            "0189": ["0189-茶-a1b2", "0189-茶-c3d4"],
+            "茶": [],
+        }.items():
+            async with storage.reading() as work:
+                assert await work.evolutions.ids_like(tenant=TENANT, part=part, limit=9) == expected
+
     async def test_reading_adds_nothing(self, storage: Storage) -> None:
         async with storage.reading() as work:
             with pytest.raises(InvalidInput):

@@ -158,6 +158,25 @@ class MemoriesContract:
         found = await versions(storage, ["a", "b", "b", "nowhere"])
         assert found == {"a": memory("a"), "b": memory("b", scope="group:g")}
 
+    async def test_ids_of_which_a_part_is_known(self, storage: Storage) -> None:
+        names = ["0189-茶-a1b2", "0189-茶-A1B2", "0189-x-ffff", "a1b2", "%_", "\ud800e"]
+        await apply(storage, *(change(n, memory(name, scope=SCOPE)) for n, name in enumerate(names, 1)))
+        await apply(storage, change(1, memory("theirs-a1b2", scope=SCOPE)), tenant="other")
+        for part, expected in {
+            "a1b2": ["0189-茶-a1b2", "a1b2"],
+            "0189-茶": ["0189-茶-A1B2", "0189-茶-a1b2"],
+            "9-x": [],
+            "%": ["%_"],
+            "_": ["%_"],
+            "\ud800": ["\ud800e"],
+            "0189-x-ffff1": [],
+            "茶": [],
+        }.items():
+            async with storage.reading() as work:
+                found = await work.memories.ids_like(tenant=TENANT, part=part, limit=9)
+                assert sorted(found) == sorted(expected), part
+                assert await work.memories.ids_like(tenant=TENANT, part=part, limit=1) == found[:1]
+
     async def test_what_messages_support(self, storage: Storage) -> None:
         one, both, elsewhere = (Source("room", "m1"),), (Source("room", "m1"), Source("room", "m2")), Source("b", "m1")
         a, b, c = memory("a", sources=one * 2), memory("b", sources=both), memory("c", sources=(elsewhere,))
