@@ -57,7 +57,7 @@ class Lore:
                 tenant=tenant, storage=shared.storage, cache=shared.in_force, clock=shared.clock, ids=shared.ids
             ),
             past=Past(tenant=tenant, storage=shared.storage, clock=shared.clock),
-            reviser=Reviser(tenant=tenant, storage=shared.storage, clock=shared.clock, ids=shared.ids),
+            reviser=Reviser(tenant=tenant, storage=shared.storage, cache=shared.in_force, clock=shared.clock),
             read_memories=read_memories,
             evolver=shared.evolver,
             searcher=shared.searcher,

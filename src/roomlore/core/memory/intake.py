@@ -153,6 +153,13 @@ def check_confidence(given: Any) -> float | None:
     return float(given) + 0.0
 
 
+def check_strength(given: Any) -> float:
+    """In [0, 1]."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+        raise InvalidInput(f"strength is {given!r:.60}; it must be a number from 0 to 1.")
+    return float(given) + 0.0
+
+
 def check_tags(given: Any) -> tuple[str, ...]:
     """Each once, in their order."""
     tags = tuple(dict.fromkeys(_label(tag, "A tag") for tag in _items(given, "tags", "texts")))

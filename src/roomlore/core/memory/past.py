@@ -9,8 +9,8 @@ from roomlore.core.models import StoredMessage
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """A lineage that says something else at the end than at the beginning. `changes`: those of the log in between that
-    made it so."""
+    """A lineage that has another version in force at the end than at the beginning, or whose version was redacted.
+    `changes`: its entries of the log in between, in order."""
 
     before: Memory
     after: Memory

@@ -69,6 +69,10 @@ class InForce:
         found = self._said.get(normal(statement), ())
         return next((memory for memory in found if memory.lineage_id != beside), None)
 
+    def all_saying(self, statement: str) -> tuple[Memory, ...]:
+        """Every memory that says the same."""
+        return self._said.get(normal(statement), ())
+
     def _take_in(self, change: Change) -> None:
         for memory_id in (*change.closes, change.memory.memory_id):
             self._drop(memory_id)

@@ -1,11 +1,19 @@
-"""What a scope remembered, and how a memory came to be."""
+"""What a scope remembered, and how a memory came to be: read from the log of the scope."""
 
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
 
-from roomlore.core.memory.models import Memory
-from roomlore.core.memory.past import Blame, MemoryDiff
+from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.memory import history
+from roomlore.core.memory.history import Walk
+from roomlore.core.memory.intake import check_moment
+from roomlore.core.memory.models import Change, Evolution, Memory, Source
+from roomlore.core.memory.past import Blame, BlamedVersion, Evidence, MemoryDiff
+from roomlore.core.models import StoredMessage
 from roomlore.ports.coordination import Clock
-from roomlore.ports.storage import Storage
+from roomlore.ports.storage import Storage, UnitOfWork
+
+_PAGE = 1_000
 
 
 class Past:
@@ -17,13 +25,104 @@ class Past:
         self._clock = clock
 
     async def as_of(self, scope: str, at: datetime) -> list[Memory]:
-        """What the scope remembered at a time."""
-        raise NotImplementedError
+        """What the scope remembered at a time, the oldest lineage first. Goes by when it was remembered, not by since
+        when it is said to be known. Raises `InvalidInput`."""
+        walk = Walk(_moment(at, "at"))
+        async for _ in self._along(scope, walk):
+            pass
+        return walk.memories()
 
     async def diff(self, scope: str, start: datetime, end: datetime | None = None) -> MemoryDiff:
-        """What changed between two times."""
-        raise NotImplementedError
+        """What is in force at `end` against `start`; `end`: by default now. Raises `InvalidInput`."""
+        begins, ends = _moment(start, "start"), self._clock.now() if end is None else _moment(end, "end")
+        if ends < begins:
+            raise InvalidInput(f"The end, {ends.isoformat()}, is before the start, {begins.isoformat()}; swap them.")
+        before = Walk(begins)
+        async for _ in self._along(scope, before):
+            pass
+        after, changes = Walk(ends, after=before), list[Change]()
+        known = {memory.lineage_id for memory in before.in_force.values()}
+        async for counted in self._along(scope, after):
+            changes += (change for change in counted if change.memory.lineage_id in known)
+        return history.diff(scope, begins, ends, before=before.memories(), after=after.memories(), changes=changes)
 
     async def blame(self, memory_id: str) -> Blame:
-        """What made a memory."""
-        raise NotImplementedError
+        """What made a memory: every version that its version in force goes back to, the newest first. Raises
+        `NotFound`."""
+        async with self._storage.reading() as work:
+            heads = await work.memories.heads(tenant=self._tenant, memory_ids=[memory_id])
+            if memory_id not in heads:
+                raise NotFound(f"There is no memory {memory_id!r:.80}.")
+            head = heads[memory_id]
+            versions = await self._origins(work, head)
+            logged = await work.memory_log.of_memories(tenant=self._tenant, memory_ids=list(versions))
+            made_by = await self._evolutions(work, versions.values())
+            messages = await self._messages(work, versions.values())
+        makers = history.makers(logged)
+        ordered = sorted(versions, key=lambda name: makers[name].number if name in makers else 0, reverse=True)
+        blamed = [_blamed(versions[name], versions, makers, made_by, messages) for name in ordered]
+        return Blame(memory=head, versions=tuple(blamed))
+
+    async def _along(self, scope: str, walk: Walk) -> AsyncIterator[list[Change]]:
+        """The changes that count, page by page; no page is read while another one is looked at."""
+        while not walk.done:
+            async with self._storage.reading() as work:
+                page = await work.memory_log.changes(tenant=self._tenant, scope=scope, after=walk.read, limit=_PAGE)
+            yield walk.take(page)
+
+    async def _origins(self, work: UnitOfWork, head: Memory) -> dict[str, Memory]:
+        """Read lineage by lineage: as often as something was merged, not as there are versions."""
+        known: dict[str, Memory] = {}
+        lineages = {head.lineage_id}
+        while lineages:
+            for lineage_id in sorted(lineages):
+                found = await work.memories.lineage(tenant=self._tenant, lineage_id=lineage_id)
+                known |= {memory.memory_id: memory for memory in found}
+            reached, missing = history.origins(head.memory_id, known)
+            others = await work.memories.by_id(tenant=self._tenant, memory_ids=sorted(missing))
+            lineages = {memory.lineage_id for memory in others}
+        return reached
+
+    async def _evolutions(self, work: UnitOfWork, versions: Iterable[Memory]) -> dict[str, Evolution]:
+        names = sorted({memory.evolution_id for memory in versions if memory.evolution_id is not None})
+        found = await work.evolutions.by_id(tenant=self._tenant, evolution_ids=names)
+        return {one.evolution_id: one for one in found}
+
+    async def _messages(self, work: UnitOfWork, versions: Iterable[Memory]) -> dict[Source, StoredMessage]:
+        by_room: dict[str, set[str]] = {}
+        for source in (source for memory in versions for source in memory.sources):
+            by_room.setdefault(source.room_id, set()).add(source.message_id)
+        found: dict[Source, StoredMessage] = {}
+        for room_id, ids in sorted(by_room.items()):
+            entries = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=sorted(ids))
+            found |= {Source(room_id, entry.message.id): entry.message for entry in entries}
+        return found
+
+
+def _blamed(
+    version: Memory,
+    versions: Mapping[str, Memory],
+    makers: Mapping[str, Change],
+    made_by: Mapping[str, Evolution],
+    messages: Mapping[Source, StoredMessage],
+) -> BlamedVersion:
+    return BlamedVersion(
+        memory=version,
+        change=makers.get(version.memory_id),
+        evolution=made_by.get(version.evolution_id or ""),
+        evidence=tuple(Evidence(source, messages.get(source)) for source in _added(version, versions)),
+    )
+
+
+def _added(version: Memory, versions: Mapping[str, Memory]) -> Sequence[Source]:
+    """The messages that support it and none of its parents."""
+    before = {source for name in version.parents if name in versions for source in versions[name].sources}
+    return [source for source in version.sources if source not in before]
+
+
+def _moment(given: datetime, name: str) -> datetime:
+    """In UTC; `InvalidInput` for what is no time."""
+    moment = check_moment(given, name)
+    if moment is None:
+        raise InvalidInput(f"{name} is None; give a datetime.")
+    return moment

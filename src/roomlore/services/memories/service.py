@@ -206,7 +206,11 @@ class MemoryService:
             return await the_only(work, tenant=self._tenant, part=part, what=what)
 
     async def history(self, memory_id: str) -> list[Memory]:
-        """Every version of the memory that this id is a version of, the first one first; `NotFound`."""
+        """Every version of the memory that this id is a version of, the first one first; `NotFound`.
+
+        One that was merged into another memory has the versions that it had until then: `head` says what it became, and
+        `blame` goes back over all that was merged.
+        """
         known = await self.get(memory_id)
         async with self._storage.reading() as work:
             return await work.memories.lineage(tenant=self._tenant, lineage_id=known.lineage_id)
@@ -242,16 +246,18 @@ class MemoryService:
         again, the same words under the same ids.
 
         What was changed since by somebody else is left as that made it: nothing is reverted then and `Conflict` names
-        the memories. An evolution that was taken back already, or that changed nothing, gives an empty list. Raises
-        `NotFound`, `StorageUnavailable`.
+        the memories, also where another one says by now what would come back. Evolutions that built on each other are
+        taken back from the last to the first. One that was taken back already, or that changed nothing, gives an empty
+        list. Raises `NotFound`, `StorageUnavailable`.
         """
         return await self._reviser.revert(evolution_id, reason)
 
     async def restore(self, memory_id: str, reason: str = "") -> Memory:
-        """Brings a version back into force, in the place of what is in force of its lineage. Any version's id will do.
+        """Brings the version with this id back into force, in the place of what is in force of its lineage.
 
-        Restoring what is in force changes nothing. Raises `Conflict` where another memory of the scope says the same,
-        `NotFound`, `InvalidInput`, `StorageUnavailable`.
+        A memory that was merged into another one lives again beside that; `revert` takes a merge apart. Restoring what
+        is in force changes nothing. Raises `Conflict` where another memory of the scope says the same, `InvalidInput`
+        where it was redacted, `NotFound`, `StorageUnavailable`.
         """
         return await self._reviser.restore(memory_id, reason)
 

@@ -72,15 +72,15 @@ class MemoryWriter:
                 _check(done, on_conflict)
                 return done
 
-        return await _twice(once)
+        return await twice(once)
 
     async def update(self, memory_id: str, edit: Edit, *, expected: str | None, reason: str) -> Memory:
         wanted, why = checked_edit(edit), check_reason(reason)
-        return await _twice(lambda: self._update(memory_id, wanted, expected, why))
+        return await twice(lambda: self._update(memory_id, wanted, expected, why))
 
     async def delete(self, memory_id: str, *, expected: str | None, reason: str) -> Memory:
         why = check_reason(reason)
-        return await _twice(lambda: self._delete(memory_id, expected, why))
+        return await twice(lambda: self._delete(memory_id, expected, why))
 
     async def _decide(
         self,
@@ -199,7 +199,7 @@ def _check_alone(wanted: Memory, in_force: InForce) -> None:
         raise Conflict(f"Memory {other.memory_id!r:.80} says that already; delete one of the two.")
 
 
-async def _twice(work: Callable[[], Awaitable[T]]) -> T:
+async def twice(work: Callable[[], Awaitable[T]]) -> T:
     """Once more on what is there now where somebody else was faster: an id of another scope, say, that no lock held."""
     try:
         return await work()
