@@ -1,0 +1,165 @@
+"""From a reading to wishes: what is known is confirmed, and the best of what is new is made."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from roomlore.core.evolution.models import Wish
+from roomlore.core.evolution.offline.alike import Weights, Wording
+from roomlore.core.evolution.offline.knowing import MOST_CITED, Known, covers, repeats
+from roomlore.core.evolution.offline.links import shared_links
+from roomlore.core.evolution.offline.phrasing import Teller, adjoining, surface
+from roomlore.core.evolution.offline.reading import Line, Reading
+from roomlore.core.evolution.offline.restated import restated, states
+from roomlore.core.evolution.offline.support import Support
+from roomlore.core.evolution.offline.topics import Topic, topics
+from roomlore.core.memory.models import Memory, Source
+from roomlore.core.summary.cues import worth
+from roomlore.core.text import language
+
+MOST_FOUND = 5
+MOST_TOPICS = 3
+_TOPIC_SCORE = 1.0
+_PHRASE = 0.8
+_OVERLAP = 0.5
+_GROWN = 2
+_COMPARED = 30
+_WORTH = 0.2
+_NOTHING = Wording(frozenset(), frozenset(), turned=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Something new. `keys`: what it is about."""
+
+    statement: str
+    support: Support
+    tags: tuple[str, ...] = ()
+
+
+class Finder:
+    """What a reading comes to. `deleted`: statements not to be made again. `names`: handles of messages."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        memories: Mapping[str, Memory],
+        *,
+        deleted: Sequence[str],
+        names: Mapping[Source, str],
+    ) -> None:
+        self._lines = reading.lines
+        self._teller = Teller(reading.days)
+        self._known = {handle: Known(memory.statement) for handle, memory in memories.items()}
+        self._cited = [frozenset(names[one] for one in memory.sources if one in names) for memory in memories.values()]
+        self._passed = [*self._known.values(), *map(Known, deleted)]
+        self._stating = [line for line in reading.lines if states(line)]
+        self._wordings = {line: Wording.of(line.text) for line in self._stating}
+        self._weights = Weights(self._wordings.values())
+
+    def wishes(self) -> Iterator[Wish]:
+        number = 0
+        for handle, known in self._known.items():
+            if wish := self._again(number + 1, handle, known):
+                number += 1
+                yield wish
+        for found in self._new():
+            number += 1
+            zh = language(found.statement) == "zh"
+            reason = f"{len(found.support.lines)} 条消息" if zh else f"{len(found.support.lines)} messages"
+            yield Wish(
+                line=number,
+                kind="create",
+                statement=found.statement,
+                reason=reason,
+                tags=found.tags,
+                evidence=found.support.handles,
+            )
+
+    def _again(self, number: int, handle: str, known: Known) -> Wish | None:
+        """A confirmation, or what is said of it now that it holds for far longer."""
+        saying = [line for line in self._sayers(known) if self._says(line, known)]
+        fresh = list(dict.fromkeys(line.handle for line in saying if line.fresh))[-MOST_CITED:]
+        if not fresh:
+            return None
+        statement, evidence = known.statement, tuple(fresh)
+        if known.told and len((support := Support.of(saying)).days) >= _GROWN * known.told.days:
+            statement, evidence = self._retold(known, support), support.handles
+        zh = language(statement) == "zh"
+        reason = f"{len(fresh)} 条新消息又说到" if zh else f"Said again in {len(fresh)} new messages"
+        return Wish(
+            line=number, kind="update", handles=(handle,), statement=statement, reason=reason, evidence=evidence
+        )
+
+    def _sayers(self, known: Known) -> Sequence[Line]:
+        loose = known.told and not known.told.said
+        return self._lines if loose else self._stating
+
+    def _says(self, line: Line, known: Known) -> bool:
+        return known.is_said_by(line, self._wordings.get(line, _NOTHING), self._weights)
+
+    def _retold(self, known: Known, support: Support) -> str:
+        assert known.told is not None
+        if known.told.words:
+            return self._teller.topic(known.told.words, self._central(support.lines), support)
+        if known.told.link:
+            return self._teller.link(known.told.link, support)
+        return self._teller.restated(self._central(support.lines), support)
+
+    def _new(self) -> Iterator[Found]:
+        taken: list[frozenset[str]] = list(self._cited)
+        made = 0
+        for found in self._candidates():
+            if self._is_known(found, taken):
+                continue
+            self._passed.append(Known(found.statement))
+            taken.append(frozenset(found.support.handles))
+            yield found
+            made += 1
+            if made >= MOST_FOUND:
+                return
+
+    def _is_known(self, found: Found, taken: Sequence[frozenset[str]]) -> bool:
+        mine = frozenset(found.support.handles)
+        if any(len(mine & other) >= _OVERLAP * len(mine) for other in taken):
+            return True
+        told = Known(found.statement)
+        if told.told and told.told.words:
+            return any(covers(known, told.keys) for known in self._passed)
+        if told.told and told.told.said:
+            return any(repeats(known, told.wording, self._weights) for known in self._passed)
+        return any(found.statement.rsplit(" ", 1)[-1] in known.statement for known in self._passed)
+
+    def _candidates(self) -> Iterator[Found]:
+        wordings = [self._wordings[line] for line in self._stating]
+        for one in restated(self._stating, wordings, self._weights):
+            yield Found(statement=self._teller.restated(one.line, one.support), support=one.support)
+        for link in shared_links(self._lines):
+            yield Found(statement=self._teller.link(link.address, link.support), support=link.support)
+        for topic in topics(self._lines):
+            if topic.score >= _TOPIC_SCORE:
+                yield self._about(topic)
+
+    def _about(self, topic: Topic) -> Found:
+        """As a phrase where its words nearly always stand beside each other."""
+        beside = [line for line in topic.support.lines if adjoining(line, topic.keys)]
+        support = Support.of(beside)
+        if len(beside) >= _PHRASE * len(topic.support.lines) and support.holds(messages=3, days=3, people=2):
+            line = self._central(beside)
+            words: tuple[str, ...] = (adjoining(line, topic.keys),)
+        else:
+            support, line = topic.support, self._central(topic.support.lines)
+            words = tuple(surface(line, key) for key in sorted(topic.keys, key=lambda key: line.spans[key]))
+        return Found(statement=self._teller.topic(words, line, support), support=support, tags=words)
+
+    def _central(self, lines: Sequence[Line]) -> Line:
+        """The one that is most like the others and says most by itself; a statement where there is one."""
+        some = [line for line in lines if line in self._wordings] or list(lines)
+        some = some[-_COMPARED:]
+        wordings = {line: self._wordings.get(line) or Wording.of(line.text) for line in some}
+
+        def value(line: Line) -> float:
+            like = math.fsum(self._weights.likeness(wordings[line], other) for other in wordings.values())
+            return like / len(some) + _WORTH * worth(line.text)
+
+        return max(some, key=lambda line: (value(line), line.text, line.handle))

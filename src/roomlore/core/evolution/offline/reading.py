@@ -1,0 +1,155 @@
+"""Messages as the sentences people wrote themselves, each with the words by which two of them can be compared."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, tzinfo
+from functools import lru_cache
+
+from roomlore.core.dialogue import sounds_like_agent
+from roomlore.core.evolution.offline.general_words import WEEKDAY
+from roomlore.core.memory.reading import name_of, own_words
+from roomlore.core.models import Role, StoredMessage
+from roomlore.core.quotes import split_quotes
+from roomlore.core.stop_words import CHINESE, ENGLISH
+from roomlore.core.summary.units import prose
+from roomlore.core.text import HAN, fold, segment, singular, stem
+
+_MOST_CHARACTERS = 2_000
+_MOST_SENTENCES = 12
+_MOST_KEYS = 24
+_LONGEST_WORD = 40
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0]|[\x00-\x08\x0b-\x1f\x7f]"
+)
+URL = re.compile(rf"https?://[^\s<>\"'|`{HAN}，。；、！？）】」]+")
+_MENTION = re.compile(r"<[@#!][^<>\s]{1,80}>|@[\w.-]{1,60}")
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_WEEKDAY = re.compile(
+    r"(?<![a-z])(?P<en>mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sun)days?(?![a-z])"
+    r"|(?:每?个?个?(?:周|週|星期|礼拜|禮拜))(?P<zh>[一二三四五六日天末])(?![年间])"
+)
+_CHINESE_DAYS = dict(zip("一二三四五六日天末", (0, 1, 2, 3, 4, 5, 6, 6, 7), strict=True))
+_WORD = re.compile(
+    rf"(?P<latin>[a-z0-9\u00c0-\u024f](?:[a-z0-9_\u00c0-\u024f]|['’.+#/&:-](?=[a-z0-9\u00c0-\u024f]))*(?:\+\+|#)?)|(?P<han>[{HAN}]+)"
+)
+_CONTRACTION = re.compile(r"['’](?:s|re|ve|ll|d|m|t)$")
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Line:
+    """A sentence somebody wrote. `handle`: of its message. `day`: in the group's zone. `fresh`: of a message that no
+    evolution has read before. `spans`: where each key stands in `folded`."""
+
+    handle: str
+    sender: str
+    name: str
+    day: date
+    fresh: bool
+    text: str
+    folded: str
+    spans: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """`lines`: in order of time. `days`: on which anything was said that could be read, in order."""
+
+    lines: tuple[Line, ...]
+    days: tuple[date, ...]
+
+
+def readable(message: StoredMessage) -> bool:
+    """Whether a person wrote it."""
+    person = message.role is Role.USER and not message.has_tool_calls
+    return person and not sounds_like_agent(message.sender_name or message.sender_id)
+
+
+def plain(text: str) -> str:
+    """Without what cannot be seen, on one line."""
+    return " ".join(_INVISIBLE.sub("", text).split())
+
+
+def own_text(message: StoredMessage) -> str:
+    """What the sender wrote: nothing quoted, nothing injected."""
+    parts = split_quotes(own_words(message)[:_MOST_CHARACTERS])
+    return "\n".join(part for part in parts if isinstance(part, str))
+
+
+def keys_of(folded: str) -> dict[str, tuple[int, int]]:
+    """The words of a sentence that carry meaning, each with its first place. A weekday is one in either language."""
+    found: dict[str, tuple[int, int]] = {}
+    for day in _WEEKDAY.finditer(folded):
+        number = _CHINESE_DAYS[day["zh"]] if day["zh"] else _DAYS.index(day["en"][:3])
+        found.setdefault(f"{WEEKDAY}{number}", day.span())
+    rest = _WEEKDAY.sub(lambda day: " " * len(day[0]), URL.sub(lambda url: " " * len(url[0]), folded))
+    rest = _MENTION.sub(lambda mention: " " * len(mention[0]), rest)
+    for word in _WORD.finditer(rest):
+        if word.lastgroup == "han":
+            for key, span in _han(word[0], word.start()):
+                found.setdefault(key, span)
+        elif key := _latin(word[0]):
+            found.setdefault(key, word.span())
+        if len(found) >= _MOST_KEYS:
+            break
+    return found
+
+
+@lru_cache(maxsize=1 << 15)
+def _latin(token: str) -> str:
+    token = _CONTRACTION.sub("", token)
+    bare = token.replace("-", "").replace("'", "").replace("’", "")
+    if not 1 < len(bare) <= _LONGEST_WORD or bare.isdigit():
+        return ""
+    return "" if token in ENGLISH or bare in ENGLISH or singular(bare) in ENGLISH else stem(bare)
+
+
+def _han(run: str, at: int) -> Iterator[tuple[str, tuple[int, int]]]:
+    for word in segment(run):
+        end = at + len(word)
+        if len(word) > 1 and word not in CHINESE:
+            yield word, (at, end)
+            if len(word) > 2:
+                for start in range(at, end - 1):
+                    part = word[start - at : start - at + 2]
+                    if part not in CHINESE:
+                        yield part, (start, start + 2)
+        at = end
+
+
+def read(messages: Sequence[tuple[str, StoredMessage, bool]], *, zone: tzinfo, people: Mapping[str, str]) -> Reading:
+    """`messages`: handle, message and whether it is fresh, in order of time."""
+    kept = [one for one in messages if readable(one[1])]
+    names = frozenset(part for _, message, _ in kept for part in _name_parts(message, people))
+    lines = [line for one in kept for line in _lines(*one, zone=zone, people=people, names=names)]
+    return Reading(tuple(lines), tuple(sorted({line.day for line in lines})))
+
+
+def _name_parts(message: StoredMessage, people: Mapping[str, str]) -> Iterator[str]:
+    for name in (message.sender_id, message.sender_name, people.get(message.sender_id, "")):
+        yield from (stem(part) for part in re.split(r"[\s_|@.-]+", fold(name[:_LONGEST_WORD])) if len(part) > 1)
+
+
+def _lines(
+    handle: str,
+    message: StoredMessage,
+    fresh: bool,
+    *,
+    zone: tzinfo,
+    people: Mapping[str, str],
+    names: frozenset[str],
+) -> Iterator[Line]:
+    name, day = name_of(message, people), message.at.astimezone(zone).date()
+    for sentence in prose(own_text(message))[:_MOST_SENTENCES]:
+        text = plain(sentence)
+        folded = fold(text)
+        yield Line(
+            handle=handle,
+            sender=message.sender_id,
+            name=name,
+            day=day,
+            fresh=fresh,
+            text=text,
+            folded=folded,
+            spans={key: span for key, span in keys_of(folded).items() if key not in names},
+        )
