@@ -1,10 +1,13 @@
 """The verbs of `lore.privacy`."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
+from roomlore.core.memory.models import check_scope
 from roomlore.core.privacy.report import ForgetReport
+from roomlore.core.soundness.report import VerifyProgress, VerifyReport
 
 
 class Forgetting(Protocol):
@@ -13,12 +16,21 @@ class Forgetting(Protocol):
     async def forget(self, *, tenant: str, user_id: str, dry_run: bool) -> ForgetReport: ...
 
 
+class Verifying(Protocol):
+    """Checks what is stored of one tenant."""
+
+    async def verify(
+        self, *, tenant: str, scope: str | None, progress: Callable[[VerifyProgress], None] | None
+    ) -> VerifyReport: ...
+
+
 class PrivacyService:
     """What one tenant keeps of people."""
 
-    def __init__(self, *, tenant: str, forgetting: Forgetting) -> None:
+    def __init__(self, *, tenant: str, forgetting: Forgetting, verifying: Verifying) -> None:
         self._tenant = tenant
         self._forgetting = forgetting
+        self._verifying = verifying
 
     async def forget(self, user_id: str, *, dry_run: bool = False) -> ForgetReport:
         """Removes what a person said and what follows from it: messages, features, vectors, sessions, facts, raw
@@ -28,6 +40,19 @@ class PrivacyService:
         left (`report.left`), the same call goes on. Raises `InvalidInput`, `StorageUnavailable`.
         """
         return await self._forgetting.forget(tenant=self._tenant, user_id=_checked(user_id), dry_run=dry_run)
+
+    async def verify(
+        self, scope: str | None = None, *, progress: Callable[[VerifyProgress], None] | None = None
+    ) -> VerifyReport:
+        """Reads everything that is remembered of the tenant, or of one scope, and says what does not hold together: in
+        the logs, the memories, what made them, what they rest on, the marks of work and the indexes. Changes nothing.
+
+        It may run beside writers. `progress`: is told after each scope. `report.sound` is False where there is a fault:
+        then the command line ends with 1. Raises `InvalidInput`, `StorageUnavailable`.
+        """
+        if scope is not None:
+            check_scope(scope)
+        return await self._verifying.verify(tenant=self._tenant, scope=scope, progress=progress)
 
 
 def _checked(user_id: object) -> str:

@@ -1,0 +1,1 @@
+"""Whether what is stored holds together: pure functions over what was read."""

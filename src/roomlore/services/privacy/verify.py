@@ -1,0 +1,199 @@
+"""Checking that what is stored of a tenant holds together."""
+
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+
+from roomlore.core.memory.models import Evolution, Scope
+from roomlore.core.soundness.report import Fault, Findings, VerifyProgress, VerifyReport
+from roomlore.core.soundness.scope import ScopeCheck, StoredVersion, supported
+from roomlore.ports.audit import ReadChange, ReadVersion
+from roomlore.ports.coordination import Clock
+from roomlore.ports.storage import Storage
+from roomlore.services.privacy.verify_indexes import IndexChecks
+
+Progress = Callable[[VerifyProgress], None]
+_PAGE = 1000
+_SCOPES = 200
+_TRIES = 5
+
+
+class Verifier:
+    """Reads everything that is remembered of a tenant, scope by scope, and changes nothing."""
+
+    def __init__(self, *, storage: Storage, clock: Clock, indexes: IndexChecks) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._indexes = indexes
+
+    async def verify(self, *, tenant: str, scope: str | None, progress: Progress | None) -> VerifyReport:
+        """Of one scope only that scope; else of the whole tenant, its rooms too. Raises `StorageUnavailable`."""
+        started, findings = self._clock.now(), Findings()
+        holds = await self._indexes.begin(findings)
+        async for one in self._scopes(tenant, scope):
+            await self._check(one, findings)
+            if holds.memories:
+                await self._indexes.check_memories(one, holds, findings)
+            findings.saw("scopes", 1)
+            if progress is not None:
+                progress(VerifyProgress(findings.checked["scopes"], findings.checked.get("memories", 0)))
+        if scope is None:
+            await self._check_marks(tenant, findings)
+            await self._indexes.check_rooms(tenant, holds, findings)
+        return findings.report(started, self._clock.now())
+
+    async def _scopes(self, tenant: str, scope: str | None) -> AsyncIterator[Scope]:
+        """Page by page: a unit of work is not held while a page is checked."""
+        if scope is not None:
+            found = await self._scope(tenant, scope)
+            if found is not None:
+                yield found
+            return
+        after: str | None = None
+        while page := await self._page_of_scopes(tenant, after):
+            for one in page:
+                yield one
+            after = page[-1].scope
+
+    async def _page_of_scopes(self, tenant: str, after: str | None) -> list[Scope]:
+        async with self._storage.reading() as work:
+            return await work.memory_log.scopes(tenant=tenant, after=after, limit=_SCOPES)
+
+    async def _scope(self, tenant: str, scope: str) -> Scope | None:
+        async with self._storage.reading() as work:
+            return await work.memory_log.scope(tenant=tenant, scope=scope)
+
+    async def _check(self, scope: Scope, findings: Findings) -> None:
+        """A scope that was written to meanwhile is read again: two readings of it need not agree."""
+        for _ in range(_TRIES):
+            before = await self._scope(scope.tenant, scope.scope)
+            if before is None:
+                return
+            tried = Findings()
+            await self._check_once(before, tried)
+            after = await self._scope(scope.tenant, scope.scope)
+            if after is not None and after.changes == before.changes:
+                findings.take(tried)
+                return
+        findings.note(f"scope {scope.scope}", "It was written to all the while, and could not be checked: try again.")
+
+    async def _check_once(self, scope: Scope, findings: Findings) -> None:
+        check = ScopeCheck(scope.scope)
+        await self._read_log(scope, check, findings)
+        await self._read_versions(scope, check, findings)
+        findings.add(check.finish(scope, elsewhere=await self._elsewhere(scope, check.strangers())))
+        await self._check_evolutions(scope, check, findings)
+        await self._look_for_changes(scope, check, findings)
+
+    async def _read_log(self, scope: Scope, check: ScopeCheck, findings: Findings) -> None:
+        after = 0
+        while page := await self._page_of_log(scope, after):
+            for one in page:
+                if one.change is None:
+                    check.skip_change(one.number, one.why)
+                else:
+                    check.add_change(one.change)
+            findings.saw("changes", len(page))
+            after = page[-1].number
+
+    async def _page_of_log(self, scope: Scope, after: int) -> list[ReadChange]:
+        async with self._storage.reading() as work:
+            return await work.audit.log(tenant=scope.tenant, scope=scope.scope, after=after, limit=_PAGE)
+
+    async def _read_versions(self, scope: Scope, check: ScopeCheck, findings: Findings) -> None:
+        after, missing = 0, Counter[str]()
+        while page := await self._page_of_versions(scope, after):
+            for one in page:
+                if one.stored is None:
+                    check.skip_version(one.memory_id, one.why)
+                else:
+                    check.add_version(one.stored)
+            findings.saw("memories", len(page))
+            missing += await self._check_sources(scope, [one.stored for one in page if one.stored], findings)
+            after = page[-1].number
+        for what, count in missing.items():
+            findings.note(f"scope {scope.scope}", f"{count} of the messages that its memories rest on are {what}.")
+
+    async def _page_of_versions(self, scope: Scope, after: int) -> list[ReadVersion]:
+        async with self._storage.reading() as work:
+            return await work.audit.versions(tenant=scope.tenant, scope=scope.scope, after=after, limit=_PAGE)
+
+    async def _elsewhere(self, scope: Scope, memory_ids: Sequence[str]) -> frozenset[str]:
+        """Those that another scope has."""
+        if not memory_ids:
+            return frozenset()
+        async with self._storage.reading() as work:
+            found = await work.memories.by_id(tenant=scope.tenant, memory_ids=memory_ids)
+        return frozenset(memory.memory_id for memory in found)
+
+    async def _check_sources(self, scope: Scope, page: Sequence[StoredVersion], findings: Findings) -> Counter[str]:
+        """That memories are found from their messages too. How many messages are deleted, and unknown."""
+        missing = Counter[str]()
+        told: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        for room_id, message_id, number in supported(page):
+            told[room_id].add((message_id, number))
+        numbers = {stored.number: stored.memory.memory_id for stored in page}
+        for room_id, pairs in told.items():
+            message_ids = sorted({message_id for message_id, _ in pairs})
+            async with self._storage.reading() as work:
+                prints = await work.messages.fingerprints(tenant=scope.tenant, room_id=room_id, message_ids=message_ids)
+                kept = await work.audit.supporting(
+                    tenant=scope.tenant, scope=scope.scope, room_id=room_id, message_ids=message_ids
+                )
+            missing["deleted"] += sum(prints.get(one) == "" for one in message_ids)
+            missing["unknown"] += sum(one not in prints for one in message_ids)
+            findings.saw("sources", len(pairs))
+            others = {pair for pair in kept ^ pairs if pair[1] in numbers}
+            findings.add(_unlike(scope.scope, room_id, others, kept, numbers))
+        return +missing
+
+    async def _check_evolutions(self, scope: Scope, check: ScopeCheck, findings: Findings) -> None:
+        asked = sorted(check.evolutions)
+        for start in range(0, len(asked), _PAGE):
+            ids = asked[start : start + _PAGE]
+            async with self._storage.reading() as work:
+                found = await work.evolutions.by_id(tenant=scope.tenant, evolution_ids=ids)
+            there = {one.evolution_id for one in found}
+            findings.saw("evolutions", len(ids))
+            findings.add(
+                Fault(
+                    "evolutions", f"scope {scope.scope}, {check.evolutions[one]}", f"What made it, {one}, is not there."
+                )
+                for one in ids
+                if one not in there
+            )
+
+    async def _look_for_changes(self, scope: Scope, check: ScopeCheck, findings: Findings) -> None:
+        """A record that says it was applied has changes in the log, of this scope."""
+        before: str | None = None
+        while page := await self._page_of_evolutions(scope, before):
+            for one in page:
+                if one.status == "applied" and one.evolution_id not in check.evolutions:
+                    findings.note(
+                        f"scope {scope.scope}", f"Evolution {one.evolution_id} was applied, and the log has none of it."
+                    )
+            before = page[-1].evolution_id
+
+    async def _page_of_evolutions(self, scope: Scope, before: str | None) -> list[Evolution]:
+        async with self._storage.reading() as work:
+            return await work.evolutions.page(tenant=scope.tenant, scope=scope.scope, before=before, limit=_SCOPES)
+
+    async def _check_marks(self, tenant: str, findings: Findings) -> None:
+        async with self._storage.reading() as work:
+            ahead = await work.audit.marks_ahead(tenant=tenant)
+        findings.add(
+            Fault(
+                "watermarks",
+                f"room {mark.room_id}, mark {mark.name}",
+                f"It stands at {mark.arrival}; the room ends at {mark.last}.",
+            )
+            for mark in ahead
+        )
+
+
+def _unlike(
+    scope: str, room_id: str, others: Iterable[tuple[str, int]], kept: set[tuple[str, int]], numbers: dict[int, str]
+) -> Iterable[Fault]:
+    for message_id, number in sorted(others):
+        how = "is found from" if (message_id, number) in kept else "is not found from"
+        where = f"scope {scope}, memory {numbers[number]}"
+        yield Fault("support", where, f"It {how} message {message_id} of room {room_id}.")
