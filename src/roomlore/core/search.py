@@ -109,24 +109,35 @@ class Nearest:
     similarities: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """What meaning found for each text. `asked`: the texts' vectors, a row each. `used`: it was asked at all.
+    `problem`: why not, or why less was found than there is."""
+
+    found: Sequence[Nearest] = ()
+    asked: Vectors | None = None
+    used: bool = False
+    problem: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexTask:
-    """A message whose vector is due. `version` grows each time the message changes while it waits; `lease` is of the
-    claim that took it, and of no other."""
+    """A message or a version of a memory whose vector is due. `scope`, `number`: as of its `VectorPoint`. `version`
+    grows each time it changes while it waits; `lease` is of the claim that took it, and of no other."""
 
     tenant: str
-    room_id: str
-    arrival: int
+    scope: str
+    number: int
     version: int
     lease: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexState:
-    """How an index derived from SQL stands. `name`: 'messages' (vectors) or 'words' (the lexical index).
+    """How an index derived from SQL stands. `name`: 'messages' or 'memories' (vectors), or 'words' (the lexical index).
 
     `model`: what made it. `generation`: an id new with each rebuild. `cursor`: how far the rebuild has come (tenant,
-    room, arrival), None when it is whole.
+    room, arrival; of memories a row number alone), None when it is whole.
     """
 
     name: str

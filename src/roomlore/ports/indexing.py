@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from roomlore.core.memory.found import NumberedMemory
 from roomlore.core.models import Room, StoredMessage
 from roomlore.core.search import FactRows, IndexState, IndexTask, Postings
 
 WORDS = "words"
 VECTORS = "messages"
+MEMORY_VECTORS = "memories"
 """Names of index states."""
 
 INDEXING = "indexing"
@@ -32,22 +34,24 @@ class LexicalIndex(Protocol):
 
 
 class Outbox(Protocol):
-    """Messages whose vectors are due, of all tenants: written with the message, taken away when its vector is kept.
+    """Messages, or versions of memories, whose vectors are due, of all tenants: written with them, taken away when the
+    vector is kept.
 
-    A message waits once however often it changes. Calls that write need a writing unit of work.
+    Each waits once however often it changes. Calls that write need a writing unit of work.
     """
 
-    async def add(self, *, tenant: str, room_id: str, arrivals: Sequence[int], only_if_kept: bool = False) -> None:
-        """Notes that these messages were added, changed or deleted. The room is locked by this unit of work.
+    async def add(self, *, tenant: str, scope: str, numbers: Sequence[int], only_if_kept: bool = False) -> None:
+        """Notes that messages with these arrivals, or memories with these row numbers, were added, changed or deleted.
+        `scope`: the room, or the memories' scope; it is locked by this unit of work. Unknown numbers are passed over.
 
-        `only_if_kept`: not where no vector index of messages was begun yet: the first rebuild finds all of them.
+        `only_if_kept`: not where no such vector index was begun yet: the first rebuild finds all of them.
         """
 
     async def claim(self, *, limit: int, now: datetime, lease: timedelta) -> list[IndexTask]:
         """Takes the longest waiting tasks that nobody holds, for as long as the lease; safe beside other claimers."""
 
     async def finish(self, *, tasks: Sequence[IndexTask]) -> list[IndexTask]:
-        """Drops these tasks; one whose message changed meanwhile goes on waiting, free to be claimed.
+        """Drops these tasks; one that changed meanwhile goes on waiting, free to be claimed.
 
         Returns those that were no longer held: their lease ended and somebody else took or finished them meanwhile, or
         they were cleared. Nothing is changed about these.
@@ -57,10 +61,27 @@ class Outbox(Protocol):
         """Gives the tasks back undone; those that are no longer held stay as they are."""
 
     async def clear(self) -> None:
-        """Drops every task, claimed ones too: for a rebuild, which puts every message in again."""
+        """Drops every task, claimed ones too: for a rebuild, which puts everything in again."""
 
     async def waiting(self) -> int:
         """How many tasks there are, claimed ones included."""
+
+
+class IndexedMemories(Protocol):
+    """The active memories as the vector index knows them: by the row numbers of their versions, which no other version
+    ever has."""
+
+    async def active(self, *, tenant: str, scope: str, limit: int) -> list[NumberedMemory]:
+        """The active memories of the scope, the latest `updated_at` first, then the highest id."""
+
+    async def by_number(self, *, tenant: str, scope: str, numbers: Sequence[int]) -> list[NumberedMemory]:
+        """Those of these versions that are active, by number."""
+
+    async def after(self, *, number: int, limit: int) -> list[NumberedMemory]:
+        """The active memories of all tenants with a number above this one, ascending: the way a rebuild walks."""
+
+    async def count(self) -> int:
+        """How many memories of all tenants are active."""
 
 
 class IndexStates(Protocol):

@@ -11,8 +11,10 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Link, Room, StoredMessage, Target, Thread
-from roomlore.ports.indexing import IndexStates, LexicalIndex, Outbox
+from roomlore.ports.audit import Audit
+from roomlore.ports.indexing import IndexedMemories, IndexStates, LexicalIndex, Outbox
 from roomlore.ports.memories import Evolutions, Leases, Memories, MemoryLog, Watermarks
+from roomlore.ports.privacy import People, Rewriting, StoredRows
 from roomlore.ports.rooms_due import RoomsDue
 from roomlore.ports.sessions import Sessions
 
@@ -209,7 +211,15 @@ class UnitOfWork(Protocol):
     @property
     def lexical(self) -> LexicalIndex: ...
     @property
-    def outbox(self) -> Outbox: ...
+    def outbox(self) -> Outbox:
+        """Of messages."""
+
+    @property
+    def memory_outbox(self) -> Outbox:
+        """Of memories; the log notes there what its changes make due, if a vector index of memories was begun."""
+
+    @property
+    def indexed_memories(self) -> IndexedMemories: ...
     @property
     def index_states(self) -> IndexStates: ...
     @property
@@ -226,6 +236,14 @@ class UnitOfWork(Protocol):
     def watermarks(self) -> Watermarks: ...
     @property
     def leases(self) -> Leases: ...
+    @property
+    def audit(self) -> Audit: ...
+    @property
+    def people(self) -> People: ...
+    @property
+    def rewriting(self) -> Rewriting: ...
+    @property
+    def rows(self) -> StoredRows: ...
 
 
 class Storage(Protocol):

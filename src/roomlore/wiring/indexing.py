@@ -12,8 +12,17 @@ from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
 from roomlore.ports.indexing import INDEXING
 from roomlore.ports.language import Embedder
 from roomlore.ports.vectors import VectorIndex
-from roomlore.services.indexing import IndexingService, Standings, VectorIndexing, WordIndexing
-from roomlore.services.messages import DenseSearch, VectorsDue
+from roomlore.services.indexing import (
+    DenseSearch,
+    Indexed,
+    IndexedMemories,
+    IndexedMessages,
+    IndexingService,
+    Standings,
+    VectorIndexing,
+    WordIndexing,
+)
+from roomlore.services.messages import VectorsDue
 from roomlore.settings import Settings
 
 _SWEEP_SECONDS = 15.0
@@ -24,11 +33,13 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Indexing:
-    """What finds messages by meaning, and what keeps the indexes. `embedder`: None where meanings are not known."""
+    """What finds messages, and memories, by meaning, and what keeps the indexes. `embedder`: None where meanings are
+    not known."""
 
     embedder: Embedder | None
     index: IndexingService
     dense: DenseSearch
+    memories: DenseSearch
     due: VectorsDue
 
 
@@ -51,30 +62,42 @@ async def make_indexing(
         closing.push_async_callback(embedder.close)
         vectors = await _vectors(settings, storage)
         closing.push_async_callback(vectors.close)
-    standings = Standings(storage=storage, clock=clock, model=embedder.model if embedder else None)
+    model = embedder.model if embedder else None
+    kinds: tuple[Indexed, Indexed] = (IndexedMessages(), IndexedMemories())
+    standings = [Standings(storage=storage, clock=clock, model=model, indexed=kind) for kind in kinds]
     index = IndexingService(
         storage=storage,
         words=WordIndexing(storage=storage, clock=clock, ids=ids),
-        vectors=VectorIndexing(
-            storage=storage,
-            vectors=vectors,
-            embedder=embedder,
-            clock=clock,
-            ids=ids,
-            telemetry=telemetry,
-            lease_seconds=settings.index_lease_seconds,
-        )
-        if embedder and vectors
-        else None,
-        model=embedder.model if embedder else None,
+        vectors=[
+            VectorIndexing(
+                indexed=kind,
+                storage=storage,
+                vectors=vectors,
+                embedder=embedder,
+                clock=clock,
+                ids=ids,
+                telemetry=telemetry,
+                lease_seconds=settings.index_lease_seconds,
+            )
+            for kind in kinds
+            if embedder and vectors
+        ],
+        model=model,
         standings=standings,
     )
     if background:
         jobs.handle(INDEXING, index.catch_up, every_seconds=_SWEEP_SECONDS)
+    messages, memories = (
+        DenseSearch(
+            collection=kind.collection, embedder=embedder, vectors=vectors, standings=its, clock=clock, jobs=jobs
+        )
+        for kind, its in zip(kinds, standings, strict=True)
+    )
     return Indexing(
         embedder=embedder,
         index=index,
-        dense=DenseSearch(embedder=embedder, vectors=vectors, standings=standings, clock=clock, jobs=jobs),
+        dense=messages,
+        memories=memories,
         due=VectorsDue(embedding=embedder is not None, jobs=jobs),
     )
 

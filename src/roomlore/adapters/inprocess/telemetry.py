@@ -46,6 +46,7 @@ METRICS: Mapping[str, Metric] = {
     "roomlore_searches_total": Metric("counter", "Searches of messages answered.", ("mode", "degraded")),
     "roomlore_search_seconds": Metric("histogram", "Time to search messages, in seconds.", (), _SECONDS),
     "roomlore_messages_indexed_total": Metric("counter", "Messages whose vectors were brought up to date."),
+    "roomlore_memories_indexed_total": Metric("counter", "Memories whose vectors were brought up to date."),
     "roomlore_checkpoints_total": Metric("counter", "Checkpoints of sessions asked for.", ("made_by", "result")),
     "roomlore_summary_tokens": Metric("histogram", "Length of summaries in force, in tokens.", (), _TOKENS),
     "roomlore_session_token_ratio": Metric(
@@ -67,6 +68,13 @@ METRICS: Mapping[str, Metric] = {
     "roomlore_fallbacks_total": Metric(
         "counter", "Short memories kept without a model that were looked at again.", ("result",)
     ),
+    "roomlore_evolutions_total": Metric(
+        "counter", "Evolutions of what is remembered of groups and people.", ("result", "mode")
+    ),
+    "roomlore_evolution_seconds": Metric(
+        "histogram", "Time an evolution took, waiting for its turn included, in seconds.", ("mode",), _LONG_SECONDS
+    ),
+    "roomlore_evolution_rejected_total": Metric("counter", "Wishes of models that evolutions did not follow."),
     "roomlore_replies_total": Metric("counter", "Replies asked for.", ("result",)),
     "roomlore_reply_first_text_seconds": Metric(
         "histogram", "Time until a reply's first text, in seconds.", (), _LONG_SECONDS

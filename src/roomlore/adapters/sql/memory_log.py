@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, select, union_all, update
+from sqlalchemy import bindparam, delete, exists, func, select, union_all, update
 from sqlalchemy.dialects.postgresql import insert
 
+from roomlore.adapters.sql import schema as shared
 from roomlore.adapters.sql import schema_memories as schema
 from roomlore.adapters.sql.drivers import Connection, Row
 from roomlore.adapters.sql.memory_plan import Plan, VersionRow, check_numbers
@@ -20,11 +21,13 @@ from roomlore.adapters.sql.memory_rows import (
     to_change,
     to_scope,
 )
-from roomlore.adapters.sql.rooms import Locks
+from roomlore.adapters.sql.outbox import MEMORIES_DUE, SqlOutbox
+from roomlore.adapters.sql.rooms import LockedScope, Locks
 from roomlore.adapters.sql.statements import Statement, among
 from roomlore.adapters.sql.values import escape, escape_or_none, names_text, to_micros, unescape, unescape_or_none
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.models import Change, MemoryStatus, Scope
+from roomlore.ports.indexing import MEMORY_VECTORS
 
 _s, _m, _src, _c = schema.scopes, schema.memories, schema.sources, schema.changes
 _MARKS = ("status", "head", "merged_into")
@@ -84,7 +87,8 @@ def _recent() -> Any:
 
 
 _FIND = Statement(lambda: select(*SCOPE_COLUMNS).where(_named))
-_LOCK = Statement(lambda: select(*SCOPE_COLUMNS, _s.c.scope_key).where(_named).with_for_update())
+_keeps_vectors = exists().where(shared.index_states.c.name == MEMORY_VECTORS)
+_LOCK = Statement(lambda: select(*SCOPE_COLUMNS, _keeps_vectors, _s.c.scope_key).where(_named).with_for_update())
 _MAKE = Statement(
     lambda: (
         insert(_s)
@@ -137,6 +141,7 @@ class SqlMemoryLog:
     def __init__(self, connection: Connection, locks: Locks) -> None:
         self._sql = connection
         self._locks = locks
+        self._due = SqlOutbox(connection, locks, MEMORIES_DUE)
         self._held: dict[tuple[str, str], _Held] = {}
 
     async def lock(self, *, tenant: str, scope: str, now: datetime) -> Scope:
@@ -147,7 +152,9 @@ class SqlMemoryLog:
             await self._sql.fetch(_MAKE, now=to_micros(now), **named)
             rows = await self._sql.fetch(_LOCK, **named)
         stored = to_scope(tenant, rows[0])
-        self._held[tenant, scope] = _Held(rows[0][-1], stored)
+        *_, keeps_vectors, key = rows[0]
+        self._locks.take_scope(LockedScope(key, tenant, scope, bool(keeps_vectors)))
+        self._held[tenant, scope] = _Held(key, stored)
         return stored
 
     async def scope(self, *, tenant: str, scope: str) -> Scope | None:
@@ -215,27 +222,31 @@ class SqlMemoryLog:
         await self._many(_REWRITE, [_own(row, tenant) | _new(_content(row)) for row in rewritten])
         made = [row for row in rows if row.key is None]
         await self._many(_INSERT, [mine | _identity(row) | _marks(row) | _content(row) for row in made])
+        await self._number(tenant, made)
         await self._support(tenant, [*rewritten, *made])
         await self._step(held, added=len(changes), more=plan.active)
+        numbers = [row.key for row in rows if row.key is not None]
+        await self._due.add(tenant=held.stored.tenant, scope=held.stored.scope, numbers=numbers, only_if_kept=True)
+
+    async def _number(self, tenant: str, made: Sequence[VersionRow]) -> None:
+        """New rows have got their keys by now."""
+        if made:
+            rows = await self._sql.fetch(_KEYS, tenant=tenant, memory_ids=names_text([row.memory_id for row in made]))
+            keys = {unescape(memory_id): key for memory_id, key in rows}
+            for row in made:
+                row.key = keys[row.memory_id]
 
     async def _support(self, tenant: str, rows: Sequence[VersionRow]) -> None:
         """Messages find the versions that rest on them now, and no longer those that did."""
-        keys = await self._keys(tenant, [row.memory_id for row in rows if row.key is None])
         new: list[dict[str, Any]] = []
         gone: list[dict[str, Any]] = []
         for row in rows:
-            its = {"tenant": tenant, "memory_key": row.key or keys[row.memory_id]}
+            its = {"tenant": tenant, "memory_key": row.key}
             now = set(row.memory.sources) if row.memory else set()
             new += [its | _place(source) for source in now.difference(row.sources)]
             gone += [its | _place(source) for source in set(row.sources) - now]
         await self._many(_NO_SUPPORT, gone)
         await self._many(_SUPPORT, new)
-
-    async def _keys(self, tenant: str, memory_ids: Sequence[str]) -> dict[str, int]:
-        if not memory_ids:
-            return {}
-        rows = await self._sql.fetch(_KEYS, tenant=tenant, memory_ids=names_text(memory_ids))
-        return {unescape(memory_id): key for memory_id, key in rows}
 
     async def _step(self, held: _Held, *, added: int, more: int) -> None:
         stored = held.stored

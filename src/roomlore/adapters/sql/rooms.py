@@ -86,12 +86,23 @@ class LockedRoom:
     keeps_vectors: bool
 
 
+@dataclass(frozen=True, slots=True)
+class LockedScope:
+    """As `LockedRoom`, of a scope of memories."""
+
+    key: int
+    tenant: str
+    scope: str
+    keeps_vectors: bool
+
+
 class Locks:
-    """The rooms that one unit of work has locked. `writing` is False in a unit of work that only reads."""
+    """The rooms and scopes that one unit of work has locked. `writing` is False in a unit of work that only reads."""
 
     def __init__(self, *, writing: bool) -> None:
         self._writing = writing
         self._rooms: dict[tuple[str, str], LockedRoom] = {}
+        self._scopes: dict[tuple[str, str], LockedScope] = {}
 
     def check_writing(self) -> None:
         if not self._writing:
@@ -105,6 +116,16 @@ class Locks:
         locked = self._rooms.get((tenant, room_id))
         if locked is None:
             raise InvalidInput("Lock the room in this unit of work before writing to it.")
+        return locked
+
+    def take_scope(self, locked: LockedScope) -> None:
+        self._scopes[locked.tenant, locked.scope] = locked
+
+    def held_scope(self, tenant: str, scope: str) -> LockedScope:
+        """The lock on this scope; `InvalidInput` where it was not taken."""
+        locked = self._scopes.get((tenant, scope))
+        if locked is None:
+            raise InvalidInput("Lock the scope in this unit of work before writing to it.")
         return locked
 
 

@@ -30,9 +30,11 @@ scopes = Table(
     Column("changes", BigInteger, nullable=False),
     Column("active", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
+    Column("index_version", BigInteger, nullable=False, server_default="0"),
     UniqueConstraint("tenant", "scope"),
 )
-"""`changes`: the number of the last entry of the scope's log. `active`: how many of its memories are."""
+"""`changes`: the number of the last entry of the scope's log. `active`: how many of its memories are. `index_version`:
+as that of `rooms`."""
 
 memories = Table(
     "memories",
@@ -127,6 +129,21 @@ Index(
     changes.c.evolution_id,
     **_where(changes.c.evolution_id.is_not(None)),
 )
+
+outbox = Table(
+    "memory_outbox",
+    metadata,
+    Column("scope_key", Key, primary_key=True, autoincrement=False),
+    Column("memory_key", Key, primary_key=True, autoincrement=False),
+    Column("tenant", Name, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("queued", BigInteger, nullable=False),
+    Column("leased_until", BigInteger),
+    Column("lease", BigInteger),
+    sqlite_with_rowid=False,
+)
+"""Versions of memories whose vectors are due, as `index_outbox` has messages."""
+Index("ix_memory_outbox_queued", outbox.c.queued, outbox.c.scope_key, outbox.c.memory_key)
 
 evolutions = Table(
     "evolutions",

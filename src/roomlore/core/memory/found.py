@@ -8,6 +8,15 @@ from roomlore.core.search import SearchMode
 
 
 @dataclass(frozen=True, slots=True)
+class NumberedMemory:
+    """A version of a memory with its tenant and row number: what vectors know it by."""
+
+    tenant: str
+    number: int
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryHit:
     """A memory with how surely it is what was asked for, in [0, 1], and what that is made of."""
 

@@ -1,12 +1,12 @@
 """The verbs of `lore.index`, and the job behind them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from roomlore.core.errors import InvalidInput, VectorsUnavailable
-from roomlore.core.search import EmbeddingModel, IndexState
-from roomlore.ports.indexing import VECTORS, WORDS
+from roomlore.core.errors import InvalidInput, RoomloreError, VectorsUnavailable
+from roomlore.core.search import EmbeddingModel
+from roomlore.ports.indexing import WORDS
 from roomlore.ports.storage import Storage
 from roomlore.services.indexing.standing import Standings, model_problem, words_problem
 from roomlore.services.indexing.vectors import VectorIndexing
@@ -23,7 +23,8 @@ _MISSING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexProgress:
-    """How far indexing has come: of `total` messages (about; others may be added meanwhile) `done` are indexed."""
+    """How far indexing has come: of `total` texts, messages and memories (about; others may be added meanwhile), `done`
+    are indexed."""
 
     part: Part
     done: int
@@ -34,9 +35,10 @@ class IndexProgress:
 class IndexStatus:
     """How the indexes stand.
 
-    `vectors`: 'off' without an embedder, 'whole', 'behind' (`waiting` messages have no vector yet), 'rebuilding',
-    'missing' (not made yet, or lost), 'other model', or 'down' where their store does not answer. `problem`: what to
-    do, if anything.
+    `vectors`: 'off' without an embedder, 'whole', 'behind' (`waiting` messages and memories have no vector yet),
+    'rebuilding', 'missing' (not made yet, or lost), 'other model', or 'down' where their store does not answer; where
+    those of messages and of memories stand differently, the one that is further from whole. `problem`: what to do, if
+    anything.
     """
 
     vectors: VectorsStand
@@ -46,31 +48,35 @@ class IndexStatus:
     problem: str | None
 
 
+_FROM_WHOLE: tuple[VectorsStand, ...] = ("off", "whole", "behind", "rebuilding", "missing", "other model", "down")
+
+
 class IndexingService:
-    """Keeps the indexes of all tenants in step with SQL. `vectors` is None where no embedder is configured."""
+    """Keeps the indexes of all tenants in step with SQL. `vectors`: of messages and of memories; none where no embedder
+    is configured. `standings`: what searches are told of these."""
 
     def __init__(
         self,
         *,
         storage: Storage,
         words: WordIndexing,
-        vectors: VectorIndexing | None,
+        vectors: Sequence[VectorIndexing],
         model: EmbeddingModel | None,
-        standings: Standings,
+        standings: Sequence[Standings],
     ) -> None:
         self._storage = storage
         self._words = words
-        self._vectors = vectors
+        self._vectors = tuple(vectors)
         self._model = model
-        self._standings = standings
+        self._standings = tuple(standings)
 
     async def status(self) -> IndexStatus:
         """How the indexes stand now; the store of vectors is asked too."""
         async with self._storage.reading() as work:
             words = await work.index_states.find(name=WORDS)
-            state = await work.index_states.find(name=VECTORS)
-            waiting = await work.outbox.waiting()
-        stand, problem = await self._vectors_stand(state, waiting)
+            waiting = await work.outbox.waiting() + await work.memory_outbox.waiting()
+        stands = [await self._stand(vectors) for vectors in self._vectors] or [("off", None)]
+        stand, problem = max(stands, key=lambda one: _FROM_WHOLE.index(one[0]))
         return IndexStatus(
             vectors=stand,
             words="rebuilding" if words_problem(words) else "whole",
@@ -79,15 +85,16 @@ class IndexingService:
             problem=problem or words_problem(words),
         )
 
-    async def _vectors_stand(self, state: IndexState | None, waiting: int) -> tuple[VectorsStand, str | None]:
-        if self._model is None or self._vectors is None:
-            return "off", None
+    async def _stand(self, vectors: VectorIndexing) -> tuple[VectorsStand, str | None]:
+        async with self._storage.reading() as work:
+            state = await work.index_states.find(name=vectors.indexed.name)
+            waiting = await vectors.indexed.outbox(work).waiting()
         if state is None:
             return "missing", _MISSING
-        if problem := model_problem(state, self._model):
+        if self._model is not None and (problem := model_problem(state, self._model)):
             return "other model", problem
         try:
-            if not await self._vectors.holds(state.generation):
+            if not await vectors.holds(state.generation):
                 return "missing", _MISSING
         except VectorsUnavailable as error:
             return "down", str(error)
@@ -102,7 +109,7 @@ class IndexingService:
         """
         if part not in (None, "words", "vectors"):
             raise InvalidInput(f"part is 'words' or 'vectors', or left out for both; it is {part!r}.")
-        if part == "vectors" and self._vectors is None:
+        if part == "vectors" and not self._vectors:
             raise InvalidInput("No embedder is configured: set `embeddings` to 'offline' or 'openai' first.")
         if not resume:
             await self._begin(part)
@@ -114,49 +121,67 @@ class IndexingService:
                 yield progress
 
     async def drain(self) -> AsyncIterator[IndexProgress]:
-        """Gives a vector to every message that waits for one, telling how far it has come. Nothing without an embedder.
+        """Gives a vector to every message and memory that waits for one, telling how far it has come. Nothing without
+        an embedder.
 
         Ends when nothing is left to take on: what another worker has in hand, and a text that the model refused, still
         count as `waiting` in `status()`. Raises `ModelUnavailable`, `VectorsUnavailable`; what was not done waits on.
         """
-        if self._vectors is None:
-            return
-        state = await self._vectors.ready()
-        self._standings.forget()
-        if state is None:
+        states = [(vectors, await vectors.ready()) for vectors in self._vectors]
+        self._forget()
+        ready = [(vectors, state) for vectors, state in states if state is not None]
+        if len(ready) < len(states):
             raise InvalidInput((await self.status()).problem)
-        done, total = 0, await self._left(rebuilding=state.cursor is not None)
-        while (count := await self._vectors.step(state.generation)) >= 0:
-            done += count
-            if count:
-                yield IndexProgress(part="vectors", done=done, total=max(total, done))
-        self._standings.forget()
+        done, total = 0, sum([await self._left(vectors, rebuilding=bool(state.cursor)) for vectors, state in ready])
+        for vectors, state in ready:
+            while (count := await vectors.step(state.generation)) >= 0:
+                done += count
+                if count:
+                    yield IndexProgress(part="vectors", done=done, total=max(total, done))
+        self._forget()
 
     async def catch_up(self) -> None:
-        """The job: whatever is due, without telling."""
+        """The job: whatever is due, without telling. What cannot be done for messages is still done for memories."""
         while await self._words.step() >= 0:
-            self._standings.forget()
-        if self._vectors is not None and (state := await self._vectors.ready()) is not None:
-            self._standings.forget()
-            while await self._vectors.step(state.generation) >= 0:
-                pass
-            self._standings.forget()
+            self._forget()
+        failures = [failure for vectors in self._vectors if (failure := await self._catch_up(vectors))]
+        if failures:
+            raise failures[0]
+
+    async def _catch_up(self, vectors: VectorIndexing) -> RoomloreError | None:
+        try:
+            if (state := await vectors.ready()) is not None:
+                self._forget()
+                while await vectors.step(state.generation) >= 0:
+                    pass
+                self._forget()
+        except RoomloreError as failure:
+            return failure
+        return None
+
+    def _forget(self) -> None:
+        for standings in self._standings:
+            standings.forget()
 
     async def _begin(self, part: Part | None) -> None:
-        """Both before either, so that a rebuild broken off goes on with both; vectors first, as they may fail."""
-        if part != "words" and self._vectors is not None:
-            await self._vectors.begin()
+        """All before any, so that a rebuild broken off goes on with all; vectors first, as they may fail."""
+        if part != "words":
+            for vectors in self._vectors:
+                await vectors.begin()
         if part != "vectors":
             await self._words.begin()
 
     async def _all_words(self) -> AsyncIterator[IndexProgress]:
-        done, total = 0, await self._left(rebuilding=True)
+        async with self._storage.reading() as work:
+            total = await messages_in_all(work)
+        done = 0
         while (count := await self._words.step()) >= 0:
             done += count
             if count:
                 yield IndexProgress(part="words", done=done, total=max(total, done))
-        self._standings.forget()
+        self._forget()
 
-    async def _left(self, *, rebuilding: bool) -> int:
+    async def _left(self, vectors: VectorIndexing, *, rebuilding: bool) -> int:
         async with self._storage.reading() as work:
-            return await messages_in_all(work) if rebuilding else await work.outbox.waiting()
+            indexed = vectors.indexed
+            return await indexed.count(work) if rebuilding else await indexed.outbox(work).waiting()

@@ -7,6 +7,7 @@ from roomlore.core.search import EmbeddingModel, IndexState
 from roomlore.ports.coordination import Clock
 from roomlore.ports.indexing import VECTORS, WORDS
 from roomlore.ports.storage import Storage
+from roomlore.services.indexing.indexed import Indexed, IndexedMessages
 
 _FRESH_SECONDS = 2.0
 
@@ -21,12 +22,15 @@ class Standing:
 
 
 class Standings:
-    """Reads how the indexes stand, at most every two seconds."""
+    """Reads how a vector index stands, and the word index of messages with theirs, at most every two seconds."""
 
-    def __init__(self, *, storage: Storage, clock: Clock, model: EmbeddingModel | None) -> None:
+    def __init__(
+        self, *, storage: Storage, clock: Clock, model: EmbeddingModel | None, indexed: Indexed | None = None
+    ) -> None:
         self._storage = storage
         self._clock = clock
         self._model = model
+        self._indexed = indexed or IndexedMessages()
         self._known: Standing | None = None
         self._read_at = 0.0
 
@@ -42,11 +46,11 @@ class Standings:
 
     async def _read(self) -> Standing:
         async with self._storage.reading() as work:
-            words = await work.index_states.find(name=WORDS)
-            vectors = await work.index_states.find(name=VECTORS) if self._model else None
+            words = await work.index_states.find(name=WORDS) if self._indexed.name == VECTORS else None
+            vectors = await work.index_states.find(name=self._indexed.name) if self._model else None
         if self._model is None:
             return Standing(None, words_problem(words))
-        generation, problem = _vectors(vectors, self._model)
+        generation, problem = _vectors(vectors, self._model, self._indexed.noun)
         return Standing(generation, problem or words_problem(words))
 
 
@@ -66,11 +70,11 @@ def model_problem(state: IndexState, model: EmbeddingModel) -> str | None:
     )
 
 
-def _vectors(state: IndexState | None, model: EmbeddingModel) -> tuple[str | None, str | None]:
+def _vectors(state: IndexState | None, model: EmbeddingModel, noun: str) -> tuple[str | None, str | None]:
     if state is None:
         return None, "The vector index is not made yet; words alone were searched."
     if problem := model_problem(state, model):
         return None, problem
     if state.cursor is not None:
-        return state.generation, "The vector index is being rebuilt; messages not in it yet were found by words alone."
+        return state.generation, f"The vector index is being rebuilt; {noun} not in it yet were found by words alone."
     return state.generation, None

@@ -1,6 +1,6 @@
-"""Bringing the vectors of messages in step with SQL: what waits in the outbox, and rebuilds.
+"""Bringing vectors in step with SQL: what waits in the outbox, and rebuilds.
 
-A rebuild only walks the rooms and puts every message into the outbox, so there is one way in which a vector comes to
+A rebuild only walks what is indexed and puts all of it into the outbox, so there is one way in which a vector comes to
 be: claim, read, embed, put, finish. Whatever breaks off in between is found again, and done again does no harm.
 """
 
@@ -11,16 +11,14 @@ from dataclasses import replace
 from datetime import timedelta
 
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
-from roomlore.core.indexed import passage
-from roomlore.core.models import StoredMessage
-from roomlore.core.search import IndexState, IndexTask, VectorPoint
+from roomlore.core.search import IndexState, IndexTask, VectorPoint, Vectors
 from roomlore.ports.coordination import Clock, Ids, Telemetry
-from roomlore.ports.indexing import VECTORS
 from roomlore.ports.language import Embedder
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.ports.vectors import MESSAGES, VectorIndex
+from roomlore.ports.vectors import VectorIndex
+from roomlore.services.indexing.indexed import Indexed, Passage
 from roomlore.services.indexing.standing import model_problem
-from roomlore.services.indexing.walk import START, page_after
+from roomlore.services.indexing.walk import START
 
 _BATCH = 128
 _PAGE = 500
@@ -36,11 +34,12 @@ _Group = tuple[str, str]
 
 
 class VectorIndexing:
-    """The vectors of the messages of all rooms of all tenants."""
+    """The vectors of what is indexed, of all tenants."""
 
     def __init__(
         self,
         *,
+        indexed: Indexed,
         storage: Storage,
         vectors: VectorIndex,
         embedder: Embedder,
@@ -49,6 +48,7 @@ class VectorIndexing:
         telemetry: Telemetry,
         lease_seconds: float,
     ) -> None:
+        self.indexed = indexed
         self._storage = storage
         self._vectors = vectors
         self._embedder = embedder
@@ -62,9 +62,9 @@ class VectorIndexing:
         self._said: str | None = None
 
     async def begin(self) -> IndexState:
-        """Starts a rebuild for the configured model from the first message, in the place of what is there."""
+        """Starts a rebuild for the configured model from the beginning, in the place of what is there."""
         async with self._storage.reading() as work:
-            stored = await work.index_states.find(name=VECTORS)
+            stored = await self._state(work)
         return await self._begin(stored)
 
     async def ready(self) -> IndexState | None:
@@ -73,7 +73,7 @@ class VectorIndexing:
         None where it holds another model's vectors: that is for a person to decide. Raises `VectorsUnavailable`.
         """
         async with self._storage.reading() as work:
-            stored = await work.index_states.find(name=VECTORS)
+            stored = await self._state(work)
         if stored is None:
             return await self._begin(None)
         if problem := model_problem(stored, self._embedder.model):
@@ -85,12 +85,12 @@ class VectorIndexing:
 
     async def holds(self, generation: str) -> bool:
         """Whether the index is there and of this generation. Raises `VectorsUnavailable`."""
-        return await self._vectors.generation(collection=MESSAGES) == generation
+        return await self._vectors.generation(collection=self.indexed.collection) == generation
 
     async def step(self, generation: str) -> int:
-        """One batch of work; how many messages it indexed. -1 where nothing is left to do or another rebuild began."""
+        """One batch of work; how much it indexed. -1 where nothing is left to do or another rebuild began."""
         async with self._storage.reading() as work:
-            state = await work.index_states.find(name=VECTORS)
+            state = await self._state(work)
         if state is None or state.generation != generation:
             return -1
         queued = state.cursor is not None and await self._queue_next_page(state)
@@ -103,12 +103,19 @@ class VectorIndexing:
         """Where SQL and the index are apart. A rebuild that got no further than its beginning is begun again by whoever
         began it; that of another process is left to it for a moment."""
         if stored.cursor == START and stored.generation == self._began:
-            await self._vectors.prepare(collection=MESSAGES, model=stored.model, generation=stored.generation)
+            await self._prepare(stored)
             return stored
         if stored.cursor == START and self._clock.now() - stored.updated_at < _TIME_TO_PREPARE:
             raise VectorsUnavailable("Another process makes the vector index anew just now.")
-        log.warning("the vector index was lost and is being rebuilt")
+        log.warning("the vector index was lost and is being rebuilt", extra={"index": self.indexed.name})
         return await self._begin(stored)
+
+    async def _state(self, work: UnitOfWork) -> IndexState | None:
+        return await work.index_states.find(name=self.indexed.name)
+
+    async def _prepare(self, state: IndexState) -> None:
+        collection = self.indexed.collection
+        await self._vectors.prepare(collection=collection, model=state.model, generation=state.generation)
 
     def _say_once(self, problem: str) -> None:
         if problem != self._said:
@@ -120,7 +127,7 @@ class VectorIndexing:
         is made, the next look finds the two apart."""
         await self._embedder.embed([_PROBE], kind="passage")
         state = IndexState(
-            name=VECTORS,
+            name=self.indexed.name,
             model=self._embedder.model,
             generation=self._ids.new(),
             cursor=START,
@@ -129,11 +136,11 @@ class VectorIndexing:
         async with self._storage.writing() as work:
             kept = await work.index_states.save(state=state, expected=stored.generation if stored else None)
             if kept:
-                await work.outbox.clear()
+                await self.indexed.outbox(work).clear()
         if not kept:
             raise VectorsUnavailable("Another process began to rebuild the vector index just now; its work goes on.")
         self._began = state.generation
-        await self._vectors.prepare(collection=MESSAGES, model=state.model, generation=state.generation)
+        await self._prepare(state)
         return state
 
     async def _queue_next_page(self, state: IndexState) -> bool:
@@ -141,27 +148,29 @@ class VectorIndexing:
         ends when hardly anything waits, not when the last page is queued: until then searches are told."""
         assert state.cursor is not None
         async with self._storage.reading() as work:
-            waiting = await work.outbox.waiting()
-            page = await page_after(work, state.cursor, limit=_PAGE)
+            waiting = await self.indexed.outbox(work).waiting()
+            page = await self.indexed.page(work, state.cursor, limit=_PAGE)
         if waiting >= (_ENOUGH_WAITING if page.cursor else _BATCH):
             return False
         async with self._storage.writing() as work:
-            current = await work.index_states.find(name=VECTORS)
+            current = await self._state(work)
             if current is None or current.cursor != state.cursor:
                 return True
             moved = replace(state, cursor=page.cursor, updated_at=self._clock.now())
             if await work.index_states.save(state=moved, expected=state.generation):
-                await self._add(work, page.tenant, page.room_id, [message.arrival for message in page.messages])
+                for group, numbers in sorted(page.found.items()):
+                    await self._add(work, group, numbers)
         return True
 
-    async def _add(self, work: UnitOfWork, tenant: str, room_id: str, arrivals: Sequence[int]) -> None:
-        if arrivals:
-            await work.rooms.lock(tenant=tenant, room_id=room_id, now=self._clock.now())
-            await work.outbox.add(tenant=tenant, room_id=room_id, arrivals=arrivals)
+    async def _add(self, work: UnitOfWork, group: _Group, numbers: Sequence[int]) -> None:
+        tenant, scope = group
+        await self.indexed.lock(work, tenant, scope, self._clock.now())
+        await self.indexed.outbox(work).add(tenant=tenant, scope=scope, numbers=numbers)
 
     async def _claim(self) -> list[IndexTask]:
         async with self._storage.writing() as work:
-            return await work.outbox.claim(limit=self._batch, now=self._clock.now(), lease=self._lease)
+            outbox = self.indexed.outbox(work)
+            return await outbox.claim(limit=self._batch, now=self._clock.now(), lease=self._lease)
 
     async def _attempt(self, tasks: Sequence[IndexTask], generation: str) -> int:
         """How many of the tasks were done. After a text was refused tasks go singly, and one refused alone waits until
@@ -176,7 +185,7 @@ class VectorIndexing:
             raise
         self._batch, self._refusals = min(_BATCH, self._batch * 2), 0
         await self._finish(tasks)
-        self._telemetry.count("roomlore_messages_indexed_total", len(tasks))
+        self._telemetry.count(self.indexed.metric, len(tasks))
         return len(tasks)
 
     async def _refused(self, tasks: Sequence[IndexTask], error: InvalidInput) -> None:
@@ -185,7 +194,8 @@ class VectorIndexing:
             await self._give_back(tasks)
             return
         self._refusals += 1
-        log.warning("a message has no vector: the model refuses its text", extra={"arrival": tasks[0].arrival})
+        told = {"index": self.indexed.name, "number": tasks[0].number}
+        log.warning("a text has no vector: the model refuses it", extra=told)
         if self._refusals >= _REFUSALS:
             raise error
 
@@ -193,54 +203,46 @@ class VectorIndexing:
         """What somebody else had in hand by then was perhaps done by him before our vectors came, of an older text:
         so once more."""
         async with self._storage.writing() as work:
-            lost = await work.outbox.finish(tasks=tasks)
-        for (tenant, room_id), arrivals in _by_room(lost).items():
+            lost = await self.indexed.outbox(work).finish(tasks=tasks)
+        for group, numbers in _by_group(lost).items():
             async with self._storage.writing() as work:
-                await self._add(work, tenant, room_id, arrivals)
+                await self._add(work, group, numbers)
 
     async def _give_back(self, tasks: Sequence[IndexTask]) -> None:
         async with self._storage.writing() as work:
-            await work.outbox.release(tasks=tasks)
+            await self.indexed.outbox(work).release(tasks=tasks)
 
     async def _index(self, tasks: Sequence[IndexTask], generation: str) -> None:
         found = await self._read(tasks)
-        texts = [(group, message, passage(message)) for group, messages in found.items() for message in messages]
-        texts = [said for said in texts if said[2]]
-        vectors = await self._embedder.embed([text for *_, text in texts], kind="passage") if texts else ()
-        points = [_point(group, message, vector) for (group, message, _), vector in zip(texts, vectors, strict=True)]
+        texts = [(group, passage) for group, passages in found.items() for passage in passages if passage.text]
+        vectors = await self._embedder.embed([said.text for _, said in texts], kind="passage") if texts else ()
+        points = [_point(group, said, vector) for (group, said), vector in zip(texts, vectors, strict=True)]
+        collection = self.indexed.collection
         if points:
-            await self._vectors.put(collection=MESSAGES, generation=generation, points=points)
-        for (tenant, room_id), gone in _without_vector(tasks, points).items():
-            await self._vectors.remove(collection=MESSAGES, tenant=tenant, scope=room_id, numbers=gone)
+            await self._vectors.put(collection=collection, generation=generation, points=points)
+        for (tenant, scope), gone in _without_vector(tasks, points).items():
+            await self._vectors.remove(collection=collection, tenant=tenant, scope=scope, numbers=gone)
 
-    async def _read(self, tasks: Sequence[IndexTask]) -> dict[_Group, list[StoredMessage]]:
+    async def _read(self, tasks: Sequence[IndexTask]) -> dict[_Group, list[Passage]]:
         async with self._storage.reading() as work:
             return {
-                (tenant, room_id): await work.messages.plain(tenant=tenant, room_id=room_id, arrivals=arrivals)
-                for (tenant, room_id), arrivals in _by_room(tasks).items()
+                group: await self.indexed.passages(work, *group, numbers) for group, numbers in _by_group(tasks).items()
             }
 
 
-def _by_room(tasks: Sequence[IndexTask]) -> dict[_Group, list[int]]:
-    rooms: dict[_Group, list[int]] = {}
+def _by_group(tasks: Sequence[IndexTask]) -> dict[_Group, list[int]]:
+    groups: dict[_Group, list[int]] = {}
     for task in tasks:
-        rooms.setdefault((task.tenant, task.room_id), []).append(task.arrival)
-    return rooms
+        groups.setdefault((task.tenant, task.scope), []).append(task.number)
+    return groups
 
 
 def _without_vector(tasks: Sequence[IndexTask], points: Sequence[VectorPoint]) -> dict[_Group, list[int]]:
-    """Arrivals by room whose message was deleted or has nothing to embed."""
+    """Numbers by group of what was deleted or has nothing to embed."""
     kept = {(point.tenant, point.scope, point.number) for point in points}
-    return _by_room([task for task in tasks if (task.tenant, task.room_id, task.arrival) not in kept])
+    return _by_group([task for task in tasks if (task.tenant, task.scope, task.number) not in kept])
 
 
-def _point(group: _Group, message: StoredMessage, vector: object) -> VectorPoint:
-    tenant, room_id = group
-    payload = {
-        "message_id": message.id,
-        "arrival": message.arrival,
-        "sender_id": message.sender_id,
-        "role": message.role.value,
-        "sent_at": message.at.isoformat(),
-    }
-    return VectorPoint(tenant=tenant, scope=room_id, number=message.arrival, vector=vector, payload=payload)  # type: ignore[arg-type]
+def _point(group: _Group, said: Passage, vector: Vectors) -> VectorPoint:
+    tenant, scope = group
+    return VectorPoint(tenant=tenant, scope=scope, number=said.number, vector=vector, payload=said.payload)

@@ -45,7 +45,7 @@ class VectorsDue:
     async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
         """Puts these messages of a locked room into the outbox, in the transaction that changes them."""
         arrivals = [entry.message.arrival for entry in entries]
-        await work.outbox.add(tenant=tenant, room_id=room_id, arrivals=arrivals, only_if_kept=not self._embedding)
+        await work.outbox.add(tenant=tenant, scope=room_id, numbers=arrivals, only_if_kept=not self._embedding)
 
     def announce(self) -> None:
         """Asks for the work once the transaction is committed, where it is done here."""

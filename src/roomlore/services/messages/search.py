@@ -1,7 +1,6 @@
 """Finding messages: words and meaning, ranked together, with words alone wherever meaning cannot be had."""
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
@@ -9,44 +8,22 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from roomlore.core.errors import InvalidInput, ModelUnavailable, NotFound, VectorsUnavailable, describe
+from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.facts import chosen, from_micros, to_micros
 from roomlore.core.models import StoredMessage
 from roomlore.core.query import SearchQuery, read_query
 from roomlore.core.ranking import Ranked, rank
-from roomlore.core.search import Ints, Nearest, Postings, RoomFacts, SearchAnswer, SearchHit, SearchMode
+from roomlore.core.search import Dense, Ints, Postings, RoomFacts, SearchAnswer, SearchHit, SearchMode
 from roomlore.core.when import time_spans
-from roomlore.ports.coordination import Clock, Jobs, Telemetry
-from roomlore.ports.indexing import INDEXING
-from roomlore.ports.language import Embedder
+from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.storage import Storage
-from roomlore.ports.vectors import MESSAGES, VectorIndex
 from roomlore.services.messages.facts_cache import FactsCache
 
 MAX_QUERY_CHARS = 20_000
 MAX_HITS = 200
 MAX_SENDERS = 1_000
-_NEIGHBOURHOOD = 512
-_REST_SECONDS = 5.0
-_WORDS_ALONE = "Words alone were searched."
 
 AskedAt = datetime | Literal["newest"] | None
-
-log = logging.getLogger(__name__)
-
-
-class Standing(Protocol):
-    """What may be expected of the indexes."""
-
-    @property
-    def generation(self) -> str | None: ...
-    @property
-    def problem(self) -> str | None: ...
-
-
-class Standings(Protocol):
-    async def now(self) -> Standing: ...
-    def forget(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,71 +51,14 @@ class Filters:
         return chosen(facts, senders=self.senders, since=self.since, until=self.until)
 
 
-@dataclass(frozen=True, slots=True)
-class _Dense:
-    """What meaning found; `used`: it was asked at all."""
+class Meaning(Protocol):
+    """What finds messages by meaning, shared by all tenants."""
 
-    found: Sequence[Nearest] = ()
-    used: bool = False
-    problem: str | None = None
-
-
-class DenseSearch:
-    """Meaning, shared by all tenants of a process. After a failure it rests a moment, so that a dead server slows down
-    one search and not every one."""
-
-    def __init__(
-        self,
-        *,
-        embedder: Embedder | None,
-        vectors: VectorIndex | None,
-        standings: Standings,
-        clock: Clock,
-        jobs: Jobs,
-    ) -> None:
-        self._embedder = embedder
-        self._vectors = vectors
-        self._standings = standings
-        self._clock = clock
-        self._jobs = jobs
-        self._resting_until = 0.0
-        self._last_failure: str | None = None
-
-    async def near(self, tenant: str, room_id: str, texts: Sequence[str], only: Ints | None) -> _Dense:
+    async def near(self, tenant: str, scope: str, texts: Sequence[str], only: Ints | None) -> Dense:
         """What lies near each of the texts; the problem instead, where it cannot be told."""
-        standing = await self._standings.now()
-        if self._embedder is None or self._vectors is None or standing.generation is None:
-            return _Dense(problem=standing.problem)
-        if self._clock.monotonic() < self._resting_until:
-            return _Dense(problem=self._last_failure)
-        try:
-            vectors = await self._embedder.embed(texts, kind="query")
-            found = await self._vectors.nearest(
-                collection=MESSAGES,
-                generation=standing.generation,
-                tenant=tenant,
-                scope=room_id,
-                vectors=vectors,
-                limit=_NEIGHBOURHOOD,
-                only=only,
-            )
-        except InvalidInput as error:
-            return _Dense(problem=f"{_WORDS_ALONE} {error}")
-        except (ModelUnavailable, VectorsUnavailable) as error:
-            return self._rest(error)
-        return _Dense(found, used=True, problem=standing.problem)
 
     async def problem(self) -> str | None:
         """What is wrong with the indexes, for a search by words alone."""
-        return (await self._standings.now()).problem
-
-    def _rest(self, error: Exception) -> _Dense:
-        self._resting_until = self._clock.monotonic() + _REST_SECONDS
-        self._last_failure = f"{_WORDS_ALONE} {error}"
-        self._standings.forget()
-        self._jobs.ask(INDEXING)
-        log.warning("search goes on without vectors", extra={"why": describe(error)})
-        return _Dense(problem=self._last_failure)
 
 
 class MessageSearch:
@@ -150,7 +70,7 @@ class MessageSearch:
         tenant: str,
         storage: Storage,
         facts: FactsCache,
-        dense: DenseSearch,
+        dense: Meaning,
         clock: Clock,
         telemetry: Telemetry,
         zone: tzinfo = UTC,
@@ -234,9 +154,9 @@ class MessageSearch:
             return from_micros(int(facts.sent_at.max()))
         return self._clock.now()
 
-    async def _by_meaning(self, room_id: str, query: SearchQuery, only: Ints | None, mode: SearchMode) -> _Dense:
+    async def _by_meaning(self, room_id: str, query: SearchQuery, only: Ints | None, mode: SearchMode) -> Dense:
         if mode == "lexical" or not query.embed:
-            return _Dense(problem=await self._dense.problem())
+            return Dense(problem=await self._dense.problem())
         return await self._dense.near(self._tenant, room_id, query.embed, only)
 
     async def _messages(self, room_id: str, ranked: Sequence[Ranked]) -> dict[int, StoredMessage]:

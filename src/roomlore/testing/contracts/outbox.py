@@ -19,13 +19,13 @@ LEASE = timedelta(minutes=5)
 async def add(storage: Storage, *arrivals: int, tenant: str = TENANT, room_id: str = ROOM) -> None:
     async with storage.writing() as work:
         await work.rooms.lock(tenant=tenant, room_id=room_id, now=START)
-        await work.outbox.add(tenant=tenant, room_id=room_id, arrivals=arrivals)
+        await work.outbox.add(tenant=tenant, scope=room_id, numbers=arrivals)
 
 
 async def _add_if_kept(storage: Storage, arrival: int) -> None:
     async with storage.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        await work.outbox.add(tenant=TENANT, room_id=ROOM, arrivals=[arrival], only_if_kept=True)
+        await work.outbox.add(tenant=TENANT, scope=ROOM, numbers=[arrival], only_if_kept=True)
 
 
 async def claim(storage: Storage, limit: int = 99, now: datetime = START) -> list[IndexTask]:
@@ -49,7 +49,7 @@ async def waiting(storage: Storage) -> int:
 
 
 def arrivals(tasks: Sequence[IndexTask]) -> list[int]:
-    return [task.arrival for task in tasks]
+    return [task.number for task in tasks]
 
 
 class _StopError(Exception):
@@ -60,7 +60,7 @@ async def _add_and_stop(storage: Storage) -> None:
     async with storage.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
         await work.writer.append(tenant=TENANT, room_id=ROOM, entries=[entry(1)])
-        await work.outbox.add(tenant=TENANT, room_id=ROOM, arrivals=[1])
+        await work.outbox.add(tenant=TENANT, scope=ROOM, numbers=[1])
         assert await work.outbox.waiting() == 1
         raise _StopError
 
@@ -77,7 +77,7 @@ class OutboxContract:
         await add(storage, 1, tenant="another", room_id="b\x00")
         await add(storage, 1, 5)
         tasks = await claim(storage)
-        assert [(task.tenant, task.room_id, task.arrival) for task in tasks] == [
+        assert [(task.tenant, task.scope, task.number) for task in tasks] == [
             (TENANT, ROOM, 2),
             (TENANT, ROOM, 3),
             ("another", "b\x00", 1),
@@ -111,7 +111,7 @@ class OutboxContract:
         assert arrivals(await claim(storage)) == [3], "a change does not free what somebody holds"
         assert await finish(storage, before) == [], "they were held until now"
         (again,) = await claim(storage)
-        assert (again.arrival, again.version > before[0].version) == (1, True)
+        assert (again.number, again.version > before[0].version) == (1, True)
         await finish(storage, [again])
         assert await waiting(storage) == 1
 
@@ -215,7 +215,7 @@ class OutboxContract:
         await fill(storage, [entry(1)])
         with pytest.raises(InvalidInput):
             async with storage.writing() as work:
-                await work.outbox.add(tenant=TENANT, room_id=ROOM, arrivals=[1])
+                await work.outbox.add(tenant=TENANT, scope=ROOM, numbers=[1])
 
     async def test_a_reading_unit_of_work_claims_nothing(self, storage: Storage) -> None:
         async with storage.reading() as work:
