@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from roomlore.core.chat.registry import KNOWN_PROVIDERS, SUMMARY_MODEL, ModelRegistry
+from roomlore.core.chat.registry import EVOLVE_MODEL, KNOWN_PROVIDERS, SUMMARY_MODEL, ModelRegistry
 from roomlore.core.errors import InvalidInput, NotFound
 
 CHAT = {"display_name": "聊天", "providers": [{"name": "ollama", "model_id": "qwen3:8b"}]}
@@ -23,10 +23,19 @@ def test_the_summary_model_ships_with_its_two_providers_in_order():
     ]
 
 
+def test_the_evolving_model_ships_with_its_two_providers_in_order():
+    entry = read().require(EVOLVE_MODEL)
+    assert entry.internal
+    assert [(offer.provider.name, offer.model_id) for offer in entry.offers] == [
+        ("openrouter", "google/gemini-2.5-flash"),
+        ("siliconflow", "Qwen/Qwen2.5-72B-Instruct"),
+    ]
+
+
 def test_internal_models_are_not_listed():
     registry = read({"chat": CHAT, "quiet": {**CHAT, "internal": True}})
     assert [entry.model_id for entry in registry.list_available_models()] == ["chat"]
-    assert [entry.model_id for entry in registry.all()] == [SUMMARY_MODEL, "chat", "quiet"]
+    assert [entry.model_id for entry in registry.all()] == [SUMMARY_MODEL, EVOLVE_MODEL, "chat", "quiet"]
 
 
 def test_an_entry_takes_the_place_of_one_that_ships_and_null_takes_it_away():

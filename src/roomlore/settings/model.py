@@ -10,12 +10,13 @@ from zoneinfo import ZoneInfo
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from roomlore.core.chat.registry import ModelRegistry
+from roomlore.adapters.cron import Cron
+from roomlore.core.chat.registry import EVOLVE_MODEL, ModelRegistry
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput
 from roomlore.core.relevance import Weights
+from roomlore.settings.complaints import sentences
 from roomlore.settings.sources import PREFIX, from_environment, gather, strangers
-from roomlore.settings.words import range_of_field, shown
 
 WEIGHTS = (
     "reply_chain_weight",
@@ -171,6 +172,33 @@ class Settings(BaseSettings):
     extract_every: Whole = _setting(
         5, "Replies of an agent in a room after which the last messages become a short memory; 0: never.", ge=0, le=200
     )
+    evolve_model: str = _setting(
+        EVOLVE_MODEL, "The model that evolves what is remembered of groups and people.", form="a model's name"
+    )
+    evolve_timeout_seconds: Number = _setting(
+        60, "Time each provider may take over an evolution, in seconds.", gt=0, le=3600
+    )
+    evolve_schedule: str = _setting(
+        "0 2 * * *",
+        "When groups with enough new messages evolve by themselves, in time_zone; empty: never.",
+        form="a cron expression of five fields, or nothing",
+    )
+    evolve_least: Whole = _setting(10, "New messages from which a group evolves by the schedule.", ge=1, le=1_000_000)
+    evolve_messages: Whole = _setting(200, "Most new messages that an evolution reads.", ge=1, le=1000)
+    evolve_memories: Whole = _setting(50, "Most memories that an evolution is shown.", ge=1, le=200)
+    evolve_delete_share: Number = _setting(
+        0.3, "Share of the memories that an evolution may delete; one at least.", ge=0, le=1
+    )
+    evolve_lease_seconds: Number = _setting(
+        60, "Time after which others evolve a group that a killed process was at, in seconds.", gt=0, le=3600
+    )
+    most_memories: Whole = _setting(30, "Memories of a group from which an evolution must merge.", ge=1, le=200)
+    strength_half_life_days: Number = _setting(
+        30, "Days without support in which a memory's strength halves.", gt=0, le=3650
+    )
+    strength_floor: Number = _setting(
+        0.2, "Strength below which a memory is offered to the model as stale.", ge=0, le=1
+    )
     durable_work: Literal["auto", "dbos", "process"] = _setting(
         "auto",
         "What keeps work that calls models: DBOS beside the database, or this process; auto: DBOS where it can be had.",
@@ -250,7 +278,7 @@ class Settings(BaseSettings):
         try:
             super().__init__(**{name: value for name, (value, _) in found.items()})
         except ValidationError as error:
-            raise InvalidInput(_sentences(error, found)) from error
+            raise InvalidInput(sentences(error, found, type(self).model_fields, hidden=_MAYBE_SECRET)) from error
         self._sources = {name: source for name, (_, source) in found.items()}
         self._ignored = tuple(strangers(type(self)))
 
@@ -330,8 +358,17 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _sound_models(self) -> "Settings":
-        ModelRegistry.read(self.models, self.providers)
+        registry = ModelRegistry.read(self.models, self.providers)
+        if self.evolve_model != EVOLVE_MODEL and registry.find(self.evolve_model) is None:
+            raise ValueError(f"evolve_model is {self.evolve_model!r:.80}, which is none of the models.")
         return self
+
+    @field_validator("evolve_schedule")
+    @classmethod
+    def _cron(cls, value: str) -> str:
+        if value.strip():
+            Cron(value, ZoneInfo("UTC"))
+        return value.strip()
 
     def environment_keys(self, variables: Iterable[str]) -> dict[str, str]:
         """The API keys that are in the environment, by variable. Only for whoever sends them: to be shown to nobody."""
@@ -352,20 +389,3 @@ def context_options(settings: Settings) -> ContextOptions:
     single = {f.name for f in fields(ContextOptions)} - {"weights"}
     weights = {name.removesuffix("_weight"): getattr(settings, name) for name in WEIGHTS}
     return ContextOptions(weights=Weights(**weights), **{name: getattr(settings, name) for name in single})
-
-
-def _sentences(error: ValidationError, found: Mapping[str, tuple[Any, str]]) -> str:
-    return "\n".join(dict.fromkeys(_of_error(detail, found) for detail in error.errors()))
-
-
-def _of_error(detail: Mapping[str, Any], found: Mapping[str, tuple[Any, str]]) -> str:
-    if not detail["loc"]:
-        return str(detail["ctx"]["error"])
-    name = str(detail["loc"][0])
-    value, source = found[name]
-    value = "***" if name in _MAYBE_SECRET else value
-    return _sentence(name, value, source)
-
-
-def _sentence(name: str, value: Any, source: str) -> str:
-    return f"{name} is {shown(value)[:120]} (from {source}); it must be {range_of_field(Settings.model_fields[name])}."

@@ -8,6 +8,7 @@ from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.adapters.inprocess.ids import TimeOrderedIds
 from roomlore.adapters.inprocess.jobs import InProcessJobs
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
+from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.adapters.weights import load_link_model
@@ -20,6 +21,7 @@ from roomlore.ports.language import Embedder, Summarizer, TokenCounter
 from roomlore.ports.recall import Recall
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import UsageRecorder
+from roomlore.services.evolution import EVOLUTION
 from roomlore.services.extraction import AGAIN, EXTRACTION, ExtractionService, RepliesDue, RepliesImported
 from roomlore.services.jobs import Sweep
 from roomlore.services.memories import InForceCache
@@ -31,6 +33,7 @@ from roomlore.services.replies import ReplyParts
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings, context_options
 from roomlore.wiring.durable import make_again, make_durable, make_extraction, shares_work
+from roomlore.wiring.evolution import make_evolutions
 from roomlore.wiring.indexing import Indexing, make_indexing
 from roomlore.wiring.models import make_models, summarizer_of
 from roomlore.wiring.recall import make_recall
@@ -126,6 +129,18 @@ async def make_resources(
     again = make_again(
         settings, storage, durable, models, clock=clock, telemetry=telemetry, jobs=jobs, background=background
     )
+    evolutions = make_evolutions(
+        settings,
+        storage,
+        durable,
+        models,
+        PackagedPrompts(),
+        clock=clock,
+        ids=ids,
+        telemetry=telemetry,
+        jobs=jobs,
+        background=background,
+    )
     replies = make_replies(
         settings,
         storage,
@@ -160,10 +175,14 @@ async def make_resources(
         recalls=make_recalls(settings, recall),
         durable=durable,
         shares_work=shares_work(settings, url),
-        sweeps={EXTRACTION: extraction.sweep, AGAIN: again.sweep} if settings.extract_every else {},
+        sweeps={
+            **({EXTRACTION: extraction.sweep, AGAIN: again.sweep} if settings.extract_every else {}),
+            EVOLUTION: evolutions.schedule.sweep,
+        },
         extraction=extraction,
         due=AllDue(indexing.due, RepliesDue(clock=clock, jobs=jobs)) if settings.extract_every else indexing.due,
         imports_due=AllDue(indexing.due, RepliesImported(clock=clock)),
+        evolver=evolutions.service,
     )
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from roomlore.core.errors import InvalidInput, NotFound
 
 SUMMARY_MODEL = "memory-summary-model"
+EVOLVE_MODEL = "memory-evolve-model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,15 @@ _SHIPPED: Mapping[str, Any] = {
             {"name": "openrouter", "model_id": "google/gemma-3-12b-it"},
             {"name": "siliconflow", "model_id": "Qwen/Qwen2.5-7B-Instruct"},
         ],
-    }
+    },
+    EVOLVE_MODEL: {
+        "display_name": "Memory evolution",
+        "internal": True,
+        "providers": [
+            {"name": "openrouter", "model_id": "google/gemini-2.5-flash"},
+            {"name": "siliconflow", "model_id": "Qwen/Qwen2.5-72B-Instruct"},
+        ],
+    },
 }
 
 

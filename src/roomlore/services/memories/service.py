@@ -286,7 +286,7 @@ class MemoryService:
         the first evolution of a group reads. `mode`: 'llm' asks a model once, 'offline' goes by rules alone, 'auto' is
         'llm' where a model can be asked. One evolution of a group at a time, over all processes: this waits for
         another one that is under way. A scope such as 'user:anna' will do for `group_id`: then what that person said
-        becomes facts, one room at a time.
+        becomes facts, one room at a time, and a model is needed: rules find nothing about one person.
 
         Raises `ModelUnavailable` where 'llm' is asked for and no provider answers; nothing is changed then. Raises
         `Conflict` where others kept changing the same memories meanwhile, `InvalidInput`, `StorageUnavailable`.

@@ -1,0 +1,37 @@
+"""How alike two statements are, by their words alone.
+
+What is alike takes the place of what was remembered, so nothing may count as alike that says something of somebody
+else: 'Anna likes tea' is not 'Ben likes tea', and 'Anna pays Ben' is not 'Ben pays Anna'. Statements are alike only
+where one says, in the same order, all that the other says.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from roomlore.core.terms import terms
+
+_OTHERWISE = 0.8
+"""The most for statements of which each says something that the other does not."""
+
+
+def likeness(one: str, other: str) -> float:
+    """In [0, 1]; 1 where they differ in nothing but the form of words and in words that mean nothing alone."""
+    short, long = sorted((_words(one), _words(other)), key=len)
+    if not short:
+        return 0.0
+    if _is_within(short, iter(long)):
+        return 2 * len(short) / (len(short) + len(long))
+    shared = len(set(short) & set(long))
+    return min(2 * shared / (len(set(short)) + len(set(long))), _OTHERWISE)
+
+
+def _words(statement: str) -> Sequence[str]:
+    """Stems of words, and single Chinese characters: their pairs would differ at every insertion."""
+    return [term for term in terms(statement) if len(term) == 1 or term.isascii() or not _is_pair(term)]
+
+
+def _is_pair(term: str) -> bool:
+    return len(term) == 2 and all(ord(character) > 0x2E7F for character in term)
+
+
+def _is_within(short: Sequence[str], long: Iterator[str]) -> bool:
+    return all(word in long for word in short)

@@ -1,0 +1,128 @@
+"""A piece of work: one evolution of one scope."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.evolution.models import Ground
+from roomlore.core.evolution.result import EvolutionResult, Mode
+from roomlore.core.memory.models import Memory, MemoryKind, Source
+from roomlore.core.models import StoredMessage
+from roomlore.core.plain import storable
+from roomlore.core.work import owner_prefix, work_name
+from roomlore.ports.language import Language
+
+EVOLUTION = "evolution"
+"""The work that evolves a scope, the background job that hands it in, and the watermark of a group's room."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One evolution. `days`: how far back it reads where the scope never evolved. `room_id`: of a group, '' else."""
+
+    tenant: str
+    scope: str
+    days: float
+    mode: Mode
+    evolution_id: str
+    room_id: str = ""
+
+    @classmethod
+    def of(cls, *, tenant: str, scope: str, days: float, mode: Mode, evolution_id: str) -> "Piece":
+        """Raises `InvalidInput` for a scope that does not evolve, or not in this mode."""
+        kind, _, name = scope.partition(":")
+        if kind == "agent":
+            raise InvalidInput("What an agent remembers does not evolve; name a group or a user, such as 'user:anna'.")
+        if kind == "user" and mode == "offline":
+            raise InvalidInput("Rules find nothing about one person: to evolve facts of a user a model is needed.")
+        return cls(tenant, scope, days, mode, evolution_id, name if kind == "group" else "")
+
+    @property
+    def is_group(self) -> bool:
+        return self.scope.startswith("group:")
+
+    @property
+    def user_id(self) -> str | None:
+        """Whose facts it is about; None for a group."""
+        return None if self.is_group else self.scope.removeprefix("user:")
+
+    @property
+    def kind(self) -> MemoryKind:
+        return MemoryKind.GROUP if self.is_group else MemoryKind.FACT
+
+    @property
+    def prompt(self) -> str:
+        return "memory_evolve" if self.is_group else "user_facts"
+
+    @property
+    def watermark(self) -> str:
+        return EVOLUTION if self.is_group else f"facts:{self.user_id}"
+
+    @property
+    def work_id(self) -> str:
+        return work_name(self.tenant, EVOLUTION, self.evolution_id)
+
+    @property
+    def job_id(self) -> str:
+        return self.work_id.removeprefix(owner_prefix(self.tenant))
+
+    @property
+    def partition(self) -> str:
+        return work_name(self.tenant, EVOLUTION, storable(self.scope))
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def nothing(self, message: str, at: datetime) -> EvolutionResult:
+        """That there was nothing to read."""
+        return EvolutionResult(evolution_id=self.evolution_id, scope=self.scope, mode=self.mode, at=at, message=message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What an evolution reads, of one moment.
+
+    `was`: where the watermark stands; `first`, `last`: the arrivals between which the new messages lie; `remaining`:
+    how many come after them. `messages`: the new ones; `shown`, `handles`: those that say something. `offered`: what
+    is remembered, by handle. `basis`: says in a few letters what was read, so that an answer is kept for this alone.
+    """
+
+    room_id: str
+    was: int
+    first: int
+    last: int
+    remaining: int
+    messages: Sequence[StoredMessage]
+    shown: str
+    handles: Mapping[str, Source]
+    people: Mapping[str, str]
+    offered: Mapping[str, Memory]
+    language: Language
+    basis: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A scope as it stands. `said`: what its memories say that were not offered, in the form they are compared in."""
+
+    ground: Ground
+    said: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What was answered, and by what. `mode`: 'llm' or 'offline'; without a model the rest is empty."""
+
+    mode: Mode
+    text: str = ""
+    model: str = ""
+    prompt_hash: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def actor(self) -> str:
+        return self.model or "offline"

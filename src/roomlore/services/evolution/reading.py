@@ -1,0 +1,195 @@
+"""Reading what an evolution goes by: new messages, what is remembered, and where the watermark stands."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+
+from roomlore.core.evolution.asking import ShownMessages, show_messages
+from roomlore.core.evolution.choosing import chosen
+from roomlore.core.evolution.guards import said
+from roomlore.core.evolution.handles import handles_of
+from roomlore.core.evolution.models import Ground
+from roomlore.core.memory.models import Memory, MemoryStatus
+from roomlore.core.models import StoredMessage
+from roomlore.core.text import language
+from roomlore.ports.coordination import Clock
+from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.services.evolution.piece import Piece, Read, Standing
+
+_ALL = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where to read on: in a room, above arrival `after`; the watermark stands at `was`, 0 where there is none."""
+
+    room_id: str
+    was: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What was said in a room before the new messages, and what was once remembered and deleted."""
+
+    messages: Sequence[StoredMessage]
+    deleted: Sequence[str]
+
+
+class Reading:
+    """Reads for all tenants. `most_messages`, `most_memories`: that a model is shown at a time. `zone`: in which it
+    reads the times of messages."""
+
+    def __init__(self, *, storage: Storage, clock: Clock, most_messages: int, most_memories: int, zone: tzinfo) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._most_messages = most_messages
+        self._most_memories = most_memories
+        self._zone = zone
+
+    async def read(self, piece: Piece) -> Read | None:
+        """What is new; None where nothing is. Messages that say nothing of their own are passed over for good."""
+        while True:
+            async with self._storage.reading() as work:
+                place = await self._place(work, piece)
+                messages = await self._page(work, piece, place) if place else []
+                if not place or not messages:
+                    return None
+                shown = await self._shown(work, piece, place.room_id, messages)
+                if shown.handles:
+                    return await self._all(work, piece, place, messages, shown)
+            await self._pass_over(piece, place, messages[-1].arrival)
+
+    async def standing(self, piece: Piece, read: Read) -> Standing:
+        """The scope now. Its number is read first: a change that comes after it is met when the plan is applied."""
+        async with self._storage.reading() as work:
+            scope = await work.memory_log.scope(tenant=piece.tenant, scope=piece.scope)
+            active = await _active(work, piece)
+            latest: dict[str, int] = {}
+            for memory in read.offered.values():
+                versions = await work.memories.lineage(tenant=piece.tenant, lineage_id=memory.lineage_id)
+                latest[memory.lineage_id] = max((one.version for one in versions), default=memory.version)
+        offered = {memory.memory_id for memory in read.offered.values()}
+        return Standing(
+            ground=Ground(scope=piece.scope, number=scope.changes if scope else 0, active=len(active), latest=latest),
+            said=frozenset(said(one.statement) for one in active if one.memory_id not in offered),
+        )
+
+    async def before(self, piece: Piece, read: Read, *, limit: int) -> Before:
+        """At most so many messages, and as many deleted statements."""
+        async with self._storage.reading() as work:
+            messages = await work.messages.recent(
+                tenant=piece.tenant, room_id=read.room_id, limit=limit, before=read.first
+            )
+            gone = await work.memories.page(
+                tenant=piece.tenant,
+                scopes=[piece.scope],
+                kinds=[piece.kind],
+                status=MemoryStatus.DEPRECATED,
+                limit=limit,
+            )
+        return Before(messages, [memory.statement for memory in gone])
+
+    async def _place(self, work: UnitOfWork, piece: Piece) -> _Place | None:
+        """Where there is something new: of a person's rooms the one that has waited longest."""
+        since = self._clock.now() - timedelta(days=piece.days)
+        if piece.user_id is None:
+            return await _place_in(work, piece, piece.room_id, since)
+        waiting: list[tuple[datetime, str, _Place]] = []
+        for room_id in await work.rooms.of_sender(tenant=piece.tenant, sender_id=piece.user_id):
+            place = await _place_in(work, piece, room_id, since)
+            first = await _page(work, piece, place, limit=1) if place else []
+            if place and first:
+                waiting.append((first[0].at, room_id, place))
+        return min(waiting, key=lambda one: one[:2])[2] if waiting else None
+
+    async def _page(self, work: UnitOfWork, piece: Piece, place: _Place) -> list[StoredMessage]:
+        return await _page(work, piece, place, limit=self._most_messages)
+
+    async def _shown(
+        self, work: UnitOfWork, piece: Piece, room_id: str, messages: Sequence[StoredMessage]
+    ) -> ShownMessages:
+        here = {"tenant": piece.tenant, "room_id": room_id}
+        replied = [message.reply_to for message in messages if message.reply_to]
+        quoted = {entry.message.id: entry.message for entry in await work.messages.by_id(**here, message_ids=replied)}
+        people = await work.rooms.participants(**here)
+        return show_messages(messages, room_id=room_id, quoted=quoted, people=people, zone=self._zone)
+
+    async def _all(
+        self,
+        work: UnitOfWork,
+        piece: Piece,
+        place: _Place,
+        messages: Sequence[StoredMessage],
+        shown: ShownMessages,
+    ) -> Read:
+        offered = handles_of(chosen(await _active(work, piece), shown.text, most=self._most_memories))
+        last = messages[-1].arrival
+        return Read(
+            room_id=place.room_id,
+            was=place.was,
+            first=messages[0].arrival,
+            last=last,
+            remaining=await self._remaining(work, piece, place.room_id, last),
+            messages=messages,
+            shown=shown.text,
+            handles=shown.handles,
+            people=await work.rooms.participants(tenant=piece.tenant, room_id=place.room_id),
+            offered=offered,
+            language=language("\n".join(message.text for message in messages)),
+            basis=_basis(place, shown, list(offered.values())),
+            at=self._clock.now(),
+        )
+
+    async def _remaining(self, work: UnitOfWork, piece: Piece, room_id: str, last: int) -> int:
+        """In a person's other rooms too."""
+        left = await _count(work, piece, room_id, last)
+        if piece.user_id is None:
+            return left
+        since = self._clock.now() - timedelta(days=piece.days)
+        for other in await work.rooms.of_sender(tenant=piece.tenant, sender_id=piece.user_id):
+            place = await _place_in(work, piece, other, since) if other != room_id else None
+            left += await _count(work, piece, other, place.after) if place else 0
+        return left
+
+    async def _pass_over(self, piece: Piece, place: _Place, last: int) -> None:
+        async with self._storage.writing() as work:
+            await work.watermarks.move(
+                tenant=piece.tenant,
+                room_id=place.room_id,
+                name=piece.watermark,
+                arrival=last,
+                was=place.was,
+                now=self._clock.now(),
+            )
+
+
+async def _place_in(work: UnitOfWork, piece: Piece, room_id: str, since: datetime) -> _Place | None:
+    here = {"tenant": piece.tenant, "room_id": room_id}
+    marks = await work.watermarks.find(**here, names=[piece.watermark])
+    if piece.watermark in marks:
+        return _Place(room_id, marks[piece.watermark], marks[piece.watermark])
+    first = await work.messages.first_since(**here, since=since)
+    return None if first is None else _Place(room_id, 0, first - 1)
+
+
+async def _page(work: UnitOfWork, piece: Piece, place: _Place, *, limit: int) -> list[StoredMessage]:
+    return await work.messages.page(
+        tenant=piece.tenant, room_id=place.room_id, after=place.after, limit=limit, sender_id=piece.user_id
+    )
+
+
+async def _count(work: UnitOfWork, piece: Piece, room_id: str, after: int) -> int:
+    return await work.messages.count(tenant=piece.tenant, room_id=room_id, after=after, sender_id=piece.user_id)
+
+
+async def _active(work: UnitOfWork, piece: Piece) -> list[Memory]:
+    return await work.memories.page(
+        tenant=piece.tenant, scopes=[piece.scope], kinds=[piece.kind], status=MemoryStatus.ACTIVE, limit=_ALL
+    )
+
+
+def _basis(place: _Place, shown: ShownMessages, offered: Sequence[Memory]) -> str:
+    read = [place.room_id, str(place.was), shown.text, *(memory.memory_id for memory in offered)]
+    return hashlib.sha256("\0".join(read).encode("utf-8", "surrogatepass")).hexdigest()[:24]
