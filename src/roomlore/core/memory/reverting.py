@@ -29,7 +29,7 @@ def reverted(
     """The changes that take back an evolution: every version that it touched is as it was before, and those that it
     made are in force no more. Nothing where it was taken back already.
 
-    `own`: its changes. `logged`: what became of the versions that these touch, its own changes included. `versions`:
+    `own`: its changes; an evolution restores nothing. `logged`: what became of the versions that these touch, its own changes included. `versions`:
     all of their lineages, as they are. `number`: of the scope's last change. Raises `Conflict`, which names what was
     changed since.
     """
@@ -37,8 +37,9 @@ def reverted(
     if any(change.undoes == evolution_id for change in logged):
         return []
     there = {memory.memory_id: memory for memory in versions}
-    _check_untouched(own, logged, there)
-    steps = _steps(touched(own), there, _as_before(own, logged), reason)
+    back = _as_before(own, logged)
+    _check_untouched(own, logged, there, back)
+    steps = _steps(touched(own), there, back, reason)
     return [
         Change(
             number=at,
@@ -61,17 +62,17 @@ def _said(memory: Memory, closes: tuple[str, ...], there: Mapping[str, Memory]) 
     return old.statement if old.status is _ACTIVE else None
 
 
-def _check_untouched(own: Sequence[Change], logged: Sequence[Change], there: Mapping[str, Memory]) -> None:
-    """`Conflict` unless the versions are as the evolution left them, and no others of their lineages are in force."""
-    names = touched(own)
-    left = replay(own, there)
+def _check_untouched(
+    own: Sequence[Change], logged: Sequence[Change], there: Mapping[str, Memory], back: Mapping[str, Memory]
+) -> None:
+    """`Conflict` unless the versions are as the evolution left them, and nothing else is in force in their place."""
+    left, names = replay(own, there), touched(own)
+    lineages = {left[name].lineage_id for name in names if _is_active(left[name]) or _is_active(back.get(name))}
+    others = [one for name, one in there.items() if name not in names and one.lineage_id in lineages]
+    later = [one for one in logged if one.number > own[-1].number and one.action is Action.REDACT]
     changed = [name for name in names if there[name] != left[name]]
-    changed += [name for name, memory in there.items() if memory.status is _ACTIVE and name not in names]
-    changed += [
-        change.memory.memory_id
-        for change in logged
-        if change.action is Action.REDACT and change.number > own[-1].number
-    ]
+    changed += [one.memory_id for one in others if _is_active(one)]
+    changed += [change.memory.memory_id for change in later]
     if changed:
         shown = ", ".join(f"{name!r:.80}" for name in list(dict.fromkeys(changed))[:_NAMED])
         raise Conflict(
@@ -92,9 +93,8 @@ def _as_before(own: Sequence[Change], logged: Iterable[Change]) -> dict[str, Mem
 
 
 def _status_before(change: Change, name: str) -> MemoryStatus:
-    if name in change.closes or change.action is Action.DELETE:
-        return _ACTIVE
-    return _DEPRECATED if change.action is Action.RESTORE else change.memory.status
+    ended = name in change.closes or change.action is Action.DELETE
+    return _ACTIVE if ended else change.memory.status
 
 
 def _steps(
@@ -115,7 +115,11 @@ def _steps(
 
 
 def _goes(one: Memory, other: Memory) -> bool:
-    return one.status is _ACTIVE and other.status is not _ACTIVE
+    return _is_active(one) and not _is_active(other)
+
+
+def _is_active(memory: Memory | None) -> bool:
+    return memory is not None and memory.status is _ACTIVE
 
 
 def _gone(memory: Memory, reason: str) -> Memory:
