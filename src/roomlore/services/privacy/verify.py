@@ -155,9 +155,7 @@ class Verifier:
             there = {one.evolution_id for one in found}
             findings.saw("evolutions", len(ids))
             findings.add(
-                Fault(
-                    "evolutions", f"scope {scope.scope}, {check.evolutions[one]}", f"What made it, {one}, is not there."
-                )
+                Fault("evolutions", f"scope {scope.scope}, {check.evolutions[one]}", f"Record {one} is not there.")
                 for one in ids
                 if one not in there
             )
