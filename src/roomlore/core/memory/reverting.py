@@ -29,9 +29,9 @@ def reverted(
     """The changes that take back an evolution: every version that it touched is as it was before, and those that it
     made are in force no more. Nothing where it was taken back already.
 
-    `own`: its changes; an evolution restores nothing. `logged`: what became of the versions that these touch, its own changes included. `versions`:
-    all of their lineages, as they are. `number`: of the scope's last change. Raises `Conflict`, which names what was
-    changed since.
+    `own`: its changes; an evolution restores nothing. `logged`: what became of the versions that these touch, its own
+    changes included. `versions`: all of their lineages, as they are. `number`: of the scope's last change. Raises
+    `Conflict`, which names what was changed since.
     """
     evolution_id = own[0].evolution_id
     if any(change.undoes == evolution_id for change in logged):

@@ -1,0 +1,110 @@
+"""The verbs of memories on a store, at a time that stands still, and evolutions whose wishes a test makes up."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from roomlore.core.evolution.handles import handles_of, message_handles
+from roomlore.core.evolution.models import Answer, Ground, Plan, Rules, Wish
+from roomlore.core.evolution.plan import plan
+from roomlore.core.memory.models import Change, Memory, MemoryKind, Scope, Source
+from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.services.memories import InForceCache, MemoryService, MemoryWriter, Past, Reviser
+from roomlore.services.messages import MessageService
+from roomlore.testing import FrozenClock, SequentialIds, evolution
+
+TENANT = "default"
+RULES = Rules()
+
+
+def never(*_: object, **__: object) -> None:
+    raise AssertionError("Nobody evolves, searches or imports here.")
+
+
+@dataclass
+class Rig:
+    storage: Storage
+    messages: MessageService | None = None
+    clock: FrozenClock = field(default_factory=FrozenClock)
+    ids: SequentialIds = field(default_factory=SequentialIds)
+    tenant: str = TENANT
+
+    def __post_init__(self) -> None:
+        its = {"tenant": self.tenant, "storage": self.storage}
+        cache = InForceCache(storage=self.storage)
+        self.memories = MemoryService(
+            **its,
+            writer=MemoryWriter(**its, cache=cache, clock=self.clock, ids=self.ids),
+            past=Past(**its, clock=self.clock),
+            reviser=Reviser(**its, cache=cache, clock=self.clock),
+            read_memories=never,
+            evolver=never,
+            searcher=never,
+        )
+
+    async def offer(self, scope: str) -> tuple[Scope | None, list[Memory]]:
+        """The scope, and its active group memories in an order that does not change."""
+        async with self.storage.reading() as work:
+            stored = await work.memory_log.scope(tenant=self.tenant, scope=scope)
+        found = await self.memories.page(scope, kinds=[MemoryKind.GROUP], limit=500)
+        return stored, sorted(found, key=lambda one: one.memory_id)
+
+    def plan(
+        self, scope: str, offer: tuple[Scope | None, list[Memory]], wishes: Sequence[Wish], evolution_id: str,
+        sources: Sequence[Source] = (), latest: dict[str, int] | None = None,
+    ) -> Plan:  # fmt: skip
+        stored, offered = offer
+        ground = Ground(
+            scope=scope, number=stored.changes if stored else 0, active=len(offered), latest=latest or {}
+        )  # fmt: skip
+        return plan(
+            Answer(tuple(wishes), ()), offered=handles_of(offered), messages=message_handles(sources), similar=None,
+            rules=RULES, ground=ground, kind=MemoryKind.GROUP, evolution_id=evolution_id, new_id=self.ids.new,
+            actor="first/tiny", now=self.clock.now(),
+        )  # fmt: skip
+
+    async def latest(self, memories: Sequence[Memory]) -> dict[str, int]:
+        """The highest version of each lineage: an earlier one may be in force."""
+        async with self.storage.reading() as work:
+            found = [
+                await work.memories.lineage(tenant=self.tenant, lineage_id=one.lineage_id) for one in memories
+            ]  # fmt: skip
+        return {lineage[0].lineage_id: max(one.version for one in lineage) for lineage in found}
+
+    async def apply(self, scope: str, made: Plan, evolution_id: str, stop: BaseException | None = None) -> None:
+        """Raises `Conflict` where the scope was changed since it was read; `stop` before it is committed."""
+        async with self.storage.writing() as work:
+            await work.memory_log.lock(tenant=self.tenant, scope=scope, now=self.clock.now())
+            await self._record(work, scope, evolution_id)
+            await work.memory_log.apply(tenant=self.tenant, scope=scope, changes=made.changes)
+            if stop is not None:
+                raise stop
+
+    async def _record(self, work: UnitOfWork, scope: str, evolution_id: str) -> None:
+        record = evolution(evolution_id, scope=scope, kind="evolution")
+        assert await work.evolutions.add(tenant=self.tenant, evolution=record)
+
+    async def evolve(
+        self, scope: str, *wishes: Wish, evolution_id: str = "e1", sources: Sequence[Source] = ()
+    ) -> list[Change]:
+        """Handles are m1, m2, … of what is in force by id, and c1, c2, … of `sources`."""
+        offer = await self.offer(scope)
+        numbered = [replace(wish, line=line) for line, wish in enumerate(wishes, 1)]
+        made = self.plan(scope, offer, numbered, evolution_id, sources, await self.latest(offer[1]))
+        await self.apply(scope, made, evolution_id)
+        return list(made.changes)
+
+
+def create(statement: str, *evidence: str) -> Wish:
+    return Wish(line=1, kind="create", statement=statement, evidence=evidence)
+
+
+def update(handle: str, statement: str, *evidence: str) -> Wish:
+    return Wish(line=1, kind="update", handles=(handle,), statement=statement, evidence=evidence)
+
+
+def merge(statement: str, *handles: str) -> Wish:
+    return Wish(line=1, kind="update", handles=handles, statement=statement)
+
+
+def delete(handle: str, reason: str = "") -> Wish:
+    return Wish(line=1, kind="delete", handles=(handle,), reason=reason)
