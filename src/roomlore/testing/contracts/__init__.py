@@ -18,6 +18,7 @@ from roomlore.testing.contracts.leases import LeasesContract
 from roomlore.testing.contracts.lexical import LexicalContract
 from roomlore.testing.contracts.memories import MemoriesContract, MemoryStoryContract, MemoryTextsContract
 from roomlore.testing.contracts.memory_log import MemoryLogContract
+from roomlore.testing.contracts.memory_past import MemoryPastContract
 from roomlore.testing.contracts.messages import MessagesContract
 from roomlore.testing.contracts.outbox import OutboxContract
 from roomlore.testing.contracts.rooms import RoomsContract
@@ -45,6 +46,7 @@ __all__ = [
     "LexicalContract",
     "MemoriesContract",
     "MemoryLogContract",
+    "MemoryPastContract",
     "MemoryStoryContract",
     "MemoryTextsContract",
     "MessagesContract",
