@@ -14,8 +14,9 @@ from roomlore.core.text import fold
 _NEGATED = re.compile(
     r"\b(?:not|never|no|cannot|without|neither|nor|stop(?:ped|s)?|cancel(?:l?ed)?|instead|changed|moved|postponed"
     r"|[a-z]+n['’]t|dont|doesnt|didnt|cant|wont|isnt)\b"
-    r"|不(?![错錯过過仅僅但])|[没沒勿]|取消|[别別](?![人的墅])|停止|改[到成为為]|推[迟遲]",
+    r"|不(?![错錯过過仅僅但])|[没沒勿]|取消|[别別](?![人的墅忘])|停止|改[到成为為]|推[迟遲]",
 )
+_REMINDER = re.compile(r"\b(?:do not|don['’]?t|never) forget\b")
 _NUMBER = re.compile(
     r"\d+(?:[.:]\d+)*|[一二两兩三四五六七八九十百千万半]+(?=[点點号號元块塊個个次天周月年岁歲层層楼樓分])"
 )
@@ -30,34 +31,37 @@ class Wording:
     turned: bool
 
     @classmethod
-    def of(cls, text: str) -> "Wording":
+    def of(cls, text: str, keys: Iterable[str] | None = None) -> "Wording":
+        """`keys`: of the text, where they are known."""
         folded = fold(text)
-        days = {key for key in keys_of(folded) if key.startswith(WEEKDAY)}
-        return cls(
-            frozenset(terms(text)), frozenset(days.union(_NUMBER.findall(folded))), bool(_NEGATED.search(folded))
-        )
+        days = {key for key in (keys_of(folded) if keys is None else keys) if key.startswith(WEEKDAY)}
+        details = frozenset(days.union(_NUMBER.findall(folded)))
+        return cls(frozenset(terms(text)), details, bool(_NEGATED.search(_REMINDER.sub("", folded))))
 
     def allows(self, other: "Wording") -> bool:
         """Whether the other one has all its details and is turned the same way."""
         return self.turned == other.turned and self.details <= other.details
 
 
-class Weights:
-    """How rare terms are among some wordings."""
+class Weights(dict[str, float]):
+    """How rare terms are among some wordings, as in BM25; reckoned when first asked for."""
 
     def __init__(self, wordings: Iterable[Wording]) -> None:
+        super().__init__()
         self._counts = Counter[str]()
         self._all = 0
         for wording in wordings:
             self._counts.update(wording.terms)
             self._all += 1
 
-    def of(self, term: str) -> float:
+    def __missing__(self, term: str) -> float:
         found = self._counts[term]
-        return math.log1p((self._all - found + 0.5) / (found + 0.5))
+        self[term] = weight = math.log1p((self._all - found + 0.5) / (found + 0.5))
+        return weight
 
     def total(self, found: Iterable[str]) -> float:
-        return math.fsum(map(self.of, found))
+        """The same in any order."""
+        return math.fsum([self[term] for term in found])
 
     def likeness(self, one: Wording, other: Wording) -> float:
         """The share of all their terms that they share, in [0, 1]."""

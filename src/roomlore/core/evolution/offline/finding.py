@@ -15,16 +15,14 @@ from roomlore.core.evolution.offline.support import Support
 from roomlore.core.evolution.offline.topics import Topic, topics
 from roomlore.core.memory.models import Memory, Source
 from roomlore.core.summary.cues import worth
-from roomlore.core.text import language
+from roomlore.core.text import graphemes, language
 
 MOST_FOUND = 5
 MOST_TOPICS = 3
-_TOPIC_SCORE = 1.0
-_PHRASE = 0.8
 _OVERLAP = 0.5
 _GROWN = 2
 _COMPARED = 30
-_WORTH = 0.2
+_WORTH, _LENGTH, _HANDY = 0.2, 0.003, 100
 _NOTHING = Wording(frozenset(), frozenset(), turned=False)
 
 
@@ -54,7 +52,7 @@ class Finder:
         self._cited = [frozenset(names[one] for one in memory.sources if one in names) for memory in memories.values()]
         self._passed = [*self._known.values(), *map(Known, deleted)]
         self._stating = [line for line in reading.lines if states(line)]
-        self._wordings = {line: Wording.of(line.text) for line in self._stating}
+        self._wordings = {line: Wording.of(line.text, line.spans) for line in self._stating}
         self._weights = Weights(self._wordings.values())
 
     def wishes(self) -> Iterator[Wish]:
@@ -107,17 +105,17 @@ class Finder:
         return self._teller.restated(self._central(support.lines), support)
 
     def _new(self) -> Iterator[Found]:
-        taken: list[frozenset[str]] = list(self._cited)
-        made = 0
+        taken, made, about = list(self._cited), 0, 0
         for found in self._candidates():
+            if made >= MOST_FOUND or about >= MOST_TOPICS:
+                return
             if self._is_known(found, taken):
                 continue
             self._passed.append(Known(found.statement))
             taken.append(frozenset(found.support.handles))
-            yield found
             made += 1
-            if made >= MOST_FOUND:
-                return
+            about += bool(found.tags)
+            yield found
 
     def _is_known(self, found: Found, taken: Sequence[frozenset[str]]) -> bool:
         mine = frozenset(found.support.handles)
@@ -137,29 +135,24 @@ class Finder:
         for link in shared_links(self._lines):
             yield Found(statement=self._teller.link(link.address, link.support), support=link.support)
         for topic in topics(self._lines):
-            if topic.score >= _TOPIC_SCORE:
-                yield self._about(topic)
+            yield self._about(topic)
 
     def _about(self, topic: Topic) -> Found:
-        """As a phrase where its words nearly always stand beside each other."""
-        beside = [line for line in topic.support.lines if adjoining(line, topic.keys)]
-        support = Support.of(beside)
-        if len(beside) >= _PHRASE * len(topic.support.lines) and support.holds(messages=3, days=3, people=2):
-            line = self._central(beside)
+        line = self._central(topic.support.lines)
+        if topic.phrase:
             words: tuple[str, ...] = (adjoining(line, topic.keys),)
         else:
-            support, line = topic.support, self._central(topic.support.lines)
             words = tuple(surface(line, key) for key in sorted(topic.keys, key=lambda key: line.spans[key]))
-        return Found(statement=self._teller.topic(words, line, support), support=support, tags=words)
+        return Found(statement=self._teller.topic(words, line, topic.support), support=topic.support, tags=words)
 
     def _central(self, lines: Sequence[Line]) -> Line:
         """The one that is most like the others and says most by itself; a statement where there is one."""
         some = [line for line in lines if line in self._wordings] or list(lines)
         some = some[-_COMPARED:]
-        wordings = {line: self._wordings.get(line) or Wording.of(line.text) for line in some}
+        wordings = {line: self._wordings.get(line) or Wording.of(line.text, line.spans) for line in some}
 
         def value(line: Line) -> float:
             like = math.fsum(self._weights.likeness(wordings[line], other) for other in wordings.values())
-            return like / len(some) + _WORTH * worth(line.text)
+            return like / len(some) + _WORTH * worth(line.text) - _LENGTH * max(graphemes(line.text) - _HANDY, 0)
 
         return max(some, key=lambda line: (value(line), line.text, line.handle))

@@ -44,6 +44,15 @@ _CHINESE = """
 差点 快点 一点 半天 刚才 待会 一会 一会儿 哪天 改天 发给 发到 发个 拿到 收到 行不行 不行 没空
 有空 有没有 美好 愉快 轻松 期待 享受 体验 推薦 喜歡 時間 開心 讓我 如果你 推荐你 適合 记住 不要
 可爱 帅 漂亮 年轻 女生 男生 小姐姐 老板 先生 女士 亲爱 陪伴
+好好 再聊 下次 拜拜 再见 晚安 早安 回见 找到 感到 遇到 叫做 聊聊 想想 通常 有用 合适 不同 寻找 打算 有所 话题
+"""
+
+_BROAD = """
+file link download install error version code example create build run data test image page site app input output add
+remove start load change update method base list line set command function message user server setup machine package
+solution problem channel url key value name food day city house home car book color size number picture video text
+天气 活动 经历 故事 环境 技巧 作品 功能 数据 代码 文件 链接 版本 图片 视频 程序 软件 系统 用户
+页面 网站 项目 公司 学校 城市 名字 价格 手机 电脑
 """
 
 WEEKDAY = "@"
@@ -52,6 +61,14 @@ WEEKDAY = "@"
 GENERAL = frozenset(map(stem, _ENGLISH.split())) | frozenset(_CHINESE.split()) | ENGLISH | CHINESE
 
 
+_TOO_BROAD = frozenset(map(stem, _BROAD.split()))
+
+
 def is_topical(key: str) -> bool:
     """Whether a word can be what people talk about, and is no mere number or point of time."""
     return not (key in GENERAL or key.startswith(WEEKDAY) or key[:1].isdigit())
+
+
+def is_telling(key: str) -> bool:
+    """Whether a word alone says what people talk about."""
+    return is_topical(key) and key not in _TOO_BROAD

@@ -33,6 +33,8 @@ _CHINESE_DAYS = dict(zip("一二三四五六日天末", (0, 1, 2, 3, 4, 5, 6, 6,
 _WORD = re.compile(
     rf"(?P<latin>[a-z0-9\u00c0-\u024f](?:[a-z0-9_\u00c0-\u024f]|['’.+#/&:-](?=[a-z0-9\u00c0-\u024f]))*(?:\+\+|#)?)|(?P<han>[{HAN}]+)"
 )
+_NO_BEGINNING = frozenset("一几幾每两兩这這那哪我你您他她它很最没沒就都也们們的了着著吗嗎呢吧啊呀")
+_NO_END = frozenset("的了着著过過吗嗎呢吧啊呀嘛啦我你您他她它这這那很就都也是")
 _CONTRACTION = re.compile(r"['’](?:s|re|ve|ll|d|m|t)$")
 
 
@@ -79,11 +81,12 @@ def own_text(message: StoredMessage) -> str:
 def keys_of(folded: str) -> dict[str, tuple[int, int]]:
     """The words of a sentence that carry meaning, each with its first place. A weekday is one in either language."""
     found: dict[str, tuple[int, int]] = {}
-    for day in _WEEKDAY.finditer(folded):
+    rest = _blanked(URL, folded) if "://" in folded else folded
+    rest = _blanked(_MENTION, rest) if "@" in rest or "<" in rest else rest
+    for day in _WEEKDAY.finditer(rest):
         number = _CHINESE_DAYS[day["zh"]] if day["zh"] else _DAYS.index(day["en"][:3])
         found.setdefault(f"{WEEKDAY}{number}", day.span())
-    rest = _WEEKDAY.sub(lambda day: " " * len(day[0]), URL.sub(lambda url: " " * len(url[0]), folded))
-    rest = _MENTION.sub(lambda mention: " " * len(mention[0]), rest)
+    rest = _blanked(_WEEKDAY, rest) if found else rest
     for word in _WORD.finditer(rest):
         if word.lastgroup == "han":
             for key, span in _han(word[0], word.start()):
@@ -93,6 +96,10 @@ def keys_of(folded: str) -> dict[str, tuple[int, int]]:
         if len(found) >= _MOST_KEYS:
             break
     return found
+
+
+def _blanked(pattern: re.Pattern[str], text: str) -> str:
+    return pattern.sub(lambda found: " " * len(found[0]), text)
 
 
 @lru_cache(maxsize=1 << 15)
@@ -105,29 +112,32 @@ def _latin(token: str) -> str:
 
 
 def _han(run: str, at: int) -> Iterator[tuple[str, tuple[int, int]]]:
+    """Words of two characters and more; of a longer one, which a segmenter cuts now here, now there, its pairs too."""
     for word in segment(run):
-        end = at + len(word)
-        if len(word) > 1 and word not in CHINESE:
-            yield word, (at, end)
-            if len(word) > 2:
-                for start in range(at, end - 1):
-                    part = word[start - at : start - at + 2]
-                    if part not in CHINESE:
-                        yield part, (start, start + 2)
-        at = end
+        if _carries(word):
+            yield word, (at, at + len(word))
+            for start in range(at, at + len(word) - 1) if len(word) > 2 else ():
+                if _carries(part := word[start - at : start - at + 2]):
+                    yield part, (start, start + 2)
+        at += len(word)
+
+
+@lru_cache(maxsize=1 << 15)
+def _carries(word: str) -> bool:
+    return len(word) > 1 and word not in CHINESE and word[0] not in _NO_BEGINNING and word[-1] not in _NO_END
 
 
 def read(messages: Sequence[tuple[str, StoredMessage, bool]], *, zone: tzinfo, people: Mapping[str, str]) -> Reading:
     """`messages`: handle, message and whether it is fresh, in order of time."""
     kept = [one for one in messages if readable(one[1])]
-    names = frozenset(part for _, message, _ in kept for part in _name_parts(message, people))
+    called = {name for _, one, _ in kept for name in (one.sender_id, one.sender_name, people.get(one.sender_id, ""))}
+    names = frozenset(part for name in called for part in _name_parts(name))
     lines = [line for one in kept for line in _lines(*one, zone=zone, people=people, names=names)]
     return Reading(tuple(lines), tuple(sorted({line.day for line in lines})))
 
 
-def _name_parts(message: StoredMessage, people: Mapping[str, str]) -> Iterator[str]:
-    for name in (message.sender_id, message.sender_name, people.get(message.sender_id, "")):
-        yield from (stem(part) for part in re.split(r"[\s_|@.-]+", fold(name[:_LONGEST_WORD])) if len(part) > 1)
+def _name_parts(name: str) -> Iterator[str]:
+    yield from (stem(part) for part in re.split(r"[\s_|@.-]+", fold(name[:_LONGEST_WORD])) if len(part) > 1)
 
 
 def _lines(

@@ -1,6 +1,7 @@
 """What is said again in the same or nearly the same words."""
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +15,14 @@ from roomlore.core.text import asks, graphemes, greets, thanks
 
 ALIKE = 0.5
 _MESSAGES, _DAYS, _PEOPLE, _BREADTH = 3, 2, 2, 5
-_COMMONEST = 80
-_MOST_COMPARED = 40
+_MOST_COMPARED = 200
+_MOST_CENTRES = 20
 _SHORTEST, _LONGEST = 5, 200
 _FEWEST_TERMS = 3
+_POINTING = re.compile(
+    r"(?:and |but |so |yeah,? |yes,? )?(?:it|its|it['’]s|that|that['’]s|this|these|those|they|he|she)\b|[这這那它他她]"
+)
+"""It says nothing without what stands before it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +38,7 @@ def states(line: Line) -> bool:
     """Whether it says something that may be true tomorrow: no question, greeting or thanks."""
     if not any(map(is_topical, line.spans)) or not _SHORTEST <= graphemes(line.text) <= _LONGEST:
         return False
-    return not (asks(line.folded) or greets(line.folded) or thanks(line.folded))
+    return not (_POINTING.match(line.folded) or asks(line.folded) or greets(line.folded) or thanks(line.folded))
 
 
 def restated(lines: Sequence[Line], wordings: Sequence[Wording], weights: Weights) -> list[Restated]:
@@ -48,12 +53,13 @@ def restated(lines: Sequence[Line], wordings: Sequence[Wording], weights: Weight
 
 class _Crowd:
     """Lines, and which of them are alike. `near(at)`: the places of those that say what one says, itself among them,
-    each with how much alike they are."""
+    each with how much alike they are; of very many the latest."""
 
     def __init__(self, lines: Sequence[Line], wordings: Sequence[Wording], weights: Weights) -> None:
         self.lines = lines
         self._wordings = wordings
         self._weights = weights
+        self._sizes = [weights.total(wording.terms) for wording in wordings]
         self._places: defaultdict[str, list[int]] = defaultdict(list)
         for at, wording in enumerate(wordings):
             for term in wording.terms:
@@ -61,22 +67,36 @@ class _Crowd:
         self.near = cache(self._near)
 
     def _near(self, at: int) -> dict[int, float]:
-        """A sentence that shares only what stands nearly everywhere is not looked at."""
-        one = self._wordings[at]
-        places = (self._places[term] for term in sorted(one.terms))
-        others = sorted({other for held in places if len(held) <= _COMMONEST for other in held} | {at})
-        alike = {other: self._likeness(one, other) for other in others if one.allows(self._wordings[other])}
+        others = sorted(other for other in self._possible(at) if self._fits(at, other))[-_MOST_COMPARED:]
+        alike = {other: self._likeness(at, other) for other in others}
         return {other: likeness for other, likeness in alike.items() if likeness >= ALIKE}
 
-    def _likeness(self, one: Wording, other: int) -> float:
-        return self._weights.likeness(one, self._wordings[other])
+    def _possible(self, at: int) -> set[int]:
+        """Those that have one of its rarest words: without all of these nothing is alike enough."""
+        weights, found = self._weights, {at}
+        left = self._sizes[at]
+        for term in sorted(self._wordings[at].terms, key=lambda term: (-weights[term], term)):
+            if left < ALIKE * self._sizes[at]:
+                break
+            found.update(self._places[term])
+            left -= weights[term]
+        return found
+
+    def _fits(self, at: int, other: int) -> bool:
+        one, two = self._sizes[at], self._sizes[other]
+        return ALIKE * one <= two <= one / ALIKE and self._wordings[at].allows(self._wordings[other])
+
+    def _likeness(self, at: int, other: int) -> float:
+        shared = self._weights.total(self._wordings[at].terms & self._wordings[other].terms)
+        every = self._sizes[at] + self._sizes[other] - shared
+        return shared / every if every else 0.0
 
 
 def _around(at: int, crowd: _Crowd) -> Restated | None:
     near = crowd.near(at)
     if len(near) < _MESSAGES:
         return None
-    centre = max(sorted(near)[-_MOST_COMPARED:], key=lambda one: (math.fsum(crowd.near(one).values()), -one))
+    centre = max(sorted(near)[-_MOST_CENTRES:], key=lambda one: (math.fsum(crowd.near(one).values()), -one))
     members = crowd.near(centre)
     support = Support.of(crowd.lines[one] for one in sorted(members))
     wide = len(support.days) + len(support.people) >= _BREADTH
