@@ -41,6 +41,8 @@ class Indexing:
     dense: DenseSearch
     memories: DenseSearch
     due: VectorsDue
+    vectors: VectorIndex | None
+    """None where no embedder is configured."""
 
 
 async def make_indexing(
@@ -99,6 +101,7 @@ async def make_indexing(
         dense=messages,
         memories=memories,
         due=VectorsDue(embedding=embedder is not None, jobs=jobs),
+        vectors=vectors,
     )
 
 

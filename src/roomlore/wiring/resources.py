@@ -28,6 +28,7 @@ from roomlore.services.memories import InForceCache
 from roomlore.services.memories.parts import Evolver, Searcher
 from roomlore.services.messages import AllDue, Due, FactsCache, RoomCache
 from roomlore.services.models import ModelService
+from roomlore.services.privacy import IndexChecks, Verifier
 from roomlore.services.recall import RecallParts
 from roomlore.services.replies import ReplyParts
 from roomlore.services.sessions import SessionParts
@@ -64,6 +65,7 @@ class Resources:
     models: ModelService
     replies: ReplyParts
     recall: RecallParts
+    verifier: Verifier
     recalls: tuple[Recall, ...]
     """What replies ask for memories."""
     durable: DurableWork
@@ -173,6 +175,9 @@ async def make_resources(
         replies=replies,
         recall=recall,
         recalls=make_recalls(settings, recall),
+        verifier=Verifier(
+            storage=storage, clock=clock, indexes=IndexChecks(storage=storage, vectors=indexing.vectors)
+        ),
         durable=durable,
         shares_work=shares_work(settings, url),
         sweeps={

@@ -85,31 +85,36 @@ class Verifier:
         await self._look_for_changes(scope, check, findings)
 
     async def _read_log(self, scope: Scope, check: ScopeCheck, findings: Findings) -> None:
-        after = 0
-        while page := await self._page_of_log(scope, after):
+        """To the first page that is not full: a log that grows as fast as it is read has no end."""
+        after, more = 0, True
+        while more:
+            page = await self._page_of_log(scope, after)
             for one in page:
                 if one.change is None:
                     check.skip_change(one.number, one.why)
                 else:
                     check.add_change(one.change)
+                after = one.number
             findings.saw("changes", len(page))
-            after = page[-1].number
+            more = len(page) == _PAGE
 
     async def _page_of_log(self, scope: Scope, after: int) -> list[ReadChange]:
         async with self._storage.reading() as work:
             return await work.audit.log(tenant=scope.tenant, scope=scope.scope, after=after, limit=_PAGE)
 
     async def _read_versions(self, scope: Scope, check: ScopeCheck, findings: Findings) -> None:
-        after, missing = 0, Counter[str]()
-        while page := await self._page_of_versions(scope, after):
+        after, more, missing = 0, True, Counter[str]()
+        while more:
+            page = await self._page_of_versions(scope, after)
             for one in page:
                 if one.stored is None:
                     check.skip_version(one.memory_id, one.why)
                 else:
                     check.add_version(one.stored)
+                after = one.number
             findings.saw("memories", len(page))
             missing += await self._check_sources(scope, [one.stored for one in page if one.stored], findings)
-            after = page[-1].number
+            more = len(page) == _PAGE
         for what, count in missing.items():
             findings.note(f"scope {scope.scope}", f"{count} of the messages that its memories rest on are {what}.")
 

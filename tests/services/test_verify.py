@@ -1,0 +1,185 @@
+"""`verify` over a whole roomlore: its own writes are sound, also while they go on, and indexes are counted."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+import roomlore
+from roomlore import InvalidInput, Message
+from roomlore.core.errors import VectorsUnavailable
+from roomlore.core.privacy.report import ForgetReport
+from roomlore.core.soundness.report import Fault, Findings, VerifyProgress
+from roomlore.ports.vectors import MEMORIES, MESSAGES
+from roomlore.services.privacy import IndexChecks, PrivacyService, Verifier
+from roomlore.testing.embedding import HashEmbedder
+from roomlore.testing.faults import FaultyStorage
+
+SAID = {"m1": "谁去喝茶？", "m2": "Ann drinks green tea", "m3": ""}
+
+
+class Nobody:
+    """Forgets nobody."""
+
+    async def forget(self, *, tenant: str, user_id: str, dry_run: bool) -> ForgetReport:
+        raise NotImplementedError
+
+
+@asynccontextmanager
+async def opened(embedder: HashEmbedder | None) -> AsyncIterator[tuple[roomlore.Lore, PrivacyService]]:
+    async with roomlore.open("sqlite://", embedder=embedder, background=False) as lore:
+        privacy = PrivacyService(tenant=lore.tenant, forgetting=Nobody(), verifying=lore._resources.verifier)
+        yield lore, privacy
+
+
+async def fill(lore: roomlore.Lore) -> None:
+    await lore.messages.add(
+        [Message(id=name, room_id="tea", sender_id="ann", text=text) for name, text in SAID.items()]
+    )
+    for statement in ("喜欢绿茶", "Drinks coffee too", "Is often late"):
+        await lore.memories.add("user:ann", statement, sources=[roomlore.Source("tea", "m2")])
+    made = await lore.memories.add("group:tea", "Meets on Fridays")
+    made = await lore.memories.update(made.memory_id, statement="每周五见面")
+    await lore.memories.delete(made.memory_id)
+    async for _ in lore.index.drain():
+        pass
+
+
+async def test_what_roomlore_writes_is_sound_and_every_vector_is_there():
+    seen: list[VerifyProgress] = []
+    async with opened(HashEmbedder()) as (lore, privacy):
+        await fill(lore)
+        report = await privacy.verify(progress=seen.append)
+    assert report.faults == ()
+    assert report.sound
+    assert report.notes == ()
+    assert report.checked == {
+        "scopes": 2,
+        "memories": 5,
+        "changes": 6,
+        "sources": 3,
+        "rooms": 1,
+        "vectors": 3 + 2,
+    }
+    assert seen == [VerifyProgress(1, 2), VerifyProgress(2, 5)]
+
+
+@pytest.mark.parametrize(
+    ("collection", "scope", "check"),
+    [(MEMORIES, "user:ann", "memory vectors"), (MESSAGES, "tea", "message vectors")],
+    ids=["memories", "messages"],
+)
+async def test_a_vector_that_is_lost_is_named(collection, scope, check):
+    async with opened(HashEmbedder()) as (lore, privacy):
+        await fill(lore)
+        vectors = lore._resources.indexing.vectors
+        await vectors.remove(collection=collection, tenant=lore.tenant, scope=scope, numbers=[1])
+        report = await privacy.verify()
+        assert report.counts == {check: 1}
+        assert "roomlore reindex" in report.faults[0].mend
+        assert scope in report.faults[0].where
+        async for _ in lore.index.rebuild(part="vectors"):
+            pass
+        assert (await privacy.verify()).sound
+
+
+async def test_what_waits_to_be_indexed_is_a_note():
+    async with opened(HashEmbedder()) as (lore, privacy):
+        await fill(lore)
+        await lore.memories.add("user:ann", "Likes white tea")
+        await lore.messages.add([Message(id="m4", room_id="tea", sender_id="ann", text="等一下")])
+        report = await privacy.verify()
+    assert report.sound
+    assert {note.where for note in report.notes} == {"vectors of memories", "vectors of messages"}
+    assert all("wait" in note.found for note in report.notes)
+
+
+class Down:
+    """A store of vectors that went away; the rest of the port is never asked."""
+
+    async def generation(self, *, collection: str) -> str | None:
+        raise VectorsUnavailable("Nobody is there.")
+
+
+async def test_a_store_of_vectors_that_is_down_is_a_note():
+    async with opened(HashEmbedder()) as (lore, _):
+        await fill(lore)
+        shared = lore._resources
+        checks = IndexChecks(storage=lore.storage, vectors=Down())  # type: ignore[arg-type]
+        verifier = Verifier(storage=lore.storage, clock=shared.clock, indexes=checks)
+        report = await verifier.verify(tenant=lore.tenant, scope=None, progress=None)
+    assert report.sound
+    assert [note.where for note in report.notes] == ["vectors of memories", "vectors of messages"]
+    assert all("Nobody is there" in note.found for note in report.notes)
+
+
+async def test_without_an_embedder_everything_else_is_checked():
+    async with opened(None) as (lore, privacy):
+        await fill(lore)
+        report = await privacy.verify()
+    assert report.sound
+    assert report.checked["memories"] == 5
+    assert [note.where for note in report.notes] == ["vectors"]
+
+
+async def test_a_store_that_is_written_to_meanwhile_is_sound(tmp_path):
+    async with roomlore.open(f"sqlite:///{tmp_path}/busy.db", background=False) as lore:
+        privacy = PrivacyService(tenant=lore.tenant, forgetting=Nobody(), verifying=lore._resources.verifier)
+        await fill(lore)
+
+        async def write() -> None:
+            for number in range(60):
+                made = await lore.memories.add("user:ann", f"第{number}件事")
+                await lore.memories.update(made.memory_id, statement=f"fact {number}")
+
+        writing = asyncio.create_task(write())
+        reports = []
+        while not writing.done():
+            reports.append(await privacy.verify())
+        await writing
+        reports.append(await privacy.verify())
+    assert all(report.faults == () for report in reports)
+    assert reports[-1].checked["memories"] == 5 + 120
+
+
+async def test_a_scope_that_never_rests_is_a_note():
+    async with opened(None) as (lore, _):
+        await fill(lore)
+        faulty, shared = FaultyStorage(lore.storage), lore._resources
+        checks = IndexChecks(storage=lore.storage, vectors=None)
+        numbers = iter(range(10_000))
+
+        async def meddle(name: str) -> None:
+            if name == "audit.log":
+                await lore.memories.add("user:ann", f"wrote {next(numbers)}")
+
+        faulty.visit = meddle  # type: ignore[method-assign]
+        verifier = Verifier(storage=faulty, clock=shared.clock, indexes=checks)
+        report = await verifier.verify(tenant=lore.tenant, scope="user:ann", progress=None)
+    assert report.sound
+    assert any("written to all the while" in note.found for note in report.notes)
+
+
+@pytest.mark.parametrize("many", [1000, 1001])
+async def test_scopes_of_several_pages_are_read_to_their_end(many):
+    async with opened(None) as (lore, privacy):
+        await lore.memories.add_all([roomlore.NewMemory("user:ann", f"第{number}件事") for number in range(many)])
+        report = await privacy.verify()
+    assert report.sound
+    assert report.checked == {"scopes": 1, "memories": many, "changes": many}
+
+
+async def test_what_is_no_scope_is_told():
+    async with opened(None) as (_, privacy):
+        with pytest.raises(InvalidInput, match="scope"):
+            await privacy.verify("ann")
+
+
+def test_a_store_full_of_faults_is_counted_and_not_listed_whole():
+    found, others = Findings(), Findings()
+    others.add(Fault("head", f"lineage {number}", "It has 0 heads.") for number in range(1500))
+    found.add([Fault("head", "lineage x", "It has 2 heads.")])
+    found.take(others)
+    assert found.counts == {"head": 1501}
+    assert len(found.faults) == 1000
