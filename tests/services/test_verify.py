@@ -164,7 +164,9 @@ async def test_a_scope_that_never_rests_is_a_note():
 @pytest.mark.parametrize("many", [1000, 1001])
 async def test_scopes_of_several_pages_are_read_to_their_end(many):
     async with opened(None) as (lore, privacy):
-        await lore.memories.add_all([roomlore.NewMemory("user:ann", f"第{number}件事") for number in range(many)])
+        await lore.memories.add_all(
+            [roomlore.NewMemory(scope="user:ann", statement=f"第{number}件事") for number in range(many)]
+        )
         report = await privacy.verify()
     assert report.sound
     assert report.checked == {"scopes": 1, "memories": many, "changes": many}
