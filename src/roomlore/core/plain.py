@@ -1,7 +1,7 @@
 """Values that are plain JSON, as they will be when they are read again."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from roomlore.core.errors import InvalidInput
@@ -17,6 +17,19 @@ def plain(value: Any, *, what: str) -> dict[str, Any]:
     except (TypeError, ValueError) as exc:
         raise InvalidInput(f"{what} must be plain JSON: ids, numbers and texts, never objects.") from exc
     return copy
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text in a JSON value, names of fields too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, one in value.items():
+            yield name
+            yield from texts_in(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from texts_in(one)
 
 
 def storable(text: str) -> str:

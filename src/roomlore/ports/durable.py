@@ -29,6 +29,14 @@ class WorkState:
     updated_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """`count`: pieces of work that are gone. `running`: the ids of those that would be, but run just now."""
+
+    count: int = 0
+    running: tuple[str, ...] = ()
+
+
 class Steps(Protocol):
     """What a piece of work is given to divide itself with."""
 
@@ -92,6 +100,17 @@ class DurableWork(Protocol):
 
     async def wait(self, work_id: str, *, seconds: float) -> WorkState | None:
         """The state once the work is done, failed or cancelled, or as it stands after so many seconds."""
+
+    async def drop(self, *, prefix: str, tells: Callable[[str], bool]) -> Dropped:
+        """Forgets work whose id begins like this, that waits or has ended, with all that is kept of it, where `tells`
+        is true of any text of it: its id, partition, arguments, progress and error, and what its steps gave. What runs
+        stays. Work of such an id can be handed in again."""
+
+    async def expire(self, *, before: datetime) -> int:
+        """Forgets work that is done and was last changed before this time; how many pieces."""
+
+    async def compact(self) -> None:
+        """Gives back the free pages of a database of its own, so that nothing of forgotten work can be read there."""
 
     async def close(self) -> None:
         """Stops taking work, lets running steps come to their next pause, and ends."""

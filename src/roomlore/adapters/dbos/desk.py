@@ -1,6 +1,7 @@
 """Handing work in and looking at it, through DBOS's client, which is no singleton. Called on threads."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from dbos import DBOSClient, WorkflowStatus, error
@@ -9,9 +10,12 @@ from roomlore.adapters.dbos.places import Place
 from roomlore.adapters.dbos.rows import PREFIX, fit, state_of, theirs
 from roomlore.adapters.dbos.runtime import APPLICATION, QUEUE, VERSION, client
 from roomlore.adapters.dbos.troubles import translated
-from roomlore.ports.durable import RETRIABLE, Json, WorkState, WorkStatus
+from roomlore.core.plain import texts_in
+from roomlore.ports.durable import RETRIABLE, Dropped, Json, WorkState, WorkStatus
 
 _CONNECTIONS = 4
+_PAGE = 200
+_COMPACTING = ("VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
 _PAST_EVERY_STEP = 1_000_000_000
 
 
@@ -98,8 +102,76 @@ class Desk:
         self._note(work_id, failures=failures, again=min(failures, most - 1), error=fit(error))
         return failures
 
+    def drop(self, prefix: str, tells: Callable[[str], bool]) -> Dropped:
+        """What waits is cancelled first, so that nobody begins it meanwhile."""
+        told = [row for row in self._rows(prefix) if self._tells(row, tells)]
+        running = tuple(row.workflow_id for row in told if row.status in (theirs("running") or ()))
+        going = [row.workflow_id for row in told if row.workflow_id not in running]
+        waiting = [row.workflow_id for row in told if row.status in (theirs("waiting") or ())]
+        with translated():
+            for work_id in waiting:
+                self._client.cancel_workflow(work_id)
+            self._delete(going)
+        return Dropped(len(going), running)
+
+    def expire(self, before: datetime) -> int:
+        done = 0
+        while old := self._done_before(before):
+            with translated():
+                self._delete(old)
+            done += len(old)
+        return done
+
+    def compact(self) -> None:
+        """On PostgreSQL the tables lie beside our own, and are seen to by whoever keeps that database."""
+        if self._engine.dialect.name != "sqlite":
+            return
+        with translated():
+            connection = self._engine.raw_connection()
+            try:
+                connection.driver_connection.isolation_level = None  # type: ignore[union-attr]
+                for line in _COMPACTING:
+                    connection.cursor().execute(line)
+            finally:
+                connection.invalidate()
+
     def close(self) -> None:
         self._engine.dispose()
+
+    def _rows(self, prefix: str) -> Iterator[WorkflowStatus]:
+        offset = 0
+        while True:
+            with translated():
+                page = self._client.list_workflows(
+                    workflow_id_prefix=prefix, application_name=APPLICATION, limit=_PAGE, offset=offset
+                )
+            yield from page
+            if len(page) < _PAGE:
+                return
+            offset += _PAGE
+
+    def _tells(self, row: WorkflowStatus, tells: Callable[[str], bool]) -> bool:
+        with translated():
+            steps = self._client.list_workflow_steps(row.workflow_id)
+        given = [step["output"] for step in steps]
+        kept = [row.workflow_id, row.queue_partition_key or "", row.input, row.output, row.attributes or {}, given]
+        return any(map(tells, texts_in(kept)))
+
+    def _done_before(self, before: datetime) -> list[str]:
+        with translated():
+            rows = self._client.list_workflows(
+                status=theirs("done"),
+                completed_before=before.isoformat(),
+                application_name=APPLICATION,
+                limit=_PAGE,
+                load_input=False,
+                load_output=False,
+            )
+        return [row.workflow_id for row in rows]
+
+    def _delete(self, work_ids: Sequence[str]) -> None:
+        for start in range(0, len(work_ids), _PAGE):
+            self._client.delete_workflows(list(work_ids[start : start + _PAGE]))
 
     def _row(self, work_id: str) -> WorkflowStatus | None:
         with translated():

@@ -1,8 +1,9 @@
 """The port `DurableWork` on DBOS: the desk for handing work in and looking at it, the runtime for doing it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 
 from roomlore.adapters.dbos.desk import Desk
 from roomlore.adapters.dbos.places import Place
@@ -10,7 +11,7 @@ from roomlore.adapters.dbos.runtime import Member, Rules, Runtime, join, leave
 from roomlore.adapters.dbos.troubles import quieten
 from roomlore.core.errors import InvalidInput, StorageUnavailable
 from roomlore.core.plain import plain
-from roomlore.ports.durable import ENDED, Json, Work, WorkState, WorkStatus
+from roomlore.ports.durable import ENDED, Dropped, Json, Work, WorkState, WorkStatus
 
 _FIRST_LOOK_SECONDS = 0.02
 _LONGEST_LOOK_SECONDS = 0.25
@@ -92,6 +93,15 @@ class DbosWork:
             await asyncio.sleep(max(min(pause, until - loop.time()), 0))
             pause = min(pause * 1.5, _LONGEST_LOOK_SECONDS)
         return state
+
+    async def drop(self, *, prefix: str, tells: Callable[[str], bool]) -> Dropped:
+        return await asyncio.to_thread(self._desk.drop, prefix, tells)
+
+    async def expire(self, *, before: datetime) -> int:
+        return await asyncio.to_thread(self._desk.expire, before)
+
+    async def compact(self) -> None:
+        await asyncio.to_thread(self._desk.compact)
 
     async def close(self) -> None:
         member, self._member, self._runtime = self._member, None, None

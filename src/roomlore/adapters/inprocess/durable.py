@@ -8,14 +8,14 @@ trace in stored data is lost with the process. Other processes know nothing of t
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from roomlore.core.errors import InvalidInput, StorageUnavailable, describe
-from roomlore.core.plain import plain
+from roomlore.core.plain import plain, texts_in
 from roomlore.ports.coordination import Clock
-from roomlore.ports.durable import RETRIABLE, Json, Work, WorkState, WorkStatus
+from roomlore.ports.durable import RETRIABLE, Dropped, Json, Work, WorkState, WorkStatus
 
 _MOST_DONE = 10_000
 """Pieces that are done and still known, so that memory does not grow for ever."""
@@ -38,6 +38,9 @@ class _Piece:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
     in_step: bool = False
+
+    def texts(self) -> Iterator[str]:
+        return texts_in([self.work_id, self.partition, self.arguments, self.progress, self.error, self.finished])
 
     def state(self) -> WorkState:
         return WorkState(
@@ -162,6 +165,30 @@ class InProcessWork:
             await asyncio.wait(tasks, timeout=0.1, return_when=asyncio.FIRST_COMPLETED)
         self._open = False
 
+    async def drop(self, *, prefix: str, tells: Callable[[str], bool]) -> Dropped:
+        self._check_open()
+        told = [one for one in self._pieces.values() if one.work_id.startswith(prefix) and any(map(tells, one.texts()))]
+        running = tuple(one.work_id for one in told if one.status == "running")
+        for piece in told:
+            if piece.status != "running":
+                self._forget(piece)
+        return Dropped(len(told) - len(running), running)
+
+    async def expire(self, *, before: datetime) -> int:
+        self._check_open()
+        old = [one for one in self._pieces.values() if one.status == "done" and one.updated_at < before]
+        for piece in old:
+            self._forget(piece)
+        return len(old)
+
+    async def compact(self) -> None:
+        """There is no file."""
+
+    def _forget(self, piece: _Piece) -> None:
+        if piece.task:
+            piece.task.cancel()
+        self._pieces.pop(piece.work_id, None)
+
     def _check_open(self) -> None:
         if not self._open:
             raise StorageUnavailable("Durable work is not open; open it first.")
@@ -206,7 +233,7 @@ class InProcessWork:
             piece.finished.clear()
             self._done.append(piece.work_id)
             if len(self._done) > _MOST_DONE:
-                del self._pieces[self._done.popleft()]
+                self._pieces.pop(self._done.popleft(), None)
 
     def _turn(self, piece: _Piece, status: WorkStatus) -> None:
         piece.status = status

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 from roomlore.core.errors import Conflict, StorageUnavailable, describe
-from roomlore.ports.durable import DurableWork, Json, Work, WorkState, WorkStatus
+from roomlore.ports.durable import Dropped, DurableWork, Json, Work, WorkState, WorkStatus
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,16 @@ class LateWork:
 
     async def wait(self, work_id: str, *, seconds: float) -> WorkState | None:
         return await (await self._ready()).wait(work_id, seconds=seconds)
+
+    async def drop(self, *, prefix: str, tells: Callable[[str], bool]) -> Dropped:
+        return await (await self._ready()).drop(prefix=prefix, tells=tells)
+
+    async def expire(self, *, before: datetime) -> int:
+        """Nothing is opened for it: what nobody uses does not grow."""
+        return 0 if self._opened is None else await self._opened.expire(before=before)
+
+    async def compact(self) -> None:
+        await (await self._ready()).compact()
 
     async def close(self) -> None:
         self._closed = True

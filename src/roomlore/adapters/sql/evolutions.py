@@ -26,12 +26,12 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.models import Evolution
 
 _e = schema.evolutions
-_COLUMNS = tuple(column for column in _e.c if column.name != "tenant")
+EVOLUTION_COLUMNS = tuple(column for column in _e.c if column.name != "tenant")
 _ours = _e.c.tenant == bindparam("tenant")
 
 
 def _page(*where: Any) -> Any:
-    chosen = select(*_COLUMNS).where(_ours, _e.c.scope == bindparam("scope"), *where)
+    chosen = select(*EVOLUTION_COLUMNS).where(_ours, _e.c.scope == bindparam("scope"), *where)
     return chosen.order_by(_e.c.evolution_id.desc()).limit(bindparam("count"))
 
 
@@ -43,7 +43,7 @@ _ADD = Statement(
         .returning(_e.c.evolution_id)
     )
 )
-_BY_ID = Statement(lambda: select(*_COLUMNS).where(_ours, among(_e.c.evolution_id, "evolution_ids")))
+_BY_ID = Statement(lambda: select(*EVOLUTION_COLUMNS).where(_ours, among(_e.c.evolution_id, "evolution_ids")))
 _IDS_LIKE = Statement(
     lambda: (
         select(_e.c.evolution_id)
@@ -66,11 +66,11 @@ class SqlEvolutions:
     async def add(self, *, tenant: str, evolution: Evolution) -> bool:
         """`InvalidInput` where its facts are no JSON."""
         self._locks.check_writing()
-        return bool(await self._sql.fetch(_ADD, tenant=escape(tenant), **_values(evolution)))
+        return bool(await self._sql.fetch(_ADD, tenant=escape(tenant), **evolution_values(evolution)))
 
     async def by_id(self, *, tenant: str, evolution_ids: Sequence[str]) -> list[Evolution]:
         rows = await self._sql.fetch(_BY_ID, tenant=escape(tenant), evolution_ids=names_text(evolution_ids))
-        return [_to_evolution(row) for row in rows]
+        return [to_evolution(row) for row in rows]
 
     async def ids_like(self, *, tenant: str, part: str, limit: int) -> list[str]:
         piece = escape(part)
@@ -83,10 +83,10 @@ class SqlEvolutions:
             rows = await self._sql.fetch(_PAGE_FROM_END, **here)
         else:
             rows = await self._sql.fetch(_PAGE_BEFORE, before=escape(before), **here)
-        return [_to_evolution(row) for row in rows]
+        return [to_evolution(row) for row in rows]
 
 
-def _values(evolution: Evolution) -> dict[str, Any]:
+def evolution_values(evolution: Evolution) -> dict[str, Any]:
     return {
         "evolution_id": escape(evolution.evolution_id),
         "scope": escape(evolution.scope),
@@ -117,7 +117,7 @@ def _facts_text(evolution: Evolution) -> str:
         raise InvalidInput(f"The facts of evolution {evolution.evolution_id!r} must be JSON: {exc}") from exc
 
 
-def _to_evolution(row: Row) -> Evolution:
+def to_evolution(row: Row) -> Evolution:
     return Evolution(
         evolution_id=unescape(row[0]),
         scope=unescape(row[1]),

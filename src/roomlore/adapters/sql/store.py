@@ -88,6 +88,13 @@ class SqlStorage:
                 await to_the_end(_rollback(connection))
                 raise
 
+    @asynccontextmanager
+    async def outside(self) -> AsyncIterator[Connection]:
+        """The connection that writes, with no transaction begun: for what a database does to itself."""
+        self._check_open()
+        async with self._gate or nullcontext(), self._writers.one() as connection:
+            yield connection
+
     async def ping(self) -> None:
         """Returns when the database answers."""
         self._check_open()

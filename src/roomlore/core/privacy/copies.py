@@ -1,0 +1,32 @@
+"""What one text takes over from another, word for word, however it frames it."""
+
+import unicodedata
+from collections.abc import Iterable
+
+from roomlore.core.privacy.traces import Span, cut_out
+
+_RUN, _WIDE_RUN, _WIDE_LEAST = 24, 8, 6
+"""A run of so many characters that two texts share is a copy; of so many where nearly all of them are wide."""
+
+
+def without_copies(text: str, said: Iterable[str]) -> str:
+    """The text with a mark in the place of every run that it shares with one of these texts."""
+    spans: list[Span] = []
+    for one in said:
+        spans += _shared(text, one)
+    return cut_out(text, spans)
+
+
+def _shared(text: str, said: str) -> list[Span]:
+    spans: list[Span] = []
+    for size in (_WIDE_RUN, _RUN):
+        known = {said[at : at + size] for at in range(len(said) - size + 1)}
+        if size == _WIDE_RUN:
+            known = {run for run in known if _is_wide(run)}
+        if known:
+            spans += [(at, at + size) for at in range(len(text) - size + 1) if text[at : at + size] in known]
+    return spans
+
+
+def _is_wide(run: str) -> bool:
+    return sum(unicodedata.east_asian_width(sign) in "WF" for sign in run) >= _WIDE_LEAST

@@ -1,0 +1,111 @@
+"""What is remembered, and the log of it, without one person.
+
+The same function rewrites a version in its table and in every entry of the log that holds it, so that replaying the log
+still gives the tables.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from roomlore.core.memory.models import Change, Evolution, Memory, Source
+from roomlore.core.privacy.copies import without_copies
+from roomlore.core.privacy.messages import each_text
+from roomlore.core.privacy.traces import Traces, mark
+
+_LONGEST_NAME = 40
+"""A text in the facts of an evolution up to this length and without a space is the name of something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """Takes a person out of the memories of a scope.
+
+    `texts_of`: what the person said in a message, None for a message that is not theirs. `others`: sources that are
+    messages of other people. `whole`: everything of the scope is the person's.
+    """
+
+    traces: Traces
+    texts_of: Callable[[Source], str | None]
+    others: frozenset[Source] = frozenset()
+    whole: bool = False
+
+    def theirs(self, memory: Memory) -> bool:
+        """Whether the person supports it."""
+        return self.whole or any(self.texts_of(source) is not None for source in memory.sources)
+
+    def rests_on_them_alone(self, memory: Memory) -> bool:
+        """Whether nobody else supports it: what an assistant said supports nothing by itself."""
+        return self.whole or (self.theirs(memory) and not self.others.intersection(memory.sources))
+
+    def version(self, memory: Memory) -> Memory:
+        """The version without the person; where it rests on them alone, without what it said."""
+        if self.rests_on_them_alone(memory):
+            return replace(
+                memory, statement=mark(memory.statement), tags=(), category="", change_summary="", sources=(),
+                made_by=self.traces.redact(memory.made_by),
+            )  # fmt: skip
+        change = self._change(memory)
+        return replace(
+            memory,
+            statement=change(memory.statement),
+            tags=tuple(dict.fromkeys(map(change, memory.tags))),
+            category=change(memory.category),
+            change_summary=change(memory.change_summary),
+            made_by=self.traces.redact(memory.made_by),
+            sources=tuple(source for source in memory.sources if self.texts_of(source) is None),
+        )
+
+    def statements(self, memories: Iterable[Memory]) -> dict[str, str]:
+        """What each statement that is changed becomes: entries of the log say what was said before."""
+        both = ((memory.statement, self.version(memory).statement) for memory in memories)
+        return {before: after for before, after in both if before != after}
+
+    def entry(self, change: Change, statements: Mapping[str, str]) -> Change:
+        """An entry of the log without the person."""
+        alone, redact = self.rests_on_them_alone(change.memory), self._change(change.memory)
+        return replace(
+            change,
+            memory=self.version(change.memory),
+            old_statement=self._before(change.old_statement, statements),
+            reason="" if alone else redact(change.reason),
+            actor=self.traces.redact(change.actor),
+        )
+
+    def _before(self, said: str | None, statements: Mapping[str, str]) -> str | None:
+        if said is None:
+            return None
+        return mark(said) if self.whole else statements.get(said, self.traces.redact(said))
+
+    def _change(self, memory: Memory) -> Callable[[str], str]:
+        """For what the person only mentioned in passing names stay: they may be another's too."""
+        said = [text for text in map(self.texts_of, memory.sources) if text]
+        theirs = self.theirs(memory)
+
+        def change(text: str) -> str:
+            return self.traces.redact(without_copies(text, said), and_names=theirs)
+
+        return change
+
+
+def record_without(evolution: Evolution, traces: Traces, *, touched: bool) -> Evolution:
+    """What made memories, without the person. `touched`: it read something that they said: then all that a model said
+    goes, and of the facts every text that is no name."""
+    if touched:
+        return replace(
+            evolution, raw_answer="", quarantined=(), error="", facts=each_text(evolution.facts, _names_only(traces))
+        )
+    return replace(
+        evolution,
+        raw_answer=traces.redact(evolution.raw_answer),
+        quarantined=tuple((traces.redact(line), traces.redact(why)) for line, why in evolution.quarantined),
+        error=traces.redact(evolution.error),
+        facts=each_text(evolution.facts, traces.redact),
+    )
+
+
+def _names_only(traces: Traces) -> Callable[[str], str]:
+    def change(text: str) -> str:
+        is_name = text.isascii() and len(text) <= _LONGEST_NAME and not any(sign.isspace() for sign in text)
+        return traces.redact(text) if is_name else mark(text)
+
+    return change

@@ -1,0 +1,67 @@
+"""What others said, without what it takes over from one person."""
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from roomlore.core.models import MessageFeatures, ReplyInfo, StoredMessage
+from roomlore.core.privacy.copies import without_copies
+from roomlore.core.privacy.traces import Traces
+
+
+def each_text(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with every text in it changed, names of fields too."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {change(name): each_text(one, change) for name, one in value.items()}
+    return [each_text(one, change) for one in value] if isinstance(value, list | tuple) else value
+
+
+def without_person(
+    message: StoredMessage, traces: Traces, *, answered: Sequence[str], gone: Container[str]
+) -> StoredMessage:
+    """Somebody else's message without the person.
+
+    `answered`: texts of the person's that the platform, a turn or a quotation links it to: what it takes over from them
+    goes. `gone`: ids of the person's messages in its room, which nothing refers to any more.
+    """
+
+    def change(text: str) -> str:
+        return traces.redact(without_copies(text, answered))
+
+    return replace(
+        message,
+        text=change(message.text),
+        metadata=each_text(message.metadata, change),
+        mentions=tuple(one for one in message.mentions if one != traces.user_id),
+        reply_to=_kept(message.reply_to, traces, gone),
+        root_id=_kept(message.root_id, traces, gone),
+        turn_id=_kept(message.turn_id, traces, gone),
+    )
+
+
+def features_without(features: MessageFeatures, traces: Traces, *, gone: Container[str]) -> MessageFeatures:
+    """What was read of somebody else's message, without the person."""
+    return replace(
+        features,
+        mentions=_others(features.mentions, traces),
+        addressed=_others(features.addressed, traces),
+        partners=_others(features.partners, traces),
+        reply=_reply_without(features.reply, traces, gone),
+    )
+
+
+def _kept(name: str | None, traces: Traces, gone: Container[str]) -> str | None:
+    return None if name is None or name in gone or traces.mentioned(name) else name
+
+
+def _others(sender_ids: Sequence[str], traces: Traces) -> tuple[str, ...]:
+    return tuple(one for one in sender_ids if one != traces.user_id)
+
+
+def _reply_without(reply: ReplyInfo | None, traces: Traces, gone: Container[str]) -> ReplyInfo | None:
+    if reply is None:
+        return None
+    theirs = reply.sender_id == traces.user_id or (reply.message_id is not None and reply.message_id in gone)
+    return replace(reply, message_id=None, sender_id=None) if theirs else reply

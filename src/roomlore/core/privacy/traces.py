@@ -1,0 +1,134 @@
+"""The traces of a person in texts: their id, and what they said, word for word.
+
+A short text is nobody's: 'good morning' is said by everybody. How much a text says is weighed in characters, of which a
+wide one (Chinese, say) counts twice. A passage below `LEAST` is never taken for the person's; from `SURE` on it always
+is; between the two it is unless somebody else said just that by themselves, which the caller finds out.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+
+from roomlore.core.text import graphemes, language
+
+LEAST = 12
+SURE = 32
+_ANCHOR = 6
+"""Code points that every passage has at least: no code point weighs more than two."""
+_NAME_LEAST = 3
+_ID_LEAST = 4
+_MARKS = {"zh": "[已删除]", "en": "[forgotten]"}
+_INSIDE_A_WORD = r"[0-9A-Za-z_-]"
+_EDGE = re.compile(r"[0-9A-Za-z_]")
+
+Span = tuple[int, int]
+
+
+def mark(text: str) -> str:
+    """What stands where something of the text was taken out, in the text's language."""
+    return _MARKS[language(text)]
+
+
+def is_mark(text: str) -> bool:
+    return text in _MARKS.values()
+
+
+def weight(text: str) -> int:
+    """Characters as people see them, wide ones twice."""
+    wide = 0 if text.isascii() else sum(unicodedata.east_asian_width(sign) in "WF" for sign in text)
+    return graphemes(text) + wide
+
+
+def passages(text: str) -> list[str]:
+    """What of a text can be known again elsewhere: all of it, and each of its lines; nothing that weighs too little."""
+    whole = text.strip()
+    lines = [line.strip() for line in whole.splitlines()] if "\n" in whole else []
+    return [one for one in dict.fromkeys([whole, *lines]) if weight(one) >= LEAST]
+
+
+class Traces:
+    """Finds and takes out what tells of one person.
+
+    `user_id`: counts inside texts as a whole word; one that is short or a small number only behind an @. `said`: the
+    passages that are the person's. `names`: what others call them, taken out only where `and_names` asks for it.
+    """
+
+    def __init__(self, user_id: str, said: Iterable[str] = (), names: Iterable[str] = ()) -> None:
+        self.user_id = user_id
+        self._id = re.compile(_word(user_id) if _is_telling(user_id) else "(?<=@)" + _word(user_id))
+        self._names = _any_of(name.strip() for name in names if weight(name.strip()) >= _NAME_LEAST)
+        self._said: dict[str, list[str]] = {}
+        for passage in sorted(set(said), key=len, reverse=True):
+            self._said.setdefault(passage[:_ANCHOR], []).append(passage)
+
+    def mentioned(self, text: str) -> bool:
+        """Whether the text, or the name that it is ('user:anna'), tells of the person."""
+        return self.is_named(text) or next(self._spans(text), None) is not None
+
+    def is_named(self, name: str) -> bool:
+        """Whether a name such as 'user:anna' or 'facts:anna' has the person's id as a part."""
+        return name == self.user_id or (self.user_id in name and f":{self.user_id}:" in f":{name}:")
+
+    def redact(self, text: str, *, and_names: bool = False) -> str:
+        """The text with a mark in the place of each trace; the person's id alone becomes the mark."""
+        if self.is_named(text):
+            return mark(text)
+        spans = list(self._spans(text))
+        if and_names and self._names:
+            spans += [found.span() for found in self._names.finditer(text)]
+        return cut_out(text, spans)
+
+    def _spans(self, text: str) -> Iterator[Span]:
+        if self.user_id in text:
+            yield from (found.span() for found in self._id.finditer(text))
+        if not self._said:
+            return
+        at, last = 0, len(text) - _ANCHOR
+        while at <= last:
+            found = self._at(text, at)
+            if found:
+                yield at, at + len(found)
+                at += len(found)
+            else:
+                at += 1
+
+    def _at(self, text: str, at: int) -> str:
+        known = self._said.get(text[at : at + _ANCHOR], ())
+        return next((passage for passage in known if text.startswith(passage, at)), "")
+
+
+def cut_out(text: str, spans: Sequence[Span]) -> str:
+    """The text with one mark in the place of each run of spans."""
+    if not spans:
+        return text
+    sign, kept, at = mark(text), [], 0
+    for start, end in _joined(spans):
+        kept += [text[at:start], sign]
+        at = end
+    return "".join([*kept, text[at:]])
+
+
+def _joined(spans: Sequence[Span]) -> list[Span]:
+    joined: list[Span] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _is_telling(user_id: str) -> bool:
+    return weight(user_id) >= _ID_LEAST and not (user_id.isdecimal() and len(user_id) <= _ID_LEAST)
+
+
+def _word(name: str) -> str:
+    """A name that is no part of a longer word or name; between Chinese characters every place is an edge."""
+    before = rf"(?<!{_INSIDE_A_WORD})(?<![0-9A-Za-z]\.)" if _EDGE.match(name) else ""
+    after = rf"(?!{_INSIDE_A_WORD})(?!\.[0-9A-Za-z])" if _EDGE.match(name[-1]) else ""
+    return before + re.escape(name) + after
+
+
+def _any_of(names: Iterable[str]) -> re.Pattern[str] | None:
+    known = sorted(set(names), key=len, reverse=True)
+    return re.compile("|".join(map(_word, known))) if known else None

@@ -1,0 +1,170 @@
+"""What was said in rooms, without a person: what others took over from them, and then their own messages."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from roomlore.core.analysis import Participants, analyse
+from roomlore.core.models import Entry, StoredMessage
+from roomlore.core.privacy.messages import features_without, without_person
+from roomlore.ports.coordination import Clock, Ids
+from roomlore.ports.language import TokenCounter
+from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.vectors import MESSAGES
+from roomlore.services.privacy.person import Person, messages_of
+from roomlore.services.privacy.tally import Tally
+from roomlore.services.privacy.vectors import VectorsGone
+
+_PAGE = 500
+_REWRITTEN_AT_ONCE = 50
+_ERASED_AT_ONCE = 200
+_VECTORS_LEFT = "Vectors of messages could not be removed; the index removes them when their store answers."
+
+
+class MessagesWithout:
+    """Each room is locked for a few hundred messages at a time."""
+
+    def __init__(
+        self, *, storage: Storage, vectors: VectorsGone, tokens: TokenCounter, clock: Clock, ids: Ids, embedding: bool
+    ) -> None:
+        self._storage = storage
+        self._vectors = vectors
+        self._tokens = tokens
+        self._clock = clock
+        self._ids = ids
+        self._embedding = embedding
+
+    async def rewrite_others(self, person: Person, tally: Tally) -> None:
+        """What others said, in every room that stays."""
+        for room_id in await self._rooms(person.tenant):
+            if room_id in person.removed:
+                continue
+            told = await self._telling(person, room_id)
+            tally.places["messages of others"] += len(told)
+            for start in range(0, 0 if tally.dry else len(told), _REWRITTEN_AT_ONCE):
+                await self._rewrite(person, room_id, told[start : start + _REWRITTEN_AT_ONCE], tally)
+
+    async def erase(self, person: Person, tally: Tally) -> None:
+        """The person's own messages, with their sessions; and whole rooms."""
+        for room_id, said in person.said.items():
+            tally.places["messages"] += len(said.arrivals)
+            if tally.dry:
+                tally.rooms_removed += [room_id] if room_id in person.removed else []
+            elif room_id not in person.removed:
+                await self._erase_said(person, room_id, said.arrivals, tally)
+            elif await self._clear_vectors(person, room_id, tally):
+                await self._remove_room(person, room_id)
+                tally.rooms_removed.append(room_id)
+
+    async def _rooms(self, tenant: str) -> list[str]:
+        rooms: list[str] = []
+        async with self._storage.reading() as work:
+            while page := await work.rooms.page(tenant=tenant, after=rooms[-1] if rooms else None, limit=_PAGE):
+                rooms += [room.room_id for room in page]
+        return rooms
+
+    async def _telling(self, person: Person, room_id: str) -> list[int]:
+        """Arrivals of what has to be rewritten."""
+        told: list[int] = []
+        after = 0
+        while True:
+            async with self._storage.reading() as work:
+                page = await work.messages.page(tenant=person.tenant, room_id=room_id, after=after, limit=_PAGE)
+                told += await self._telling_of(work, person, room_id, page)
+            if len(page) < _PAGE:
+                return told
+            after = page[-1].arrival
+
+    async def _telling_of(
+        self, work: UnitOfWork, person: Person, room_id: str, page: Sequence[StoredMessage]
+    ) -> list[int]:
+        """Features tell of a person only where they have spoken."""
+        others = [message for message in page if message.sender_id != person.user_id]
+        if room_id not in person.said:
+            return [message.arrival for message in others if _without(message, person) != message]
+        entries = await work.messages.by_arrival(
+            tenant=person.tenant, room_id=room_id, arrivals=[message.arrival for message in others]
+        )
+        return [entry.message.arrival for entry in entries if _tells(entry, person)]
+
+    async def _rewrite(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally) -> None:
+        tenant = person.tenant
+        async with self._storage.writing() as work:
+            await work.rooms.lock(tenant=tenant, room_id=room_id, now=self._clock.now())
+            people = await work.rooms.participants(tenant=tenant, room_id=room_id)
+            people.pop(person.user_id, None)
+            known = Participants.of(people)
+            for entry in await work.messages.by_arrival(tenant=tenant, room_id=room_id, arrivals=arrivals):
+                await work.writer.replace(tenant=tenant, room_id=room_id, entry=self._entry(entry, person, known))
+            await self._owe_vectors(work, tenant, room_id, arrivals)
+        await self._remove_vectors(person, room_id, arrivals, tally)
+
+    def _entry(self, entry: Entry, person: Person, people: Participants) -> Entry:
+        message = _without(entry.message, person, entry)
+        features = features_without(entry.features, person.traces, gone=person.in_room(message.room_id).texts)
+        if message.text != entry.message.text:
+            message = replace(message, tokens=self._tokens.count([message.text])[0])
+            read = analyse(message, people)
+            features = replace(read, partners=features.partners, reply=read.reply or features.reply)
+        return replace(entry, message=message, features=features)
+
+    async def _erase_said(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally) -> None:
+        """With their ids, which may name the person; what remains is that somebody said something."""
+        await self._forget_session(person, room_id, first=arrivals[0] if arrivals else 0, tally=tally)
+        for start in range(0, len(arrivals), _ERASED_AT_ONCE):
+            some = arrivals[start : start + _ERASED_AT_ONCE]
+            here = {"tenant": person.tenant, "room_id": room_id}
+            async with self._storage.writing() as work:
+                await work.rooms.lock(**here, now=self._clock.now())
+                await work.writer.erase(**here, arrivals=some, now=self._clock.now())
+                names = {arrival: f"forgotten-{self._ids.new()}" for arrival in some}
+                await work.people.rename_messages(**here, ids=names)
+                await self._owe_vectors(work, person.tenant, room_id, some)
+            await self._remove_vectors(person, room_id, some, tally)
+
+    async def _forget_session(self, person: Person, room_id: str, *, first: int, tally: Tally) -> None:
+        """The empty erasure raises the room's revision, so that no cache is taken for current."""
+        here = {"tenant": person.tenant, "room_id": room_id}
+        async with self._storage.writing() as work:
+            await work.rooms.lock(**here, now=self._clock.now())
+            tally.places["sessions"] += await work.people.forget_session(**here, user_id=person.user_id, first=first)
+            await work.writer.erase(**here, arrivals=[], now=self._clock.now())
+
+    async def _remove_room(self, person: Person, room_id: str) -> None:
+        left = 0
+        while left >= 0:
+            async with self._storage.writing() as work:
+                await work.rooms.lock(tenant=person.tenant, room_id=room_id, now=self._clock.now())
+                left = await work.people.remove_room(tenant=person.tenant, room_id=room_id, limit=_ERASED_AT_ONCE)
+
+    async def _clear_vectors(self, person: Person, room_id: str, tally: Tally) -> bool:
+        """Whether none is left. Else the room is emptied and stays until its vectors are gone."""
+        async with self._storage.reading() as work:
+            arrivals = [one.arrival async for one in messages_of(work, person.tenant, room_id)]
+        if await self._vectors.remove(collection=MESSAGES, tenant=person.tenant, scope=room_id, numbers=arrivals):
+            return True
+        await self._erase_said(person, room_id, arrivals, tally)
+        tally.leave("rooms", 1, "Emptied rooms stay until their vectors could be removed; forget again then.")
+        return False
+
+    async def _owe_vectors(self, work: UnitOfWork, tenant: str, room_id: str, arrivals: Sequence[int]) -> None:
+        await work.outbox.add(tenant=tenant, scope=room_id, numbers=arrivals, only_if_kept=not self._embedding)
+
+    async def _remove_vectors(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally) -> None:
+        if not await self._vectors.remove(collection=MESSAGES, tenant=person.tenant, scope=room_id, numbers=arrivals):
+            tally.leave("vectors of messages", len(arrivals), _VECTORS_LEFT)
+
+
+def _without(message: StoredMessage, person: Person, entry: Entry | None = None) -> StoredMessage:
+    """`entry`: where its features are known, what it quotes counts as answered too."""
+    said = person.in_room(message.room_id)
+    reply = entry.features.reply if entry else None
+    answered = said.linked(message, [reply.message_id] if reply else [])
+    return without_person(message, person.traces, answered=answered, gone=said.texts)
+
+
+def _tells(entry: Entry, person: Person) -> bool:
+    gone = person.in_room(entry.message.room_id).texts
+    return (
+        _without(entry.message, person, entry) != entry.message
+        or features_without(entry.features, person.traces, gone=gone) != entry.features
+    )
