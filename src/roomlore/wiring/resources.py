@@ -28,7 +28,7 @@ from roomlore.services.memories import InForceCache
 from roomlore.services.memories.parts import Evolver, Searcher
 from roomlore.services.messages import AllDue, Due, FactsCache, RoomCache
 from roomlore.services.models import ModelService
-from roomlore.services.privacy import IndexChecks, Verifier
+from roomlore.services.privacy import Forgetter, IndexChecks, Verifier
 from roomlore.services.recall import RecallParts
 from roomlore.services.replies import ReplyParts
 from roomlore.services.sessions import SessionParts
@@ -36,7 +36,9 @@ from roomlore.settings import Settings, context_options
 from roomlore.wiring.durable import make_again, make_durable, make_extraction, shares_work
 from roomlore.wiring.evolution import make_evolutions
 from roomlore.wiring.indexing import Indexing, make_indexing
+from roomlore.wiring.memory_search import make_memory_search
 from roomlore.wiring.models import make_models, summarizer_of
+from roomlore.wiring.privacy import expire_work, make_forgetter
 from roomlore.wiring.recall import make_recall
 from roomlore.wiring.replies import make_recalls, make_replies
 from roomlore.wiring.sessions import make_sessions
@@ -66,6 +68,7 @@ class Resources:
     replies: ReplyParts
     recall: RecallParts
     verifier: Verifier
+    forgetter: Forgetter
     recalls: tuple[Recall, ...]
     """What replies ask for memories."""
     durable: DurableWork
@@ -78,8 +81,8 @@ class Resources:
     """What messages make due that are said now."""
     imports_due: Due
     """The same for those that are imported."""
-    evolver: Evolver | None = None
-    searcher: Searcher | None = None
+    evolver: Evolver
+    searcher: Searcher
 
 
 async def make_resources(
@@ -154,6 +157,8 @@ async def make_resources(
         limits=limits(settings),
         closing=closing,
     )
+    if background:
+        expire_work(settings, durable, clock=clock, jobs=jobs)
     recall = make_recall(settings, storage, indexing.embedder, tokens=tokens, clock=clock, telemetry=telemetry)
     closing.push_async_callback(jobs.close)
     return Resources(
@@ -178,6 +183,7 @@ async def make_resources(
         verifier=Verifier(
             storage=storage, clock=clock, indexes=IndexChecks(storage=storage, vectors=indexing.vectors)
         ),
+        forgetter=make_forgetter(storage, durable, sessions, indexing, tokens=tokens, clock=clock, ids=ids),
         durable=durable,
         shares_work=shares_work(settings, url),
         sweeps={
@@ -188,6 +194,7 @@ async def make_resources(
         due=AllDue(indexing.due, RepliesDue(clock=clock, jobs=jobs)) if settings.extract_every else indexing.due,
         imports_due=AllDue(indexing.due, RepliesImported(clock=clock)),
         evolver=evolutions.service,
+        searcher=make_memory_search(storage, indexing, clock=clock, jobs=jobs, telemetry=telemetry),
     )
 
 

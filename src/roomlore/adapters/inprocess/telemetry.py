@@ -47,6 +47,9 @@ METRICS: Mapping[str, Metric] = {
     "roomlore_search_seconds": Metric("histogram", "Time to search messages, in seconds.", (), _SECONDS),
     "roomlore_messages_indexed_total": Metric("counter", "Messages whose vectors were brought up to date."),
     "roomlore_memories_indexed_total": Metric("counter", "Memories whose vectors were brought up to date."),
+    "roomlore_memory_search_seconds": Metric(
+        "histogram", "Time to search memories, in seconds.", ("mode", "degraded"), _SECONDS
+    ),
     "roomlore_checkpoints_total": Metric("counter", "Checkpoints of sessions asked for.", ("made_by", "result")),
     "roomlore_summary_tokens": Metric("histogram", "Length of summaries in force, in tokens.", (), _TOKENS),
     "roomlore_session_token_ratio": Metric(
