@@ -46,6 +46,7 @@ from roomlore.core.models import (
     StoredMessage,
     Thread,
 )
+from roomlore.core.privacy.report import ForgetReport, Left
 from roomlore.core.recall.models import Recalled, Recollection, Said
 from roomlore.core.recall.placing import with_memory
 from roomlore.core.replies.models import (
@@ -87,10 +88,12 @@ __all__ = [
     "FactImport",
     "FinishReason",
     "Forbidden",
+    "ForgetReport",
     "IndexProgress",
     "IndexStatus",
     "InvalidInput",
     "Job",
+    "Left",
     "Link",
     "LinkKind",
     "Lore",

@@ -156,6 +156,7 @@ class SyncLore:
         self.replies = SyncService(lore.replies, loop)
         self.models = SyncService(lore.models, loop)
         self.jobs = SyncService(lore.jobs, loop)
+        self.privacy = SyncService(lore.privacy, loop)
 
     @property
     def settings(self) -> Settings:

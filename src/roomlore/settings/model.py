@@ -204,6 +204,7 @@ class Settings(BaseSettings):
         "What keeps work that calls models: DBOS beside the database, or this process; auto: DBOS where it can be had.",
     )
     work_at_once: Whole = _setting(4, "Pieces of durable work that a process does at a time.", ge=1, le=64)
+    work_kept_days: Whole = _setting(7, "Days for which finished durable work is kept to be looked at.", ge=1, le=365)
     work_in_server: bool = _setting(True, "Do the work behind the calls in the server; off: `roomlore worker` does it.")
     reply_model: str = _setting(
         "", "The model that replies where the call names none; empty: the only one there is.", form="a model's name"

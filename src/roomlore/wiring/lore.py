@@ -18,6 +18,7 @@ from roomlore.services.jobs import JobService
 from roomlore.services.keys import KeyService
 from roomlore.services.memories import MemoryService, MemoryWriter, Past, Reviser
 from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService
+from roomlore.services.privacy import PrivacyService
 from roomlore.services.recall import RecallService
 from roomlore.services.replies import ReplyService
 from roomlore.services.rooms import RoomService
@@ -27,8 +28,8 @@ from roomlore.wiring.resources import Resources, limits, make_resources
 
 
 class Lore:
-    """One tenant's view of roomlore: `messages`, `context`, `sessions`, `memories`, `recall`, `rooms`, `keys`,
-    `imports`, `tuning`; and `index` and `models`, which all tenants share."""
+    """One tenant's view of roomlore: `messages`, `context`, `sessions`, `memories`, `recall`, `privacy`, `rooms`,
+    `keys`, `imports`, `tuning`; and `index` and `models`, which all tenants share."""
 
     def __init__(self, resources: Resources, tenant: str) -> None:
         if not tenant or not isinstance(tenant, str):
@@ -80,6 +81,7 @@ class Lore:
             sessions=self.sessions,
             recalls=shared.recalls,
         )
+        self.privacy = PrivacyService(tenant=tenant, forgetting=shared.forgetter, verifying=shared.verifier)
         self.rooms = RoomService(tenant=tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
         self.keys = KeyService(tenant=tenant, storage=shared.storage, clock=shared.clock, ids=shared.ids)
         self.imports = ImportService(

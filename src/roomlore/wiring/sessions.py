@@ -78,6 +78,7 @@ def make_sessions(
         jobs.handle(SESSIONS, automatic.run, every_seconds=_SWEEP_SECONDS)
     return SessionParts(
         storage=storage,
+        cache=cache,
         reader=reader,
         checkpointer=checkpointer,
         automatic=automatic,

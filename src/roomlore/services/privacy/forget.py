@@ -8,11 +8,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Protocol
 
 from roomlore.core.errors import CacheUnavailable, StorageUnavailable, describe
 from roomlore.core.privacy.report import ForgetReport
 from roomlore.core.work import owner_prefix
-from roomlore.ports.coordination import Clock, SessionCache
+from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.privacy import Upkeep
 from roomlore.ports.storage import Storage
@@ -32,6 +33,13 @@ _PAGES = "Free pages and the write-ahead log could not be given back; forget aga
 log = logging.getLogger(__name__)
 
 
+class CachedSessions(Protocol):
+    """What is kept of sessions beside the database."""
+
+    async def drop(self, *, tenant: str, conversation_id: str) -> None:
+        """Forgets a session's; raises `CacheUnavailable`."""
+
+
 class Forgetter:
     """For all tenants. One call at a time in this process; two processes at once do no harm."""
 
@@ -41,7 +49,7 @@ class Forgetter:
         storage: Storage,
         upkeep: Upkeep,
         durable: DurableWork,
-        sessions: SessionCache | None,
+        sessions: CachedSessions,
         memories: MemoriesWithout,
         messages: MessagesWithout,
         rows: RowsWithout,
@@ -119,8 +127,6 @@ class Forgetter:
 
     async def _drop_cached(self, person: Person, tally: Tally) -> None:
         """Whatever a cache still holds is older than its room, and never shown."""
-        if self._sessions is None:
-            return
         try:
             for room_id in person.said:
                 await self._sessions.drop(tenant=person.tenant, conversation_id=room_id)

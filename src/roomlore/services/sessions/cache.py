@@ -77,6 +77,11 @@ class SegmentCache:
         else:
             self._took(begun)
 
+    async def drop(self, *, tenant: str, conversation_id: str) -> None:
+        """Forgets what is remembered of a session. Raises `CacheUnavailable`: nobody may take it for forgotten."""
+        if self._cache is not None:
+            await self._cache.drop(tenant=tenant, conversation_id=conversation_id)
+
     def _open(self) -> bool:
         """While the cache fails, one call after each pause tries it, and the others still go without."""
         now = self._clock.monotonic()

@@ -20,6 +20,7 @@ from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage
 from roomlore.services.sessions.automatic import AutoCheckpoints
+from roomlore.services.sessions.cache import SegmentCache
 from roomlore.services.sessions.checkpoints import Checkpointer, Wanted
 from roomlore.services.sessions.keeper import SessionKeeper
 from roomlore.services.sessions.offers import Offers
@@ -39,6 +40,7 @@ class SessionParts:
     """What the sessions of all tenants share."""
 
     storage: Storage
+    cache: SegmentCache
     reader: SessionReader
     checkpointer: Checkpointer
     automatic: AutoCheckpoints
