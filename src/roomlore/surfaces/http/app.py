@@ -14,9 +14,11 @@ from roomlore.core.errors import RoomloreError
 from roomlore.settings import Settings
 from roomlore.surfaces.http import problems, routes
 from roomlore.surfaces.http.chat_routes import chat
+from roomlore.surfaces.http.evolution_routes import evolutions
 from roomlore.surfaces.http.fact_routes import facts
 from roomlore.surfaces.http.guard import Guard
 from roomlore.surfaces.http.job_routes import jobs
+from roomlore.surfaces.http.memory_routes import memories
 from roomlore.surfaces.http.model_routes import models
 from roomlore.surfaces.http.paths import RawPaths
 from roomlore.surfaces.http.recall_routes import recall
@@ -52,7 +54,7 @@ def create_app(source: Lore | Settings) -> FastAPI:
     if isinstance(source, Lore):
         app.state.lore = source
     rooms = (search, routes.messages, routes.contexts, routes.rooms, sessions)
-    for router in (*rooms, facts, recall, chat, models, jobs, service):
+    for router in (*rooms, facts, evolutions, memories, recall, chat, models, jobs, service):
         app.include_router(router, responses=_PROBLEMS)
     for middleware in (Guard, RawPaths, RequestLog):
         app.add_middleware(middleware)

@@ -46,9 +46,9 @@ def read_asked(
 ) -> Asked:
     return Asked(
         senders=sender_id,
-        since=_time("since", since),
-        until=_time("until", until),
-        asked_at="newest" if asked_at == "newest" else _time("asked_at", asked_at),
+        since=read_time("since", since),
+        until=read_time("until", until),
+        asked_at="newest" if asked_at == "newest" else read_time("asked_at", asked_at),
     )
 
 
@@ -77,8 +77,9 @@ async def search_messages(
     return reply(plain(answer))
 
 
-def _time(name: str, text: str | None) -> datetime | None:
-    """A `+` that nobody percent-encoded has become a space and is read as the `+` it was."""
+def read_time(name: str, text: str | None) -> datetime | None:
+    """A time of a query; None where none is given. A `+` that nobody percent-encoded has become a space and is read as
+    the `+` it was. Raises `InvalidInput`."""
     if text is None:
         return None
     moment = parse_time(_UNCODED_PLUS.sub(r"\1+\2", text))

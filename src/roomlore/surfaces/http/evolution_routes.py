@@ -1,0 +1,96 @@
+"""Evolutions over HTTP: begun, waited for, asked for later."""
+
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
+
+from roomlore.core import errors
+from roomlore.core.evolution.result import BegunEvolution, EvolutionResult, Mode, Stats
+from roomlore.core.memory.intake import scope_of
+from roomlore.services.jobs import Job
+from roomlore.surfaces.http import memory_answers, memory_views
+from roomlore.surfaces.http.guard import Reader, Writer
+from roomlore.surfaces.http.memory_routes import GroupId
+from roomlore.surfaces.http.replies import reply
+from roomlore.wiring import Lore
+
+evolutions = APIRouter(prefix="/memory", tags=["memory"])
+
+_MOST_WAITED = 30.0
+_LATER: dict[int | str, dict[str, Any]] = {
+    202: {"model": memory_views.Evolving, "description": "It is not done yet; Location says where to ask."}
+}
+
+
+@evolutions.post("/evolve/{group_id:id}", response_model=memory_views.Evolved, responses=_LATER)
+async def evolve(
+    lore: Writer,
+    group_id: GroupId,
+    days: Annotated[float, Query(gt=0, le=3_650, description="How far back a group's first evolution reads.")] = 1,
+    mode: Annotated[Mode, Query(description="`llm`: a model; `offline`: rules alone; `auto`: as can be had.")] = "auto",
+    wait: Annotated[float, Query(ge=0, le=_MOST_WAITED, description="Most seconds to wait for it.")] = _MOST_WAITED,
+) -> Response:
+    """Reads what was said in a group since the last time and lets what is remembered of it evolve."""
+    begun = await lore.memories.begin_evolution(group_id, days=days, mode=mode)
+    job = await lore.jobs.wait(begun.job_id, wait)
+    return await _answer(lore, group_id, begun, job)
+
+
+@evolutions.get("/evolution/{evolution_id:id}", response_model=memory_views.Evolved)
+async def get_evolution(
+    lore: Reader, evolution_id: Annotated[str, Path(description="The evolution's id, percent-encoded.")]
+) -> Response:
+    """What came of an evolution. One that is not done, or had nothing to read, is not found."""
+    result = await lore.memories.evolved(evolution_id)
+    return reply(memory_answers.evolved(result.scope.removeprefix("group:"), result))
+
+
+async def _answer(lore: Lore, group_id: str, begun: BegunEvolution, job: Job) -> Response:
+    if job.status in ("waiting", "running"):
+        return _later(group_id, begun, job)
+    if job.status != "done":
+        raise _failure(job)
+    return reply(memory_answers.evolved(group_id, await _result(lore, group_id, begun, job)))
+
+
+def _later(group_id: str, begun: BegunEvolution, job: Job) -> Response:
+    told = {
+        "success": True,
+        "group_id": group_id,
+        "scope": scope_of(group_id),
+        "evolution_id": begun.evolution_id,
+        "job_id": begun.job_id,
+        "status": job.status,
+        "message": job.progress or f"It is {job.status}; ask for the job, then for the evolution.",
+    }
+    answer = reply(told, 202)
+    answer.headers["Location"] = f"/jobs/{quote(begun.job_id, safe='')}"
+    return answer
+
+
+async def _result(lore: Lore, group_id: str, begun: BegunEvolution, job: Job) -> EvolutionResult:
+    """What was recorded, or that there was nothing to read."""
+    try:
+        return await lore.memories.evolved(begun.evolution_id)
+    except errors.NotFound:
+        return EvolutionResult(
+            evolution_id=begun.evolution_id,
+            scope=scope_of(group_id),
+            mode="auto",
+            at=job.updated_at,
+            message=job.progress or "There are no new messages.",
+            stats=Stats(),
+        )
+
+
+def _failure(job: Job) -> errors.RoomloreError:
+    """The error that a job failed of, as it would have been raised here."""
+    name, _, said = job.error.partition(": ")
+    kind = getattr(errors, name, None)
+    if isinstance(kind, type) and issubclass(kind, errors.RoomloreError):
+        return kind(said or None)
+    return errors.RoomloreError(
+        f"The evolution {job.status}; the log says where. `roomlore jobs retry` tries it again."
+    )
