@@ -23,7 +23,7 @@ app = typer.Typer(
 _NAMED_SKIPPED = 20
 
 _Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
-_Fact = Annotated[str, typer.Argument(help="The id of any version of it.")]
+_Fact = Annotated[str, typer.Argument(help="The id of any version of it, or the beginning or end of that.")]
 _Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; may be given again.")]
 _Expected = Annotated[
     str | None, typer.Option(help="The version that must be in force. Else nothing is changed.", metavar="FACT")
@@ -103,7 +103,7 @@ def update(
 
     async def work(lore: Lore) -> Memory:
         return await lore.memories.update(
-            fact,
+            await lore.memories.named(fact),
             statement=text,
             confidence=wanted,
             category=category,
@@ -130,10 +130,11 @@ def delete(
     as_json: _Json = False,
 ) -> None:
     """Delete a fact, after asking: it stays in its history and is not recalled any more."""
+    known = frame_of(ctx).run(lambda lore: lore.memories.named(fact))
     if not yes:
-        there = frame_of(ctx).run(lambda lore: lore.memories.head(fact))
+        there = frame_of(ctx).run(lambda lore: lore.memories.head(known))
         typer.confirm(f"Delete {show.inert(there.statement, 80)!r} of {show.inert(there.scope)}?", abort=True, err=True)
-    gone = frame_of(ctx).run(lambda lore: lore.memories.delete(fact, reason, expected=expected))
+    gone = frame_of(ctx).run(lambda lore: lore.memories.delete(known, reason, expected=expected))
     if as_json:
         show.as_json(plain(gone))
     else:
