@@ -9,6 +9,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import IntegrityError
 
 from roomlore.adapters.sql import connect
+from roomlore.adapters.sql.audit import _LOG, _SUPPORTING, _VERSIONS
 from roomlore.adapters.sql.evolutions import _PAGE_BEFORE, _PAGE_FROM_END
 from roomlore.adapters.sql.memories import (
     _BY_ID,
@@ -47,12 +48,26 @@ WALKS = {
     _FALLBACKS: "ix_memories_fallback",
     _FALLBACKS_AFTER: "ix_memories_fallback",
     _CHANGES_SINCE: "ix_memory_changes_at",
+    _VERSIONS: "ix_memories_scope",
     _OF_EVOLUTION: "ix_memory_changes_evolution",
     _OF_MEMORIES: "ix_memory_changes_memory",
     _PAGE_BEFORE: "ix_evolutions_scope",
     _PAGE_FROM_END: "ix_evolutions_scope",
 }
-ALONG_KEYS = (_BY_ID, _LINEAGES, _LINEAGE, _CITING, _CHANGES, _KEYS, _LOCK, _MARK, _NO_SUPPORT, _PAGE_AFTER)
+ALONG_KEYS = (
+    _BY_ID,
+    _LINEAGES,
+    _LINEAGE,
+    _CITING,
+    _CHANGES,
+    _KEYS,
+    _LOCK,
+    _MARK,
+    _NO_SUPPORT,
+    _PAGE_AFTER,
+    _LOG,
+    _SUPPORTING,
+)
 MARKS = (_FIND, _MOVE)
 TOO_MUCH = re.compile(
     r"""Seq\ Scan
