@@ -21,7 +21,7 @@ from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.evolution.asking import Offline
 from roomlore.services.evolution.options import EvolutionOptions
 from roomlore.services.evolution.piece import Answered, Piece, Read, Standing
-from roomlore.services.evolution.reading import Reading
+from roomlore.services.evolution.reading import Reading, prints_of
 from roomlore.services.evolution.results import record, told
 
 _GROUNDS = 10
@@ -135,6 +135,7 @@ class Applying:
             if known is not None:
                 return known
             await _check(work, piece, planned)
+            await _check_messages(work, piece, read)
             if scope.changes != standing.ground.number:
                 return None
             if not asked.failed:
@@ -159,6 +160,12 @@ async def _check(work: UnitOfWork, piece: Piece, planned: Plan) -> None:
     found = await work.memories.by_id(tenant=piece.tenant, memory_ids=list(wanted))
     if {memory.memory_id: memory for memory in found} != wanted:
         raise Overtaken(f"Others changed memories of {piece.scope!r:.80} meanwhile; evolve it again.")
+
+
+async def _check_messages(work: UnitOfWork, piece: Piece, read: Read) -> None:
+    """What was deleted meanwhile, for good maybe, must not live on in a memory."""
+    if await prints_of(work, piece, read.room_id, list(read.prints)) != read.prints:
+        raise Overtaken(f"Messages of {read.room_id!r:.80} were edited or deleted meanwhile; evolve it again.")
 
 
 async def _move(work: UnitOfWork, piece: Piece, read: Read, now: datetime) -> None:

@@ -133,6 +133,7 @@ class Reading:
             last=last,
             remaining=await self._remaining(work, piece, place.room_id, last),
             messages=messages,
+            prints=await prints_of(work, piece, place.room_id, [message.id for message in messages]),
             shown=shown.text,
             handles=shown.handles,
             people=await work.rooms.participants(tenant=piece.tenant, room_id=place.room_id),
@@ -163,6 +164,11 @@ class Reading:
                 was=place.was,
                 now=self._clock.now(),
             )
+
+
+async def prints_of(work: UnitOfWork, piece: Piece, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
+    """What tells whether messages were edited or deleted since."""
+    return await work.messages.fingerprints(tenant=piece.tenant, room_id=room_id, message_ids=message_ids)
 
 
 async def _place_in(work: UnitOfWork, piece: Piece, room_id: str, since: datetime) -> _Place | None:
