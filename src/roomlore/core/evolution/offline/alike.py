@@ -11,6 +11,11 @@ from roomlore.core.evolution.offline.reading import keys_of
 from roomlore.core.terms import terms
 from roomlore.core.text import fold
 
+ALIKE = 0.5
+"""From which share of common words on two sentences say the same."""
+CONTAINED, MOST_LONGER = 0.85, 3.0
+"""Or how much of a sentence another must have, and how many times longer it may be."""
+_FEW = 100
 _NEGATED = re.compile(
     r"\b(?:not|never|no|cannot|without|neither|nor|stop(?:ped|s)?|cancel(?:l?ed)?|instead|changed|moved|postponed"
     r"|[a-z]+n['’]t|dont|doesnt|didnt|cant|wont|isnt)\b"
@@ -44,7 +49,8 @@ class Wording:
 
 
 class Weights(dict[str, float]):
-    """How rare terms are among some wordings, as in BM25; reckoned when first asked for."""
+    """How rare terms are among some wordings, as in BM25; reckoned when first asked for. Of few wordings no term is
+    held to be common: what is said again and again is just what is looked for."""
 
     def __init__(self, wordings: Iterable[Wording]) -> None:
         super().__init__()
@@ -56,7 +62,7 @@ class Weights(dict[str, float]):
 
     def __missing__(self, term: str) -> float:
         found = self._counts[term]
-        self[term] = weight = math.log1p((self._all - found + 0.5) / (found + 0.5))
+        self[term] = weight = math.log1p((max(self._all, _FEW) - found + 0.5) / (found + 0.5))
         return weight
 
     def total(self, found: Iterable[str]) -> float:
@@ -72,3 +78,10 @@ class Weights(dict[str, float]):
         """How much of a part's terms a whole has, in [0, 1]."""
         size = self.total(part.terms)
         return self.total(part.terms & whole.terms) / size if size else 0.0
+
+    def says(self, said: Wording, other: Wording) -> bool:
+        """Whether the other one says what was said."""
+        if not said.allows(other):
+            return False
+        short = self.total(other.terms) <= MOST_LONGER * self.total(said.terms)
+        return self.likeness(said, other) >= ALIKE or (short and self.share(said, other) >= CONTAINED)

@@ -8,9 +8,9 @@ from roomlore.core.evolution.models import Wish
 from roomlore.core.evolution.offline.alike import Weights, Wording
 from roomlore.core.evolution.offline.knowing import MOST_CITED, Known, covers, repeats
 from roomlore.core.evolution.offline.links import shared_links
-from roomlore.core.evolution.offline.phrasing import Teller, adjoining, surface
+from roomlore.core.evolution.offline.phrasing import Teller, Told, adjoining, surface
 from roomlore.core.evolution.offline.reading import Line, Reading
-from roomlore.core.evolution.offline.restated import restated, states
+from roomlore.core.evolution.offline.restated import restated, stated
 from roomlore.core.evolution.offline.support import Support
 from roomlore.core.evolution.offline.topics import Topic, topics
 from roomlore.core.memory.models import Memory, Source
@@ -51,7 +51,7 @@ class Finder:
         self._known = {handle: Known(memory.statement) for handle, memory in memories.items()}
         self._cited = [frozenset(names[one] for one in memory.sources if one in names) for memory in memories.values()]
         self._passed = [*self._known.values(), *map(Known, deleted)]
-        self._stating = [line for line in reading.lines if states(line)]
+        self._stating = list(stated(reading.lines))
         self._wordings = {line: Wording.of(line.text, line.spans) for line in self._stating}
         self._weights = Weights(self._wordings.values())
 
@@ -80,9 +80,10 @@ class Finder:
         fresh = list(dict.fromkeys(line.handle for line in saying if line.fresh))[-MOST_CITED:]
         if not fresh:
             return None
+        support = Support.of(saying)
         statement, evidence = known.statement, tuple(fresh)
-        if known.told and len((support := Support.of(saying)).days) >= _GROWN * known.told.days:
-            statement, evidence = self._retold(known, support), support.handles
+        if known.told and len(support.days) >= _GROWN * known.told.days:
+            statement, evidence = self._retold(known.told, support) or statement, support.handles
         zh = language(statement) == "zh"
         reason = f"{len(fresh)} 条新消息又说到" if zh else f"Said again in {len(fresh)} new messages"
         return Wish(
@@ -96,13 +97,14 @@ class Finder:
     def _says(self, line: Line, known: Known) -> bool:
         return known.is_said_by(line, self._wordings.get(line, _NOTHING), self._weights)
 
-    def _retold(self, known: Known, support: Support) -> str:
-        assert known.told is not None
-        if known.told.words:
-            return self._teller.topic(known.told.words, self._central(support.lines), support)
-        if known.told.link:
-            return self._teller.link(known.told.link, support)
-        return self._teller.restated(self._central(support.lines), support)
+    def _retold(self, told: Told, support: Support) -> str:
+        """'' where the sentence that was quoted is no longer read: another one would mean something else."""
+        if told.words:
+            return self._teller.topic(told.words, self._central(support.lines), support)
+        if told.link:
+            return self._teller.link(told.link, support)
+        quoted = next((line for line in support.lines if line.text == told.said), None)
+        return self._teller.restated(quoted, support) if quoted else ""
 
     def _new(self) -> Iterator[Found]:
         taken, made, about = list(self._cited), 0, 0

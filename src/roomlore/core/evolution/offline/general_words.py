@@ -5,7 +5,7 @@ from roomlore.core.text import stem
 
 _ENGLISH = """
 able absolutely add afternoon agree alone already amazing answer anymore appreciate area awesome bad beautiful begin
-believe best big bit bring brought busy buy call care case cause chance change check cheer choose class close cold
+difference believe best big bit bring brought busy buy call care case cause chance change check cheer choose class close cold
 come congrats congratulations cool couple crazy curious cute day deal decide definitely depend different difficult
 doubt dude early easily easy ed end enjoy evening event everyday exactly excite excited exciting expect experience
 explain extra fact fall fantastic far fast favorite favourite feel feeling felt find fine finish first fix folk follow

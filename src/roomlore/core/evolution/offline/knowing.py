@@ -10,7 +10,6 @@ from roomlore.core.evolution.offline.general_words import is_topical
 from roomlore.core.evolution.offline.links import addresses
 from roomlore.core.evolution.offline.phrasing import Told, told
 from roomlore.core.evolution.offline.reading import Line, keys_of
-from roomlore.core.evolution.offline.restated import ALIKE
 from roomlore.core.text import HAN, fold
 
 MOST_CITED = 20
@@ -43,13 +42,21 @@ class Known:
     def is_said_by(self, line: Line, wording: Wording, weights: Weights) -> bool:
         """Whether a line that states something says it too."""
         if self.told is None:
-            enough = len(self.keys & line.spans.keys()) >= _FEWEST
-            return enough and self.wording.allows(wording) and weights.share(self.wording, wording) >= _SHARE
+            return (
+                self._shares_words(line)
+                and self.wording.allows(wording)
+                and weights.share(self.wording, wording) >= _SHARE
+            )
         if self.told.said:
-            return self.wording.allows(wording) and weights.likeness(self.wording, wording) >= ALIKE
+            return weights.says(self.wording, wording)
         if self.told.link:
             return self.told.link in addresses(line)
         return all(has(line, word) for word in self.told.words)
+
+    def _shares_words(self, line: Line) -> bool:
+        """Two at least, and one that tells something."""
+        shared = keys_of(fold(self.statement)).keys() & line.spans.keys()
+        return len(shared) >= _FEWEST and any(map(is_topical, shared))
 
 
 def has(line: Line, word: str) -> bool:

@@ -40,9 +40,10 @@ _CONTRACTION = re.compile(r"['’](?:s|re|ve|ll|d|m|t)$")
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Line:
-    """A sentence somebody wrote. `handle`: of its message. `day`: in the group's zone. `fresh`: of a message that no
-    evolution has read before. `spans`: where each key stands in `folded`."""
+    """A sentence somebody wrote. `number`: its place among all. `handle`: of its message. `day`: in the group's zone.
+    `fresh`: of a message that no evolution has read before. `spans`: where each key stands in `folded`."""
 
+    number: int
     handle: str
     sender: str
     name: str
@@ -132,7 +133,9 @@ def read(messages: Sequence[tuple[str, StoredMessage, bool]], *, zone: tzinfo, p
     kept = [one for one in messages if readable(one[1])]
     called = {name for _, one, _ in kept for name in (one.sender_id, one.sender_name, people.get(one.sender_id, ""))}
     names = frozenset(part for name in called for part in _name_parts(name))
-    lines = [line for one in kept for line in _lines(*one, zone=zone, people=people, names=names)]
+    lines: list[Line] = []
+    for one in kept:
+        lines.extend(_lines(*one, first=len(lines), zone=zone, people=people, names=names))
     return Reading(tuple(lines), tuple(sorted({line.day for line in lines})))
 
 
@@ -145,15 +148,17 @@ def _lines(
     message: StoredMessage,
     fresh: bool,
     *,
+    first: int,
     zone: tzinfo,
     people: Mapping[str, str],
     names: frozenset[str],
 ) -> Iterator[Line]:
     name, day = name_of(message, people), message.at.astimezone(zone).date()
-    for sentence in prose(own_text(message))[:_MOST_SENTENCES]:
+    for number, sentence in enumerate(prose(own_text(message))[:_MOST_SENTENCES], start=first):
         text = plain(sentence)
         folded = fold(text)
         yield Line(
+            number=number,
             handle=handle,
             sender=message.sender_id,
             name=name,

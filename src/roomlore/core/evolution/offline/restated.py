@@ -3,26 +3,29 @@
 import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 
-from roomlore.core.evolution.offline.alike import Weights, Wording
+from roomlore.core.evolution.offline.alike import ALIKE, CONTAINED, MOST_LONGER, Weights, Wording
 from roomlore.core.evolution.offline.general_words import is_topical
-from roomlore.core.evolution.offline.reading import Line
+from roomlore.core.evolution.offline.reading import Line, keys_of
 from roomlore.core.evolution.offline.support import Support
-from roomlore.core.text import asks, graphemes, greets, thanks
+from roomlore.core.text import HAN, asks, fold, graphemes, greets, thanks
 
-ALIKE = 0.5
 _MESSAGES, _DAYS, _PEOPLE, _BREADTH = 3, 2, 2, 5
+_COMMONEST = 80
 _MOST_COMPARED = 200
 _MOST_CENTRES = 20
-_SHORTEST, _LONGEST = 5, 200
+_SHORTEST, _LONGEST = 5, 160
 _FEWEST_TERMS = 3
 _POINTING = re.compile(
     r"(?:and |but |so |yeah,? |yes,? )?(?:it|its|it['’]s|that|that['’]s|this|these|those|they|he|she)\b|[这這那它他她]"
 )
 """It says nothing without what stands before it."""
+_HAN_COMMA = re.compile(rf"(?<=[{HAN}])[，,；;]\s*")
+_CONDITION = re.compile("如果|要是|除非|假如|假设|若|只要|只有|即使|就算|否则|不然|無論|无论|虽然|雖然|但")
+_OPENING = re.compile(r"[^,，!！、~.。 ]{1,16}(?: all| everyone| guys| there)?[,，!！、~.。 ]+")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,72 +38,89 @@ class Restated:
 
 
 def states(line: Line) -> bool:
-    """Whether it says something that may be true tomorrow: no question, greeting or thanks."""
+    """Whether it says something that may be true tomorrow: no question, no thanks, no mere greeting."""
     if not any(map(is_topical, line.spans)) or not _SHORTEST <= graphemes(line.text) <= _LONGEST:
         return False
-    return not (_POINTING.match(line.folded) or asks(line.folded) or greets(line.folded) or thanks(line.folded))
+    rest = _OPENING.sub("", line.folded, count=1) if greets(line.folded) else line.folded
+    if len(rest) < _SHORTEST or _POINTING.match(rest):
+        return False
+    return not (greets(rest) or asks(line.folded) or thanks(rest))
+
+
+def stated(lines: Iterable[Line]) -> Iterator[Line]:
+    """Those that state something, each followed by its clauses that do; a condition is not taken from its clause."""
+    for line in lines:
+        if states(line):
+            yield line
+        if _HAN_COMMA.search(line.text) and not _CONDITION.search(line.text):
+            yield from filter(states, _clauses(line))
+
+
+def _clauses(line: Line) -> Iterator[Line]:
+    for part in _HAN_COMMA.split(line.text):
+        folded = fold(part)
+        spans = {key: span for key, span in keys_of(folded).items() if key in line.spans}
+        yield replace(line, text=part.strip(), folded=folded.strip(), spans=spans)
 
 
 def restated(lines: Sequence[Line], wordings: Sequence[Wording], weights: Weights) -> list[Restated]:
     """Best first, of lines that state something. Each has a fresh one among its support."""
-    crowd = _Crowd(lines, wordings, weights)
-    found: dict[tuple[str, ...], Restated] = {}
-    for at, line in enumerate(lines):
-        if line.fresh and len(wordings[at].terms) >= _FEWEST_TERMS and (one := _around(at, crowd)):
-            found.setdefault(one.support.handles, one)
-    return sorted(found.values(), key=lambda one: (-one.score, one.line.text))
+    said: defaultdict[Wording, list[Line]] = defaultdict(list)
+    for line, wording in zip(lines, wordings, strict=True):
+        if len(wording.terms) >= _FEWEST_TERMS:
+            said[wording].append(line)
+    crowd = _Crowd(said, weights)
+    found: dict[int, Restated | None] = {}
+    for at, held in enumerate(said.values()):
+        if any(line.fresh for line in held) and (centre := crowd.centre(at)) not in found:
+            found[centre] = _around(centre, crowd)
+    return sorted(filter(None, found.values()), key=lambda one: (-one.score, one.line.text))
 
 
 class _Crowd:
-    """Lines, and which of them are alike. `near(at)`: the places of those that say what one says, itself among them,
-    each with how much alike they are; of very many the latest."""
+    """Wordings with the lines that have them, and which of them say what another one says."""
 
-    def __init__(self, lines: Sequence[Line], wordings: Sequence[Wording], weights: Weights) -> None:
-        self.lines = lines
-        self._wordings = wordings
+    def __init__(self, said: Mapping[Wording, list[Line]], weights: Weights) -> None:
+        self.lines = list(said.values())
+        self._wordings = list(said)
         self._weights = weights
-        self._sizes = [weights.total(wording.terms) for wording in wordings]
+        self._sizes = [weights.total(wording.terms) for wording in said]
         self._places: defaultdict[str, list[int]] = defaultdict(list)
-        for at, wording in enumerate(wordings):
+        for at, wording in enumerate(said):
             for term in wording.terms:
                 self._places[term].append(at)
         self.near = cache(self._near)
+        self._possible = cache(self._find)
+
+    def centre(self, at: int) -> int:
+        """Of what it says the wording that most others say too."""
+        said = [(self._sameness(one, at), one) for one in self._possible(at)]
+        best = sorted((-sameness, one) for sameness, one in said if sameness >= ALIKE)[:_MOST_CENTRES]
+        return max((one for _, one in best), key=lambda one: (math.fsum(self.near(one).values()), -one))
 
     def _near(self, at: int) -> dict[int, float]:
-        others = sorted(other for other in self._possible(at) if self._fits(at, other))[-_MOST_COMPARED:]
-        alike = {other: self._likeness(at, other) for other in others}
-        return {other: likeness for other, likeness in alike.items() if likeness >= ALIKE}
+        """Those that say it, itself among them, each with how much the two are the same."""
+        same = {other: self._sameness(at, other) for other in self._possible(at)}
+        return {other: sameness for other, sameness in same.items() if sameness >= ALIKE}
 
-    def _possible(self, at: int) -> set[int]:
-        """Those that have one of its rarest words: without all of these nothing is alike enough."""
-        weights, found = self._weights, {at}
-        left = self._sizes[at]
-        for term in sorted(self._wordings[at].terms, key=lambda term: (-weights[term], term)):
-            if left < ALIKE * self._sizes[at]:
-                break
-            found.update(self._places[term])
-            left -= weights[term]
-        return found
+    def _find(self, at: int) -> list[int]:
+        """Those that share a word that is not everywhere; of very many the latest."""
+        places = (self._places[term] for term in self._wordings[at].terms)
+        return sorted({other for held in places if len(held) <= _COMMONEST for other in held} | {at})[-_MOST_COMPARED:]
 
-    def _fits(self, at: int, other: int) -> bool:
+    def _sameness(self, at: int, other: int) -> float:
         one, two = self._sizes[at], self._sizes[other]
-        return ALIKE * one <= two <= one / ALIKE and self._wordings[at].allows(self._wordings[other])
-
-    def _likeness(self, at: int, other: int) -> float:
+        if not ALIKE * one <= two <= MOST_LONGER * one or not self._wordings[at].allows(self._wordings[other]):
+            return 0.0
         shared = self._weights.total(self._wordings[at].terms & self._wordings[other].terms)
-        every = self._sizes[at] + self._sizes[other] - shared
-        return shared / every if every else 0.0
+        return shared / one if shared >= CONTAINED * one else shared / (one + two - shared)
 
 
-def _around(at: int, crowd: _Crowd) -> Restated | None:
-    near = crowd.near(at)
-    if len(near) < _MESSAGES:
-        return None
-    centre = max(sorted(near)[-_MOST_CENTRES:], key=lambda one: (math.fsum(crowd.near(one).values()), -one))
+def _around(centre: int, crowd: _Crowd) -> Restated | None:
     members = crowd.near(centre)
-    support = Support.of(crowd.lines[one] for one in sorted(members))
+    support = Support.of(sorted((line for one in members for line in crowd.lines[one]), key=lambda line: line.number))
     wide = len(support.days) + len(support.people) >= _BREADTH
     if not wide or not support.holds(messages=_MESSAGES, days=_DAYS, people=_PEOPLE):
         return None
     score = math.log1p(len(support.days)) * math.log1p(len(support.people)) * math.fsum(members.values()) / len(members)
-    return Restated(crowd.lines[centre], support, score)
+    return Restated(crowd.lines[centre][-1], support, score)

@@ -1,8 +1,8 @@
 """What is talked about again and again: words that stand together in a sentence far oftener than by chance."""
 
 import math
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import combinations
@@ -21,6 +21,7 @@ _ALONE_MESSAGES, _ALONE_DAYS, _ALONE_PEOPLE, _ALONE_SHARED = 6, 4, 3, 3
 _AROUND = 8
 _PHRASE = 0.8
 _ANSWERED, _OFTEN_SHARED, _OFTEN_ANSWERED, _FULLY_ANSWERED = 3.5, 4, 2.0, 8.0
+_MOST_PAIRS = 2_000
 _PAIR = tuple[str, str]
 
 
@@ -59,17 +60,16 @@ def _is_shared(held: set[int], lines: Sequence[Line]) -> bool:
     return len({lines[at].day for at in held}) >= _DAYS and len({lines[at].sender for at in held}) >= _PEOPLE
 
 
-def _pairs(lines: Sequence[Line], places: Mapping[str, set[int]]) -> Iterator[_PAIR]:
-    """Those of fresh sentences, each once, words that overlap left out."""
-    seen: set[_PAIR] = set()
+def _pairs(lines: Sequence[Line], places: Mapping[str, set[int]]) -> list[_PAIR]:
+    """Those of fresh sentences whose words do not overlap; of very many the commonest."""
+    counts: Counter[_PAIR] = Counter()
     for line in lines:
         if line.fresh:
-            keys = [key for key in line.spans if key in places]
-            for one, other in combinations(sorted(keys), 2):
-                pair = (one, other)
-                if pair not in seen and _fits(one, other) and _apart(line.spans[one], line.spans[other]):
-                    seen.add(pair)
-                    yield pair
+            keys = sorted(key for key in line.spans if key in places)
+            counts.update(
+                pair for pair in combinations(keys, 2) if _fits(*pair) and _apart(*(line.spans[key] for key in pair))
+            )
+    return sorted(counts, key=lambda pair: (-counts[pair], pair))[:_MOST_PAIRS]
 
 
 def _fits(one: str, other: str) -> bool:
