@@ -23,12 +23,17 @@ class Prompt:
         """SHA-256 of the text, 64 hex digits."""
         return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
 
+    @property
+    def places(self) -> frozenset[str]:
+        """The names of the values it asks for."""
+        return frozenset(_PLACE.findall(self.text))
+
     def fill(self, values: Mapping[str, str]) -> str:
         """The text with its places filled, all at once: what looks like a place inside a value stays as it is.
 
         Raises `InvalidInput` where a value is missing.
         """
-        missing = sorted({name for name in _PLACE.findall(self.text) if name not in values})
+        missing = sorted(self.places - values.keys())
         if missing:
             raise InvalidInput(f"The prompt {self.name!r} asks for {', '.join(missing)}, which nothing gives it.")
         return _PLACE.sub(lambda place: values[place[1]], self.text)

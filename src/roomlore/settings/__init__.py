@@ -5,8 +5,9 @@ argument or ROOMLORE_CONFIG names), environment variables with the prefix MEMORY
 not given.
 """
 
+from roomlore.settings.contexts import WEIGHTS, context_options
 from roomlore.settings.explained import Row, explain, range_of, row
-from roomlore.settings.model import WEIGHTS, Settings, context_options
+from roomlore.settings.model import Settings
 from roomlore.settings.sources import CONFIG_FILE, PREFIX
 
 __all__ = ["CONFIG_FILE", "PREFIX", "WEIGHTS", "Row", "Settings", "context_options", "explain", "range_of", "row"]

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
@@ -12,21 +11,12 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from roomlore.adapters.cron import Cron
 from roomlore.core.chat.registry import EVOLVE_MODEL, ModelRegistry
-from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput
-from roomlore.core.relevance import Weights
 from roomlore.settings.complaints import sentences
+from roomlore.settings.contexts import WEIGHTS, context_options
 from roomlore.settings.sources import PREFIX, from_environment, gather, strangers
 
-WEIGHTS = (
-    "reply_chain_weight",
-    "user_continuity_weight",
-    "time_decay_weight",
-    "mention_relation_weight",
-    "keyword_overlap_weight",
-)
-
-SECRETS = frozenset({"embedding_api_key", "qdrant_api_key"})
+SECRETS = frozenset({"embedding_api_key", "qdrant_api_key", "langfuse_public_key", "langfuse_secret_key"})
 _MAYBE_SECRET = SECRETS | {"models", "providers"}
 """Somebody may have put a key where only its variable's name belongs."""
 _DATABASE = re.compile(r"^(sqlite|postgres|postgresql)(\+[a-z0-9]+)?://|\.db$")
@@ -206,6 +196,14 @@ class Settings(BaseSettings):
     work_at_once: Whole = _setting(4, "Pieces of durable work that a process does at a time.", ge=1, le=64)
     work_kept_days: Whole = _setting(7, "Days for which finished durable work is kept to be looked at.", ge=1, le=365)
     work_in_server: bool = _setting(True, "Do the work behind the calls in the server; off: `roomlore worker` does it.")
+    langfuse_host: str = _setting("", "A Langfuse to take the prompts of evolutions from.", form="an http or https URL")
+    langfuse_public_key: str = _setting("", "The public key of its project.", form="a secret")
+    langfuse_secret_key: str = _setting("", "The secret key of its project.", form="a secret")
+    langfuse_label: str = _setting("production", "Which version of a prompt is taken.", form="a label of Langfuse's")
+    langfuse_cache_seconds: Number = _setting(
+        60, "Time a prompt is used before it is asked for again.", ge=1, le=86_400
+    )
+    langfuse_timeout_seconds: Number = _setting(2, "Time Langfuse may take before it goes without.", gt=0, le=60)
     reply_model: str = _setting(
         "", "The model that replies where the call names none; empty: the only one there is.", form="a model's name"
     )
@@ -310,7 +308,7 @@ class Settings(BaseSettings):
             raise ValueError("unknown zone") from error
         return value
 
-    @field_validator("embedding_url", "qdrant_url")
+    @field_validator("embedding_url", "qdrant_url", "langfuse_host")
     @classmethod
     def _web_address(cls, value: str) -> str:
         if value and not value.startswith(("http://", "https://")):
@@ -328,6 +326,12 @@ class Settings(BaseSettings):
     def _qdrant_has_an_address(self) -> "Settings":
         if self.vectors == "qdrant" and not self.qdrant_url:
             raise ValueError("vectors is qdrant, but qdrant_url is not set; give the server's address.")
+        return self
+
+    @model_validator(mode="after")
+    def _langfuse_has_keys(self) -> "Settings":
+        if self.langfuse_host and not (self.langfuse_public_key and self.langfuse_secret_key):
+            raise ValueError("langfuse_host is set; set langfuse_public_key and langfuse_secret_key too.")
         return self
 
     @field_validator("allowed_hosts", mode="before")
@@ -383,10 +387,3 @@ class Settings(BaseSettings):
     def source(self, name: str) -> str:
         """Where the setting's value came from: `default`, `argument`, the variable's name or the file's path."""
         return self._sources.get(name, "default")
-
-
-def context_options(settings: Settings) -> ContextOptions:
-    """What the settings say about choosing contexts."""
-    single = {f.name for f in fields(ContextOptions)} - {"weights"}
-    weights = {name.removesuffix("_weight"): getattr(settings, name) for name in WEIGHTS}
-    return ContextOptions(weights=Weights(**weights), **{name: getattr(settings, name) for name in single})

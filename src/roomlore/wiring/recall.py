@@ -40,4 +40,5 @@ def recall_options(settings: Settings) -> RecallOptions:
         similarity=settings.similarity,
         scale=settings.similarity_scale,
         sticky=settings.sticky_facts,
+        half_life_days=settings.strength_half_life_days,
     )

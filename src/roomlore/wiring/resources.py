@@ -8,7 +8,6 @@ from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.adapters.inprocess.ids import TimeOrderedIds
 from roomlore.adapters.inprocess.jobs import InProcessJobs
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
-from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.adapters.weights import load_link_model
@@ -39,6 +38,7 @@ from roomlore.wiring.indexing import Indexing, make_indexing
 from roomlore.wiring.memory_search import make_memory_search
 from roomlore.wiring.models import make_models, summarizer_of
 from roomlore.wiring.privacy import expire_work, make_forgetter
+from roomlore.wiring.prompts import make_prompts
 from roomlore.wiring.recall import make_recall
 from roomlore.wiring.replies import make_recalls, make_replies
 from roomlore.wiring.sessions import make_sessions
@@ -139,7 +139,7 @@ async def make_resources(
         storage,
         durable,
         models,
-        PackagedPrompts(),
+        make_prompts(settings, clock=clock, telemetry=telemetry, closing=closing),
         clock=clock,
         ids=ids,
         telemetry=telemetry,
@@ -180,9 +180,7 @@ async def make_resources(
         replies=replies,
         recall=recall,
         recalls=make_recalls(settings, recall),
-        verifier=Verifier(
-            storage=storage, clock=clock, indexes=IndexChecks(storage=storage, vectors=indexing.vectors)
-        ),
+        verifier=Verifier(storage=storage, clock=clock, indexes=IndexChecks(storage=storage, vectors=indexing.vectors)),
         forgetter=make_forgetter(storage, durable, sessions, indexing, tokens=tokens, clock=clock, ids=ids),
         durable=durable,
         shares_work=shares_work(settings, url),

@@ -78,6 +78,7 @@ METRICS: Mapping[str, Metric] = {
         "histogram", "Time an evolution took, waiting for its turn included, in seconds.", ("mode",), _LONG_SECONDS
     ),
     "roomlore_evolution_rejected_total": Metric("counter", "Wishes of models that evolutions did not follow."),
+    "roomlore_langfuse_prompts_total": Metric("counter", "Prompts asked for from Langfuse.", ("result",)),
     "roomlore_replies_total": Metric("counter", "Replies asked for.", ("result",)),
     "roomlore_reply_first_text_seconds": Metric(
         "histogram", "Time until a reply's first text, in seconds.", (), _LONG_SECONDS

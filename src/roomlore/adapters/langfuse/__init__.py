@@ -1,0 +1,46 @@
+"""Prompts kept in Langfuse. The package `httpx` is loaded when they are opened, and not before."""
+
+from collections.abc import Collection
+from importlib.util import find_spec
+from typing import Protocol
+
+from roomlore.core.errors import InvalidInput
+from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.ports.language import Prompts
+
+
+class OpenPrompts(Prompts, Protocol):
+    """Prompts from a server."""
+
+    async def close(self) -> None: ...
+
+
+def open_langfuse(
+    host: str,
+    *,
+    public_key: str,
+    secret_key: str,
+    names: Collection[str],
+    packaged: Prompts,
+    clock: Clock,
+    telemetry: Telemetry,
+    label: str = "production",
+    cache_seconds: float = 60.0,
+    timeout_seconds: float = 2.0,
+) -> OpenPrompts:
+    """The prompts with these names as the Langfuse at `host` has them under `label`; all others are `packaged`.
+
+    Nothing is asked of the server yet. Raises `InvalidInput` for a host or a key that cannot be used, and where the
+    extra is not installed.
+    """
+    if find_spec("httpx") is None:
+        raise InvalidInput("Langfuse needs the extra: pip install 'roomlore[langfuse]'.")
+    from roomlore.adapters.langfuse.prompts import LangfusePrompts
+    from roomlore.adapters.langfuse.server import LangfuseServer
+
+    server = LangfuseServer(
+        host, public_key=public_key, secret_key=secret_key, label=label, timeout_seconds=timeout_seconds
+    )
+    return LangfusePrompts(
+        server, names=names, packaged=packaged, clock=clock, telemetry=telemetry, cache_seconds=cache_seconds
+    )
