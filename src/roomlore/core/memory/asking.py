@@ -12,7 +12,9 @@ _ASKING = re.compile(
     "|谁|誰|多少|几点|幾點|几|幾|如何|是否|有没有|有沒有|吗|嗎|呢"
 )
 _GROUP = re.compile(r"(?:我们|我們|咱们|这个|這個|本)?(?<!集)群[组組](?![主名员員])|(?:这个|這個|本)群(?=的)")
-_THE_GROUP = re.compile(r"\b(?:the|this|our) group(?P<of>['’]s)?\b(?! (?:name|chat|owner|admin|rule))", re.IGNORECASE)
+_THE_GROUP = re.compile(
+    r"\b(?:the|this|our) group(?:(?P<of>['’]s)|(?!['’]))\b(?! (?:name|chat|owner|admin|rule))", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,12 +103,18 @@ class Background:
     """The vectors of `BACKGROUND`, (48, dimensions)."""
 
     def __init__(self, vectors: Vectors) -> None:
-        self._vectors = _of_length_one(vectors)
+        self._vectors = vectors
         self._dense_script = np.arange(len(BACKGROUND)) < len(CHINESE)
 
     def cosines(self, question: Vectors) -> Cosines:
         """With the question's vector, (dimensions,)."""
-        return Cosines((self._vectors @ _of_length_one(question[None])[0]).astype(float), self._dense_script)
+        return Cosines(cosines_of(self._vectors, question), self._dense_script)
+
+
+def cosines_of(vectors: Vectors, question: Vectors) -> Floats:
+    """Of each row (n, dimensions) with the question's vector (dimensions,)."""
+    found: Floats = (_of_length_one(vectors) @ _of_length_one(question[None])[0]).astype(float)
+    return found
 
 
 def _of_length_one(vectors: Vectors) -> Vectors:

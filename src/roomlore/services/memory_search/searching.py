@@ -10,7 +10,7 @@ import numpy as np
 from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.core.memory.asking import Question, read_question
 from roomlore.core.memory.found import MemoryAnswer, MemoryHit
-from roomlore.core.memory.scoring import BACKGROUND, Background, Cosines, Scores, nearness, score
+from roomlore.core.memory.scoring import BACKGROUND, Background, Cosines, Scores, cosines_of, nearness, score
 from roomlore.core.search import Dense, Floats, Ints, Nearest
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.indexing import INDEXING
@@ -19,6 +19,7 @@ from roomlore.services.memory_search.shelf import MemoryShelf, Ready
 
 MAX_QUERY_CHARS = 20_000
 MAX_HITS = 200
+_AT_ONCE = 32
 _SAMPLE = 128
 """Memories that stand for all others of a scope of which only the nearest are found."""
 
@@ -71,14 +72,19 @@ class MemorySearch:
             dense, background = await looking
         finally:
             looking.cancel()
-        near = await self._nearness(asked, ready, dense, background) if background else None
+        near, problem = None, dense.problem
+        if background is not None:
+            near, unknown = await self._nearness(asked, ready, dense, background)
+            problem = problem or (
+                f"{unknown} memories have no vector yet; words alone speak for them." if unknown else None
+            )
         scores = score(asked.question, ready.words, near)
         answer = MemoryAnswer(
             scope=scope,
             query=query,
             mode="hybrid" if background else "lexical",
             hits=tuple(_hit(ready, scores, place) for place in scores.best(threshold, limit).tolist()),
-            degraded=dense.problem,
+            degraded=problem,
         )
         self._measure(answer, self._clock.monotonic() - started)
         return answer
@@ -101,15 +107,28 @@ class MemorySearch:
                     self._background = Background(await embedder.embed(BACKGROUND, kind="passage"))
         return self._background
 
-    async def _nearness(self, asked: _Asked, ready: Ready, dense: Dense, background: Cosines) -> Floats:
-        """Of every memory; NaN for those without a vector yet, or farther away than the nearest of very many."""
+    async def _nearness(self, asked: _Asked, ready: Ready, dense: Dense, background: Cosines) -> tuple[Floats, int]:
+        """Of every memory, NaN for those without a vector yet, and how many these are."""
         cosines = _cosines(ready, dense.found[0])
-        unknown = int(np.isnan(cosines.values).sum())
-        if unknown > _SAMPLE and cosines.values.size - unknown > _SAMPLE:
-            return await self._among_many(asked, ready, cosines, background)
-        if unknown:
+        unknown = np.flatnonzero(np.isnan(cosines.values) & ready.said)
+        if unknown.size > _SAMPLE and cosines.values.size - unknown.size > _SAMPLE:
+            return await self._among_many(asked, ready, cosines, background), 0
+        if unknown.size:
             self._jobs.ask(INDEXING)
-        return nearness(cosines, background)
+            unknown = await self._embed(ready, unknown, dense, cosines)
+        return nearness(cosines, background), unknown.size
+
+    async def _embed(self, ready: Ready, unknown: Ints, dense: Dense, cosines: Cosines) -> Ints:
+        """A few that are not indexed yet are embedded here and now; which ones are left."""
+        if unknown.size > _AT_ONCE or self._embedder is None or dense.asked is None:
+            return unknown
+        try:
+            statements = [ready.memories[place].statement.strip() for place in unknown.tolist()]
+            vectors = await self._embedder.embed(statements, kind="passage")
+        except (ModelUnavailable, InvalidInput):
+            return unknown
+        cosines.values[unknown] = cosines_of(vectors, dense.asked[0])
+        return unknown[:0]
 
     async def _among_many(self, asked: _Asked, ready: Ready, cosines: Cosines, background: Cosines) -> Floats:
         """The nearest say nothing about the rest of a large scope: an even sample of it does. What was not found lies

@@ -3,6 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from datetime import datetime
 
 import numpy as np
 
@@ -21,12 +22,13 @@ _ENTRY = 4
 
 
 class Ready:
-    """The active memories of a scope, the last changed first. `numbers`: their row numbers; `dense_script`: which are
-    written in one."""
+    """The active memories of a scope, the last changed first. `numbers`: their row numbers; `said`: which say anything
+    at all; `dense_script`: which are written in one."""
 
     def __init__(self, found: list[NumberedMemory]) -> None:
         self.memories: tuple[Memory, ...] = tuple(one.memory for one in found)
         self.numbers: Ints = np.array([one.number for one in found], np.int64)
+        self.said: Flags = np.array([bool(memory.statement.strip()) for memory in self.memories], np.bool_)
         self.dense_script: Flags = np.array([is_dense_script(memory.statement) for memory in self.memories], np.bool_)
         self.words = Words([memory.statement for memory in self.memories])
         self._order = np.argsort(self.numbers)
@@ -42,9 +44,10 @@ class Ready:
 
 @dataclass(slots=True)
 class _Shelved:
-    """`stamp`: the number of changes of the scope when its memories were read."""
+    """`stamp`: since when there is such a scope, and the number of its changes when its memories were read: one that
+    was forgotten may be begun again."""
 
-    stamp: int = -1
+    stamp: tuple[datetime, int] | None = None
     ready: Ready | None = None
     size: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -73,7 +76,7 @@ class MemoryShelf:
     async def _current(self, work: UnitOfWork, shelved: _Shelved, tenant: str, scope: str) -> Ready:
         """The stamp is read first: what changes in between is read again next time."""
         known = await work.memory_log.scope(tenant=tenant, scope=scope)
-        stamp = known.changes if known else 0
+        stamp = (known.created_at, known.changes) if known else None
         if shelved.ready is None or shelved.stamp != stamp:
             found = await work.indexed_memories.active(tenant=tenant, scope=scope, limit=MOST_MEMORIES)
             large = len(found) > _INLINE

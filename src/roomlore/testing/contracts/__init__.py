@@ -18,6 +18,7 @@ from roomlore.testing.contracts.leases import LeasesContract
 from roomlore.testing.contracts.lexical import LexicalContract
 from roomlore.testing.contracts.memories import MemoriesContract, MemoryStoryContract, MemoryTextsContract
 from roomlore.testing.contracts.memory_log import MemoryLogContract
+from roomlore.testing.contracts.memory_outbox import IndexedMemoriesContract, MemoryOutboxContract
 from roomlore.testing.contracts.memory_past import MemoryPastContract
 from roomlore.testing.contracts.messages import MessagesContract
 from roomlore.testing.contracts.outbox import OutboxContract
@@ -41,11 +42,13 @@ __all__ = [
     "FactsContract",
     "ImportsContract",
     "IndexStatesContract",
+    "IndexedMemoriesContract",
     "KeysContract",
     "LeasesContract",
     "LexicalContract",
     "MemoriesContract",
     "MemoryLogContract",
+    "MemoryOutboxContract",
     "MemoryPastContract",
     "MemoryStoryContract",
     "MemoryTextsContract",
