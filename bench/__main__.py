@@ -6,6 +6,7 @@ import asyncio
 from bench import (
     context_speed,
     crash,
+    memory_search,
     peers,
     predict_context,
     predict_retrieval,
@@ -23,6 +24,7 @@ BENCHES = {
     "predict-retrieval": predict_retrieval,
     "context-speed": context_speed,
     "search-speed": search_speed,
+    "memory-search": memory_search,
     "recall": recall,
     "reply-latency": reply_latency,
     "session-summary": session_summary,
