@@ -13,6 +13,7 @@ from roomlore.surfaces.cli import (
     data,
     demo,
     facts,
+    forgetting,
     indexing,
     jobs,
     keys,
@@ -71,6 +72,8 @@ app.command("reindex")(indexing.reindex)
 app.command("serve")(serving.serve)
 app.command("worker")(worker.worker)
 app.command("demo")(demo.demo)
+app.command("forget")(forgetting.forget)
+app.command("verify")(forgetting.verify)
 app.add_typer(sessions.app, name="session")
 app.add_typer(keys.app, name="keys")
 app.add_typer(memories.app, name="memory")

@@ -12,7 +12,7 @@ from roomlore.core.memory.intake import scope_of
 from roomlore.core.memory.models import Memory, MemoryKind
 from roomlore.core.memory.past import Blame
 from roomlore.services.memories import Status
-from roomlore.surfaces.cli import evolving, going_back, memory_past, show, show_past
+from roomlore.surfaces.cli import evolving, forgetting, going_back, memory_past, show, show_past
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.cli.show_memories import clock, short, statement
 from roomlore.surfaces.plain import plain
@@ -149,3 +149,4 @@ app.command("revert")(going_back.revert)
 app.command("restore")(going_back.restore)
 app.command("strength")(going_back.strength)
 app.command("delete")(going_back.delete)
+app.command("forget")(forgetting.forget)

@@ -21,6 +21,7 @@ from roomlore.surfaces.http.job_routes import jobs
 from roomlore.surfaces.http.memory_routes import memories
 from roomlore.surfaces.http.model_routes import models
 from roomlore.surfaces.http.paths import RawPaths
+from roomlore.surfaces.http.privacy_routes import privacy
 from roomlore.surfaces.http.recall_routes import recall
 from roomlore.surfaces.http.requests import RequestLog
 from roomlore.surfaces.http.search_routes import search
@@ -54,7 +55,7 @@ def create_app(source: Lore | Settings) -> FastAPI:
     if isinstance(source, Lore):
         app.state.lore = source
     rooms = (search, routes.messages, routes.contexts, routes.rooms, sessions)
-    for router in (*rooms, facts, evolutions, memories, recall, chat, models, jobs, service):
+    for router in (*rooms, facts, evolutions, memories, privacy, recall, chat, models, jobs, service):
         app.include_router(router, responses=_PROBLEMS)
     for middleware in (Guard, RawPaths, RequestLog):
         app.add_middleware(middleware)

@@ -1,0 +1,113 @@
+"""`roomlore forget` and `roomlore verify`: removing a person, and checking what is stored."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from roomlore.core.memory.intake import scope_of
+from roomlore.core.privacy.report import ForgetReport
+from roomlore.core.soundness.report import VerifyProgress, VerifyReport
+from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli.frame import frame_of
+from roomlore.surfaces.plain import plain
+from roomlore.wiring import Lore
+
+
+def forget(
+    ctx: typer.Context,
+    user: Annotated[str, typer.Argument(help="The sender id that the person's messages have.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would go.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
+) -> None:
+    """Remove what a person said and all that follows from it, after asking. It cannot be undone."""
+    frame = frame_of(ctx)
+    if dry_run or not yes:
+        would = frame.run(lambda lore: lore.privacy.forget(user, dry_run=True))
+        if dry_run:
+            _tell(would, as_json=as_json)
+            return
+        report(would, Console(stderr=True, highlight=False, markup=False))
+        typer.confirm(f"Forget {show.inert(user, 80)} for good?", abort=True, err=True)
+    done = frame.run(lambda lore: lore.privacy.forget(user))
+    _tell(done, as_json=as_json)
+    if not done.complete:
+        raise typer.Exit(1)
+
+
+def _tell(done: ForgetReport, *, as_json: bool) -> None:
+    if as_json:
+        show.as_json({**plain(done), "complete": done.complete})
+    else:
+        report(done, show.console())
+
+
+def report(done: ForgetReport, out: Console) -> None:
+    """What went or would go, by place; what is left, and why."""
+    verb = "Would go" if done.dry_run else "Gone"
+    name = show.inert(done.user_id, 80)
+    if not done.places and not done.rooms_removed:
+        out.print(f"Nothing of {name} is here.")
+    else:
+        out.print(Text(f"{verb} of {name}:", "bold"))
+        for place, count in done.places.items():
+            out.print(f"  {count:>7}  {show.inert(place)}")
+        out.print(_memories(done))
+    for room in done.rooms_removed:
+        out.print(f"  the whole room {show.inert(room, 80)}")
+    for one in done.left:
+        out.print(Text(f"  left: {one.count} in {show.inert(one.place)}: {show.inert(one.why)}", "yellow"))
+    if done.checked:
+        out.print(Text(f"Looked through {sum(done.checked.values())} rows of {len(done.checked)} tables.", "dim"))
+
+
+def _memories(done: ForgetReport) -> str:
+    would = "would be " if done.dry_run else ""
+    return f"  {len(done.retired)} memories {would}retired, {len(done.rewritten)} {would}rewritten"
+
+
+def verify(
+    ctx: typer.Context,
+    group: Annotated[
+        str | None, typer.Argument(metavar="[GROUP]", help="Only this group or scope, such as user:anna; else all.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
+) -> None:
+    """Check that all that is remembered holds together: logs, versions, evidence, marks, indexes. Changes nothing; ends
+    with 1 where there is a fault."""
+    scope = None if group is None else scope_of(group)
+    telling = Console(stderr=True, highlight=False, markup=False)
+
+    async def work(lore: Lore) -> VerifyReport:
+        with telling.status("Reading") as status:
+
+            def progress(come: VerifyProgress) -> None:
+                status.update(f"Read {come.memories} memories of {come.scopes} scopes")
+
+            return await lore.privacy.verify(scope, progress=progress if telling.is_terminal else None)
+
+    found = frame_of(ctx).run(work)
+    if as_json:
+        faults = [{**plain(one), "mend": one.mend} for one in found.faults]
+        show.as_json({**plain(found), "faults": faults, "sound": found.sound})
+    else:
+        _findings(found, show.console())
+    if not found.sound:
+        raise typer.Exit(1)
+
+
+def _findings(found: VerifyReport, out: Console) -> None:
+    """The faults with what to do, the notes, and what was looked at."""
+    for fault in found.faults:
+        out.print(
+            Text.assemble((f"{fault.check}  ", "bold red"), f"{show.inert(fault.where)}: {show.inert(fault.found)}")
+        )
+        out.print(Text(f"  {fault.mend}", "dim"))
+    for note in found.notes:
+        out.print(Text(f"note  {show.inert(note.where)}: {show.inert(note.found)}", "yellow"))
+    checked = ", ".join(f"{count} {what}" for what, count in found.checked.items())
+    count = sum(found.counts.values())
+    verdict = "All of it holds together." if found.sound else f"{count} fault{'' if count == 1 else 's'}."
+    out.print(f"Looked at {checked or 'nothing: nothing is remembered'}. {verdict}")
