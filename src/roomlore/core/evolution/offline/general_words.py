@@ -4,28 +4,28 @@ from roomlore.core.stop_words import CHINESE, ENGLISH
 from roomlore.core.text import stem
 
 _ENGLISH = """
-able absolutely add afternoon agree alone already amazing answer anymore appreciate area awesome bad beautiful begin
-difference believe best big bit bring brought busy buy call care case cause chance change check cheer choose class close cold
-come congrats congratulations cool couple crazy curious cute day deal decide definitely depend different difficult
-doubt dude early easily easy ed end enjoy evening event everyday exactly excite excited exciting expect experience
-explain extra fact fall fantastic far fast favorite favourite feel feeling felt find fine finish first fix folk follow
-forget forward found free friend full fun funny game glad goal god good goodbye great guess guy half hand handle hang
-happen happy hard hate head hear heard heart heck help high hit hold honest honestly hope hour huge idea imagine
+able absolutely add afternoon agree alone already alright amazing answer anymore anyone appreciate area awesome bad
+basically beautiful begin believe best bet big bit bring bro brought buddy bunch busy buy bye call care case cause
+certain certainly chance change chat check cheer cheers choose class close cold come coming congrats congratulations
+conversation cool couple crazy crossed curious cute day deal dear decide definitely depend difference different
+difficult discuss doing doubt dude early easily easy ed end enjoy especially evening event everyday everyone exactly
+excite excited exciting expect experience explain extra fact fall fantastic far fast favorite favourite feel feeling
+felt find fine fingers finish first fix folk follow forget forward found free friend full fun funny game getting glad
+goal god going good goodbye great guess guy haha hahaha half hand handle hang happen happy hard hate having head hear
+heard heart heck help hey high hit hmm hold honest honestly hope hopefully hour hug huge hugs idea imagine imo
 important incredible information inspire inspiring interest interested interesting issue job join journey joy keen kid
-kinda learn leave left life like line list listen live local lovely low luck lucky main man matter meet member memory
-mention message mind minute miss moment moni month morning move moved name near new nice nicely night normal note
-number obvious obviously old open option order original part pass past pay perfect perfectly person photo pick pic
-picture piece place plan plenty plus point positive post practice prefer problem process progress proud push question
-quick quickly read ready real realize reason recent recently relax remember remind reply rest result roll room run sad
-safe save scare search second send sense sent serious set share short show shit side simple single sir sit situation
-small sort sound special spend spent spot stand start stay step stick stop story strong stuff style super support
-suppose sure surprise sweet talk team thank therefore thought time tip tired today told tomorrow tonight top totally
-touch tough trouble true trust turn type understand unique unfortunate update useful user usual vibe view visit wait
-walk watch week weird welcome whole win wish wonder wonderful word work working world worry worth wow write wrong yay
-year yesterday young dear bro sis buddy mate hugs hug lot ton bunch kind pleasure shall cheers fingers crossed okay
-alright hmm yea nah ya lmk tbh omg imo haha hahaha lmfao bye hopefully literally basically especially specific level
-bet everyone anyone someone people men women certain certainly chat discuss conversation soon hey doing having making
-getting taking going coming looking trying seeing
+kind kinda learn leave left level life like line list listen literally live lmfao lmk local looking lot lovely low
+luck lucky main making man mate matter meet member memory men mention message mind minute miss moment moni month
+morning move moved nah name near new nice nicely night normal note number obvious obviously okay old omg open option
+order original part pass past pay people perfect perfectly person photo pic pick picture piece place plan pleasure
+plenty plus point positive post practice prefer problem process progress proud push question quick quickly read ready
+real realize reason recent recently relax remember remind reply rest result roll room run sad safe save scare search
+second seeing send sense sent serious set shall share shit short show side simple single sir sis sit situation small
+someone soon sort sound special specific spend spent spot stand start stay step stick stop story strong stuff style
+super support suppose sure surprise sweet taking talk tbh team thank therefore thought time tip tired today told
+tomorrow ton tonight top totally touch tough trouble true trust trying turn type understand unfortunate unique update
+useful user usual vibe view visit wait walk watch week weird welcome whole win wish women wonder wonderful word work
+working world worry worth wow write wrong ya yay yea year yesterday young
 """
 _CHINESE = """
 今天 明天 昨天 后天 前天 晚上 早上 上午 下午 中午 今晚 明早 最近 时间 有时 小时 分钟 每天 天天

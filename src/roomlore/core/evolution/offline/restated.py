@@ -15,7 +15,6 @@ from roomlore.core.text import HAN, asks, fold, graphemes, greets, thanks
 
 _MESSAGES, _DAYS, _PEOPLE, _BREADTH = 3, 2, 2, 5
 _COMMONEST = 80
-_MOST_COMPARED = 200
 _MOST_CENTRES = 20
 _SHORTEST, _LONGEST = 5, 160
 _FEWEST_TERMS = 3
@@ -78,41 +77,49 @@ def restated(lines: Sequence[Line], wordings: Sequence[Wording], weights: Weight
 
 
 class _Crowd:
-    """Wordings with the lines that have them, and which of them say what another one says."""
+    """Wordings with the lines that have them, and which of them say what another one says. Terms that nearly all have
+    do not count."""
 
     def __init__(self, said: Mapping[Wording, list[Line]], weights: Weights) -> None:
         self.lines = list(said.values())
         self._wordings = list(said)
         self._weights = weights
-        self._sizes = [weights.total(wording.terms) for wording in said]
-        self._places: defaultdict[str, list[int]] = defaultdict(list)
+        places: defaultdict[str, list[int]] = defaultdict(list)
         for at, wording in enumerate(said):
             for term in wording.terms:
-                self._places[term].append(at)
+                places[term].append(at)
+        self._places = {term: held for term, held in places.items() if len(held) <= _COMMONEST}
+        self._terms = [sorted(wording.terms & self._places.keys()) for wording in said]
+        self._sizes = [weights.total(terms) for terms in self._terms]
         self.near = cache(self._near)
-        self._possible = cache(self._find)
+        self._shared = cache(self._share)
 
     def centre(self, at: int) -> int:
         """Of what it says the wording that most others say too."""
-        said = [(self._sameness(one, at), one) for one in self._possible(at)]
+        possible = [(one, weight) for one, weight in self._shared(at).items() if weight >= ALIKE * self._sizes[one]]
+        said = [(self._sameness(one, at, weight), one) for one, weight in possible]
         best = sorted((-sameness, one) for sameness, one in said if sameness >= ALIKE)[:_MOST_CENTRES]
-        return max((one for _, one in best), key=lambda one: (math.fsum(self.near(one).values()), -one))
+        return max((one for _, one in best), key=lambda one: (math.fsum(self.near(one).values()), -one), default=at)
 
     def _near(self, at: int) -> dict[int, float]:
         """Those that say it, itself among them, each with how much the two are the same."""
-        same = {other: self._sameness(at, other) for other in self._possible(at)}
+        least = ALIKE * self._sizes[at]
+        possible = [(other, weight) for other, weight in self._shared(at).items() if weight >= least]
+        same = {other: self._sameness(at, other, weight) for other, weight in possible}
         return {other: sameness for other, sameness in same.items() if sameness >= ALIKE}
 
-    def _find(self, at: int) -> list[int]:
-        """Those that share a word that is not everywhere; of very many the latest."""
-        places = (self._places[term] for term in self._wordings[at].terms)
-        return sorted({other for held in places if len(held) <= _COMMONEST for other in held} | {at})[-_MOST_COMPARED:]
+    def _share(self, at: int) -> dict[int, float]:
+        """The weight of the terms shared with each other wording."""
+        shared: defaultdict[int, float] = defaultdict(float)
+        for term in self._terms[at]:
+            for other in self._places[term]:
+                shared[other] += self._weights[term]
+        return shared
 
-    def _sameness(self, at: int, other: int) -> float:
+    def _sameness(self, at: int, other: int, shared: float) -> float:
         one, two = self._sizes[at], self._sizes[other]
         if not ALIKE * one <= two <= MOST_LONGER * one or not self._wordings[at].allows(self._wordings[other]):
             return 0.0
-        shared = self._weights.total(self._wordings[at].terms & self._wordings[other].terms)
         return shared / one if shared >= CONTAINED * one else shared / (one + two - shared)
 
 
