@@ -5,6 +5,7 @@ has changed since.
 """
 
 from collections import OrderedDict
+from datetime import datetime
 
 from roomlore.core.memory.models import MemoryKind, MemoryStatus, Scope
 from roomlore.core.memory.writing import InForce
@@ -15,13 +16,17 @@ _FOLLOWED = 2_000
 _OVERHEAD = 10
 
 
+_Name = tuple[str, str, MemoryKind, datetime]
+"""With the time since when there is such a scope: one that was forgotten may be begun again."""
+
+
 class InForceCache:
     """Of all tenants; at most about `size` memories, those of the scopes lately written to."""
 
     def __init__(self, *, storage: Storage, size: int = 20_000) -> None:
         self._storage = storage
         self._size = size
-        self._kept: OrderedDict[tuple[str, str, MemoryKind], InForce] = OrderedDict()
+        self._kept: OrderedDict[_Name, InForce] = OrderedDict()
 
     async def read(self, *, tenant: str, scope: str, kind: MemoryKind) -> InForce:
         """A copy, for the caller to change."""
@@ -29,11 +34,12 @@ class InForceCache:
             stored = await work.memory_log.scope(tenant=tenant, scope=scope)
             if stored is None:
                 return InForce(kind)
-            found = self._kept.get((tenant, scope, kind))
+            name = (tenant, scope, kind, stored.created_at)
+            found = self._kept.get(name)
             if found is None or stored.changes - found.number > _FOLLOWED:
                 found = await self._load(work, stored, kind)
             await catch_up(work, found, stored)
-        self._keep((tenant, scope, kind), found)
+        self._keep(name, found)
         return found.copy()
 
     async def _load(self, work: UnitOfWork, stored: Scope, kind: MemoryKind) -> InForce:
@@ -43,7 +49,7 @@ class InForceCache:
         )
         return InForce(kind, stored.changes, memories)
 
-    def _keep(self, name: tuple[str, str, MemoryKind], found: InForce) -> None:
+    def _keep(self, name: _Name, found: InForce) -> None:
         newer = self._kept.get(name)
         if newer is None or newer.number <= found.number:
             self._kept[name] = found

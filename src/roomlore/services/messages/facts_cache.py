@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from dataclasses import fields
+from datetime import datetime
 from sys import getsizeof
 
 import numpy as np
@@ -26,7 +27,7 @@ class FactsCache:
     def __init__(self, *, size_bytes: int) -> None:
         self._size = size_bytes
         self._held = 0
-        self._rooms: OrderedDict[_Key, tuple[RoomFacts, int]] = OrderedDict()
+        self._rooms: OrderedDict[_Key, tuple[RoomFacts, int, datetime]] = OrderedDict()
 
     def known(self, tenant: str, room_id: str) -> RoomFacts | None:
         """What was last read of the room; it may be old."""
@@ -37,27 +38,29 @@ class FactsCache:
         return self._rooms[key][0]
 
     async def of(self, work: UnitOfWork, room: Room) -> RoomFacts:
-        """The facts of the room, at least as new as `room`."""
+        """The facts of the room, at least as new as `room`; one that was removed and begun again is read anew."""
         known = self.known(room.tenant, room.room_id)
+        if known is not None and self._rooms[room.tenant, room.room_id][2] != room.created_at:
+            known = None
         if known is not None and known.revision >= room.revision:
             return known
         since = 0 if known is None else known.revision
         rows = await work.lexical.facts(tenant=room.tenant, room_id=room.room_id, since=since)
         facts = renewed(known, rows, revision=room.revision) if known else facts_of(rows, revision=room.revision)
-        self._keep((room.tenant, room.room_id), facts)
+        self._keep(room, facts)
         return facts
 
-    def _keep(self, key: _Key, facts: RoomFacts) -> None:
+    def _keep(self, room: Room, facts: RoomFacts) -> None:
         """Drops others to make room, but none for what would not fit in any case."""
-        size = _bytes_of(facts)
-        _, before = self._rooms.pop(key, (None, 0))
-        self._held -= before
+        key, size = (room.tenant, room.room_id), _bytes_of(facts)
+        if key in self._rooms:
+            self._held -= self._rooms.pop(key)[1]
         if size > self._size:
             return
-        self._rooms[key] = facts, size
+        self._rooms[key] = facts, size, room.created_at
         self._held += size
         while self._held > self._size:
-            _, (_, freed) = self._rooms.popitem(last=False)
+            _, (_, freed, _) = self._rooms.popitem(last=False)
             self._held -= freed
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime
 
 from roomlore.core.models import Room
 from roomlore.core.room_state import RoomState
@@ -16,13 +17,13 @@ class RoomCache:
     """The `size` rooms last written to, by tenant and room id; shared by all tenants of one process.
 
     A state is only ever used where its revision equals the stored one, so a room that another process or an edit has
-    changed is read anew.
+    changed is read anew; and so is one that was removed and begun again.
     """
 
     def __init__(self, *, size: int, telemetry: Telemetry) -> None:
         self._size = size
         self._telemetry = telemetry
-        self._states: OrderedDict[_Key, RoomState] = OrderedDict()
+        self._states: OrderedDict[_Key, tuple[datetime, RoomState]] = OrderedDict()
         self._locks: dict[_Key, tuple[asyncio.Lock, int]] = {}
 
     @asynccontextmanager
@@ -47,14 +48,14 @@ class RoomCache:
 
     def take(self, room: Room) -> RoomState | None:
         """The room's state if it is of this revision. It leaves the cache: a batch that fails must not spoil it."""
-        state = self._states.pop((room.tenant, room.room_id), None)
-        fits = state is not None and state.revision == room.revision
+        made, state = self._states.pop((room.tenant, room.room_id), (None, None))
+        fits = state is not None and (made, state.revision) == (room.created_at, room.revision)
         self._telemetry.count("roomlore_room_cache_total", labels={"result": "hit" if fits else "miss"})
         return state if fits else None
 
     def keep(self, room: Room, state: RoomState) -> None:
         """Puts back a state that now stands at the room's revision."""
         state.revision = room.revision
-        self._states[(room.tenant, room.room_id)] = state
+        self._states[(room.tenant, room.room_id)] = room.created_at, state
         while len(self._states) > self._size:
             self._states.popitem(last=False)

@@ -4,6 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from roomlore.core.memory.models import MemoryKind, MemoryStatus
 from roomlore.core.recall.facts import FactSet
@@ -19,18 +20,22 @@ _ENTRY = 20
 """What a scope without a fact takes, in facts."""
 
 
+_Stamp = tuple[tuple[datetime, int] | None, ...]
+"""Since when there is such a scope, and the number of its changes: one that was forgotten may be begun again."""
+
+
 @dataclass(slots=True)
 class Shelved:
-    """`stamp`: the number of changes of each scope when the facts were read. `vectors`: theirs, once made. `size`: as
+    """`stamp`: how each scope stood when the facts were read. `vectors`: theirs, once made. `size`: as
     it counts towards what is held."""
 
-    stamp: tuple[int, ...] = ()
+    stamp: _Stamp = ()
     facts: FactSet | None = None
     vectors: Vectors | None = None
     size: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def put(self, stamp: tuple[int, ...], facts: FactSet) -> FactSet:
+    def put(self, stamp: _Stamp, facts: FactSet) -> FactSet:
         self.stamp, self.facts, self.vectors = stamp, facts, None
         return facts
 
@@ -84,12 +89,12 @@ class FactShelf:
             self._held -= dropped.size
 
 
-async def _stamp(work: UnitOfWork, tenant: str, scopes: Sequence[str]) -> tuple[int, ...]:
+async def _stamp(work: UnitOfWork, tenant: str, scopes: Sequence[str]) -> _Stamp:
     """Read before the facts: what changes in between is read again next time."""
     found = [await work.memory_log.scope(tenant=tenant, scope=scope) for scope in scopes]
-    return tuple(scope.changes if scope else 0 for scope in found)
+    return tuple((scope.created_at, scope.changes) if scope else None for scope in found)
 
 
-async def _made(shelved: Shelved, stamp: tuple[int, ...], ready: Callable[[], FactSet]) -> FactSet:
+async def _made(shelved: Shelved, stamp: _Stamp, ready: Callable[[], FactSet]) -> FactSet:
     """In another thread, to its end even where nobody waits any more: who asks next finds it."""
     return shelved.put(stamp, await asyncio.to_thread(ready))
