@@ -1,13 +1,19 @@
 """The verbs of memories on a store, at a time that stands still, and evolutions whose wishes a test makes up."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from zoneinfo import ZoneInfo
 
+from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
+from roomlore.adapters.json_repair import repaired
+from roomlore.adapters.prompts import PackagedPrompts
+from roomlore.core.chat.models import ChatAnswer, ChatRequest
 from roomlore.core.evolution.handles import handles_of, message_handles
 from roomlore.core.evolution.models import Answer, Ground, Plan, Rules, Wish
 from roomlore.core.evolution.plan import plan
 from roomlore.core.memory.models import Change, Memory, MemoryKind, Scope, Source
 from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.services.evolution import Applying, Asking, EvolutionOptions, EvolutionService, Reading, Turns
 from roomlore.services.memories import InForceCache, MemoryService, MemoryWriter, Past, Reviser
 from roomlore.services.messages import MessageService
 from roomlore.testing import FrozenClock, SequentialIds, evolution
@@ -17,29 +23,67 @@ RULES = Rules()
 
 
 def never(*_: object, **__: object) -> None:
-    raise AssertionError("Nobody evolves, searches or imports here.")
+    raise AssertionError("Nobody searches or imports here.")
+
+
+@dataclass
+class Thinking:
+    """The port `Models` of evolutions: gives the answer that a test wrote, after what happens meanwhile, if anything.
+
+    It is asked again where what happened meanwhile was in the answer's way; that happens once.
+    """
+
+    answer: str = ""
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def can_ask(self, model_id: str) -> bool:
+        return True
+
+    async def complete(self, model_id: str, request: ChatRequest, **_: object) -> ChatAnswer:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            await meanwhile()
+        return ChatAnswer(text=self.answer, provider="first", model_id="tiny")
 
 
 @dataclass
 class Rig:
     storage: Storage
     messages: MessageService | None = None
+    thinking: Thinking = field(default_factory=Thinking)
     clock: FrozenClock = field(default_factory=FrozenClock)
     ids: SequentialIds = field(default_factory=SequentialIds)
     tenant: str = TENANT
 
     def __post_init__(self) -> None:
         its = {"tenant": self.tenant, "storage": self.storage}
-        cache = InForceCache(storage=self.storage)
+        self.cache = cache = InForceCache(storage=self.storage)
         self.memories = MemoryService(
             **its,
             writer=MemoryWriter(**its, cache=cache, clock=self.clock, ids=self.ids),
             past=Past(**its, clock=self.clock),
             reviser=Reviser(**its, cache=cache, clock=self.clock),
             read_memories=never,
-            evolver=never,
+            evolver=self._engine(),
             searcher=never,
         )
+
+    def _engine(self) -> EvolutionService:
+        options = EvolutionOptions(model="any", timeout_seconds=5, zone=ZoneInfo("UTC"), rules=RULES)
+        reading = Reading(
+            storage=self.storage, clock=self.clock, most_messages=options.messages, most_memories=options.memories,
+            zone=options.zone,
+        )  # fmt: skip
+        return EvolutionService(
+            storage=self.storage, durable=never, reading=reading, clock=self.clock, ids=self.ids,
+            asking=Asking(models=self.thinking, prompts=PackagedPrompts(), clock=self.clock, options=options),
+            applying=Applying(
+                storage=self.storage, reading=reading, clock=self.clock, ids=self.ids, options=options, offline=never,
+                repair=repaired,
+            ),
+            turns=Turns(storage=self.storage, clock=self.clock, lease_seconds=options.lease_seconds),
+            telemetry=PrometheusTelemetry(self.clock),
+        )  # fmt: skip
 
     async def offer(self, scope: str) -> tuple[Scope | None, list[Memory]]:
         """The scope, and its active group memories in an order that does not change."""
