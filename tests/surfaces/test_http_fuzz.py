@@ -13,6 +13,7 @@ from schemathesis.specs.openapi.checks import content_type_conformance, response
 
 import roomlore
 from roomlore.surfaces.http import create_app, serve
+from roomlore.testing.model_server import serve_models
 
 SCHEMA = schemathesis.openapi.from_dict(create_app(roomlore.Settings(database_url="sqlite://")).openapi())
 OPERATIONS = [result.ok() for result in SCHEMA.get_all_operations()]
@@ -24,13 +25,22 @@ KNOWN = {
     "q": "1",
     "scope": "user:ann",
     "memory_id": "f1",
+    "group_id": "tea",
 }
+ANSWER = '{"action": "create", "statement": "They count", "evidence": ["c1"]}'
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """A server of its own in a thread, with one room in its store; gives its URL."""
+    """A server of its own in a thread, with one room in its store and a model to ask; gives its URL."""
+    with serve_models(default=ANSWER) as model:
+        yield from running(tmp_path_factory, model.url)
+
+
+def running(tmp_path_factory, model_url: str):
     settings = roomlore.Settings(
+        models={"memory-evolve-model": {"internal": True, "providers": [{"name": "here", "model_id": "tiny"}]}},
+        providers={"here": {"base_url": model_url}},
         database_url=f"sqlite:///{tmp_path_factory.mktemp('fuzz')}/fuzz.db",
         port=0,
         durable_work="process",  # DBOS draws random numbers on its threads, which Hypothesis takes for ours
