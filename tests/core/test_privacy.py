@@ -1,0 +1,176 @@
+"""Finding and taking out what tells of a person."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from roomlore.core.memory.models import Action, Change, Evolution, Memory, MemoryKind, Source
+from roomlore.core.models import MessageFeatures, ReplyInfo, StoredMessage
+from roomlore.core.privacy.copies import without_copies
+from roomlore.core.privacy.memories import Redaction, record_without
+from roomlore.core.privacy.messages import features_without, without_person
+from roomlore.core.privacy.traces import Traces, passages, weight
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "weighs"), [("ok", 2), ("好的", 4), ("see you", 7), ("🥜", 2), ("e\u0301", 1), ("", 0)], ids=range(6)
+)
+def test_wide_characters_weigh_twice(text, weighs):
+    assert weight(text) == weighs
+
+
+def test_passages_are_the_whole_and_its_lines_but_nothing_short():
+    text = "good morning\nmy locker is number 4471\nok\n我住在梧桐路十四号"
+    assert passages(text) == [text, "good morning", "my locker is number 4471", "我住在梧桐路十四号"]
+    assert passages("thanks!") == passages("谢谢大家") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("ask anna-7 about it", "ask [forgotten] about it"),
+        ("ask anna-7.", "ask [forgotten]."),
+        ("问一下anna-7吧", "问一下[已删除]吧"),
+        ("anna-77, joanna-7, anna-7.b and anna-7_c are others", "anna-77, joanna-7, anna-7.b and anna-7_c are others"),
+        ("user:anna-7", "[forgotten]"),
+        ("Anna-7 is written otherwise", "Anna-7 is written otherwise"),
+    ],
+    ids=range(6),
+)
+def test_an_id_is_a_whole_word(text, left):
+    assert Traces("anna-7").redact(text) == left
+    assert Traces("anna-7").mentioned(text) == (left != text)
+
+
+@pytest.mark.parametrize("user_id", ["7", "u1", "1234", "明"], ids=range(4))
+def test_a_short_id_counts_in_a_text_only_where_it_is_addressed(user_id):
+    traces = Traces(user_id)
+    assert traces.redact(f"there are {user_id} of them, 一共 {user_id} 个") == (
+        f"there are {user_id} of them, 一共 {user_id} 个"
+    )
+    assert traces.redact(f"thanks a lot @{user_id} !") == "thanks a lot @[forgotten] !"
+    assert traces.mentioned(f"facts:{user_id}")
+
+
+def test_a_chinese_id_has_an_edge_everywhere():
+    assert Traces("小明同学").redact("我和小明同学一起去") == "我和[已删除]一起去"
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "left"),
+    [
+        ("I live in Elm Street", "he wrote: I live in Elm Street!", "he wrote: [forgotten]!"),
+        ("我对花生过敏很严重", "她说我对花生过敏很严重，记住", "她说[已删除]，记住"),
+        ("I live in Elm Street", "I live in elm street", "I live in elm street"),
+    ],
+    ids=["en", "zh", "other words"],
+)
+def test_a_passage_is_taken_out_wherever_it_stands(said, text, left):
+    assert Traces("u", [said]).redact(text) == left
+
+
+def test_the_longest_passage_wins_and_neighbours_become_one_mark():
+    traces = Traces("u", ["number seventeen", "number seventeen in the yard", "beside the well"])
+    assert traces.redact("number seventeen in the yardbeside the well, or not") == "[forgotten], or not"
+
+
+def test_names_go_only_where_asked_for():
+    traces = Traces("u-123", names=["Anna", "小林", "A"])
+    assert traces.redact("Anna and 小林 and A") == "Anna and 小林 and A"
+    assert traces.redact("Anna, Annabel and 小林 and A", and_names=True) == "[forgotten], Annabel and [forgotten] and A"
+
+
+def test_a_part_of_what_was_said_is_a_copy():
+    said = "my new flat is on the third floor of the mill, come by"
+    assert (
+        without_copies("she said her new flat is on the third floor of the mill", [said]) == "she said her[forgotten]"
+    )
+    assert without_copies("the third floor", [said]) == "the third floor"
+    assert without_copies("他说下周三晚上在老地方见面", ["我们下周三晚上在老地方见"]) == "他说[已删除]面"
+
+
+def test_somebody_elses_message_loses_the_person_and_no_more():
+    message = StoredMessage(
+        id="2", room_id="r", sender_id="ben", arrival=2, sent_at=NOW, text="> I live in Elm Street\n@anna-7 where?",
+        mentions=("anna-7", "cid"), reply_to="1", root_id="0", turn_id="t1",
+        metadata={"anna-7": ["I live in Elm Street", 3, None], "n": 1},
+    )  # fmt: skip
+    traces = Traces("anna-7", ["I live in Elm Street"])
+    left = without_person(message, traces, answered=[], gone={"1"})
+    assert left == replace(
+        message, text="> [forgotten]\n@[forgotten] where?", mentions=("cid",), reply_to=None,
+        metadata={"[forgotten]": ["[forgotten]", 3, None], "n": 1},
+    )  # fmt: skip
+    features = MessageFeatures(
+        mentions=("anna-7", "cid"), addressed=("anna-7",), partners=("cid", "anna-7"), keywords=("elm",),
+        reply=ReplyInfo(kind="reply", message_id="1", sender_id="anna-7"),
+    )  # fmt: skip
+    assert features_without(features, traces, gone={"1"}) == MessageFeatures(
+        mentions=("cid",), partners=("cid",), keywords=("elm",), reply=ReplyInfo(kind="reply")
+    )
+
+
+MINE, OTHERS, BOT = Source("r", "mine"), Source("r", "others"), Source("r", "bot")
+
+
+def memory(statement: str, *sources: Source, **more) -> Memory:
+    return Memory(
+        memory_id="m", lineage_id="m", scope="group:r", kind=MemoryKind.GROUP, statement=statement, sources=sources,
+        created_at=NOW, updated_at=NOW, supported_at=NOW, **more,
+    )  # fmt: skip
+
+
+def redaction(**more) -> Redaction:
+    said = {MINE: "I cannot eat any walnuts at all"}
+    return Redaction(Traces("anna-7", names=["Anna"]), said.get, frozenset([OTHERS]), **more)
+
+
+def test_a_memory_that_rests_on_the_person_alone_says_nothing_any_more():
+    before = memory("Anna cannot eat walnuts", MINE, BOT, tags=("food",), category="health", change_summary="Anna said")
+    assert redaction().version(before) == memory("[forgotten]")
+    assert redaction().version(memory("安娜不能吃核桃", MINE)) == memory("[已删除]")
+
+
+def test_a_memory_that_rests_on_others_too_loses_the_person():
+    before = memory("Anna and Ben bake", MINE, OTHERS, tags=("Anna", "cake"))
+    assert redaction().version(before) == memory("[forgotten] and Ben bake", OTHERS, tags=("[forgotten]", "cake"))
+
+
+def test_a_memory_of_others_keeps_names_and_loses_the_id():
+    assert redaction().version(memory("Anna likes tea", OTHERS)) == memory("Anna likes tea", OTHERS)
+    assert redaction().version(memory("anna-7 likes tea", OTHERS)) == memory("[forgotten] likes tea", OTHERS)
+
+
+def test_an_entry_of_the_log_follows_its_memory_and_what_was_said_before():
+    old, new = memory("Anna cannot eat walnuts", MINE), memory("Ben brings bread", OTHERS)
+    entry = Change(number=2, scope="group:r", action=Action.UPDATE, memory=new, old_statement=old.statement, at=NOW)
+    without = redaction()
+    assert without.entry(entry, without.statements([old, new])) == replace(entry, old_statement="[forgotten]")
+    own = replace(entry, memory=old, reason="Anna told us so")
+    assert without.entry(own, {}).reason == ""
+
+
+def test_forgetting_twice_changes_nothing_more():
+    for whole in (False, True):
+        without = redaction(whole=whole)
+        for one in (memory("Anna cannot eat walnuts", MINE), memory("Anna and Ben bake", MINE, OTHERS)):
+            entry = Change(number=1, scope="group:r", action=Action.CREATE, memory=one, reason="why", at=NOW)
+            once = without.entry(entry, {})
+            assert without.entry(once, {}) == once
+            assert once.memory == without.version(one)
+
+
+def test_a_record_that_read_the_person_keeps_numbers_and_names():
+    record = Evolution(
+        evolution_id="e", scope="group:r", kind="evolution", status="applied", room_id="r", first_arrival=1,
+        last_arrival=9, messages=9, raw_answer='{"statement": "Anna cannot eat walnuts"}',
+        quarantined=(("Anna", "no JSON"),), facts={"mode": "llm", "kept": 3, "said": ["Anna eats no nuts", "安娜"]},
+        error="Anna", started_at=NOW, finished_at=NOW,
+    )  # fmt: skip
+    left = record_without(record, Traces("anna-7"), touched=True)
+    assert (left.raw_answer, left.quarantined, left.error) == ("", (), "")
+    assert left.facts == {"mode": "llm", "kept": 3, "said": ["[forgotten]", "[已删除]"]}
+    assert record_without(record, Traces("anna-7"), touched=False) == record
