@@ -20,7 +20,8 @@ _MOST_SENTENCES = 12
 _MOST_KEYS = 24
 _LONGEST_WORD = 40
 _INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0]|[\x00-\x08\x0b-\x1f\x7f]"
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0]"
+    "|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]"
 )
 URL = re.compile(rf"https?://[^\s<>\"'|`{HAN}，。；、！？）】」]+")
 _MENTION = re.compile(r"<[@#!][^<>\s]{1,80}>|@[\w.-]{1,60}")

@@ -15,7 +15,7 @@ from roomlore.core.evolution.offline.support import Support
 _MESSAGES, _DAYS, _PEOPLE = 4, 3, 2
 _APART = 5
 """Words that may stand anywhere in a sentence must be found together in one message more."""
-_BOUND = 0.3
+_BOUND, _SHORT = 0.3, 100
 _LEAST_SCORE = 1.0
 _ALONE_MESSAGES, _ALONE_DAYS, _ALONE_PEOPLE, _ALONE_SHARED = 6, 4, 3, 3
 _AROUND = 8
@@ -100,11 +100,13 @@ def _breadth(support: Support) -> float:
     return math.log1p(len(support.days)) * math.log1p(len(support.people))
 
 
-def _bound(both: int, one: int, other: int, all_: int) -> float:
-    """Normalised pointwise mutual information: 0 by chance, 1 where neither stands without the other."""
-    if not 0 < both < all_:
+def _bound(both: int, one: int, other: int, lines: int) -> float:
+    """Normalised pointwise mutual information: 0 by chance, 1 where neither stands without the other. A short room
+    would hold anything for chance, so it counts as one of 100 sentences."""
+    if not both:
         return 0.0
-    return math.log(both * all_ / (one * other)) / -math.log(both / all_)
+    every = max(lines, _SHORT)
+    return math.log(both * every / (one * other)) / math.log(every / both) if both < every else 0.0
 
 
 class _Talk:
