@@ -24,6 +24,7 @@ from roomlore.core.errors import (
     VectorsUnavailable,
 )
 from roomlore.core.memory.foreign import FactImport
+from roomlore.core.memory.found import MemoryAnswer, MemoryHit
 from roomlore.core.memory.intake import NewMemory
 from roomlore.core.memory.models import Change, Memory, MemoryKind, MemoryStatus, Source
 from roomlore.core.memory.writing import Remembered
@@ -98,6 +99,8 @@ __all__ = [
     "LinkKind",
     "Lore",
     "Memory",
+    "MemoryAnswer",
+    "MemoryHit",
     "MemoryKind",
     "MemoryStatus",
     "Message",

@@ -170,7 +170,14 @@ def test_scores_rise_with_words(memories, text):
 @pytest.mark.parametrize("values", [(0.3, 0.3), (0.3,), ()])
 def test_vectors_that_are_all_alike_say_nothing(values):
     flat = Cosines(np.full(len(BACKGROUND), 0.3), flags(*BACKGROUND))
-    assert near(*values, background=flat) == [0.0] * len(values)
+    assert near(*values, background=flat) == pytest.approx([0.0] * len(values), abs=1e-6)
+
+
+def test_one_that_stands_out_from_many_that_are_all_alike_says_much():
+    flat = Cosines(np.zeros(len(BACKGROUND)), flags(*BACKGROUND))
+    found = near(0.6, 0.0, 0.0, background=flat)
+    assert found[0] > 10
+    assert max(found[1:]) < 0
 
 
 def test_the_best_come_first_and_equal_ones_as_they_stand():

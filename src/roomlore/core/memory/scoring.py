@@ -33,7 +33,8 @@ _UNSEEN = 5
 """Memories that a scope is taken to have besides its own: of few it cannot be told which words are rare."""
 _DENSE = re.compile(f"[{HAN}{KANA}{HANGUL}]")
 _LATIN = re.compile("[A-Za-z]")
-_FLAT = 1e-9
+_LEAST_DEVIATION = 0.005
+"""Of cosines: what lies closer together differs by chance, or not at all."""
 
 Flags = NDArray[np.bool_]
 
@@ -103,12 +104,13 @@ class Background:
     """The vectors of `BACKGROUND`, (48, dimensions)."""
 
     def __init__(self, vectors: Vectors) -> None:
-        self._vectors = vectors
+        self._vectors = _of_length_one(vectors)
         self._dense_script = np.arange(len(BACKGROUND)) < len(CHINESE)
 
     def cosines(self, question: Vectors) -> Cosines:
         """With the question's vector, (dimensions,)."""
-        return Cosines(cosines_of(self._vectors, question), self._dense_script)
+        found: Floats = (self._vectors @ _of_length_one(question[None])[0]).astype(float)
+        return Cosines(found, self._dense_script)
 
 
 def cosines_of(vectors: Vectors, question: Vectors) -> Floats:
@@ -131,6 +133,8 @@ def nearness(memories: Cosines, background: Cosines, sample: Cosines | None = No
     found = np.full(memories.values.size, np.nan)
     for dense_script in (True, False):
         mine = memories.dense_script == dense_script
+        if not mine.any():
+            continue
         around = background.of_script(dense_script)
         if sample is None:
             found[mine] = _above_others(memories.values[mine], around)
@@ -140,8 +144,7 @@ def nearness(memories: Cosines, background: Cosines, sample: Cosines | None = No
 
 
 def _above(values: Floats, around: Floats) -> Floats:
-    deviation = float(around.std())
-    return (values - around.mean()) / deviation if deviation > _FLAT else values * 0.0
+    return (values - around.mean()) / max(float(around.std()), _LEAST_DEVIATION)
 
 
 def _above_others(values: Floats, around: Floats) -> Floats:
@@ -150,9 +153,8 @@ def _above_others(values: Floats, around: Floats) -> Floats:
     count = around.size + known.size - 1
     sums, squares = around.sum() + known.sum(), np.square(around).sum() + np.square(known).sum()
     means = (sums - values) / count
-    deviations = np.sqrt(np.maximum((squares - np.square(values)) / count - np.square(means), 0.0))
-    flat = deviations <= _FLAT
-    above: Floats = np.where(flat, values * 0.0, (values - means) / np.where(flat, 1.0, deviations))
+    variances = (squares - np.square(values)) / count - np.square(means)
+    above: Floats = (values - means) / np.sqrt(np.maximum(variances, _LEAST_DEVIATION**2))
     return above
 
 
