@@ -7,30 +7,23 @@ from contextlib import asynccontextmanager
 import pytest
 
 import roomlore
+from reply_rig import reply_settings
 from roomlore import InvalidInput, Message
 from roomlore.core.errors import VectorsUnavailable
-from roomlore.core.privacy.report import ForgetReport
-from roomlore.core.soundness.report import Fault, Findings, VerifyProgress
+from roomlore.core.soundness.report import Fault, Findings, VerifyProgress, VerifyReport
 from roomlore.ports.vectors import MEMORIES, MESSAGES
 from roomlore.services.privacy import IndexChecks, PrivacyService, Verifier
 from roomlore.testing.embedding import HashEmbedder
 from roomlore.testing.faults import FaultyStorage
+from roomlore.testing.model_server import ModelServer
 
 SAID = {"m1": "谁去喝茶？", "m2": "Ann drinks green tea", "m3": ""}
-
-
-class Nobody:
-    """Forgets nobody."""
-
-    async def forget(self, *, tenant: str, user_id: str, dry_run: bool) -> ForgetReport:
-        raise NotImplementedError
 
 
 @asynccontextmanager
 async def opened(embedder: HashEmbedder | None) -> AsyncIterator[tuple[roomlore.Lore, PrivacyService]]:
     async with roomlore.open("sqlite://", embedder=embedder, background=False) as lore:
-        privacy = PrivacyService(tenant=lore.tenant, forgetting=Nobody(), verifying=lore._resources.verifier)
-        yield lore, privacy
+        yield lore, lore.privacy
 
 
 async def fill(lore: roomlore.Lore) -> None:
@@ -125,7 +118,7 @@ async def test_without_an_embedder_everything_else_is_checked():
 
 async def test_a_store_that_is_written_to_meanwhile_is_sound(tmp_path):
     async with roomlore.open(f"sqlite:///{tmp_path}/busy.db", background=False) as lore:
-        privacy = PrivacyService(tenant=lore.tenant, forgetting=Nobody(), verifying=lore._resources.verifier)
+        privacy = lore.privacy
         await fill(lore)
 
         async def write() -> None:
@@ -159,6 +152,54 @@ async def test_a_scope_that_never_rests_is_a_note():
         report = await verifier.verify(tenant=lore.tenant, scope="user:ann", progress=None)
     assert report.sound
     assert any("written to all the while" in note.found for note in report.notes)
+
+
+FIRST = """\
+{"action": "create", "statement": "每周五下午三点开会", "evidence": ["c1", "c2"]}
+{"action": "create", "statement": "The group drinks green tea", "evidence": ["c2"]}
+{"action": "create", "statement": "Bob brings the cakes"}"""
+SECOND = """\
+{"action": "update", "old_ids": ["m1", "m2"], "statement": "周五 tea at four", "evidence": ["c1"]}
+{"action": "delete", "old_id": "m3", "reason": "Bob left"}"""
+ABOUT_ANN = '{"action": "create", "statement": "Lives in Berlin", "confidence": 0.9, "evidence": ["c1"]}'
+
+
+async def test_what_was_evolved_reverted_restored_and_forgotten_is_sound():
+    async with (
+        ModelServer([FIRST, SECOND, ABOUT_ANN]) as model,
+        roomlore.open(
+            "sqlite://",
+            settings=reply_settings(model, evolve_model="chat"),
+            embedder=HashEmbedder(),
+            background=False,
+        ) as lore,
+    ):
+        await fill(lore)
+        first = await lore.memories.evolve("tea", mode="llm")
+        await lore.messages.add([Message(id="m5", room_id="tea", sender_id="bob", text="改到四点")])
+        second = await lore.memories.evolve("tea", mode="llm")
+        about = await lore.memories.evolve("user:ann", mode="llm")
+        assert [one.stats.created for one in (first, second, about)] == [3, 0, 1]
+        assert (await whole(lore)).sound
+        assert len(await lore.memories.revert(second.evolution_id)) == 3
+        assert (await whole(lore)).sound
+        cakes = first.changes[2].memory.memory_id
+        await lore.memories.strength(cakes, 0.2)
+        await lore.memories.delete(cakes)
+        await lore.memories.restore(cakes)
+        assert (await whole(lore)).sound
+        await lore.privacy.forget("ann")
+        report = await whole(lore)
+        assert report.faults == ()
+        assert report.notes == ()
+        assert report.checked["evolutions"] > 0
+
+
+async def whole(lore: roomlore.Lore) -> VerifyReport:
+    """The report once nothing waits to be indexed."""
+    async for _ in lore.index.drain():
+        pass
+    return await lore.privacy.verify()
 
 
 @pytest.mark.parametrize("many", [1000, 1001])
