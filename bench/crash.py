@@ -1,4 +1,4 @@
-"""Kills a process that ingests, replies and extracts, again and again, and checks all that is stored afterwards.
+"""Kills a process that ingests, replies and extracts, or evolves, again and again, and checks all that is stored.
 
 The process is killed with SIGKILL at instants drawn by chance, and started anew at once: while it opens the database
 (and makes its tables), while it works, and while it closes. The model it asks lives outside of it and remembers every
@@ -12,7 +12,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -20,15 +20,14 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import Any, Literal
 
 from bench import databases
-from bench.crash_checks import Known, violations
-from bench.crash_items import ROOMS
-from bench.crash_model import ScriptedModel, url_of
-from bench.crash_report import Life, report
-from bench.crash_stored import Stored, is_settled, read
-from bench.crash_victim import Said, Task, live
+from bench.crash_checks import Known
+from bench.crash_model import Requests, url_of
+from bench.crash_report import Life, report_lives, report_log, report_wrong
+from bench.crash_victim import Said, Task
+from bench.crash_what import WHATS, What
 from bench.progress import Progress
 from roomlore.testing.model_server import serve_models
 
@@ -55,17 +54,6 @@ _SETTLE_SECONDS = 600.0
 _SEED = 20261122
 
 
-@dataclass(frozen=True, slots=True)
-class What:
-    """`live`: the life of a process that is killed. `violations`: what must not be afterwards, a line each."""
-
-    live: Callable[[Connection, Task], None]
-    violations: Callable[[Known, Stored], list[str]]
-
-
-WHATS: Mapping[str, What] = {"replies": What(live, violations)}
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--seed", type=int, default=_SEED)
@@ -80,7 +68,8 @@ async def run(arguments: argparse.Namespace) -> None:
 
 def crash(arguments: argparse.Namespace) -> bool:
     """The whole bench; whether all is well."""
-    model, what = ScriptedModel(arguments.seed), WHATS[arguments.what]
+    what = WHATS[arguments.what]
+    model = what.model(arguments.seed)
     with (
         databases.database(arguments.database) as url,
         serve_models(model) as server,
@@ -89,9 +78,12 @@ def crash(arguments: argparse.Namespace) -> bool:
         print(f"{url.partition(':')[0]}: {arguments.kills} kills, seed {arguments.seed}", flush=True)
         bench = Crash(what, url, server.url, model, seed=arguments.seed, log=Path(folder) / "log")
         bench.run(arguments.kills)
-        stored = asyncio.run(read(url))
+        stored: Any = asyncio.run(what.read(url))
         wrong = what.violations(bench.known, stored)
-        report(bench.lives, bench.known, stored, wrong, log=bench.log)
+        report_lives(bench.lives, lambda life: what.where(life, bench.known.requests))
+        what.report(bench.lives, bench.known, stored)
+        report_log(bench.log)
+        report_wrong(wrong)
     return not wrong
 
 
@@ -107,14 +99,14 @@ class Aimed:
 class Crash:
     """One database, one model, and the lives on them."""
 
-    def __init__(self, what: What, url: str, model_url: str, model: ScriptedModel, *, seed: int, log: Path) -> None:
+    def __init__(self, what: What, url: str, model_url: str, model: Requests, *, seed: int, log: Path) -> None:
         self._what = what
         self._url, self._model_url = url, model_url
         self._seed = seed
         self._chance = random.Random(seed)
         self.log = log
         self.lives: list[Life] = []
-        self.known = Known(requests=model.requests)
+        self.known = Known({room.name: 0 for room in what.rooms}, requests=model.requests)
         self._context = get_context("forkserver")
         self._context.set_forkserver_preload(["bench.crash_warm"])
 
@@ -174,7 +166,7 @@ class Crash:
             until = life.began + _SETTLE_SECONDS
             while time.monotonic() < until and process.is_alive():
                 self._hear(pipe, life, seconds=0.5)
-                if "idle" in life.marks and asyncio.run(is_settled(self._url)):
+                if "idle" in life.marks and asyncio.run(self._what.is_settled(self._url)):
                     pipe.send("end")
                     process.join(_LONGEST_LIFE_SECONDS)
                     break
@@ -197,8 +189,8 @@ class Crash:
         return None if at is None else at + aimed.seconds
 
     def _answered(self, aimed: Aimed, life: Life) -> float | None:
-        """When a model's answer was next complete, of the two kinds in turn."""
-        kind = ("reply", "memory")[len(self.lives) % 2]
+        """When a model's answer was next complete, of all kinds in turn."""
+        kind = self._what.asks[len(self.lives) % len(self._what.asks)]
         after = _worked(aimed, life, float("inf"))
         late = (r for r in self.known.requests[-_LATE_REQUESTS:] if (r.kind, r.life) == (kind, life.number))
         return min((r.answered_at for r in late if r.answered_at and r.answered_at >= after), default=None)
@@ -231,7 +223,7 @@ class Crash:
     def _first(self) -> dict[str, int]:
         """The first number of each room that was not acknowledged."""
         acknowledged = Counter(room for room, _ in self.known.acknowledged)
-        return {room.name: acknowledged[room.name] for room in ROOMS}
+        return {room.name: acknowledged[room.name] for room in self._what.rooms}
 
     def _again(self, first: Mapping[str, int]) -> dict[str, Sequence[int]]:
         """Numbers that were acknowledged: the last one, and any."""
@@ -264,7 +256,7 @@ class Crash:
         elif said.what == "done":
             life.under_way.discard(place)
             life.done += 1
-            if place in known.acknowledged and known.acknowledged[place] != said.gave:
+            if place in known.acknowledged and said.gave not in (None, known.acknowledged[place]):
                 known.wrong.append(f"{place}: was replied {known.acknowledged[place]} first, then {said.gave}")
             life.again += place in known.acknowledged
             known.acknowledged.setdefault(place, said.gave)

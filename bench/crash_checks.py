@@ -26,7 +26,7 @@ class Known:
     """What is known outside. `handed_in`: by room, the first number that never was. `acknowledged`: by room and number,
     the reply's id and text where one was asked for. `wrong`: what was seen to be wrong while processes lived."""
 
-    handed_in: dict[str, int] = field(default_factory=lambda: {room.name: 0 for room in ROOMS})
+    handed_in: dict[str, int]
     acknowledged: dict[tuple[str, int], tuple[str, str] | None] = field(default_factory=dict)
     requests: Sequence[Request] = ()
     wrong: list[str] = field(default_factory=list)

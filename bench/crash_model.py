@@ -2,8 +2,9 @@
 
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from bench.crash_items import answer_pieces, last_asked, mark_of, memory
 from roomlore.testing.model_answers import Asked, Says
@@ -16,12 +17,13 @@ _LONGEST_SECONDS = 0.25
 @dataclass(frozen=True, slots=True)
 class Request:
     """`life`: which process asked. `number`: from 1, as they were read here. `label`: of the question that is replied
-    to, or the mark of the answer that the messages to be remembered end with; '' where that cannot be told. Times are
-    of `time.monotonic`; `answered_at`: when the last byte of the answer was sent, None where it was not."""
+    to, or the mark of the answer that the messages to be remembered end with, or what tells the prompt of an evolution
+    from all others; '' where that cannot be told. Times are of `time.monotonic`; `answered_at`: when the last byte of
+    the answer was sent, None where it was not."""
 
     life: int
     number: int
-    kind: Literal["reply", "memory"]
+    kind: Literal["reply", "memory", "evolution"]
     label: str
     at: float = 0.0
     asked: Asked | None = None
@@ -34,6 +36,15 @@ class Request:
     def key(self) -> tuple[str, str]:
         """What must be paid for once."""
         return self.kind, self.label
+
+
+class Requests(Protocol):
+    """A script for `serve_models` that remembers what it was asked."""
+
+    @property
+    def requests(self) -> Sequence[Request]: ...
+
+    def __call__(self, asked: Asked) -> Says: ...
 
 
 def url_of(url: str, life: int) -> str:

@@ -3,7 +3,7 @@
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -37,7 +37,16 @@ class Life:
     killed: bool = False
 
 
-def report(lives: Sequence[Life], known: Known, stored: Stored, wrong: Sequence[str], *, log: Path) -> None:
+def report(lives: Sequence[Life], known: Known, stored: Stored) -> None:
+    """What was done."""
+    report_done(lives, known, stored)
+    report_asked(lives, known, ("reply", "memory"))
+    killed = [life for life in lives if life.killed]
+    print(f"steps finished before a kill and kept after it, without asking again: {saved(killed, stored)}")
+
+
+def report_lives(lives: Sequence[Life], where: Callable[[Life], Iterator[str]]) -> None:
+    """How long they were and where kills fell."""
     killed = [life for life in lives if life.killed]
     lasted = sorted(life.ended - life.began for life in killed) or [0.0]
     print(
@@ -45,25 +54,26 @@ def report(lives: Sequence[Life], known: Known, stored: Stored, wrong: Sequence[
         f"{len(lives) - len(killed) - 1} were told to close and were quicker; "
         f"the last one was at rest after {lives[-1].ended - lives[-1].began:.0f} s"
     )
-    fell = Counter(place for life in killed for place in where(life, known.requests))
+    fell = Counter(place for life in killed for place in where(life))
     print("they fell while " + ", ".join(f"{place} {count}" for place, count in fell.most_common()))
-    report_done(lives, known, stored)
-    report_asked(lives, known)
-    print(f"steps finished before a kill and kept after it, without asking again: {saved(killed, stored)}")
-    report_log(log)
+
+
+def report_wrong(wrong: Sequence[str]) -> None:
     print(f"violations: {len(wrong)}", *wrong[:_SHOWN], sep="\n  ")
+
+
+def phase(life: Life) -> str:
+    """What it was at as a whole when it was killed."""
+    if "begun" not in life.marks:
+        return "starting"
+    if "open" not in life.marks:
+        return "opening the database"
+    return "closing" if "closing" in life.marks else "working"
 
 
 def where(life: Life, requests: Sequence[Request]) -> Iterator[str]:
     """What a life was at when it was killed; several things, where it did several."""
-    if "begun" not in life.marks:
-        yield "starting"
-    elif "open" not in life.marks:
-        yield "opening the database"
-    elif "closing" in life.marks:
-        yield "closing"
-    else:
-        yield "working"
+    yield phase(life)
     kinds = {room.name: room.kind for room in ROOMS}
     under_way = {kinds[room] for room, _ in life.under_way}
     yield from ({"asked": "- replying", "plain": "- adding messages", "told": "- adding replies"}[k] for k in under_way)
@@ -86,11 +96,12 @@ def report_done(lives: Sequence[Life], known: Known, stored: Stored) -> None:
     print(f"extractions: {len(stored.evolutions):,}, {memories:,} of them with a memory, {fallbacks} without a model")
 
 
-def report_asked(lives: Sequence[Life], known: Known) -> None:
+def report_asked(lives: Sequence[Life], known: Known, kinds: Sequence[str]) -> None:
+    """How often models were asked, and asked again."""
     asked: dict[tuple[str, str], list[Request]] = defaultdict(list)
     for request in known.requests:
         asked[request.key].append(request)
-    for kind in ("reply", "memory"):
+    for kind in kinds:
         repeats = [once for key, made in asked.items() if key[0] == kind for once in made[:-1]]
         count = sum(request.kind == kind for request in known.requests)
         lost = [late for late in (_lost_after(request, lives[request.life]) for request in repeats) if late is not None]

@@ -53,11 +53,11 @@ async def read(url: str) -> Stored:
         memories: list[Memory] = []
         troubles: list[str] = []
         for scope in _agents(messages):
-            log = await _log(lore.storage, scope)
-            tables = await _versions(lore.storage, log)
-            evolutions += await _evolutions(lore.storage, scope)
+            log = await log_of(lore.storage, scope)
+            tables = await versions_of(lore.storage, log)
+            evolutions += await records_of(lore.storage, scope)
             memories += list(tables.values())
-            troubles += await _differences(lore.storage, scope, log, tables)
+            troubles += await differences(lore.storage, scope, log, tables)
         windows = {room.name: await _shown(lore, room.name) for room in ROOMS if room.session}
     return Stored(
         messages=messages,
@@ -92,19 +92,19 @@ async def is_settled(url: str) -> bool:
 
 def rooms_due(url: str) -> int:
     """How many rooms are noted for extraction."""
-    return int(_rows(_own(url), "SELECT count(*) FROM rooms_due")[0][0])
+    return int(rows_of(own_database(url), "SELECT count(*) FROM rooms_due")[0][0])
 
 
-def steps(url: str) -> list[Step]:
-    """Those that were finished; failed ones are left out."""
+def steps(url: str, answer: str = "raw_answer") -> list[Step]:
+    """Those that were finished; failed ones are left out. `answer`: the field that has the model's words."""
     place = place_of(url)
     table = "operation_outputs" if place.on_a_file else "dbos.operation_outputs"
-    rows = _rows(
+    rows = rows_of(
         create_engine(place.url),
         f"SELECT workflow_uuid, output, completed_at_epoch_ms FROM {table} ORDER BY workflow_uuid, function_id",
     )
-    found = [(work_id, json.loads(output), at) for work_id, output, at in rows if output]
-    return [Step(work_id, _request(given["gave"]), at / 1000) for work_id, given, at in found if "gave" in given]
+    found = [(work_id, json.loads(output).get("gave"), at) for work_id, output, at in rows if output]
+    return [Step(work_id, request_of(str(gave.get(answer, ""))), at / 1000) for work_id, gave, at in found if gave]
 
 
 def broken_files(url: str) -> list[str]:
@@ -112,13 +112,9 @@ def broken_files(url: str) -> list[str]:
     place = place_of(url)
     if not place.on_a_file:
         return []
-    found = {"database": _rows(_own(url), "PRAGMA integrity_check")}
-    found["database of work"] = _rows(create_engine(place.url), "PRAGMA integrity_check")
+    found = {"database": rows_of(own_database(url), "PRAGMA integrity_check")}
+    found["database of work"] = rows_of(create_engine(place.url), "PRAGMA integrity_check")
     return [f"{name}: {row[0]}" for name, rows in found.items() for row in rows if row[0] != "ok"]
-
-
-def _request(gave: Mapping[str, Any]) -> int:
-    return request_of(str(gave.get("raw_answer", "")))
 
 
 def _waiting(rooms: int) -> list[str]:
@@ -130,7 +126,8 @@ def _agents(messages: Mapping[str, Sequence[StoredMessage]]) -> list[str]:
     return sorted({f"agent:{m.sender_id}" for said in messages.values() for m in said if m.role is Role.ASSISTANT})
 
 
-async def _log(storage: Storage, scope: str) -> list[Change]:
+async def log_of(storage: Storage, scope: str) -> list[Change]:
+    """All of it."""
     found: list[Change] = []
     async with storage.reading() as work:
         while page := await work.memory_log.changes(tenant="default", scope=scope, after=len(found), limit=_PAGE):
@@ -138,7 +135,8 @@ async def _log(storage: Storage, scope: str) -> list[Change]:
     return found
 
 
-async def _versions(storage: Storage, log: Sequence[Change]) -> dict[str, Memory]:
+async def versions_of(storage: Storage, log: Sequence[Change]) -> dict[str, Memory]:
+    """What the table has of all that the log speaks of, by id."""
     ids = list({change.memory.memory_id for change in log})
     found: dict[str, Memory] = {}
     async with storage.reading() as work:
@@ -148,7 +146,8 @@ async def _versions(storage: Storage, log: Sequence[Change]) -> dict[str, Memory
     return found
 
 
-async def _evolutions(storage: Storage, scope: str) -> list[Evolution]:
+async def records_of(storage: Storage, scope: str) -> list[Evolution]:
+    """The newest first."""
     found: list[Evolution] = []
     async with storage.reading() as work:
         while page := await work.evolutions.page(
@@ -158,8 +157,8 @@ async def _evolutions(storage: Storage, scope: str) -> list[Evolution]:
     return found
 
 
-async def _differences(storage: Storage, scope: str, log: Sequence[Change], tables: Mapping[str, Memory]) -> list[str]:
-    """Between the log of a scope and its tables."""
+async def differences(storage: Storage, scope: str, log: Sequence[Change], tables: Mapping[str, Memory]) -> list[str]:
+    """Between the log of a scope and its tables, a line each."""
     wrong: list[str] = []
     if [change.number for change in log] != list(range(1, len(log) + 1)):
         wrong.append(f"{scope}: its log has a gap")
@@ -179,13 +178,15 @@ async def _shown(lore: roomlore.Lore, room: str) -> list[str]:
     return [message["content"] for message in context.messages]
 
 
-def _own(url: str) -> Engine:
+def own_database(url: str) -> Engine:
+    """roomlore's own tables, for queries of ours."""
     parsed = make_url(url)
     on_a_file = parsed.drivername.startswith("sqlite")
     return create_engine(parsed.set(drivername="sqlite" if on_a_file else "postgresql+psycopg"))
 
 
-def _rows(engine: Engine, query: str) -> list[Any]:
+def rows_of(engine: Engine, query: str) -> list[Any]:
+    """What it gives; the engine is done with."""
     try:
         with engine.connect() as connection:
             return list(connection.execute(text(query)))

@@ -4,23 +4,27 @@ It says on its pipe what it begins and what it was told is done. Nothing is kept
 """
 
 import asyncio
+import logging
 import os
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Literal
 
 import roomlore
-from bench.crash_items import ROOMS, Room, item
+from bench.crash_items import ROOMS, item
 from bench.crash_model import MEMORIES, REPLIES
 from roomlore import Settings
 from roomlore.core.chat.registry import SUMMARY_MODEL
 
 _MOST_PAUSE_SECONDS = 0.12
 _NEVER = 1 << 40
+_BY_NAME = {room.name: room for room in ROOMS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +44,13 @@ class Task:
 @dataclass(frozen=True, slots=True)
 class Said:
     """What a victim says. `what`: 'begun' (it runs), 'open', 'handing in' (a number of a room), 'done' (it was told
-    so), 'idle' (all numbers up to the last are done), 'closing'. `gave`: the reply's id and text."""
+    so), 'idle' (all numbers up to the last are done), 'closing'. `gave`: what it was told that is to be checked,
+    such as a reply's id and text."""
 
     what: Literal["begun", "open", "handing in", "done", "idle", "closing"]
     room: str = ""
     number: int = 0
     gave: tuple[str, str] | None = None
-    repeated: bool = False
 
 
 def settings(model_url: str) -> Settings:
@@ -59,27 +63,42 @@ def settings(model_url: str) -> Settings:
 
 def live(pipe: Connection, task: Task) -> None:
     """Until 'end' comes on the pipe, or SIGKILL."""
-    os.setsid()
-    with Path(task.log).open("ab", buffering=0) as log:
-        os.dup2(log.fileno(), sys.stderr.fileno())
-    pipe.send(Said("begun"))
-    asyncio.run(Victim(pipe, task).live())
+    Replying(pipe, task).live()
 
 
-class Victim:
-    """One life."""
+class Victim(ABC):
+    """One life. `rooms`: by name, where something is handed in."""
+
+    rooms: Sequence[str]
 
     def __init__(self, pipe: Connection, task: Task) -> None:
         self._pipe = pipe
         self._task = task
         self._chance = random.Random(task.seed)
 
-    async def live(self) -> None:
+    def live(self) -> None:
+        """Until 'end' comes on the pipe, or SIGKILL."""
+        os.setsid()
+        with Path(self._task.log).open("ab", buffering=0) as log:
+            os.dup2(log.fileno(), sys.stderr.fileno())
+        _tell_why()
+        self._pipe.send(Said("begun"))
+        asyncio.run(self._live())
+
+    @abstractmethod
+    def opened(self) -> AbstractAsyncContextManager[roomlore.Lore]:
+        """roomlore on the task's database."""
+
+    @abstractmethod
+    async def hand_in(self, lore: roomlore.Lore, room: str, number: int) -> tuple[str, str] | None:
+        """Does what a number of a room stands for; what it gave, where that is to be checked."""
+
+    async def _live(self) -> None:
         ended = asyncio.Event()
         asyncio.get_running_loop().add_reader(self._pipe.fileno(), ended.set)
-        async with roomlore.open(self._task.url, settings=settings(self._task.model_url)) as lore:
+        async with self.opened() as lore:
             self._pipe.send(Said("open"))
-            talks = [asyncio.ensure_future(self._talk(lore, room)) for room in ROOMS]
+            talks = [asyncio.ensure_future(self._talk(lore, room)) for room in self.rooms]
             await self._until(ended, talks)
             self._pipe.send(Said("closing"))
             for talk in talks:
@@ -97,24 +116,45 @@ class Victim:
             if pending == {waiting}:
                 self._pipe.send(Said("idle"))
 
-    async def _talk(self, lore: roomlore.Lore, room: Room) -> None:
-        if room.session:
-            await lore.sessions.create_session(room.name, "person-0")
-        first = self._task.first[room.name]
-        last = self._task.last[room.name] if self._task.last else _NEVER
-        for number in self._task.again[room.name]:
-            await self._hand_in(lore, room, number)
+    async def _talk(self, lore: roomlore.Lore, room: str) -> None:
+        first = self._task.first[room]
+        last = self._task.last[room] if self._task.last else _NEVER
+        for number in self._task.again[room]:
+            await self._tell(lore, room, number)
         for number in range(first, last):
             await asyncio.sleep(self._chance.uniform(0, _MOST_PAUSE_SECONDS))
-            await self._hand_in(lore, room, number)
+            await self._tell(lore, room, number)
 
-    async def _hand_in(self, lore: roomlore.Lore, room: Room, number: int) -> None:
-        self._pipe.send(Said("handing in", room.name, number))
-        given = item(room, number)
-        if given.agent:
-            reply = await lore.replies.reply(given.messages[0], agent_id=given.agent, model_id="chat")
-            said = Said("done", room.name, number, (reply.reply_id, reply.text), reply.repeated)
-        else:
+    async def _tell(self, lore: roomlore.Lore, room: str, number: int) -> None:
+        self._pipe.send(Said("handing in", room, number))
+        gave = await self.hand_in(lore, room, number)
+        self._pipe.send(Said("done", room, number, gave))
+
+
+def _tell_why() -> None:
+    telling = logging.StreamHandler()
+    telling.setLevel(logging.WARNING)
+    telling.setFormatter(logging.Formatter("%(message)s %(job)s %(why)s", defaults={"job": "", "why": ""}))
+    logging.getLogger().addHandler(telling)
+
+
+class Replying(Victim):
+    """It talks, and replies are asked for."""
+
+    rooms = tuple(room.name for room in ROOMS)
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[roomlore.Lore]:
+        async with roomlore.open(self._task.url, settings=settings(self._task.model_url)) as lore:
+            for room in ROOMS:
+                if room.session:
+                    await lore.sessions.create_session(room.name, "person-0")
+            yield lore
+
+    async def hand_in(self, lore: roomlore.Lore, room: str, number: int) -> tuple[str, str] | None:
+        given = item(_BY_NAME[room], number)
+        if not given.agent:
             await lore.messages.add(given.messages)
-            said = Said("done", room.name, number)
-        self._pipe.send(said)
+            return None
+        reply = await lore.replies.reply(given.messages[0], agent_id=given.agent, model_id="chat")
+        return reply.reply_id, reply.text

@@ -1,0 +1,119 @@
+"""What an evolution must have done, computed once more from what its model was shown and said. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from bench.evolution_items import ABOUT, ANN, Shown
+from roomlore import StoredMessage
+from roomlore.adapters.json_repair import repaired
+from roomlore.core.evolution.answers import read_answer
+from roomlore.core.evolution.guards import said
+from roomlore.core.evolution.handles import handles_of, message_handles
+from roomlore.core.evolution.likeness import likeness
+from roomlore.core.evolution.models import Answer, Ground, Plan, Rules
+from roomlore.core.evolution.plan import plan
+from roomlore.core.memory.log import active, replay
+from roomlore.core.memory.models import Action, Change, Evolution, Memory, MemoryKind, Source
+
+_MAKES = {Action.CREATE, Action.UPDATE, Action.MERGE}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """An evolution as it is stored. `before`: the changes of its scope before it; `own`: those that it made.
+    `messages`: all of its room."""
+
+    record: Evolution
+    before: Sequence[Change]
+    own: Sequence[Change]
+    messages: Sequence[StoredMessage]
+    shown: Shown
+
+    @property
+    def kind(self) -> MemoryKind:
+        return MemoryKind.FACT if self.record.scope == ABOUT else MemoryKind.GROUP
+
+    @property
+    def covered(self) -> list[StoredMessage]:
+        """The messages that it says it read."""
+        return [m for m in heard(self.record.scope, self.messages) if self._covers(m.arrival)]
+
+    def _covers(self, arrival: int) -> bool:
+        return self.record.first_arrival <= arrival <= self.record.last_arrival
+
+
+def heard(scope: str, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
+    """The messages of a room that a scope evolves by."""
+    return [message for message in messages if scope != ABOUT or message.sender_id == ANN]
+
+
+def differences(told: Told, rules: Rules) -> Iterator[str]:
+    """Between what is stored and what must have been done, a line each."""
+    offered = _offered(told)
+    if offered is None:
+        yield "its model was shown memories that its scope did not have"
+        return
+    handles = message_handles(Source(told.record.room_id, message.id) for message in told.covered)
+    labels = {handle: source.message_id for handle, source in handles.items()}
+    if dict(told.shown.labels) != labels:
+        yield f"its model was shown {list(told.shown.labels.values())}, and it read {list(labels.values())}"
+        return
+    again = _planned(told, offered, handles, rules)
+    if list(again.changes) != list(told.own):
+        yield f"its answer asks for {_said(again.changes)}, and it did {_said(told.own)}"
+    if tuple((one.text, one.reason) for one in again.rejected) != told.record.quarantined:
+        yield "it refused other lines of its answer than it must"
+
+
+def _offered(told: Told) -> dict[str, Memory] | None:
+    """What the model was shown, by handle; None where it was shown what is not there."""
+    versions = {memory.statement: memory for memory in replay(told.before).values()}
+    if not set(told.shown.memories.values()) <= versions.keys():
+        return None
+    found = handles_of(versions[statement] for statement in told.shown.memories.values())
+    return found if list(found) == list(told.shown.memories) else None
+
+
+def _planned(told: Told, offered: Mapping[str, Memory], handles: Mapping[str, Source], rules: Rules) -> Plan:
+    answer = read_answer(told.record.raw_answer, repair=repaired)
+    if told.record.status == "failed":
+        return Plan(kept=len(offered), rejected=answer.rejected)
+    return _plan(told, answer, offered, handles, rules)
+
+
+def _plan(
+    told: Told, answer: Answer, offered: Mapping[str, Memory], handles: Mapping[str, Source], rules: Rules
+) -> Plan:
+    versions = replay(told.before)
+    in_force = active(versions)
+    latest: dict[str, int] = {}
+    for memory in versions.values():
+        latest[memory.lineage_id] = max(latest.get(memory.lineage_id, 0), memory.version)
+    offered_ids = {memory.memory_id for memory in offered.values()}
+    unseen = {said(memory.statement) for memory in in_force if memory.memory_id not in offered_ids}
+    ids = _ids(told.own)
+    return plan(
+        answer,
+        offered=offered,
+        messages=handles,
+        similar=likeness,
+        rules=rules,
+        ground=Ground(scope=told.record.scope, number=len(told.before), active=len(in_force), latest=latest),
+        kind=told.kind,
+        evolution_id=told.record.evolution_id,
+        new_id=lambda: next(ids),
+        actor=told.record.model,
+        now=told.own[0].at if told.own else told.record.finished_at,
+        taken=lambda statement: said(statement) in unseen,
+    )
+
+
+def _ids(own: Sequence[Change]) -> Iterator[str]:
+    """Those that were given to what it made, then others."""
+    yield from (change.memory.memory_id for change in own if change.action in _MAKES)
+    yield from (f"another-{number}" for number in count(1))
+
+
+def _said(changes: Sequence[Change]) -> list[str]:
+    return [f"{change.number} {change.action.value} {change.memory.memory_id}" for change in changes]

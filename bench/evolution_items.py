@@ -1,0 +1,135 @@
+"""What is said, and what is done, in the rooms of `crash --what evolution`: it follows from the room and a number.
+
+Every text carries its label, 'room/number.place', and every line of the scripted model's answers the number of its
+request, so that what is remembered can be traced to the one request that was kept.
+"""
+
+import json
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from roomlore import Message
+from roomlore.core.evolution.result import EvolutionResult
+
+Act = Literal["", "begin", "evolve", "edit"]
+"""What a number does: it adds messages, hands an evolution in, evolves here and now, or changes a memory by hand."""
+ANN = "ann"
+ABOUT = f"user:{ANN}"
+_PEOPLE = ("ben", "cora", "大卫")
+_WORDS = (
+    "the deploy is stuck again",
+    "谁在跑迁移？",
+    "hot pot on Friday, as always",
+    "周五还是老地方",
+    "好的",
+    "no pings 🌙",
+)
+_HABITS = ("eats hot pot on Fridays", "周五吃火锅", "deploys on Mondays", "不在晚上打扰别人", "asks before merging")
+_ACT_EVERY = 4
+_NO_LINE_EVERY = 13
+_MEMORY = re.compile(r"^(m\d+) \[[^\]\n]*\]: (.*)$", re.MULTILINE)
+_MESSAGE = re.compile(r"^(c\d+) \[[^\]\n]*\] [^\n]*?(\w+/\d+\.\d+) ", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """`acts`: in turn, one for every fourth number. `scope`: what evolves there. `alone`: whether nothing but durable
+    work evolves it, and nobody changes its memories by hand."""
+
+    name: str
+    scope: str
+    acts: Sequence[Act] = ()
+    alone: bool = True
+
+
+ROOMS = (
+    Room("begun", "group:begun", ("begin",)),
+    Room("direct", "group:direct", ("evolve",), alone=False),
+    Room("mixed", "group:mixed", ("begin", "evolve", "edit", "evolve"), alone=False),
+    Room("waiting", "group:waiting"),
+    Room("about", ABOUT, ("begin",)),
+)
+"""`waiting` is evolved by the schedule alone, which evolves the others too."""
+SCOPES = (*dict.fromkeys(f"group:{room.name}" for room in ROOMS), ABOUT)
+ALONE = frozenset(f"group:{room.name}" for room in ROOMS if room.alone) | {ABOUT}
+"""What only durable work evolves, one after the other."""
+
+
+def act(room: Room, number: int) -> Act:
+    if not room.acts or number % _ACT_EVERY != _ACT_EVERY - 1:
+        return ""
+    return room.acts[number // _ACT_EVERY % len(room.acts)]
+
+
+def messages(room: Room, number: int) -> list[Message]:
+    """What is added at once, where the number does nothing else."""
+    if room.scope == ABOUT:
+        return [_said(room, number, place, sender) for place, sender in enumerate((ANN, _PEOPLE[number % 3]))]
+    return [_said(room, number, place, _PEOPLE[(number + place) % 3]) for place in range(1 + number % 3)]
+
+
+def edited(label: str) -> str:
+    """What somebody makes of a memory by hand."""
+    return f"edit {label}: 手改的"
+
+
+def told(result: EvolutionResult) -> str:
+    """What somebody is told of an evolution, in a line."""
+    did = [f"{change.number} {change.action.value} {change.memory.memory_id}" for change in result.changes]
+    return "; ".join([f"{result.messages} messages", *did, *(one.reason for one in result.rejected)])
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a model was shown: statements and the labels of messages, by handle."""
+
+    memories: Mapping[str, str]
+    labels: Mapping[str, str]
+
+    @classmethod
+    def of(cls, prompt: str) -> "Shown":
+        return cls(dict(_MEMORY.findall(prompt)), dict(_MESSAGE.findall(prompt)))
+
+    @property
+    def scope(self) -> str:
+        """Whose memories they are: each number of that room has a message of somebody else's."""
+        label = next(iter(self.labels.values()), "/")
+        room = label.partition("/")[0]
+        alone = room == "about" and all(label.endswith(".0") for label in self.labels.values())
+        return ABOUT if alone else f"group:{room}"
+
+
+def answer(number: int, shown: Shown) -> str:
+    """What the model says: lines of all kinds, some that cannot be followed, and now and then none that can."""
+    if number % _NO_LINE_EVERY == 0:
+        return f"I am sorry, request {number} is too much for me."
+    chance = random.Random(number)
+    handles = chance.sample(list(shown.memories), len(shown.memories))
+    evidence = chance.sample(list(shown.labels), min(2, len(shown.labels)))
+    wishes = [_wish(number, "keep", old_id="m1"), _wish(number, "delete", old_id="m99")]
+    wishes += [_wish(number, "create", place=place, evidence=evidence) for place in range(number % 3)]
+    if handles and number % 4:
+        wishes.append(_wish(number, "update", place=7, old_id=handles.pop(), evidence=evidence, confidence=0.7))
+    if len(handles) > 2 and number % 3 == 1:
+        wishes.append(_wish(number, "update", place=8, old_ids=[handles.pop(), handles.pop()]))
+    if handles and number % 5 == 2:
+        wishes.append(_wish(number, "delete", old_id=handles.pop()))
+    if handles and number % 2:
+        said = handles.pop()
+        wishes.append({**_wish(number, "update", old_id=said, evidence=evidence), "statement": shown.memories[said]})
+    return "\n".join(json.dumps(wish, ensure_ascii=False) for wish in wishes)
+
+
+def _wish(number: int, action: str, *, place: int | None = None, **fields: Any) -> dict[str, Any]:
+    statement = {} if place is None else {"statement": f"request {number}.{place} {_HABITS[(number + place) % 5]}"}
+    return {"action": action, **statement, "change_reason": f"request {number}", **fields}
+
+
+def _said(room: Room, number: int, place: int, sender: str) -> Message:
+    label = f"{room.name}/{number}.{place}"
+    return Message(
+        id=label, room_id=room.name, sender_id=sender, text=f"{label} {_WORDS[(number + place) % len(_WORDS)]}"
+    )
