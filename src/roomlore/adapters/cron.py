@@ -9,7 +9,7 @@ from roomlore.core.errors import InvalidInput
 
 
 class Cron:
-    """A cron expression of five fields in a time zone. Raises `InvalidInput` for what is none."""
+    """A cron expression of five fields in a time zone. Raises `InvalidInput` for what is none, or never comes."""
 
     def __init__(self, expression: str, zone: ZoneInfo) -> None:
         self._expression = expression
@@ -21,12 +21,11 @@ class Cron:
                 f"{expression!r:.60} is no cron expression; '0 2 * * *' is every day at two o'clock."
             ) from error
 
-    def last(self, now: datetime) -> datetime | None:
-        """The last time at or before `now`, UTC, to the minute; None where there is none within fifty years.
+    def last(self, now: datetime) -> datetime:
+        """The last time at or before `now`, UTC, to the minute.
 
         An hour that a change of the clocks leaves out is made up right after; one that comes twice counts once, unless
         the expression names every hour.
         """
         after = now.astimezone(self._zone).replace(second=0, microsecond=0) + timedelta(minutes=1)
-        found = next(CronSim(self._expression, after, reverse=True), None)
-        return found.astimezone(UTC) if found is not None else None
+        return next(CronSim(self._expression, after, reverse=True)).astimezone(UTC)

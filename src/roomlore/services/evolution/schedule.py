@@ -17,15 +17,16 @@ from roomlore.services.evolution.service import EvolutionService
 
 MARK = "schedule:evolution"
 _NOWHERE = {"tenant": "", "room_id": ""}
-_DAYS = 1.0
+_FIRST_DAYS = 7.0
+"""How far back a group begins: far enough for one that talks little, and not with all that was imported."""
 _PAGE = 100
 
 
 class Times(Protocol):
     """When it is time."""
 
-    def last(self, now: datetime) -> datetime | None:
-        """The last time at or before `now`, UTC; None where there is none."""
+    def last(self, now: datetime) -> datetime:
+        """The last time at or before `now`, UTC."""
 
 
 class Schedule:
@@ -43,14 +44,13 @@ class Schedule:
 
     async def sweep(self) -> list[str]:
         """Hands in what the last time asks for, unless that was done, and says the ids of that work."""
-        last = self._times.last(self._clock.now()) if self._times else None
-        if last is None:
+        if self._times is None:
             return []
         mark = await self._mark()
         if mark is None:
             await self._move(int(self._clock.now().timestamp()), was=0)
             return []
-        tick = int(last.timestamp())
+        tick = int(self._times.last(self._clock.now()).timestamp())
         if tick <= mark:
             return []
         handed_in = [await self._hand_in(room, tick) async for room in self._behind()]
@@ -80,10 +80,10 @@ class Schedule:
             after = (page[-1].tenant, page[-1].room_id)
 
     async def _has_said_enough(self, room: RoomBehind) -> bool:
-        """Whether a room that never evolved said so much on the last day: what lies before is history."""
+        """Whether a room that never evolved said so much lately: what lies before is history."""
         here = {"tenant": room.tenant, "room_id": room.room_id}
         async with self._storage.reading() as work:
-            first = await work.messages.first_since(**here, since=self._clock.now() - timedelta(days=_DAYS))
+            first = await work.messages.first_since(**here, since=self._clock.now() - timedelta(days=_FIRST_DAYS))
             return first is not None and await work.messages.count(**here, after=first - 1) >= self._least
 
     async def _hand_in(self, room: RoomBehind, tick: int) -> str:
@@ -91,7 +91,7 @@ class Schedule:
         piece = Piece.of(
             tenant=room.tenant,
             scope=scope,
-            days=_DAYS,
+            days=_FIRST_DAYS,
             mode="auto",
             evolution_id=scheduled_id(room.tenant, scope, tick),
         )
