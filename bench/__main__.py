@@ -6,6 +6,7 @@ import asyncio
 from bench import (
     context_speed,
     crash,
+    memory_scores,
     memory_search,
     peers,
     predict_context,
@@ -25,6 +26,7 @@ BENCHES = {
     "context-speed": context_speed,
     "search-speed": search_speed,
     "memory-search": memory_search,
+    "memory-scores": memory_scores,
     "recall": recall,
     "reply-latency": reply_latency,
     "session-summary": session_summary,
