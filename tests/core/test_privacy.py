@@ -86,7 +86,7 @@ def test_names_go_only_where_asked_for():
 def test_a_part_of_what_was_said_is_a_copy():
     said = "my new flat is on the third floor of the mill, come by"
     assert (
-        without_copies("she said her new flat is on the third floor of the mill", [said]) == "she said her[forgotten]"
+        without_copies("she said her new flat is on the third floor of the mill", [said]) == "she said her [forgotten]"
     )
     assert without_copies("the third floor", [said]) == "the third floor"
     assert without_copies("他说下周三晚上在老地方见面", ["我们下周三晚上在老地方见"]) == "他说[已删除]面"

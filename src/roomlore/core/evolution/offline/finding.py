@@ -19,6 +19,8 @@ from roomlore.core.text import graphemes, language
 
 MOST_FOUND = 5
 MOST_TOPICS = 3
+_MANY = 20
+"""From so many memories on no more topics are made: what is said in so many words still finds room."""
 _OVERLAP = 0.5
 _GROWN = 2
 _COMPARED = 30
@@ -136,7 +138,7 @@ class Finder:
             yield Found(statement=self._teller.restated(one.line, one.support), support=one.support)
         for link in shared_links(self._lines):
             yield Found(statement=self._teller.link(link.address, link.support), support=link.support)
-        for topic in topics(self._lines):
+        for topic in topics(self._lines) if len(self._known) < _MANY else ():
             yield self._about(topic)
 
     def _about(self, topic: Topic) -> Found:

@@ -48,9 +48,10 @@ _CHINESE = """
 """
 
 _BROAD = """
-file link download install error version code example create build run data test image page site app input output add
-remove start load change update method base list line set command function message user server setup machine package
-solution problem channel url key value name food day city house home car book color size number picture video text
+add app base book build car change channel city code color command create data day download element error example file
+food function home house image input install key line link list load log machine message method name number output
+package page picture problem remove run server session set setup site size solution start state test text update url
+user value version video
 天气 活动 经历 故事 环境 技巧 作品 功能 数据 代码 文件 链接 版本 图片 视频 程序 软件 系统 用户
 页面 网站 项目 公司 学校 城市 名字 价格 手机 电脑
 """

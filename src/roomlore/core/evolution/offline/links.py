@@ -10,6 +10,7 @@ from roomlore.core.evolution.offline.support import Support
 
 _MESSAGES, _DAYS, _PEOPLE = 3, 2, 2
 _LONGEST = 120
+_NOTHING_WITHOUT_QUERY = frozenset(("watch", "search", "index.php", "view", "item", "playlist", "s"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +32,8 @@ def addresses(line: Line) -> Iterator[str]:
         except ValueError:
             continue
         address = host + parts.path.rstrip("/")
-        if "." in host and len(address) <= _LONGEST:
+        lost = parts.query and address.rsplit("/", 1)[-1] in _NOTHING_WITHOUT_QUERY | {host}
+        if not lost and "." in host and len(address) <= _LONGEST:
             yield address
 
 

@@ -24,7 +24,8 @@ _INVISIBLE = re.compile(
     "|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]"
 )
 URL = re.compile(rf"https?://[^\s<>\"'|`{HAN}，。；、！？）】」]+")
-_MENTION = re.compile(r"<[@#!][^<>\s]{1,80}>|@[\w.-]{1,60}")
+_MENTION = re.compile(r"&[a-z]{2,8};|:[a-z][a-z0-9_+-]{1,40}:|<[@#!][^<>\s]{1,80}>|@[\w.-]{1,60}")
+_MARKED = re.compile("[@<&:]")
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _WEEKDAY = re.compile(
     r"(?<![a-z])(?P<en>mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sun)days?(?![a-z])"
@@ -84,7 +85,7 @@ def keys_of(folded: str) -> dict[str, tuple[int, int]]:
     """The words of a sentence that carry meaning, each with its first place. A weekday is one in either language."""
     found: dict[str, tuple[int, int]] = {}
     rest = _blanked(URL, folded) if "://" in folded else folded
-    rest = _blanked(_MENTION, rest) if "@" in rest or "<" in rest else rest
+    rest = _blanked(_MENTION, rest) if _MARKED.search(rest) else rest
     for day in _WEEKDAY.finditer(rest):
         number = _CHINESE_DAYS[day["zh"]] if day["zh"] else _DAYS.index(day["en"][:3])
         found.setdefault(f"{WEEKDAY}{number}", day.span())

@@ -24,9 +24,14 @@ _POINTING = re.compile(
 """It says nothing without what stands before it."""
 _COURTESY = re.compile(
     r"\b(?:good (?:morning|afternoon|evening|night|luck)|see you|talk (?:to you )?(?:soon|later)|take care|welcome"
-    r"|have an? (?:nice|good|great|lovely)|happy (?:birthday|new year|holidays)|congrat[a-z]*|well done|no worries)\b"
-    r"|[早晚]上好|[上中下]午好|大家好|晚安|早安|再[见見聊]|下次[见見聊]|[生节節新][日年][快愉]|恭喜|加油|欢迎|歡迎|辛苦"
+    r"|have an? (?:nice|good|great|lovely)|happy (?:birthday|new year|holidays)|congrat[a-z]*|well done|no worries"
+    r"|keep in touch)\b"
+    r"|[早晚]上好|[上中下]午好|大家好|晚安|早安|再[见見聊]|下次[见見聊]|[生节節新][日年][快愉]|恭喜|加油|欢迎|歡迎|辛苦|保持[联聯]系"
 )
+_MACHINE = re.compile(
+    r"[{}<>=|\\]|\(\)|::|\A\W*(?:error|warn(?:ing)?|info|debug|exception|traceback|caused by|at \w+\.)\b|\A[$#]"
+)
+"""What looks pasted: code, a command's output, a log."""
 _HAN_COMMA = re.compile(rf"(?<=[{HAN}])[，,；;]\s*")
 _CONDITION = re.compile("如果|要是|除非|假如|假设|若|只要|只有|即使|就算|否则|不然|無論|无论|虽然|雖然|但")
 _OPENING = re.compile(r"[^,，!！、~.。 ]{1,16}(?: all| everyone| guys| there)?[,，!！、~.。 ]+")
@@ -48,7 +53,7 @@ def states(line: Line) -> bool:
     rest = _OPENING.sub("", line.folded, count=1) if greets(line.folded) else line.folded
     if len(rest) < _SHORTEST or _POINTING.match(rest):
         return False
-    return not (_COURTESY.search(rest) or greets(rest) or asks(line.folded) or thanks(rest))
+    return not (_MACHINE.search(rest) or _COURTESY.search(rest) or greets(rest) or asks(line.folded) or thanks(rest))
 
 
 def stated(lines: Iterable[Line]) -> Iterator[Line]:

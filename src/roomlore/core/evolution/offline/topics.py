@@ -8,9 +8,10 @@ from datetime import date
 from itertools import combinations
 
 from roomlore.core.evolution.offline.general_words import WEEKDAY, is_telling, is_topical
-from roomlore.core.evolution.offline.phrasing import adjoining
+from roomlore.core.evolution.offline.phrasing import adjoining, surface
 from roomlore.core.evolution.offline.reading import Line
 from roomlore.core.evolution.offline.support import Support
+from roomlore.core.text import language
 
 _MESSAGES, _DAYS, _PEOPLE = 4, 3, 2
 _APART = 5
@@ -109,6 +110,12 @@ def _bound(both: int, one: int, other: int, lines: int) -> float:
     return math.log(both * every / (one * other)) / math.log(every / both) if both < every else 0.0
 
 
+def _is_name(line: Line, key: str) -> bool:
+    """Whether a word is written as the name of something. Chinese does not show it, nor does a word among Chinese."""
+    written, start = surface(line, key), line.spans[key][0]
+    return (written[0].isupper() and start > 0) or not written.isalpha() or language(line.text) == "zh"
+
+
 class _Talk:
     """A room's messages, to tell a word that people answer each other with from one that everybody uses now and then.
     A word's uses by several people within a few messages are compared with what its frequency alone would bring."""
@@ -126,6 +133,8 @@ class _Talk:
             return None
         support = Support.of(uses.values())
         if not support.holds(messages=_ALONE_MESSAGES, days=_ALONE_DAYS, people=_ALONE_PEOPLE):
+            return None
+        if 2 * sum(_is_name(line, key) for line in uses.values()) < len(uses):
             return None
         answered = self._answered(uses)
         if answered < (_OFTEN_ANSWERED if shared >= _OFTEN_SHARED else _ANSWERED):
