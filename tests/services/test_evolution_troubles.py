@@ -384,3 +384,21 @@ async def test_deletions_are_counted_against_what_is_active_when_they_are_done(u
         await talk(lore, said, range(1, 4))
         result = await lore.memories.evolve("g")
         assert (result.stats.deleted, len(result.rejected)) == (1, 1)
+
+
+@pytest.mark.parametrize("work", ["dbos", "process"])
+async def test_odd_characters_of_an_answer_hurt_nothing(url, work):
+    said = CHINESE
+    odd = '{"action": "delete", "old_id": "m\x009\ud800"}\n\x00\ud800' + lines(create(said.new[0], "c1"))
+    async with (
+        ModelServer(default=odd) as server,
+        opened(server, url=url, durable_work=work) as lore,
+    ):
+        await talk(lore, said, range(1, 4))
+        begun = await lore.memories.begin_evolution("g", mode="llm")
+        job = await lore.jobs.wait(begun.job_id, 60)
+        assert job.status == "done", job
+        assert await active(lore) == [said.new[0]]
+        record = await lore.memories.evolution(begun.evolution_id)
+        assert said.new[0] in record.raw_answer
+        assert len(server.requests) == 1
