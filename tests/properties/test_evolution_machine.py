@@ -208,25 +208,23 @@ class EvolutionMachine(RuleBasedStateMachine):
         return await verbs[what]()
 
     async def revert(self, name: str) -> None:
-        before = len(self.told.changes)
         log = await self.log()
         try:
             made = await self.memories.revert(name, "back")
         except Conflict:
-            if before == len(log):
-                self.check_conflict(log, name)
+            self.check_conflict(log, await self.log(), name)
             raise
         if made and made[0].number == len(log) + 1:
             self.check_reverted([*log, *made], name)
 
-    def check_conflict(self, log: Sequence[Change], name: str) -> None:
-        """Something else touched the same since, or says the same by now."""
+    def check_conflict(self, before: Sequence[Change], log: Sequence[Change], name: str) -> None:
+        """Something else touched the same since, or says the same by now; or others were at it at the same time."""
         own = [one for one in log if one.evolution_id == name]
         versions = replay(log)
         lineages = {versions[one].lineage_id for one in touched(own)}
         later = [one for one in log[own[-1].number :] if {versions[n].lineage_id for n in touched([one])} & lineages]
         others = {normal(one.statement) for one in active(versions) if one.lineage_id not in lineages}
-        assert later or any(normal(versions[one].statement) in others for one in touched(own))
+        assert len(before) < len(log) or later or any(normal(versions[one].statement) in others for one in touched(own))
 
     def check_reverted(self, log: Sequence[Change], name: str) -> None:
         own = [one for one in log if one.evolution_id == name]

@@ -1,5 +1,6 @@
 """Rows of memories and their log to values and back, by position."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from roomlore.adapters.sql import schema_memories
@@ -57,6 +58,9 @@ CHANGE_COLUMNS = (
     _c.c.actor,
     _c.c.at,
 )
+_KINDS: Mapping[str, MemoryKind] = {kind.value: kind for kind in MemoryKind}
+_STATES: Mapping[str, MemoryStatus] = {status.value: status for status in MemoryStatus}
+_ACTIONS: Mapping[str, Action] = {action.value: action for action in Action}
 _TIMES = ("created_at", "updated_at", "supported_at")
 
 
@@ -117,13 +121,30 @@ def memory_text(memory: Memory) -> str:
 
 
 def read_memory(text: str, scope: str) -> Memory:
-    """Undoes `memory_text`."""
+    """Undoes `memory_text`. Written out, as logs are long."""
     told = read_mapping(text)
-    told |= {name: from_micros(told[name]) for name in _TIMES}
-    told |= {name: tuple(told[name]) for name in ("parents", "tags")}
-    told["sources"] = tuple(Source(*pair) for pair in told["sources"])
-    told["kind"], told["status"] = MemoryKind(told["kind"]), MemoryStatus(told["status"])
-    return Memory(scope=scope, **told)
+    return Memory(
+        memory_id=told["memory_id"],
+        lineage_id=told["lineage_id"],
+        scope=scope,
+        kind=_KINDS[told["kind"]],
+        statement=told["statement"],
+        version=told["version"],
+        parents=tuple(told["parents"]),
+        status=_STATES[told["status"]],
+        tags=tuple(told["tags"]),
+        category=told["category"],
+        strength=told["strength"],
+        confidence=told["confidence"],
+        sources=tuple([Source(room_id, message_id) for room_id, message_id in told["sources"]]),
+        change_summary=told["change_summary"],
+        evolution_id=told["evolution_id"],
+        made_by=told["made_by"],
+        fallback=told["fallback"],
+        created_at=from_micros(told["created_at"]),
+        updated_at=from_micros(told["updated_at"]),
+        supported_at=from_micros(told["supported_at"]),
+    )
 
 
 def to_memory(row: Row) -> Memory:
@@ -171,7 +192,7 @@ def to_change(scope: str, row: Row) -> Change:
     return Change(
         number=row[0],
         scope=scope,
-        action=Action(row[1]),
+        action=_ACTIONS[row[1]],
         memory=read_memory(row[2], scope),
         closes=read_list(row[3]),
         old_statement=unescape_or_none(row[4]),

@@ -30,8 +30,8 @@ def reverted(
     made are in force no more. Nothing where it was taken back already.
 
     `own`: its changes; an evolution restores nothing. `logged`: what became of the versions that these touch, its own
-    changes included. `versions`: all of their lineages, as they are. `number`: of the scope's last change. Raises
-    `Conflict`, which names what was changed since.
+    changes included. `versions`: as they are, with what is in force of their lineages. `number`: of the scope's last
+    change. Raises `Conflict`, which names what was changed since.
     """
     evolution_id = own[0].evolution_id
     if any(change.undoes == evolution_id for change in logged):

@@ -13,7 +13,7 @@ from roomlore.core.models import StoredMessage
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
 
-_PAGE = 1_000
+_PAGE = 500
 
 
 class Past:

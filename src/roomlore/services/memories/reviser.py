@@ -63,7 +63,7 @@ class Reviser:
         async with self._storage.writing() as work:
             number = await self._lock(work, scope, before, now)
             logged = await work.memory_log.of_memories(tenant=self._tenant, memory_ids=touched(own))
-            versions = await self._lineages(work, touched(own))
+            versions = await self._with_heads(work, touched(own))
             made = reverted(own, logged=logged, versions=versions, number=number, reason=reason, now=now)
             _check_alone(made, before)
             await work.memory_log.apply(tenant=self._tenant, scope=scope, changes=made)
@@ -74,7 +74,7 @@ class Reviser:
         before, now = await self._read(asked.scope, [asked.kind]), self._clock.now()
         async with self._storage.writing() as work:
             number = await self._lock(work, asked.scope, before, now)
-            versions = await work.memories.lineage(tenant=self._tenant, lineage_id=asked.lineage_id)
+            versions = await self._with_heads(work, [memory_id])
             head = next((one for one in versions if one.status is MemoryStatus.ACTIVE), None)
             wanted = next(one for one in versions if one.memory_id == memory_id)
             if wanted == head:
@@ -112,12 +112,14 @@ class Reviser:
             raise NotFound(f"There is no memory {memory_id!r:.80}.")
         return found[0]
 
-    async def _lineages(self, work: UnitOfWork, memory_ids: Sequence[str]) -> list[Memory]:
-        """Every version of the lineages of these."""
+    async def _with_heads(self, work: UnitOfWork, memory_ids: Sequence[str]) -> list[Memory]:
+        """These versions and the heads of their lineages, where those were not merged into others: what is in force of
+        these lineages is among them, however many versions they have."""
         found = await work.memories.by_id(tenant=self._tenant, memory_ids=memory_ids)
-        names = dict.fromkeys(memory.lineage_id for memory in found)
-        lineages = [await work.memories.lineage(tenant=self._tenant, lineage_id=name) for name in names]
-        return [memory for lineage in lineages for memory in lineage]
+        lineages = {memory.lineage_id for memory in found}
+        heads = await work.memories.heads(tenant=self._tenant, memory_ids=memory_ids)
+        own = [head for head in heads.values() if head.lineage_id in lineages]
+        return list({memory.memory_id: memory for memory in (*found, *own)}.values())
 
     async def _read(self, scope: str, kinds: Iterable[MemoryKind]) -> Kinds:
         return {
