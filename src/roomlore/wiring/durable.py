@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 
-from roomlore.adapters.dbos import can_keep_work, open_dbos
+from roomlore.adapters.dbos import can_keep_work, is_work_left, open_dbos
 from roomlore.adapters.inprocess.durable import InProcessWork
 from roomlore.adapters.inprocess.late_work import LateWork
 from roomlore.adapters.prompts import PackagedPrompts
@@ -17,6 +17,8 @@ from roomlore.services.jobs import counted
 from roomlore.services.models import ModelService
 from roomlore.settings import Settings
 
+LEFT = "left work"
+"""The background job that goes on with what a process before this one left."""
 _SWEEP_SECONDS = 15.0
 _AGAIN_SECONDS = 60.0
 _TOGETHER_SECONDS = 0.05
@@ -33,6 +35,18 @@ def make_durable(settings: Settings, url: str, *, clock: Clock, closing: AsyncEx
 def shares_work(settings: Settings, url: str) -> bool:
     """Whether work on the database at `url` can be seen, and gone on with, by other processes."""
     return settings.durable_work == "dbos" or (settings.durable_work == "auto" and can_keep_work(url))
+
+
+def go_on_with_what_is_left(settings: Settings, url: str, durable: LateWork, jobs: Jobs) -> None:
+    """Durable work is opened when it is first used; where there is some already, that is now."""
+    if not shares_work(settings, url):
+        return
+
+    async def look() -> None:
+        if not durable.works() and await asyncio.to_thread(is_work_left, url):
+            await durable.open(working=True)
+
+    jobs.handle(LEFT, look, every_seconds=_SWEEP_SECONDS)
 
 
 def make_extraction(

@@ -32,7 +32,7 @@ from roomlore.services.recall import RecallParts
 from roomlore.services.replies import ReplyParts
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings, context_options
-from roomlore.wiring.durable import make_again, make_durable, make_extraction, shares_work
+from roomlore.wiring.durable import go_on_with_what_is_left, make_again, make_durable, make_extraction, shares_work
 from roomlore.wiring.evolution import make_evolutions
 from roomlore.wiring.indexing import Indexing, make_indexing
 from roomlore.wiring.memory_search import make_memory_search
@@ -146,6 +146,8 @@ async def make_resources(
         jobs=jobs,
         background=background,
     )
+    if background:
+        go_on_with_what_is_left(settings, url, durable, jobs)
     replies = make_replies(
         settings,
         storage,

@@ -20,6 +20,17 @@ def can_keep_work(url: str) -> bool:
     return find_spec("dbos") is not None
 
 
+def is_work_left(url: str) -> bool:
+    """Whether work is kept for the database at `url` that waits or runs, here or in any process.
+
+    Asks the database, and makes nothing in it. Blocks. Raises `InvalidInput` for a database in memory,
+    `StorageUnavailable`.
+    """
+    from roomlore.adapters.dbos.left import work_is_left
+
+    return work_is_left(url)
+
+
 def open_dbos(
     url: str,
     *,

@@ -12,6 +12,7 @@ from roomlore.core.memory.models import Memory, MemoryKind, Source
 from roomlore.core.models import StoredMessage
 from roomlore.core.plain import storable
 from roomlore.core.work import owner_prefix, work_name
+from roomlore.ports.durable import Json
 from roomlore.ports.language import Language
 
 EVOLUTION = "evolution"
@@ -80,6 +81,23 @@ class Piece:
         return EvolutionResult(evolution_id=self.evolution_id, scope=self.scope, mode=self.mode, at=at, message=message)
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What an evolution reads, kept beside its work: begun again after a kill it reads the same, so that the answer
+    that was paid for is one to it. `last`: the arrival of the last message; `memories`: the ids of those offered."""
+
+    room_id: str
+    last: int
+    memories: tuple[str, ...]
+
+    @classmethod
+    def from_json(cls, given: Json) -> "Span":
+        return cls(given["room_id"], given["last"], tuple(given["memories"]))
+
+    def to_json(self) -> Json:
+        return {"room_id": self.room_id, "last": self.last, "memories": list(self.memories)}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
     """What an evolution reads, of one moment.
@@ -104,6 +122,10 @@ class Read:
     language: Language
     basis: str
     at: datetime
+
+    @property
+    def span(self) -> Span:
+        return Span(self.room_id, self.last, tuple(memory.memory_id for memory in self.offered.values()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from roomlore.core.models import StoredMessage
 from roomlore.core.text import language
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.evolution.piece import Piece, Read, Standing
+from roomlore.services.evolution.piece import Piece, Read, Span, Standing
 
 _ALL = 2**31 - 1
 
@@ -48,17 +48,19 @@ class Reading:
         self._most_memories = most_memories
         self._zone = zone
 
-    async def read(self, piece: Piece) -> Read | None:
-        """What is new; None where nothing is. Messages that say nothing of their own are passed over for good."""
+    async def read(self, piece: Piece, span: Span | None = None) -> Read | None:
+        """What is new; None where nothing is. Messages that say nothing of their own are passed over for good.
+
+        `span`: reads no more than that, and offers the same memories where all of them are still in force."""
         while True:
             async with self._storage.reading() as work:
                 place = await self._place(work, piece)
-                messages = await self._page(work, piece, place) if place else []
+                messages = await self._page(work, piece, place, span) if place else []
                 if not place or not messages:
                     return None
                 shown = await self._shown(work, piece, place.room_id, messages)
                 if shown.handles:
-                    return await self._all(work, piece, place, messages, shown)
+                    return await self._all(work, piece, place, messages, shown, span)
             await self._pass_over(piece, place, messages[-1].arrival)
 
     async def standing(self, piece: Piece, read: Read) -> Standing:
@@ -104,8 +106,11 @@ class Reading:
                 waiting.append((first[0].at, room_id, place))
         return min(waiting, key=lambda one: one[:2])[2] if waiting else None
 
-    async def _page(self, work: UnitOfWork, piece: Piece, place: _Place) -> list[StoredMessage]:
-        return await _page(work, piece, place, limit=self._most_messages)
+    async def _page(self, work: UnitOfWork, piece: Piece, place: _Place, span: Span | None) -> list[StoredMessage]:
+        found = await _page(work, piece, place, limit=self._most_messages)
+        if span is None or span.room_id != place.room_id:
+            return found
+        return [message for message in found if message.arrival <= span.last]
 
     async def _shown(
         self, work: UnitOfWork, piece: Piece, room_id: str, messages: Sequence[StoredMessage]
@@ -123,8 +128,10 @@ class Reading:
         place: _Place,
         messages: Sequence[StoredMessage],
         shown: ShownMessages,
+        span: Span | None,
     ) -> Read:
-        offered = handles_of(chosen(await _active(work, piece), shown.text, most=self._most_memories))
+        active = await _active(work, piece)
+        offered = handles_of(_same(active, span) or chosen(active, shown.text, most=self._most_memories))
         last = messages[-1].arrival
         return Read(
             room_id=place.room_id,
@@ -194,6 +201,13 @@ async def _active(work: UnitOfWork, piece: Piece) -> list[Memory]:
     return await work.memories.page(
         tenant=piece.tenant, scopes=[piece.scope], kinds=[piece.kind], status=MemoryStatus.ACTIVE, limit=_ALL
     )
+
+
+def _same(active: Sequence[Memory], span: Span | None) -> list[Memory]:
+    """The memories that were offered before; none where one of them is not in force any more."""
+    by_id = {memory.memory_id: memory for memory in active}
+    wanted = span.memories if span else ()
+    return [by_id[one] for one in wanted] if by_id.keys() >= set(wanted) else []
 
 
 def _basis(place: _Place, shown: ShownMessages, offered: Sequence[Memory]) -> str:

@@ -13,7 +13,7 @@ from roomlore.ports.storage import Storage
 from roomlore.services.evolution.applying import Applying, Overtaken, find_result
 from roomlore.services.evolution.asking import Asking
 from roomlore.services.evolution.direct import Direct
-from roomlore.services.evolution.piece import EVOLUTION, Piece
+from roomlore.services.evolution.piece import EVOLUTION, Piece, Read, Span
 from roomlore.services.evolution.reading import Reading
 from roomlore.services.evolution.results import NO_LINE
 from roomlore.services.evolution.turns import Turns
@@ -104,7 +104,7 @@ class EvolutionService:
     async def _attempt(self, piece: Piece, steps: Steps) -> EvolutionResult:
         attempt = 1
         while True:
-            read = await self._reading.read(piece)
+            read = await self._read(piece, steps)
             if read is None:
                 return piece.nothing(_NOTHING_NEW, self._clock.now())
             await steps.report(f"reading {len(read.handles)} messages")
@@ -115,6 +115,19 @@ class EvolutionService:
                 if attempt == _ATTEMPTS:
                     raise
                 attempt += 1
+
+    async def _read(self, piece: Piece, steps: Steps) -> Read | None:
+        """What is new or, where a kill broke this off, what was new when it began."""
+        read = await self._reading.read(piece)
+        if read is None:
+            return None
+        fresh = read.span
+
+        async def step() -> Json:
+            return fresh.to_json()
+
+        span = Span.from_json(await steps.once(f"span-{read.was}-{read.room_id}", step))
+        return read if span == fresh else await self._reading.read(piece, span) or read
 
     def _count(self, piece: Piece, done: EvolutionResult | None, result: str, seconds: float) -> None:
         mode = done.mode if done else piece.mode
