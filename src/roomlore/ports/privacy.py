@@ -79,7 +79,7 @@ class StoredRow:
 class StoredRows(Protocol):
     """Everything stored of a tenant, row by row, whatever it is."""
 
-    def tables(self) -> Sequence[str]:
+    async def tables(self) -> Sequence[str]:
         """Every table that holds rows of tenants."""
 
     async def page(self, *, tenant: str, table: str, after: tuple[Any, ...] | None, limit: int) -> list[StoredRow]:

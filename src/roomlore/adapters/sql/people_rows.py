@@ -92,7 +92,7 @@ class SqlStoredRows:
         self._sql = connection
         self._locks = locks
 
-    def tables(self) -> Sequence[str]:
+    async def tables(self) -> Sequence[str]:
         return list(_OF_TENANTS)
 
     async def page(self, *, tenant: str, table: str, after: tuple[Any, ...] | None, limit: int) -> list[StoredRow]:

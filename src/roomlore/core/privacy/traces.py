@@ -98,11 +98,15 @@ class Traces:
 
 
 def cut_out(text: str, spans: Sequence[Span]) -> str:
-    """The text with one mark in the place of each run of spans."""
+    """The text with one mark in the place of each run of spans; white space around a run stays."""
     if not spans:
         return text
     sign, kept, at = mark(text), [], 0
-    for start, end in _joined(spans):
+    for first, last in _joined(spans):
+        run = text[first:last]
+        start, end = last - len(run.lstrip()), first + len(run.rstrip())
+        if start >= end:
+            continue
         kept += [text[at:start], sign]
         at = end
     return "".join([*kept, text[at:]])

@@ -27,7 +27,7 @@ class RowsWithout:
     async def rewrite(self, person: Person, tally: Tally) -> None:
         for table in _DROPPED:
             async for row in self._rows(person.tenant, table):
-                if _tells(row, person) or (table == "context_usage_records" and _used(row, person)):
+                if _tells(row, person) or _rests_on(table, row, person):
                     tally.places[table] += 1
                     if not tally.dry:
                         async with self._storage.writing() as work:
@@ -49,7 +49,7 @@ class RowsWithout:
     async def look_through(self, person: Person) -> tuple[dict[str, int], dict[str, int]]:
         """How many rows each table has, and how many of them still tell of the person."""
         async with self._storage.reading() as work:
-            tables = work.rows.tables()
+            tables = await work.rows.tables()
         seen: dict[str, int] = dict.fromkeys(tables, 0)
         telling: dict[str, int] = {}
         for table in tables:
@@ -81,8 +81,12 @@ def _tells(row: StoredRow, person: Person) -> bool:
     return any(person.traces.mentioned(text) for texts in row.texts.values() for text in texts)
 
 
-def _used(row: StoredRow, person: Person) -> bool:
-    """Whether a context was chosen for, or from, what the person said."""
+def _rests_on(table: str, row: StoredRow, person: Person) -> bool:
+    """Whether a context was chosen for, or from, what the person said, or an import is of a file named after them."""
+    if table == "import_positions":
+        return any(person.user_id in source for source in row.texts["source"])
+    if table != "context_usage_records":
+        return False
     said = person.in_room(row.texts["room_id"][0]).texts
     chosen = (*row.texts["trigger_message_id"], *row.texts["context_message_ids"])
     return any(one in said for one in chosen)

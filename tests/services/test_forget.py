@@ -1,0 +1,179 @@
+"""Forgetting a person through `roomlore.open`, on SQLite and PostgreSQL."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+import roomlore
+from forget_rig import CHINESE, ENGLISH, OTHER_ROOM, ROOM, Figure, everything, fill, in_postgres, replays
+from roomlore import Lore, Message, Settings
+from roomlore.ports.privacy import StoredRow
+from roomlore.testing.embedding import HashEmbedder
+
+both = pytest.mark.parametrize("who", [ENGLISH, CHINESE], ids=["en", "zh"])
+
+
+@pytest.fixture
+async def lore(storage_url) -> AsyncIterator[Lore]:
+    settings = Settings(durable_work="process", vectors="sql")
+    async with roomlore.open(storage_url, settings=settings, embedder=HashEmbedder(), background=False) as opened:
+        yield opened
+
+
+async def index(lore: Lore) -> None:
+    async for _ in lore.index.drain():
+        pass
+
+
+def telling(tables: dict[str, list[StoredRow]], who: Figure) -> list[tuple[str, str, str]]:
+    """Which columns of which tables hold something of the person."""
+    cells = [(table, column, text) for table, rows in tables.items() for row in rows for column, text in _cells(row)]
+    return [(table, column, trace) for table, column, text in cells for trace in who.traces if trace in text]
+
+
+def _cells(row: StoredRow) -> list[tuple[str, str]]:
+    return [(column, text) for column, texts in row.texts.items() for text in texts]
+
+
+@both
+async def test_nothing_of_the_person_is_left_in_any_row(lore, who):
+    await fill(lore, who)
+    await index(lore)
+    report = await lore.privacy.forget(who.user_id)
+    assert report.left == ()
+    assert report.complete
+    assert report.rooms_removed == (f"dm:{who.user_id}", who.user_id)
+    assert sum(report.checked.values()) > 0
+    assert telling(await everything(lore), who) == []
+
+
+@both
+async def test_the_log_gives_the_tables_back(lore, who):
+    await fill(lore, who)
+    assert await replays(lore)
+    report = await lore.privacy.forget(who.user_id)
+    assert await replays(lore)
+    assert (await lore.privacy.verify()).sound
+    log = await lore.memories.changes(f"group:{ROOM}")
+    assert len(log) == 7
+    assert {"alone", "short"} & set(report.retired) == {"short"}
+    assert set(report.rewritten) == {"both", "copy"}
+
+
+@both
+async def test_what_others_said_and_know_stays(lore, who):
+    await fill(lore, who)
+    await lore.privacy.forget(who.user_id)
+    said = {message.id: message for message in await lore.messages.page(ROOM)}
+    assert list(said) == ["ben-1", "bot-3", "ben-4", "ben-6", "ben-10"]
+    mark = "[forgotten]" if who is ENGLISH else "[已删除]"
+    assert (said["ben-1"].text, said["ben-10"].text) == (who.plain, "good morning")
+    assert said["bot-3"].text.removeprefix("noted: ") == mark
+    assert said["ben-4"].text.splitlines() == [f"> {mark}", f"> {mark}", "", f"ok @{mark}"]
+    assert said["ben-4"].reply_to is None
+    assert said["ben-6"].mentions == ()
+    kept = {memory.memory_id: memory.statement for memory in await lore.memories.page(f"group:{ROOM}")}
+    assert kept["both"] == who.shared.replace(who.name, mark)
+    assert f"{who.plain}!" in kept.values()
+    assert len(kept) == 2
+    answer = await lore.messages.search(ROOM, who.plain, mode="lexical")
+    assert answer.hits[0].message.id in {"ben-1", "ben-6"}
+    assert not (await lore.messages.search(ROOM, who.secret, mode="lexical")).hits
+    async with lore.storage.reading() as work:
+        people = await work.rooms.participants(tenant=lore.tenant, room_id=ROOM)
+    assert people == {"ben": "Ben", "bot": ""}
+
+
+@both
+async def test_a_dry_run_changes_nothing_and_says_what_would_go(lore, who):
+    await fill(lore, who)
+    before = await everything(lore)
+    shown = await lore.privacy.forget(who.user_id, dry_run=True)
+    assert await everything(lore) == before
+    done = await lore.privacy.forget(who.user_id)
+    assert (shown.dry_run, done.dry_run) == (True, False)
+    assert shown.checked == {}
+    assert (shown.rooms_removed, set(shown.retired), set(shown.rewritten)) == (
+        done.rooms_removed, set(done.retired), set(done.rewritten)
+    )  # fmt: skip
+    for place in ("messages", "messages of others", "memories", "evolutions", "memory_scopes"):
+        assert shown.places[place] == done.places[place] > 0
+
+
+async def test_forgetting_twice_finds_nothing_more(lore):
+    await fill(lore, ENGLISH)
+    await lore.privacy.forget(ENGLISH.user_id)
+    before = await everything(lore)
+    again = await lore.privacy.forget(ENGLISH.user_id)
+    assert (again.places, again.left, again.retired) == ({}, (), ())
+    assert await everything(lore) == before
+
+
+async def test_another_tenant_keeps_the_same_person(lore):
+    other = lore.for_tenant("other")
+    await fill(lore, ENGLISH)
+    await fill(other, ENGLISH)
+    before = await everything(other)
+    await lore.privacy.forget(ENGLISH.user_id)
+    assert await everything(other) == before
+    assert await lore._resources.durable.page(prefix="other:")
+
+
+async def test_work_in_rooms_of_the_person_goes_and_other_work_stays(lore):
+    await fill(lore, ENGLISH)
+    report = await lore.privacy.forget(ENGLISH.user_id)
+    assert report.places["durable work"] == 1
+    assert [one.arguments for one in await lore._resources.durable.page()] == [{"room_id": OTHER_ROOM}]
+
+
+async def test_who_comes_back_is_somebody_new(lore):
+    who = ENGLISH
+    await fill(lore, who)
+    scope, room_id = f"user:{who.user_id}", f"dm:{who.user_id}"
+    await lore.recall.build(scopes=[scope], messages=[])
+    await lore.messages.search(room_id, "fine", mode="lexical")
+    await lore.privacy.forget(who.user_id)
+    await lore.memories.add(scope, "likes tea")
+    again = Message(id="1", room_id=room_id, sender_id=who.user_id, text="hello there")
+    await lore.messages.add(again)
+    assert [memory.statement for memory in await lore.memories.page(scope)] == ["likes tea"]
+    recalled = await lore.recall.build(scopes=[scope], messages=[])
+    assert "likes tea" in recalled.text
+    assert who.told not in recalled.text
+    assert [hit.message.id for hit in (await lore.messages.search(room_id, "hello fine", mode="lexical")).hits] == ["1"]
+    assert (await lore.memories.search(scope, who.told)).hits == ()
+
+
+async def test_many_messages_go_in_parts(lore):
+    many = [Message(id=f"m{n}", room_id=ROOM, sender_id="u-12345", text=f"line {n} of what I say") for n in range(450)]
+    rest = [
+        Message(id=f"b{n}", room_id=ROOM, sender_id="ben", text=f"answer {n}", reply_to=f"m{n}") for n in range(120)
+    ]
+    await lore.messages.add([*many, *rest])
+    report = await lore.privacy.forget("u-12345")
+    assert (report.places["messages"], report.places["messages of others"], report.left) == (450, 120, ())
+    room = await lore.rooms.get(ROOM)
+    assert room.messages == 120
+
+
+async def test_nobody_of_that_name(lore):
+    await lore.messages.add(Message(id="1", room_id=ROOM, sender_id="ben", text="hello"))
+    report = await lore.privacy.forget("nobody-1")
+    assert (report.places, report.left, report.complete) == ({}, (), True)
+
+
+@pytest.mark.parametrize("given", ["", "  ", None, 7, "x" * 600], ids=["empty", "blank", "none", "number", "long"])
+async def test_no_id(lore, given):
+    with pytest.raises(roomlore.InvalidInput, match="sender id"):
+        await lore.privacy.forget(given)
+
+
+@both
+async def test_no_row_of_any_schema_on_postgresql(postgres_url, who: Figure):
+    settings = Settings(durable_work="dbos", vectors="sql")
+    async with roomlore.open(postgres_url, settings=settings, embedder=HashEmbedder(), background=False) as lore:
+        await fill(lore, who)
+        assert {table for table, _ in in_postgres(postgres_url, who)} >= {"messages", "memories", "workflow_input"}
+        report = await lore.privacy.forget(who.user_id)
+        assert report.left == ()
+    assert in_postgres(postgres_url, who) == []
