@@ -305,3 +305,22 @@ def test_secrets_are_not_shown(name):
 def test_qdrant_needs_an_address():
     with pytest.raises(InvalidInput, match="qdrant_url"):
         Settings(vectors="qdrant")
+
+
+@pytest.mark.parametrize("cron", ["daily", "0 25 * * *", "0 2 30 2 *"])
+def test_a_schedule_that_is_none_is_refused_in_words(cron):
+    with pytest.raises(InvalidInput) as refused:
+        Settings(evolve_schedule=cron)
+    assert "cron expression" in str(refused.value)
+    assert cron in str(refused.value)
+
+
+def test_a_schedule_may_be_left_out():
+    assert Settings(evolve_schedule=" ").evolve_schedule == ""
+
+
+def test_the_evolving_model_must_be_one_of_the_models():
+    with pytest.raises(InvalidInput, match="evolve_model is 'mine'"):
+        Settings(evolve_model="mine")
+    own = {"mine": {"providers": [{"name": "ollama", "model_id": "qwen3:8b"}]}}
+    assert Settings(evolve_model="mine", models=own).evolve_model == "mine"

@@ -6,6 +6,7 @@ where one says, in the same order, all that the other says.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from roomlore.core.terms import terms
 
@@ -24,9 +25,10 @@ def likeness(one: str, other: str) -> float:
     return min(2 * shared / (len(set(short)) + len(set(long))), _OTHERWISE)
 
 
+@lru_cache(maxsize=1 << 12)
 def _words(statement: str) -> Sequence[str]:
     """Stems of words, and single Chinese characters: their pairs would differ at every insertion."""
-    return [term for term in terms(statement) if len(term) == 1 or term.isascii() or not _is_pair(term)]
+    return tuple(term for term in terms(statement) if not _is_pair(term))
 
 
 def _is_pair(term: str) -> bool:
