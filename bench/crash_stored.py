@@ -104,7 +104,11 @@ def steps(url: str, answer: str = "raw_answer") -> list[Step]:
         f"SELECT workflow_uuid, output, completed_at_epoch_ms FROM {table} ORDER BY workflow_uuid, function_id",
     )
     found = [(work_id, json.loads(output).get("gave"), at) for work_id, output, at in rows if output]
-    return [Step(work_id, request_of(str(gave.get(answer, ""))), at / 1000) for work_id, gave, at in found if gave]
+    return [
+        Step(work_id, request_of(str(gave[answer])), at / 1000)
+        for work_id, gave, at in found
+        if gave and answer in gave
+    ]
 
 
 def broken_files(url: str) -> list[str]:

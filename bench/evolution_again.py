@@ -50,20 +50,33 @@ def heard(scope: str, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
 
 def differences(told: Told, rules: Rules) -> Iterator[str]:
     """Between what is stored and what must have been done, a line each."""
-    offered = _offered(told)
-    if offered is None:
-        yield "its model was shown memories that its scope did not have"
-        return
-    handles = message_handles(Source(told.record.room_id, message.id) for message in told.covered)
-    labels = {handle: source.message_id for handle, source in handles.items()}
+    labels = {handle: source.message_id for handle, source in _handles(told).items()}
     if dict(told.shown.labels) != labels:
         yield f"its model was shown {list(told.shown.labels.values())}, and it read {list(labels.values())}"
         return
-    again = _planned(told, offered, handles, rules)
+    again = planned(told, rules)
+    if again is None:
+        yield "its model was shown memories that its scope did not have"
+        return
     if list(again.changes) != list(told.own):
         yield f"its answer asks for {_said(again.changes)}, and it did {_said(told.own)}"
     if tuple((one.text, one.reason) for one in again.rejected) != told.record.quarantined:
         yield "it refused other lines of its answer than it must"
+
+
+def planned(told: Told, rules: Rules) -> Plan | None:
+    """What it must have done; None where its model was shown memories that are not there."""
+    offered = _offered(told)
+    if offered is None:
+        return None
+    answer = read_answer(told.record.raw_answer, repair=repaired)
+    if told.record.status == "failed":
+        return Plan(kept=len(offered), rejected=answer.rejected)
+    return _plan(told, answer, offered, rules)
+
+
+def _handles(told: Told) -> dict[str, Source]:
+    return message_handles(Source(told.record.room_id, message.id) for message in told.covered)
 
 
 def _offered(told: Told) -> dict[str, Memory] | None:
@@ -75,16 +88,7 @@ def _offered(told: Told) -> dict[str, Memory] | None:
     return found if list(found) == list(told.shown.memories) else None
 
 
-def _planned(told: Told, offered: Mapping[str, Memory], handles: Mapping[str, Source], rules: Rules) -> Plan:
-    answer = read_answer(told.record.raw_answer, repair=repaired)
-    if told.record.status == "failed":
-        return Plan(kept=len(offered), rejected=answer.rejected)
-    return _plan(told, answer, offered, handles, rules)
-
-
-def _plan(
-    told: Told, answer: Answer, offered: Mapping[str, Memory], handles: Mapping[str, Source], rules: Rules
-) -> Plan:
+def _plan(told: Told, answer: Answer, offered: Mapping[str, Memory], rules: Rules) -> Plan:
     versions = replay(told.before)
     in_force = active(versions)
     latest: dict[str, int] = {}
@@ -96,7 +100,7 @@ def _plan(
     return plan(
         answer,
         offered=offered,
-        messages=handles,
+        messages=_handles(told),
         similar=likeness,
         rules=rules,
         ground=Ground(scope=told.record.scope, number=len(told.before), active=len(in_force), latest=latest),
