@@ -374,7 +374,8 @@ async def test_what_is_known_before_the_stream_is_an_ordinary_problem():
         assert not model.requests
 
 
-async def test_a_provider_that_refuses_at_once_is_an_ordinary_problem_too():
+async def test_a_provider_that_refuses_at_once_is_an_ordinary_problem_too(monkeypatch):
+    monkeypatch.setattr(EventStream, "moment_seconds", 30.0)  # at once, however busy this machine is
     async with chatting([Fails(status=400)]) as (_, lore, client):
         heard = await hear(client, body())
         assert (heard.status, heard.last()["type"]) == (503, "urn:roomlore:unavailable")
