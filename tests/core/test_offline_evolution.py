@@ -146,8 +146,22 @@ def test_what_one_person_repeats_is_not_the_groups(sentence, echoes):
         pytest.param([(day, who, "Is stand-up every Monday at 9 in the blue room?") for day, who in enumerate("ABCD")]),
         pytest.param([(day, who, "Good morning everyone, thanks a lot!") for day, who in enumerate("ABCD")]),
         pytest.param([(day, who, "大家早上好，辛苦了") for day, who in enumerate("ABCD")]),
+        pytest.param([(day, who, "WARNING: the disk of node seven is full") for day, who in enumerate("ABCD")]),
+        pytest.param([(day, who, "slightly_smiling_face:") for day, who in enumerate("ABCD")]),
     ],
-    ids=["block", "checkpoint", "quote", "card", "code", "bot", "question", "courtesy-en", "courtesy-zh"],
+    ids=[
+        "block",
+        "checkpoint",
+        "quote",
+        "card",
+        "code",
+        "bot",
+        "question",
+        "courtesy-en",
+        "courtesy-zh",
+        "log",
+        "emoji",
+    ],
 )
 def test_what_nobody_states_is_no_memory(room):
     assert answer(said_in(room)).wishes == ()

@@ -10,7 +10,7 @@ from roomlore.core.evolution.offline.knowing import MOST_CITED, Known, covers, r
 from roomlore.core.evolution.offline.links import shared_links
 from roomlore.core.evolution.offline.phrasing import Teller, Told, adjoining, surface
 from roomlore.core.evolution.offline.reading import Line, Reading
-from roomlore.core.evolution.offline.restated import restated, stated
+from roomlore.core.evolution.offline.restated import is_pasted, restated, stated
 from roomlore.core.evolution.offline.support import Support
 from roomlore.core.evolution.offline.topics import Topic, topics
 from roomlore.core.memory.models import Memory, Source
@@ -49,6 +49,7 @@ class Finder:
         names: Mapping[Source, str],
     ) -> None:
         self._lines = reading.lines
+        self._talk = [line for line in reading.lines if not is_pasted(line)]
         self._teller = Teller(reading.days)
         self._known = {handle: Known(memory.statement) for handle, memory in memories.items()}
         self._cited = [frozenset(names[one] for one in memory.sources if one in names) for memory in memories.values()]
@@ -93,8 +94,9 @@ class Finder:
         )
 
     def _sayers(self, known: Known) -> Sequence[Line]:
-        loose = known.told and not known.told.said
-        return self._lines if loose else self._stating
+        if known.told is None or known.told.said:
+            return self._stating
+        return self._lines if known.told.link else self._talk
 
     def _says(self, line: Line, known: Known) -> bool:
         return known.is_said_by(line, self._wordings.get(line, _NOTHING), self._weights)
@@ -138,7 +140,7 @@ class Finder:
             yield Found(statement=self._teller.restated(one.line, one.support), support=one.support)
         for link in shared_links(self._lines):
             yield Found(statement=self._teller.link(link.address, link.support), support=link.support)
-        for topic in topics(self._lines) if len(self._known) < _MANY else ():
+        for topic in topics(self._talk) if len(self._known) < _MANY else ():
             yield self._about(topic)
 
     def _about(self, topic: Topic) -> Found:

@@ -9,7 +9,7 @@ from functools import cache
 
 from roomlore.core.evolution.offline.alike import ALIKE, CONTAINED, MOST_LONGER, Weights, Wording
 from roomlore.core.evolution.offline.general_words import is_topical
-from roomlore.core.evolution.offline.reading import Line, keys_of
+from roomlore.core.evolution.offline.reading import URL, Line, keys_of
 from roomlore.core.evolution.offline.support import Support
 from roomlore.core.text import HAN, asks, fold, graphemes, greets, thanks
 
@@ -29,9 +29,9 @@ _COURTESY = re.compile(
     r"|[早晚]上好|[上中下]午好|大家好|晚安|早安|再[见見聊]|下次[见見聊]|[生节節新][日年][快愉]|恭喜|加油|欢迎|歡迎|辛苦|保持[联聯]系"
 )
 _MACHINE = re.compile(
-    r"[{}<>=|\\]|\(\)|::|\A\W*(?:error|warn(?:ing)?|info|debug|exception|traceback|caused by|at \w+\.)\b|\A[$#]"
+    r"[{}<>=|\\]|\(\)|::|\A\W*(?:error|warn(?:ing)?|info|debug|exception|traceback|caused by|at \w+\.)\b"
+    r"|\A[$#]|\A[!-~]+\Z"
 )
-"""What looks pasted: code, a command's output, a log."""
 _HAN_COMMA = re.compile(rf"(?<=[{HAN}])[，,；;]\s*")
 _CONDITION = re.compile("如果|要是|除非|假如|假设|若|只要|只有|即使|就算|否则|不然|無論|无论|虽然|雖然|但")
 _OPENING = re.compile(r"[^,，!！、~.。 ]{1,16}(?: all| everyone| guys| there)?[,，!！、~.。 ]+")
@@ -46,6 +46,11 @@ class Restated:
     score: float
 
 
+def is_pasted(line: Line) -> bool:
+    """Whether it looks like code, a command's output or a log. Links are no sign of it."""
+    return bool(_MACHINE.search(URL.sub("", line.folded).strip()))
+
+
 def states(line: Line) -> bool:
     """Whether it says something that may be true tomorrow: no question, no thanks, no mere greeting."""
     if not any(map(is_topical, line.spans)) or not _SHORTEST <= graphemes(line.text) <= _LONGEST:
@@ -53,7 +58,7 @@ def states(line: Line) -> bool:
     rest = _OPENING.sub("", line.folded, count=1) if greets(line.folded) else line.folded
     if len(rest) < _SHORTEST or _POINTING.match(rest):
         return False
-    return not (_MACHINE.search(rest) or _COURTESY.search(rest) or greets(rest) or asks(line.folded) or thanks(rest))
+    return not (is_pasted(line) or _COURTESY.search(rest) or greets(rest) or asks(line.folded) or thanks(rest))
 
 
 def stated(lines: Iterable[Line]) -> Iterator[Line]:
