@@ -15,8 +15,8 @@ from roomlore.core.memory.models import Change, Memory, MemoryKind, Scope, Sourc
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.evolution import Applying, Asking, EvolutionOptions, EvolutionService, Reading, Turns
 from roomlore.services.memories import InForceCache, MemoryService, MemoryWriter, Past, Reviser
-from roomlore.services.messages import MessageService
 from roomlore.testing import FrozenClock, SequentialIds, evolution
+from roomlore.wiring import Lore
 
 TENANT = "default"
 RULES = Rules()
@@ -49,7 +49,7 @@ class Thinking:
 @dataclass
 class Rig:
     storage: Storage
-    messages: MessageService | None = None
+    lore: Lore | None = None
     thinking: Thinking = field(default_factory=Thinking)
     clock: FrozenClock = field(default_factory=FrozenClock)
     ids: SequentialIds = field(default_factory=SequentialIds)

@@ -12,6 +12,7 @@ from memory_rig import Rig, create, delete, merge, update
 from roomlore import Conflict, InvalidInput, MemoryKind, MemoryStatus, Message, NewMemory, NotFound, Source
 from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.models import Action
+from roomlore.core.privacy.traces import is_mark, mark
 from roomlore.testing import START, change, evolution
 
 TEA = "group:茶"
@@ -23,7 +24,7 @@ MINUTE = timedelta(minutes=1)
 async def rig(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
     url = "sqlite://" if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
     async with roomlore.open(url, background=False) as lore:
-        yield Rig(lore.storage, messages=lore.messages)
+        yield Rig(lore.storage, lore=lore)
 
 
 async def add(rig: Rig, *statements: str) -> list[str]:
@@ -118,7 +119,7 @@ async def test_what_changed_between_two_times(rig):
 async def talk(rig: Rig, *texts: str) -> list[Source]:
     """Said in the room 茶."""
     said = [Message(id=f"m{n}", room_id="茶", sender_id="ann", text=text) for n, text in enumerate(texts, 1)]
-    await rig.messages.add(said)
+    await rig.lore.messages.add(said)
     return [Source("茶", one.id) for one in said]
 
 
@@ -130,7 +131,7 @@ async def test_what_made_a_memory(rig):
     strong = update("m1", "likes tea", "c4")
     await rig.evolve(TEA, strong, sources=sources, evolution_id="e2")
     [merged] = await rig.evolve(TEA, merge("茶 and 咖啡", "m1", "m2"), evolution_id="e3")
-    await rig.messages.delete("茶", "m5")
+    await rig.lore.messages.delete("茶", "m5")
     for asked in (tea.memory.memory_id, coffee.memory_id, merged.memory.memory_id):
         blame = await rig.memories.blame(asked)
         assert blame.memory == merged.memory
@@ -324,15 +325,32 @@ async def test_what_another_one_says_is_not_restored(rig):
     assert (await rig.memories.restore(tea)).statement == "tea 茶"
 
 
-async def test_what_was_redacted_is_not_restored(rig):
+@pytest.mark.parametrize("left", ["", mark("他"), mark("he")], ids=["nothing", "zh", "en"])
+async def test_what_was_redacted_does_not_come_back(rig, left):
     [tea] = await add(rig, "tea")
-    gone = await rig.memories.delete(tea)
-    entry = change(3, replace(gone, statement=""), action=Action.REDACT, at=START)
+    [deleted] = await rig.evolve(TEA, delete("m1"))
+    entry = change(3, replace(deleted.memory, statement=left), action=Action.REDACT, at=START)
     async with rig.storage.writing() as work:
         await work.memory_log.lock(tenant=rig.tenant, scope=TEA, now=START)
         await work.memory_log.apply(tenant=rig.tenant, scope=TEA, changes=[entry])
     with pytest.raises(InvalidInput, match="redacted"):
         await rig.memories.restore(tea)
+    with pytest.raises(Conflict, match=tea):
+        await rig.memories.revert("e1")
+
+
+async def test_what_a_person_who_was_forgotten_said_does_not_come_back(rig):
+    """A person who is forgotten is taken out of the log itself, as if it had said so all along."""
+    [source] = await talk(rig, "I drink oolong every single morning before work, 每天早上")
+    await rig.evolve(TEA, create("drinks oolong every single morning before work", "c1"), sources=[source])
+    [gone] = await rig.evolve(TEA, delete("m1"), evolution_id="e2")
+    await rig.lore.privacy.forget("ann")
+    assert is_mark((await rig.memories.get(gone.memory.memory_id)).statement)
+    with pytest.raises(Conflict, match=gone.memory.memory_id):
+        await rig.memories.revert("e2")
+    with pytest.raises(InvalidInput, match="redacted"):
+        await rig.memories.restore(gone.memory.memory_id)
+    assert await rig.memories.page(TEA) == []
 
 
 async def test_strength_is_set_as_of_now(rig):

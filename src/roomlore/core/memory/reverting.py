@@ -7,9 +7,15 @@ from datetime import datetime
 from roomlore.core.errors import Conflict
 from roomlore.core.memory.log import replay
 from roomlore.core.memory.models import Action, Change, Memory, MemoryStatus
+from roomlore.core.privacy.traces import is_mark
 
 _ACTIVE, _DEPRECATED = MemoryStatus.ACTIVE, MemoryStatus.DEPRECATED
 _NAMED = 10
+
+
+def is_redacted(memory: Memory) -> bool:
+    """Whether nothing is left of what it said: it says so, and must not come into force again."""
+    return not memory.statement or is_mark(memory.statement)
 
 
 def touched(changes: Iterable[Change]) -> list[str]:
@@ -73,6 +79,7 @@ def _check_untouched(
     changed = [name for name in names if there[name] != left[name]]
     changed += [one.memory_id for one in others if _is_active(one)]
     changed += [change.memory.memory_id for change in later]
+    changed += [name for name, memory in back.items() if is_redacted(memory)]
     if changed:
         shown = ", ".join(f"{name!r:.80}" for name in list(dict.fromkeys(changed))[:_NAMED])
         raise Conflict(

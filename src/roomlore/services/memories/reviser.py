@@ -11,7 +11,7 @@ from datetime import datetime
 from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.memory.intake import check_reason, check_strength
 from roomlore.core.memory.models import Action, Change, Memory, MemoryKind, MemoryStatus
-from roomlore.core.memory.reverting import reverted, touched
+from roomlore.core.memory.reverting import is_redacted, reverted, touched
 from roomlore.core.memory.writing import InForce
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -137,7 +137,7 @@ class Reviser:
 def _in_force_again(version: Memory, logged: Sequence[Change], now: datetime) -> Memory:
     """As it was when it last was in force, or after it was redacted: being deleted may have changed what it says of
     itself. That somebody wants it back supports it."""
-    if not version.statement:
+    if is_redacted(version):
         raise InvalidInput(f"Memory {version.memory_id!r:.80} was redacted; there is nothing left to restore.")
     last = [one for one in logged if one.memory.status is MemoryStatus.ACTIVE or one.action is Action.REDACT]
     summary = last[-1].memory.change_summary if last else version.change_summary
