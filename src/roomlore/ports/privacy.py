@@ -13,8 +13,8 @@ from roomlore.core.memory.models import Change, Evolution, Memory
 
 @dataclass(frozen=True, slots=True)
 class RoomOfPerson:
-    """A room that a person has spoken in, or has a session in, or that bears their id. `others`: whether anybody else
-    has spoken there but assistants."""
+    """A room that a person has spoken in, or has a session in, or that bears their id, alone or as a part between
+    colons. `others`: whether anybody else has spoken there but assistants."""
 
     room_id: str
     others: bool

@@ -7,6 +7,7 @@ from roomlore.adapters.sql.upkeep import SqlUpkeep
 from roomlore.ports.coordination import Clock, Ids, Jobs
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import TokenCounter
+from roomlore.ports.storage import Storage
 from roomlore.services.privacy import Forgetter, MemoriesWithout, MessagesWithout, RowsWithout, VectorsGone
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings
@@ -26,23 +27,26 @@ def make_forgetter(
     tokens: TokenCounter,
     clock: Clock,
     ids: Ids,
+    over: Storage | None = None,
 ) -> Forgetter:
-    vectors = VectorsGone(storage=storage, index=indexing.vectors)
+    """`over`: what is read and written through, in the place of the storage itself."""
+    through = over or storage
+    vectors = VectorsGone(storage=through, index=indexing.vectors)
     return Forgetter(
-        storage=storage,
+        storage=through,
         upkeep=SqlUpkeep(storage),
         durable=durable,
         sessions=sessions.cache,
-        memories=MemoriesWithout(storage=storage, vectors=vectors, clock=clock, ids=ids),
+        memories=MemoriesWithout(storage=through, vectors=vectors, clock=clock, ids=ids),
         messages=MessagesWithout(
-            storage=storage,
+            storage=through,
             vectors=vectors,
             tokens=tokens,
             clock=clock,
             ids=ids,
             embedding=indexing.embedder is not None,
         ),
-        rows=RowsWithout(storage=storage),
+        rows=RowsWithout(storage=through),
         clock=clock,
     )
 

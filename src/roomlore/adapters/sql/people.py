@@ -1,5 +1,6 @@
 """People in rooms: where they spoke, and rooms and sessions without them."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from roomlore.ports.privacy import RoomOfPerson
 _r, _m, _p = schema.rooms, schema.messages, schema.participants
 _s, _c = schema.sessions, schema.checkpoints
 _vs, _v = schema.vector_scopes, schema.vectors
+_LIKE = re.compile("[!%_]")
 _HANGING = (schema.message_words, schema.features, schema.index_outbox, schema.messages)
 """What there is of a message, in the order in which it can go."""
 _BY_KEY = (schema.participants, schema.keyword_counts, schema.checkpoints, schema.sessions)
@@ -24,7 +26,8 @@ _BY_NAME = (schema.usage_records, schema_memories.watermarks, schema_memories.ro
 
 
 def _rooms_of() -> Any:
-    """`others`: a message that a person wrote who is not this one."""
+    """`others`: a message that a person wrote who is not this one. What LIKE finds is looked at once more, as SQLite
+    takes capital letters for small ones."""
     spoke = exists().where(_p.c.room_key == _r.c.room_key, _p.c.sender_id == bindparam("user_id"))
     owns = exists().where(_s.c.room_key == _r.c.room_key, _s.c.user_id == bindparam("user_id"))
     others = exists().where(
@@ -33,9 +36,10 @@ def _rooms_of() -> Any:
         _m.c.role == Role.USER.value,
         _m.c.deleted_at.is_(None),
     )
+    named = (":" + _r.c.room_id + ":").like(bindparam("pattern"), escape="!")
     return (
-        select(_r.c.room_id, others)
-        .where(_r.c.tenant == bindparam("tenant"), or_(spoke, owns, _r.c.room_id == bindparam("user_id")))
+        select(_r.c.room_id, others, or_(spoke, owns))
+        .where(_r.c.tenant == bindparam("tenant"), or_(spoke, owns, named))
         .order_by(_r.c.room_id)
     )
 
@@ -121,8 +125,10 @@ class SqlPeople:
         self._index = WordIndex(connection)
 
     async def rooms_of(self, *, tenant: str, user_id: str) -> list[RoomOfPerson]:
-        rows = await self._sql.fetch(_ROOMS_OF, tenant=escape(tenant), user_id=escape(user_id))
-        return [RoomOfPerson(unescape(room_id), bool(others)) for room_id, others in rows]
+        part = f":{escape(user_id)}:"
+        asked = {"user_id": escape(user_id), "pattern": f"%{_spelled_out(part)}%"}
+        rows = await self._sql.fetch(_ROOMS_OF, tenant=escape(tenant), **asked)
+        return [RoomOfPerson(unescape(row[0]), bool(row[1])) for row in rows if row[2] or part in f":{row[0]}:"]
 
     async def said_by_others(self, *, tenant: str, user_id: str, texts: Sequence[str]) -> set[str]:
         if not texts:
@@ -171,6 +177,10 @@ class SqlPeople:
         await self.drop_vector_scope(tenant=room.tenant, scope=room.room_id)
         for statement in _GO_BY_KEY:
             await self._sql.fetch(statement, **_params(room))
+
+
+def _spelled_out(part: str) -> str:
+    return _LIKE.sub(lambda sign: f"!{sign[0]}", part)
 
 
 def _params(room: LockedRoom) -> dict[str, Any]:

@@ -137,10 +137,13 @@ class MessagesWithout:
                 left = await work.people.remove_room(tenant=person.tenant, room_id=room_id, limit=_ERASED_AT_ONCE)
 
     async def _clear_vectors(self, person: Person, room_id: str, tally: Tally) -> bool:
-        """Whether none is left. Else the room is emptied and stays until its vectors are gone."""
+        """Whether none is left, of messages deleted long ago either. Else the room is emptied, and stays until its
+        vectors are gone."""
         async with self._storage.reading() as work:
+            room = await work.rooms.find(tenant=person.tenant, room_id=room_id)
             arrivals = [one.arrival async for one in messages_of(work, person.tenant, room_id)]
-        if await self._vectors.remove(collection=MESSAGES, tenant=person.tenant, scope=room_id, numbers=arrivals):
+        every = range(1, room.next_arrival if room else 1)
+        if await self._vectors.remove(collection=MESSAGES, tenant=person.tenant, scope=room_id, numbers=every):
             return True
         await self._erase_said(person, room_id, arrivals, tally)
         tally.leave("rooms", 1, "Emptied rooms stay until their vectors could be removed; forget again then.")
