@@ -110,19 +110,21 @@ async def opened(*servers: ModelServer, url: str = "sqlite://", **more: Any) -> 
 
 
 async def talk(lore: Lore, said: Tongue, numbers: range, *, room: str = "g") -> None:
+    await lore.messages.add(talk_of(said, numbers, room=room))
+
+
+def talk_of(said: Tongue, numbers: range, *, room: str = "g") -> list[Message]:
     people = said.people
-    await lore.messages.add(
-        [
-            Message(
-                id=f"c{n}",
-                room_id=room,
-                sender_id=f"u{n % len(people)}",
-                sender_name=people[n % len(people)],
-                text=said.says.format(n),
-            )
-            for n in numbers
-        ]
-    )
+    return [
+        Message(
+            id=f"c{n}",
+            room_id=room,
+            sender_id=f"u{n % len(people)}",
+            sender_name=people[n % len(people)],
+            text=said.says.format(n),
+        )
+        for n in numbers
+    ]
 
 
 async def remember(lore: Lore, statements: Sequence[str], *, scope: str = "group:g") -> list[Memory]:

@@ -4,6 +4,7 @@ from typing import Annotated
 from zoneinfo import ZoneInfo
 
 import typer
+from rich.console import Console
 from rich.text import Text
 
 from roomlore.core.evolution.strength import strength_at
@@ -14,13 +15,16 @@ from roomlore.core.memory.past import Blame
 from roomlore.services.memories import Status
 from roomlore.surfaces.cli import evolving, forgetting, going_back, memory_past, show, show_past
 from roomlore.surfaces.cli.frame import Group, frame_of
-from roomlore.surfaces.cli.show_memories import clock, short, statement
+from roomlore.surfaces.cli.show_memories import clock, lines, short, statement
 from roomlore.surfaces.plain import plain
 from roomlore.wiring import Lore
 
 app = typer.Typer(
     cls=Group, no_args_is_help=True, help="What is remembered: let it evolve, search it, see its history, go back."
 )
+
+_NARROW = 76
+"""Columns; a table with fewer leaves nothing for what is said."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
 GroupName = Annotated[str, typer.Argument(help="The group's id, or a scope: group:<id>, user:<id> or agent:<id>.")]
@@ -47,8 +51,7 @@ def list_(
     if as_json:
         show.as_json(plain(found))
     elif found:
-        shape = show.table("memory", "changed", "kind", "made by", "statement", fixed=("memory", "changed", "kind"))
-        show.console().print(show.rows(shape, (_line(one, zone) for one in found)))
+        _tell(found, show.console(), zone)
     else:
         typer.echo(f"Nothing is remembered of {show.inert(scope)}.")
 
@@ -115,6 +118,16 @@ def search(
         out.print(f"Nothing remembered scores {threshold:g} or more. Try other words, or a lower --threshold.")
     if answer.degraded:
         out.print(Text(f"degraded: {show.inert(answer.degraded)}", "yellow"))
+
+
+def _tell(found: list[Memory], out: Console, zone: ZoneInfo) -> None:
+    """A table, or where there is no room for one a few lines for each."""
+    if out.width < _NARROW:
+        cells = ((_line(one, zone), one.statement) for one in found)
+        lines(((" ", first[0], statement(said), "  ".join(first[1:-1])) for first, said in cells), out)
+        return
+    shape = show.table("memory", "changed", "kind", "made by", "statement", fixed=("memory", "changed", "kind"))
+    out.print(show.rows(shape, (_line(one, zone) for one in found)))
 
 
 def _line(memory: Memory, zone: ZoneInfo) -> list[str]:

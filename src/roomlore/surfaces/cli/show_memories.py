@@ -17,7 +17,7 @@ from roomlore.surfaces.cli import show
 SHORT = 8
 _WHOLE = 12
 _LONGEST = 4_000
-_STYLES = {"+": "green", "-": "red", "~": "yellow", "=": "dim"}
+_STYLES = {"+": "green", "-": "red", "~": "yellow", "=": "dim", " ": ""}
 _MARKS = {"same": ("", "", ""), "gone": ("[-", "-]", "red"), "new": ("{+", "+}", "green")}
 
 

@@ -53,7 +53,7 @@ def memory(one: Memory, strength: float, out: Console, zone: ZoneInfo) -> None:
     out.print(statement(one.statement, "bold"))
     standing = one.status.value + (", to be made again by a model" if one.fallback else "")
     known = {
-        "memory": f"{one.memory_id}  (version {one.version})",
+        "memory": f"{one.memory_id} (version {one.version})",
         "of": f"{one.scope}, {one.kind.value}",
         "status": standing,
         "strength": f"{strength:.2f} now, {one.strength:.2f} when last supported",
