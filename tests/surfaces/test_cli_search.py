@@ -233,10 +233,10 @@ def test_messages_from_before_get_their_vectors_when_asked(run, chat, embeddings
     degraded = run("search", "tea", "kettle").stdout
     assert "degraded: The vector index is not made yet" in degraded
     assert "--pending" in run("reindex", "--status").stdout
-    assert run("reindex", "--pending").stdout == "made the vectors of 6 messages\n"
+    assert run("reindex", "--pending").stdout == "made the vectors of 6 texts\n"
     assert run("reindex", "--pending").stdout == "nothing was waiting\n"
     assert json.loads(run("search", "tea", "kettle", "--json").stdout)["mode"] == "hybrid"
-    assert run("reindex").stdout == "indexed the words of 6 messages\nmade the vectors of 6 messages\n"
+    assert run("reindex").stdout == "indexed the words of 6 messages\nmade the vectors of 6 texts\n"
 
 
 def test_another_model_is_told_and_reindexed(embeddings, chat, monkeypatch):
@@ -258,7 +258,7 @@ def test_a_server_that_refuses_costs_no_message(embeddings, run):
     assert "embedding_api_key" in run("reindex", "--pending", code=1).stderr
     assert "embedding_api_key" in run("reindex", code=1).stderr
     embeddings.status = 200
-    assert run("reindex", "--vectors").stdout == "made the vectors of 1 message\n"
+    assert run("reindex", "--vectors").stdout == "made the vectors of 1 text\n"
 
 
 def stopped(*arguments: str, server: embedding_server.EmbeddingServer) -> subprocess.CompletedProcess[str]:
@@ -284,7 +284,7 @@ def test_ctrl_c_says_how_to_go_on(embeddings, chat):
     assert (rebuild.returncode, rebuild.stdout) == (130, "")
     assert rebuild.stderr == "Stopped. `roomlore reindex --resume` goes on from here.\n"
     assert "rebuilding" in chat("reindex", "--status").stdout
-    assert "made the vectors of 6 messages" in chat("reindex", "--resume").stdout
+    assert "made the vectors of 6 texts" in chat("reindex", "--resume").stdout
     assert json.loads(chat("search", "tea", "kettle", "--json").stdout)["degraded"] is None
 
 
@@ -294,7 +294,7 @@ def test_ctrl_c_leaves_the_vectors_of_an_import_for_later(embeddings, run):
     assert imported.returncode == 0
     assert "6 added" in imported.stdout
     assert "Stopped. The messages are in; `roomlore reindex --pending` makes the vectors" in imported.stderr
-    assert run("reindex", "--pending").stdout == "made the vectors of 6 messages\n"
+    assert run("reindex", "--pending").stdout == "made the vectors of 6 texts\n"
 
 
 def test_the_demo_searches_and_keeps_its_chat_where_told(run):

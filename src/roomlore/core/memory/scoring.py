@@ -4,7 +4,7 @@ Meaning: how many standard deviations the memory's cosine with the question lies
 nothing to do with it: a fixed background, and the other memories of the scope, in the memory's own language. Words: the
 share of the question's worth that the memory has. A logistic function of both gives the score. Its constants were found
 on questions with known answers, relevant memories as a whole counting half as much as unrelated ones; how well they do
-on other questions is told in docs/explanation/search.md.
+on other questions is told in docs/explanation/memory-search.md.
 """
 
 import re
@@ -144,7 +144,8 @@ def nearness(memories: Cosines, background: Cosines, sample: Cosines | None = No
 
 
 def _above(values: Floats, around: Floats) -> Floats:
-    return (values - around.mean()) / max(float(around.std()), _LEAST_DEVIATION)
+    above: Floats = (values - around.mean()) / max(float(around.std()), _LEAST_DEVIATION)
+    return above
 
 
 def _above_others(values: Floats, around: Floats) -> Floats:

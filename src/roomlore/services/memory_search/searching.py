@@ -66,12 +66,8 @@ class MemorySearch:
         _check(query, limit=limit, threshold=threshold)
         started = self._clock.monotonic()
         asked = _Asked(tenant, scope, read_question(query, of_group=scope.startswith("group:")))
-        looking = asyncio.create_task(self._near(asked))
-        try:
-            ready = await self._shelf.find(tenant, scope)
-            dense, background = await looking
-        finally:
-            looking.cancel()
+        ready = await self._shelf.find(tenant, scope)
+        dense, background = await self._near(asked)
         near, problem = None, dense.problem
         if background is not None:
             near, unknown = await self._nearness(asked, ready, dense, background)

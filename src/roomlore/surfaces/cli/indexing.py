@@ -19,6 +19,8 @@ PENDING = "`roomlore reindex --pending`"
 
 _HELD = "another process is at work on them, or they failed just now and are free again soon (index_lease_seconds)"
 _TOLD = {"words": "indexed the words of", "vectors": "made the vectors of"}
+_NOUNS = {"words": "message", "vectors": "text"}
+"""Messages and memories have vectors."""
 
 
 def reindex(
@@ -27,12 +29,12 @@ def reindex(
     vectors: Annotated[bool, typer.Option("--vectors", help="Only the vectors.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a rebuild was broken off.")] = False,
     pending: Annotated[
-        bool, typer.Option("--pending", help="Rebuild nothing: make the vectors that messages wait for.")
+        bool, typer.Option("--pending", help="Rebuild nothing: make the vectors that messages and memories wait for.")
     ] = False,
     status: Annotated[bool, typer.Option("--status", help="Do nothing: say how the indexes stand.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="How the indexes stand at the end, as JSON.")] = False,
 ) -> None:
-    """Make the indexes of search anew from the messages, those of all tenants; searches go on meanwhile."""
+    """Make the indexes of search anew from messages and memories, those of all tenants; searches go on meanwhile."""
     _refuse_mixtures(rebuilding=words or vectors or resume, pending=pending, status=status)
     part: Part | None = None if words == vectors else "words" if words else "vectors"
 
@@ -55,8 +57,8 @@ def reindex(
 
 
 async def follow(steps: AsyncIterator[IndexProgress]) -> dict[str, int]:
-    """Waits for indexing with a bar on standard error (none where that is no terminal); how many messages of each part
-    were indexed."""
+    """Waits for indexing with a bar on standard error (none where that is no terminal); how many texts of each part were
+    indexed."""
     done: dict[str, int] = {}
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), MofNCompleteColumn())
     shown = Console(stderr=True)
@@ -85,11 +87,11 @@ def _how_to_go_on(part: Part | None, *, pending: bool) -> str:
 
 def _tell_done(done: dict[str, int], standing: IndexStatus, *, part: Part | None, pending: bool) -> None:
     for name, count in done.items():
-        typer.echo(f"{_TOLD[name]} {_messages(count)}")
+        typer.echo(f"{_TOLD[name]} {_counted(count, _NOUNS[name])}")
     if standing.vectors == "off" and part != "words":
         typer.echo("no vectors: `embeddings` is off, search goes by words alone")
     elif standing.waiting:
-        typer.echo(f"{_messages(standing.waiting)} still waiting: {_HELD}")
+        typer.echo(f"{_counted(standing.waiting, 'text')} still waiting: {_HELD}")
     elif pending and not done:
         typer.echo("nothing was waiting")
     if standing.problem:
@@ -102,7 +104,7 @@ def _tell_status(standing: IndexStatus) -> None:
         "words": standing.words,
         "vectors": standing.vectors,
         "model": f"{show.inert(model.name)} ({model.dimensions} dimensions)" if model else "–",
-        "waiting": _messages(standing.waiting),
+        "waiting": _counted(standing.waiting, "text"),
         "what to do": show.inert(standing.problem or _advice(standing)),
     }
     shape = show.table("index", "stands", fixed=("index",))
@@ -119,5 +121,5 @@ def _advice(standing: IndexStatus) -> str:
     return "nothing"
 
 
-def _messages(count: int) -> str:
-    return f"{count} message" if count == 1 else f"{count} messages"
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

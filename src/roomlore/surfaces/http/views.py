@@ -153,7 +153,7 @@ class IndexView(BaseModel):
     words: Literal["whole", "rebuilding"]
     vectors: Literal["off", "whole", "behind", "rebuilding", "missing", "other model", "down"]
     model: ModelView | None = Field(description="The embedding model; null where there is none.")
-    waiting: int = Field(description="Messages whose vector is due.")
+    waiting: int = Field(description="Messages and memories whose vector is due.")
     problem: str | None = Field(description="What to do, if anything.")
 
 
