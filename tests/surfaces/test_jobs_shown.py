@@ -22,7 +22,7 @@ async def fails(steps, arguments):
 
 
 async def hand_in(
-    durable, own: str = "x1", *, tenant: str = "default", kind: str = "evolution", room: str = "茶"
+    durable, own: str = "x1", *, tenant: str = "default", kind: str = "dreaming", room: str = "茶"
 ) -> None:
     name = work_name(tenant, kind, own)
     await durable.start(
@@ -37,28 +37,29 @@ async def hand_in(
 async def failed(lore):
     """The id of a job that failed."""
     durable = lore._resources.durable
-    durable.define("evolution", fails)
+    durable.define("dreaming", fails)
     await durable.open(working=True)
     durable._opened._pauses = (0.01,)
     await hand_in(durable)
-    job = await lore.jobs.wait("evolution:x1", 20)
+    job = await lore.jobs.wait("dreaming:x1", 20)
     assert job.status == "failed"
     return job.job_id
 
 
-async def test_jobs_over_http(http, failed):
+async def test_jobs_over_http(http, failed, lore):
     (shown,) = (await http.get("/jobs")).json()["jobs"]
     assert set(shown) == SHOWN
-    assert (shown["kind"], shown["room_id"], shown["status"], shown["attempts"]) == ("evolution", "茶", "failed", 2)
+    assert (shown["kind"], shown["room_id"], shown["status"], shown["attempts"]) == ("dreaming", "茶", "failed", 2)
     assert shown["error"] == "ModelUnavailable: 没有模型回答 \x1b[31m"
     assert (await http.get(f"/jobs/{failed}")).json() == shown
-    assert (await http.get("/jobs/evolution%3Ax1")).json() == shown
+    assert (await http.get("/jobs/dreaming%3Ax1")).json() == shown
+    lore._resources.durable._opened._pauses = (60,)
     again = await http.post(f"/jobs/{failed}/retry")
     assert (again.status_code, again.json()["status"]) == (200, "waiting")
     refused = await http.post(f"/jobs/{failed}/retry")
     assert (refused.status_code, refused.json()["type"]) == (409, "urn:roomlore:conflict")
     told = (await http.get("/metrics")).text
-    assert 'roomlore_work_total{kind="evolution",result="retried"} 1.0' in told
+    assert 'roomlore_work_total{kind="dreaming",result="retried"} 1.0' in told
     assert "vault code" not in str(shown) + told
 
 
@@ -67,7 +68,7 @@ async def test_pages_of_jobs_over_http(http, lore):
         await hand_in(lore._resources.durable, str(number))
     first = (await http.get("/jobs?limit=3")).json()
     assert (len(first["jobs"]), first["next"]) == (3, 3)
-    second = (await http.get("/jobs?limit=3&after=3&status=waiting&kind=evolution")).json()
+    second = (await http.get("/jobs?limit=3&after=3&status=waiting&kind=dreaming")).json()
     assert (len(second["jobs"]), second["next"]) == (2, None)
     assert not {job["job_id"] for job in first["jobs"]} & {job["job_id"] for job in second["jobs"]}
     assert (await http.get(f"/jobs?after={2**63 - 1}&limit=1")).json() == {"jobs": [], "next": None}
@@ -79,7 +80,7 @@ async def test_what_no_page_of_jobs_can_be(http):
 
 
 async def test_a_job_that_there_is_not(http, failed):
-    for name in ("nix", "%00", "evolution:x2", "default:evolution:x1", "%F0%9F%A5%9C", "%25"):
+    for name in ("nix", "%00", "dreaming:x2", "default:dreaming:x1", "%F0%9F%A5%9C", "%25"):
         for answer in (await http.get(f"/jobs/{name}"), await http.post(f"/jobs/{name}/retry")):
             assert (answer.status_code, answer.json()["type"]) == (404, "urn:roomlore:not-found")
 
@@ -120,10 +121,10 @@ def run(*arguments: str, code: int = 0):
 async def kept():
     """A database with a job that failed and one that waits."""
     work = open_dbos("a.db", pauses_seconds=(0.02,), poll_seconds=0.05)
-    work.define("evolution", fails)
+    work.define("dreaming", fails)
     await work.open(working=True)
     await hand_in(work)
-    await work.wait(work_name("default", "evolution", "x1"), seconds=20)
+    await work.wait(work_name("default", "dreaming", "x1"), seconds=20)
     await work.close()
     await work.open(working=False)
     await hand_in(work, "x2", kind="extraction")
@@ -135,7 +136,7 @@ def test_jobs_in_the_terminal(kept):
     listed = run("jobs")
     assert [line.split()[:4] for line in listed.splitlines()[1:]] == [
         ["extraction:x2", "茶", "waiting", "0"],
-        ["evolution:x1", "茶", "failed", "2"],
+        ["dreaming:x1", "茶", "failed", "2"],
     ]
     assert "没有模型回答 \ufffd[31m" in listed
     assert "x3" not in listed
@@ -158,14 +159,14 @@ def test_the_id_of_a_job_is_never_broken():
 
 
 def test_one_job_in_the_terminal(kept):
-    told = run("jobs", "show", "evolution:x1")
+    told = run("jobs", "show", "dreaming:x1")
     assert "status      failed" in told
     assert "progress" not in told, "what it has nothing to say of is left out"
-    (shown,) = [json.loads(run("jobs", "show", "evolution:x1", "--json"))]
+    (shown,) = [json.loads(run("jobs", "show", "dreaming:x1", "--json"))]
     assert set(shown) == SHOWN
-    assert "status      waiting" in run("jobs", "retry", "evolution:x1")
-    assert "is waiting; only one that failed" in run("jobs", "retry", "evolution:x1", code=1)
-    assert "There is no job 'evolution:x3'" in run("jobs", "show", "evolution:x3", code=1)
+    assert "status      waiting" in run("jobs", "retry", "dreaming:x1")
+    assert "is waiting; only one that failed" in run("jobs", "retry", "dreaming:x1", code=1)
+    assert "There is no job 'dreaming:x3'" in run("jobs", "show", "dreaming:x3", code=1)
 
 
 def test_work_that_no_other_process_sees(monkeypatch):
