@@ -9,18 +9,18 @@ from roomlore.adapters.dbos import open_dbos
 from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.adapters.inprocess.durable import InProcessWork
 from roomlore.ports.durable import DurableWork
-from roomlore.testing.contracts import DurableWorkContract
+from roomlore.testing.contracts import DurableWorkContract, ForgottenWorkContract
 
 QUICK = (0.02, 0.05)
 
 
-class TestInProcess(DurableWorkContract):
+class TestInProcess(DurableWorkContract, ForgottenWorkContract):
     @pytest.fixture
     def make(self) -> Callable[[], DurableWork]:
         return lambda: InProcessWork(clock=SystemClock(), pauses_seconds=QUICK)
 
 
-class _OnDbos(DurableWorkContract):
+class _OnDbos(DurableWorkContract, ForgottenWorkContract):
     @pytest.fixture
     def make(self, url: str) -> Callable[[], DurableWork]:
         return lambda: open_dbos(url, pauses_seconds=QUICK, poll_seconds=0.05, sweep_seconds=0.5)

@@ -3,7 +3,8 @@
 class TestMessages(MessagesContract): ...
 
 `VectorsContract` asks for a fixture `vectors` that gives an empty `VectorIndex` instead, `EmbedderContract` for a
-fixture `embedder`, `SessionCacheContract` for `cache` and `let_pass`, `DurableWorkContract` for `make`.
+fixture `embedder`, `SessionCacheContract` for `cache` and `let_pass`, `DurableWorkContract` and
+`ForgottenWorkContract` for `make`.
 """
 
 from roomlore.testing.contracts.due_sessions import SessionDueContract
@@ -11,6 +12,7 @@ from roomlore.testing.contracts.durable import DurableWorkContract
 from roomlore.testing.contracts.embedding import EmbedderContract
 from roomlore.testing.contracts.evolutions import EvolutionsContract, EvolutionTextsContract, WatermarksContract
 from roomlore.testing.contracts.facts import FactsContract
+from roomlore.testing.contracts.forgotten_work import ForgottenWorkContract
 from roomlore.testing.contracts.imports import ImportsContract
 from roomlore.testing.contracts.index_states import IndexStatesContract
 from roomlore.testing.contracts.keys import KeysContract
@@ -40,6 +42,7 @@ __all__ = [
     "EvolutionTextsContract",
     "EvolutionsContract",
     "FactsContract",
+    "ForgottenWorkContract",
     "ImportsContract",
     "IndexStatesContract",
     "IndexedMemoriesContract",
