@@ -6,6 +6,7 @@ import asyncio
 from bench import (
     context_speed,
     crash,
+    evolve_speed,
     memory_scores,
     memory_search,
     peers,
@@ -34,6 +35,7 @@ BENCHES = {
     "session-speed": session_speed,
     "work-sharing": work_sharing,
     "crash": crash,
+    "evolve-speed": evolve_speed,
     "peers": peers,
 }
 

@@ -107,7 +107,7 @@ def report_asked(lives: Sequence[Life], known: Known, kinds: Sequence[str]) -> N
         lost = [late for late in (_lost_after(request, lives[request.life]) for request in repeats) if late is not None]
         ago = f", a median of {median(lost) * 1e3:.0f} ms before that, {max(lost) * 1e3:.0f} at most" if lost else ""
         print(
-            f"requests for a {kind}: {count:,}; repeated after the end of a life: {len(repeats)}, {len(lost)} of them "
+            f"requests for {'an' if kind == 'evolution' else 'a'} {kind}: {count:,}; repeated after the end of a life: {len(repeats)}, {len(lost)} of them "
             f"answered in full{ago}"
         )
 

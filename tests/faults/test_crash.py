@@ -12,15 +12,29 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize(("database", "kills"), [("sqlite_new", 6), ("empty_postgres", 3)])
 def test_nothing_is_lost_or_paid_twice_by_kills(request: pytest.FixtureRequest, database: str, kills: int) -> None:
-    url = request.getfixturevalue(database)
-    command = (sys.executable, "-m", "bench", "crash", "--kills", str(kills), "--database", url)
+    printed = killed("replies", request.getfixturevalue(database), kills)
+    assert _number(r"acknowledged: ([\d,]+)", printed) > kills
+    assert _number(r"requests for a reply: ([\d,]+)", printed) > kills
+    assert _number(r"extractions: ([\d,]+)", printed) > 0
+
+
+@pytest.mark.parametrize(("database", "kills"), [("sqlite_new", 6), ("empty_postgres", 4)])
+def test_no_evolution_is_half_done_or_done_twice_by_kills(
+    request: pytest.FixtureRequest, database: str, kills: int
+) -> None:
+    printed = killed("evolution", request.getfixturevalue(database), kills)
+    assert _number(r"acknowledged: ([\d,]+)", printed) > kills
+    assert _number(r"requests for an evolution: ([\d,]+)", printed) > 0
+
+
+def killed(what: str, url: str, kills: int) -> str:
+    """What the bench printed."""
+    command = (sys.executable, "-m", "bench", "crash", "--what", what, "--kills", str(kills), "--database", url)
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=150)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert f"kills: {kills}, of lives" in ended.stdout
     assert "violations: 0" in ended.stdout
-    assert _number(r"acknowledged: ([\d,]+)", ended.stdout) > kills
-    assert _number(r"requests for a reply: ([\d,]+)", ended.stdout) > kills
-    assert _number(r"extractions: ([\d,]+)", ended.stdout) > 0
+    return ended.stdout
 
 
 @pytest.fixture

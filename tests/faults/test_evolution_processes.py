@@ -5,9 +5,10 @@ import json
 import sqlite3
 import sys
 from collections.abc import AsyncIterator
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
 import roomlore
@@ -156,6 +157,21 @@ async def answered(server: ModelServer) -> bool:
     return server.requests[0].answered_at is not None
 
 
+@asynccontextmanager
+async def busy(url: str) -> AsyncIterator[None]:
+    """Nobody else can write what an evolution writes."""
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            yield
+            other.execute("ROLLBACK")
+        return
+    async with await psycopg.AsyncConnection.connect(url) as connection:
+        await connection.execute("LOCK TABLE evolutions IN ACCESS EXCLUSIVE MODE")
+        yield
+        await connection.rollback()
+
+
 @pytest.mark.parametrize("url", ["sqlite_url"], indirect=True)
 async def test_durable_work_that_was_killed_after_the_model_answered_does_not_ask_again(lore, url, server, workers):
     """What came of it cannot be stored, since another process writes; the answer is kept all the same."""
@@ -174,3 +190,21 @@ async def test_durable_work_that_was_killed_after_the_model_answered_does_not_as
     await remembered(lore, [CHINESE.new[0]])
     (record,) = await lore.memories.evolutions("group:g")
     assert (record.raw_answer, record.usage.input_tokens, len(server.requests)) == (QUICK.text, 7, 1)
+
+
+async def test_an_answer_that_was_paid_for_counts_though_more_was_said_since(lore, url, server, workers):
+    """The next process reads what the killed one read, and it asks for nothing: to be open is enough."""
+    server.default = Says(text=QUICK.text, after=1)
+    await talk(lore, CHINESE, range(1, 8))
+    process = await workers.spawn("begin")
+    await asked(server, 1)
+    async with busy(url):
+        await until(lambda: answered(server))
+        await asyncio.sleep(1)
+        await kill(process)
+    await talk(lore, CHINESE, range(8, 12))
+    await workers.spawn("nothing")
+    await remembered(lore, [CHINESE.new[0]])
+    (record,) = await lore.memories.evolutions("group:g")
+    assert (record.first_arrival, record.last_arrival, record.facts["remaining"]) == (1, 7, 4)
+    assert (len(server.requests), await mark(lore)) == (1, 7)

@@ -1,0 +1,191 @@
+"""Times roomlore's own work of an evolution: 50 memories and 200 new messages of a group, and a model that answers at
+once.
+
+The model stands at the port of models in this process, so no time of its own is in the figures. Every evolution is the
+first one of a group of its own, all alike; each does twelve changes. Parts are timed where they are called, and what is
+left over is told as such.
+"""
+
+import argparse
+import json
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from functools import wraps
+from statistics import median, quantiles
+from typing import Any, cast
+from unittest.mock import patch
+from uuid import uuid4
+
+import roomlore
+from bench import databases
+from bench.chatter import chat
+from bench.progress import Progress
+from roomlore import Lore, Message, NewMemory, Settings
+from roomlore.adapters.inprocess.clock import SystemClock
+from roomlore.adapters.inprocess.durable import InProcessWork
+from roomlore.adapters.inprocess.ids import TimeOrderedIds
+from roomlore.adapters.inprocess.jobs import InProcessJobs
+from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
+from roomlore.adapters.prompts import PackagedPrompts
+from roomlore.core.chat.models import ChatAnswer, ChatRequest, Usage
+from roomlore.core.evolution.answers import read_answer
+from roomlore.core.evolution.plan import plan
+from roomlore.core.memory.models import MemoryKind
+from roomlore.services.evolution import Applying, EvolutionService, Reading, Turns, applying
+from roomlore.services.models import ModelService
+from roomlore.wiring.evolution import make_evolutions
+
+MEMORIES = 50
+MESSAGES = 200
+CHANGES = 12
+_DAYS = 3_650
+_HABITS = ("on Fridays they eat", "they never talk about", "newcomers are asked about", "大家习惯讨论", "群里不提")
+
+Parts = dict[str, list[float]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--groups", type=int, default=60, help="groups that evolve, once each")
+    databases.add_argument(parser)
+
+
+async def run(arguments: argparse.Namespace) -> None:
+    settings = Settings(evolve_schedule="", most_memories=100)
+    with databases.database(arguments.database) as url:
+        async with roomlore.open(url, settings=settings, background=False) as lore:
+            groups = [f"speed-{uuid4().hex[:8]}-{number}" for number in range(arguments.groups)]
+            await fill(lore, groups)
+            service = evolver(lore, settings)
+            parts: Parts = defaultdict(list)
+            for group in groups:
+                await evolve(service, group, parts)
+    print(f"{url.partition(':')[0]}: {len(groups)} evolutions, {MEMORIES} memories and {MESSAGES} messages each")
+    report(parts)
+
+
+async def fill(lore: Lore, groups: Sequence[str]) -> None:
+    """Every group has the same messages and the same memories."""
+    progress = Progress("groups", len(groups))
+    for number, group in enumerate(groups):
+        said = [Message(id=m.id, room_id=group, sender_id=m.sender_id, text=m.text) for m in chat(group, MESSAGES)]
+        await lore.messages.add(said)
+        known = [NewMemory(scope=f"group:{group}", statement=one, kind=MemoryKind.GROUP) for one in statements()]
+        await lore.memories.add_all(known)
+        progress.at(number)
+    progress.end(len(groups))
+
+
+def statements() -> list[str]:
+    """As many as there are memories, none like another."""
+    words = " ".join(message.text for message in chat("memories", 20 * MEMORIES, 11)).split()
+    return [
+        f"{_HABITS[place % len(_HABITS)]} {' '.join(words[8 * place : 8 * place + 8])} {place}"
+        for place in range(MEMORIES)
+    ]
+
+
+def answer() -> str:
+    """Five updates, two merges, three new memories, two deletions, and ten that are kept."""
+    wishes: list[dict[str, Any]] = [
+        *({"action": "update", "old_id": f"m{n}", "statement": f"{n}: {said}"} for n, said in enumerate(_new(5), 1)),
+        *(
+            {"action": "update", "old_ids": [f"m{10 + n}", f"m{20 + n}"], "statement": f"{n}: {said} as well"}
+            for n, said in enumerate(_new(2), 1)
+        ),
+        *({"action": "create", "statement": f"{said}, newly"} for said in _new(3)),
+        *({"action": "delete", "old_id": f"m{n}"} for n in (48, 49)),
+        *({"action": "keep", "old_id": f"m{n}"} for n in range(30, 40)),
+    ]
+    told = {"change_reason": "seen again and again", "tags": ["habit"], "evidence": ["c3", "c70", "c199"]}
+    return "\n".join(json.dumps({**wish, **told}, ensure_ascii=False) for wish in wishes)
+
+
+def _new(count: int) -> list[str]:
+    return [message.text for message in chat("new", 50, 13) if len(message.text) > 40][:count]
+
+
+class Instant:
+    """A model that answers at once."""
+
+    async def can_ask(self, model_id: str) -> bool:
+        return True
+
+    async def complete(self, model_id: str, request: ChatRequest, **more: Any) -> ChatAnswer:
+        return ChatAnswer(text=answer(), provider="instant", model_id=model_id, usage=Usage(1, 1))
+
+
+def evolver(lore: Lore, settings: Settings) -> EvolutionService:
+    """The service as it is wired, but for the model."""
+    clock = SystemClock()
+    telemetry = PrometheusTelemetry(clock)
+    return make_evolutions(
+        settings,
+        lore.storage,
+        InProcessWork(clock=clock, at_once=1),
+        cast(ModelService, Instant()),
+        PackagedPrompts(),
+        clock=clock,
+        ids=TimeOrderedIds(),
+        telemetry=telemetry,
+        jobs=InProcessJobs(telemetry=telemetry),
+        background=False,
+    ).service
+
+
+async def evolve(service: EvolutionService, group: str, parts: Parts) -> None:
+    """One evolution, with what its parts took."""
+    taken: dict[str, float] = defaultdict(float)
+    timed = [
+        patch.object(Turns, "_take", _timed(Turns._take, "lease", taken)),  # noqa: SLF001 - a part is timed
+        patch.object(Turns, "_free", _timed(Turns._free, "lease", taken)),  # noqa: SLF001
+        patch.object(Reading, "read", _timed(Reading.read, "read what is new, and show it", taken)),
+        patch.object(Reading, "standing", _timed(Reading.standing, "read how the scope stands", taken)),
+        patch.object(Applying, "_write", _timed(Applying._write, "apply", taken)),  # noqa: SLF001
+        patch.object(applying, "read_answer", _timed_here(read_answer, "parse", taken)),
+        patch.object(applying, "plan", _timed_here(plan, "guards and plan", taken)),
+    ]
+    for one in timed:
+        one.start()
+    started = time.perf_counter()
+    result = await service.evolve(tenant="default", scope=f"group:{group}", days=_DAYS, mode="llm")
+    total = time.perf_counter() - started
+    for one in timed:
+        one.stop()
+    if len(result.changes) != CHANGES or result.messages != MESSAGES:
+        raise SystemExit(f"{len(result.changes)} changes by {result.messages} messages: {result.rejected}")
+    for part, seconds in taken.items():
+        parts[part].append(seconds)
+    parts["the rest: the lease's task, prompt, threads"].append(total - sum(taken.values()))
+    parts["all"].append(total)
+
+
+def _timed(call: Callable[..., Awaitable[Any]], part: str, taken: dict[str, float]) -> Callable[..., Awaitable[Any]]:
+    @wraps(call)
+    async def timed(*given: Any, **named: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return await call(*given, **named)
+        finally:
+            taken[part] += time.perf_counter() - started
+
+    return timed
+
+
+def _timed_here(call: Callable[..., Any], part: str, taken: dict[str, float]) -> Callable[..., Any]:
+    @wraps(call)
+    def timed(*given: Any, **named: Any) -> Any:
+        started = time.perf_counter()
+        try:
+            return call(*given, **named)
+        finally:
+            taken[part] += time.perf_counter() - started
+
+    return timed
+
+
+def report(parts: Parts) -> None:
+    print("| part | median ms | middle half |\n|---|---|---|")
+    for part, seconds in parts.items():
+        low, _, high = (1e3 * one for one in quantiles(seconds, n=4))
+        print(f"| {part} | {1e3 * median(seconds):.1f} | {low:.1f} to {high:.1f} |")
