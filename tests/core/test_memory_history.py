@@ -32,6 +32,11 @@ class Evolving(Story):
             self._keep(replace(self.rng.choice(steps)() or self._create(), evolution_id="e"))
         return self.changes[number:]
 
+    def _keep(self, made: Change) -> Change:
+        """What says nothing was redacted, and does not come back: that is another test's."""
+        told = made.memory.statement or "空"
+        return super()._keep(replace(made, memory=replace(made.memory, statement=told)))
+
     def _any(self) -> Memory | None:
         """What is not in force is not touched."""
         found = active(self.versions)
@@ -204,6 +209,17 @@ def test_what_was_changed_since_is_left_and_named(seed, length, width, later):
         assert {name: after[name] for name in told.versions.keys() - names} == {
             name: one for name, one in told.versions.items() if name not in names
         }  # fmt: skip
+
+
+@pytest.mark.parametrize("left", ["", "[已删除]", "[forgotten]"])
+def test_what_was_redacted_does_not_come_back(left):
+    """Its log was rewritten with it: nothing else tells."""
+    gone = memory("a", statement=left, status=GONE)
+    own = change(2, gone, action=Action.DELETE, evolution_id="e")
+    told = Story("user:ann", Random(0), changes=[change(1, memory("a", statement=left)), own])
+    told.versions = {"a": gone}
+    with pytest.raises(Conflict, match="'a'"):
+        take_back(told, [own], 2)
 
 
 def test_evolutions_that_build_on_each_other_go_back_last_first():

@@ -331,8 +331,8 @@ def run(url: str, examples: int, steps: int) -> None:
 
 
 def test_any_history_can_be_read_and_taken_back():
-    run("sqlite://", examples=8, steps=30)
+    run("sqlite://", examples=6, steps=25)
 
 
 def test_any_history_can_be_read_and_taken_back_on_postgresql(postgres_url):
-    run(postgres_url, examples=2, steps=25)
+    run(postgres_url, examples=2, steps=20)

@@ -79,7 +79,7 @@ def _check_untouched(
     changed = [name for name in names if there[name] != left[name]]
     changed += [one.memory_id for one in others if _is_active(one)]
     changed += [change.memory.memory_id for change in later]
-    changed += [name for name, memory in back.items() if is_redacted(memory)]
+    changed += [name for name, memory in back.items() if is_redacted(memory) and _goes(memory, there[name])]
     if changed:
         shown = ", ".join(f"{name!r:.80}" for name in list(dict.fromkeys(changed))[:_NAMED])
         raise Conflict(
