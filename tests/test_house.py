@@ -16,7 +16,7 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 VAGUE = {"utils", "helpers", "manager", "base", "common", "misc"}
 SERVICES = (
     *("messages", "context", "rooms", "keys", "imports", "tuning"),
-    *("index", "sessions", "models", "memories", "replies", "recall", "jobs"),
+    *("index", "sessions", "models", "memories", "replies", "recall", "jobs", "privacy"),
 )
 
 

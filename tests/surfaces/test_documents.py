@@ -12,6 +12,7 @@ PLACES = (
     "docs/README.zh.md",
     "docs/how-to/sessions.md",
     "docs/how-to/facts.md",
+    "docs/how-to/group-memory.md",
     "docs/how-to/langchain.md",
     "docs/how-to/replies.md",
     "docs/how-to/workers.md",
@@ -40,6 +41,7 @@ def test_programs_run_in_order(capsys):
     assert "my-model" in told
     assert "2 现在只喝乌龙茶 0.0" in told
     assert "1 ('user:anna',) [('results[1]', 'it has no memory')]" in told
+    assert "['They watch anime']" in told
     assert "带防晒霜。" in told
     assert "茉莉花茶，" in told
     assert "['human', 'ai', 'human', 'ai'] 当然。" in told
