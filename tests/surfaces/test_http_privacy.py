@@ -1,0 +1,69 @@
+"""Forgetting a person, and checking what is stored, over HTTP."""
+
+import pytest
+
+from evolution_rig import CHINESE, talk
+
+U1 = {"user_id": "u1"}
+
+
+@pytest.fixture
+async def known(lore):
+    """A room where u1 spoke, and what is known of u1."""
+    await talk(lore, CHINESE, range(1, 7))
+    return await lore.memories.add("user:u1", "喜欢绿茶")
+
+
+async def test_forgetting_asks_first(http, lore, known):
+    refused = await http.post("/privacy/forget", json=U1)
+    assert (refused.status_code, refused.json()["type"]) == (422, "urn:roomlore:invalid-input")
+    for part in ("confirm", "'u1'", "messages"):
+        assert part in refused.json()["detail"]
+    assert (await lore.memories.get(known.memory_id)).statement == "喜欢绿茶"
+
+
+async def test_a_dry_run_changes_nothing_and_a_confirmed_one_is_done(http, lore, known):
+    would = (await http.post("/privacy/forget", json=U1 | {"dry_run": True, "confirm": True})).json()
+    assert (would["success"], would["dry_run"], would["places"]["messages"]) == (True, True, 2)
+    assert await lore.memories.count("user:u1") == 1
+    done = await http.post("/privacy/forget", json=U1 | {"confirm": True})
+    assert done.status_code == 200, done.text
+    told = done.json()
+    assert (told["success"], told["dry_run"], told["complete"], told["left"]) == (True, False, True, [])
+    assert await lore.memories.count("user:u1") == 0
+    stayed = (await http.get("/messages", params={"room_id": "g"})).json()["messages"]
+    assert {one["sender_id"] for one in stayed} == {"u0", "u2"}
+    again = (await http.post("/privacy/forget", json=U1 | {"dry_run": True})).json()
+    assert again["places"] == {}
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"user_id": ""}, {"user_id": "u1", "confirm": "yes"}, {"user": "u1"}, []], ids=str
+)
+async def test_what_cannot_be_forgotten_is_refused(http, lore, known, body):
+    assert (await http.post("/privacy/forget", json=body)).status_code == 422
+    assert await lore.memories.count("user:u1") == 1
+
+
+async def test_what_holds_together_is_checked(http, known):
+    for query in ("", "?group_id=g", "?group_id=user%3Au1"):
+        told = (await http.get(f"/privacy/verify{query}")).json()
+        assert (told["success"], told["sound"], told["faults"]) == (True, True, []), query
+    assert (await http.get("/privacy/verify?group_id=")).status_code == 422
+
+
+async def test_who_may_read_may_check_and_not_forget(connect, lore, known):
+    _, key = await lore.keys.create("reader", scopes=("read",))
+    async with connect(key=key) as client:
+        assert (await client.get("/privacy/verify")).status_code == 200
+        for body in (U1, U1 | {"dry_run": True}, U1 | {"confirm": True}):
+            assert (await client.post("/privacy/forget", json=body)).status_code == 403
+    assert await lore.memories.count("user:u1") == 1
+
+
+async def test_another_tenant_forgets_its_own(connect, lore, known):
+    _, key = await lore.for_tenant("other").keys.create("theirs", scopes=("admin",))
+    async with connect(key=key) as client:
+        told = (await client.post("/privacy/forget", json=U1 | {"confirm": True})).json()
+        assert (told["success"], told["places"]) == (True, {})
+    assert await lore.memories.count("user:u1") == 1
