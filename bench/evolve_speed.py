@@ -11,7 +11,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from functools import wraps
+from functools import cache, wraps
 from statistics import median, quantiles
 from typing import Any, cast
 from unittest.mock import patch
@@ -58,6 +58,7 @@ async def run(arguments: argparse.Namespace) -> None:
             await fill(lore, groups)
             service = evolver(lore, settings)
             parts: Parts = defaultdict(list)
+            answer()
             for group in groups:
                 await evolve(service, group, parts)
     print(f"{url.partition(':')[0]}: {len(groups)} evolutions, {MEMORIES} memories and {MESSAGES} messages each")
@@ -85,6 +86,7 @@ def statements() -> list[str]:
     ]
 
 
+@cache
 def answer() -> str:
     """Five updates, two merges, three new memories, two deletions, and ten that are kept."""
     wishes: list[dict[str, Any]] = [
@@ -147,9 +149,9 @@ async def evolve(service: EvolutionService, group: str, parts: Parts) -> None:
     ]
     for one in timed:
         one.start()
-    started = time.perf_counter()
+    started, worked = time.perf_counter(), time.process_time()
     result = await service.evolve(tenant="default", scope=f"group:{group}", days=_DAYS, mode="llm")
-    total = time.perf_counter() - started
+    total, worked = time.perf_counter() - started, time.process_time() - worked
     for one in timed:
         one.stop()
     if len(result.changes) != CHANGES or result.messages != MESSAGES:
@@ -158,6 +160,7 @@ async def evolve(service: EvolutionService, group: str, parts: Parts) -> None:
         parts[part].append(seconds)
     parts["the rest: the lease's task, prompt, threads"].append(total - sum(taken.values()))
     parts["all"].append(total)
+    parts["all, as time of the processor in this process"].append(worked)
 
 
 def _timed(call: Callable[..., Awaitable[Any]], part: str, taken: dict[str, float]) -> Callable[..., Awaitable[Any]]:

@@ -35,6 +35,8 @@ def clean_statement(given: str, rules: Rules) -> str:
 
 def clean_line(given: str) -> str:
     """A text without control characters, on one line."""
+    if given.isprintable():
+        return " ".join(given.split())
     return " ".join("".join(" " if _is_control(character) else character for character in given).split())
 
 
