@@ -142,6 +142,15 @@ class EvolutionMachine(RuleBasedStateMachine):
             stats = done.stats
             assert stats.created + stats.updated + stats.deleted <= len(own)
 
+    @rule(given=wishes)
+    def evolve_and_take_back(self, given: Given) -> None:
+        before = active(self.told.versions)
+        self.evolve(given, [])
+        names = dict.fromkeys(one.evolution_id for one in self.told.changes if one.evolution_id)
+        changed = active(self.told.versions) != before
+        self.do(("revert", len(names) - 1, ""))
+        assert not changed or active(self.told.versions) == before
+
     @rule(given=wishes, where=st.sampled_from(CRASHES))
     def crash_in_an_evolution(self, given: Given, where: str) -> None:
         """Nothing is left of it; the next one waits until the lease runs out."""
