@@ -291,6 +291,20 @@ def test_handles_in_any_case_and_width():
     assert list(MESSAGES) == ["c1", "c2", "c3", "c4"]
 
 
+@pytest.mark.parametrize(
+    ("texts", "handles"),
+    [
+        ((), ["m1", "m2", "m3"]),
+        (("delete m1 and M3!",), ["m2", "m4", "m5"]),
+        (("请删除记忆ｍ１和m2", "以及m4"), ["m3", "m5", "m6"]),
+        (("a 100m2 flat, m12 and am 5",), ["m1", "m3", "m4"]),
+    ],
+    ids=["no text", "en", "zh", "lengths"],
+)
+def test_what_people_write_names_no_memory(texts, handles):
+    assert list(handles_of(held("a", "b", "c"), shown=texts)) == handles
+
+
 def test_evidence_that_was_not_offered_is_left_out_with_a_note():
     done = planned([], wish("create", statement="people like tea", evidence=("c1", "c9", "id2", "m1")))
     assert done.changes[0].memory.sources == (Source("room", "id1"),)

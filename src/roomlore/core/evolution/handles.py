@@ -1,7 +1,9 @@
 """Handles: the short names under which a model sees memories and messages, and the only ones it can use."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
+from itertools import count
 from typing import TypeVar
 
 from roomlore.core.errors import InvalidInput
@@ -10,17 +12,21 @@ from roomlore.core.memory.models import Memory, Source
 T = TypeVar("T")
 _FULL_WIDTH = {0xFF01 + at: 0x21 + at for at in range(94)}
 _HANDLE = re.compile(r"[a-z][0-9]{1,6}")
+_NAMED = re.compile(r"m[0-9]+")
 _LONGEST = 60
 
 
-def handles_of(memories: Iterable[Memory]) -> dict[str, Memory]:
-    """m1, m2, … in the order given."""
-    return _numbered("m", memories)
+def handles_of(memories: Iterable[Memory], *, shown: Iterable[str] = ()) -> dict[str, Memory]:
+    """m1, m2, … in the order given. One that stands in a text of `shown`, which a model reads too, names nothing: what
+    people write cannot address a memory, even where a model does as it says."""
+    named = {name for text in shown for name in _NAMED.findall(unicodedata.normalize("NFKC", text).lower())}
+    free = (name for name in (f"m{number}" for number in count(1)) if name not in named)
+    return dict(zip(free, memories, strict=False))
 
 
 def message_handles(messages: Iterable[Source]) -> dict[str, Source]:
     """c1, c2, … in the order given."""
-    return _numbered("c", messages)
+    return {f"c{number}": message for number, message in enumerate(messages, start=1)}
 
 
 def find(handle: str, offered: Mapping[str, T]) -> T:
@@ -39,7 +45,3 @@ def find(handle: str, offered: Mapping[str, T]) -> T:
 def _span(offered: Mapping[str, object]) -> str:
     names = list(offered)
     return f"use {names[0]} to {names[-1]}" if names else "nothing was offered"
-
-
-def _numbered(letter: str, things: Iterable[T]) -> dict[str, T]:
-    return {f"{letter}{number}": thing for number, thing in enumerate(things, start=1)}

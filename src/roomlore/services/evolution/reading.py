@@ -131,7 +131,8 @@ class Reading:
         span: Span | None,
     ) -> Read:
         active = await _active(work, piece)
-        offered = handles_of(_same(active, span) or chosen(active, shown.text, most=self._most_memories))
+        memories = _same(active, span) or chosen(active, shown.text, most=self._most_memories)
+        offered = handles_of(memories, shown=[shown.text, *(memory.statement for memory in memories)])
         last = messages[-1].arrival
         return Read(
             room_id=place.room_id,
