@@ -143,7 +143,7 @@ def _told(one: Told | None) -> str:
 
 
 def _works(stored: Stored, evolved: Mapping[str, Told]) -> Iterator[str]:
-    """Work is done; where a model's answer was written beside it, that was kept. By hand an answer may be overtaken."""
+    """Work is done; the model's answer that was last written beside it is the one that was kept."""
     steps: dict[str, list[int]] = defaultdict(list)
     for step in stored.steps:
         steps[step.work_id].append(step.request)
@@ -153,11 +153,14 @@ def _works(stored: Stored, evolved: Mapping[str, Told]) -> Iterator[str]:
 
 
 def _work(work: WorkState, one: Told | None, steps: Sequence[int]) -> Iterator[str]:
+    """Where others evolve the scope too, an answer may be overtaken, and its messages read by somebody else."""
+    scope = work.arguments["scope"]
     if work.status != "done":
         yield f"work {work.work_id} is {work.status}: {work.error}"
     kept = [request_of(one.record.raw_answer)] if one else []
-    if kept != steps[-1:] or (len(steps) > 1 and work.arguments["scope"] in ALONE):
-        yield f"work {work.work_id}: the answers {list(steps)} were written, and {kept} is kept"
+    overtaken = scope not in ALONE and not kept
+    if (kept != steps[-1:] and not overtaken) or (len(steps) > 1 and scope in ALONE):
+        yield f"work {work.work_id} of {scope}: the answers {list(steps)} were written, and {kept} is kept"
 
 
 def _paid(known: Known, stored: Stored, evolved: Mapping[str, Told]) -> Iterator[str]:

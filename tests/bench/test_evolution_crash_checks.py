@@ -175,11 +175,18 @@ WRONG = {
     "the evolution e5 was handed in and is no work": stored(works=[work("e7")]),
     "work we5 is failed: why": stored(works=[work("e5", status="failed", error="why"), work("e7")]),
     "work we5 is waiting": stored(works=[work("e5", status="waiting"), work("e7")]),
-    "work we5: the answers [] were written, and [5] is kept": stored(steps=[Step("we7", 7, 0.0)]),
-    "work we5: the answers [4, 5] were written": stored(
+    "work we5 of group:begun: the answers [] were written, and [5] is kept": stored(steps=[Step("we7", 7, 0.0)]),
+    "work we5 of group:begun: the answers [4, 5] were written": stored(
         steps=[Step("we5", 4, 0.0), Step("we5", 5, 0.0), Step("we7", 7, 0.0)]
     ),
-    "work we5: the answers [6] were written": stored(steps=[Step("we5", 6, 0.0), Step("we7", 7, 0.0)]),
+    "work we5 of group:begun: the answers [6] were written": stored(steps=[Step("we5", 6, 0.0), Step("we7", 7, 0.0)]),
+    "work we8 of group:begun: the answers [8] were written, and [] is kept": stored(
+        works=[*(work(f"e{number}") for number in REQUESTS), work("e8")],
+        steps=[Step("we5", 5, 0.0), Step("we7", 7, 0.0), Step("we8", 8, 0.0)],
+    ),
+    "work we8 of group:mixed: the answers [] were written, and [5] is kept": stored(
+        works=[work("e7"), work("e5", work_id="we8", arguments={"evolution_id": "e5", "scope": "group:mixed"})]
+    ),
     "the file is broken": stored(troubles=["the file is broken"]),
 }  # fmt: skip
 
@@ -228,6 +235,13 @@ def test_what_somebody_was_told_of_an_evolution_is_what_is_stored() -> None:
     assert wrong == ["direct/3: the evolution e7 is not stored as somebody was told"]
     gone = violations(known(acknowledged={place: ("e8", right)}), stored())
     assert gone == ["direct/3: the evolution e8 is not stored as somebody was told"]
+
+
+def test_others_may_overtake_work_where_others_evolve_too() -> None:
+    mixed = work("e8", arguments={"evolution_id": "e8", "scope": "group:mixed"})
+    steps = [Step("we5", 5, 0.0), Step("we7", 7, 0.0), Step("we8", 6, 0.0), Step("we8", 8, 0.0)]
+    works = [*(work(f"e{number}") for number in REQUESTS), mixed]
+    assert violations(known(), stored(works=works, steps=steps)) == []
 
 
 def test_a_change_by_hand_that_is_lost_is_seen() -> None:
