@@ -12,7 +12,8 @@ from starlette.requests import ClientDisconnect, Request
 from roomlore.core.errors import InvalidInput
 from roomlore.core.records import ROOM_NAMES
 from roomlore.settings import Settings
-from roomlore.surfaces.http.problems import Refused, in_words
+from roomlore.surfaces.findings import in_words
+from roomlore.surfaces.http.problems import Refused
 
 T = TypeVar("T", bound=BaseModel)
 

@@ -1,8 +1,6 @@
 """Errors as RFC 9457 problem details: every one says what happened and what to do."""
 
-import re
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -12,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from roomlore.core import errors
+from roomlore.surfaces.findings import in_words
 from roomlore.surfaces.http.replies import dump
 
 MEDIA_TYPE = "application/problem+json"
@@ -54,15 +53,6 @@ _HINTS: Mapping[int, str] = {
     405: "This path does not take this method; /openapi.json lists those it takes.",
 }
 _RETRY_SECONDS = "2"
-_PLAIN: Mapping[str, str] = {
-    "dict_type": "must be a JSON object",
-    "list_type": "must be a list",
-    "missing": "is missing",
-    "model_type": "must be a JSON object",
-    "string_type": "must be a text",
-}
-_SHOULD = re.compile(r"^(Input|String|List|Value) should")
-_VERBS = ("must ", "is ")
 
 
 class Problem(BaseModel):
@@ -127,30 +117,3 @@ async def on_refusal(request: Request, error: Exception) -> Response:
 async def on_bad_parameters(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     return respond(request.scope, 422, in_words(error.errors()))
-
-
-def in_words(details: Any, fields: Iterable[str] = ()) -> str:
-    """Pydantic's findings as one text, a sentence each. `fields`: the names that the body may have."""
-    return " ".join(_sentence(detail, list(fields)) for detail in details)
-
-
-def _sentence(detail: Mapping[str, Any], fields: list[str]) -> str:
-    place = _place(detail["loc"])
-    if detail["type"] == "extra_forbidden":
-        return f"There is no field {place!r:.80}{_meant(place, fields)}"
-    said = _PLAIN.get(detail["type"]) or _SHOULD.sub("must", detail["msg"].removeprefix("Value error, "))
-    if not place:
-        return f"{said[:1].upper()}{said[1:]}."
-    return f"{place} {said}." if said.startswith(_VERBS) else f"{place}: {said}."
-
-
-def _meant(name: str, fields: list[str]) -> str:
-    near = get_close_matches(name.lower(), fields, n=1)
-    if near:
-        return f"; did you mean {near[0]}?"
-    return f"; there are {', '.join(fields)}." if fields else "; leave it out."
-
-
-def _place(where: tuple[Any, ...]) -> str:
-    beside = len(where) > 1 and where[0] in ("body", "query", "path")
-    return ".".join(map(str, where[1:] if beside else where))
