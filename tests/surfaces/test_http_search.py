@@ -161,7 +161,7 @@ async def test_vectors_that_are_down_degrade_search_and_leave_the_service_ready(
     async def down(*_: object, **__: object) -> None:
         raise VectorsUnavailable("The vector store is away; start it.")
 
-    store = lore.index._vectors._vectors
+    store = lore.index._vectors[0]._vectors
     monkeypatch.setattr(store, "nearest", down)
     monkeypatch.setattr(store, "generation", down)
     answer = await client.get(PATH, params={"room_id": "tea", "q": "tea"})
