@@ -138,8 +138,10 @@ class SqlPeople:
 
     async def rename_messages(self, *, tenant: str, room_id: str, ids: Mapping[int, str]) -> None:
         its = _params(self._locks.held(tenant, room_id))
-        for arrival, name in ids.items():
-            await self._sql.fetch(_RENAME, **its, own=arrival, new_id=escape(name))
+        bind = _RENAME.on(self._sql.dialect).bind
+        rows = [bind({**its, "own": arrival, "new_id": escape(name)}) for arrival, name in ids.items()]
+        if rows:
+            await self._sql.many(_RENAME, rows)
 
     async def forget_session(self, *, tenant: str, room_id: str, user_id: str, first: int) -> int:
         its = _params(self._locks.held(tenant, room_id))

@@ -57,9 +57,11 @@ class Traces:
         self.user_id = user_id
         self._id = re.compile(_word(user_id) if _is_telling(user_id) else "(?<=@)" + _word(user_id))
         self._names = _any_of(name.strip() for name in names if weight(name.strip()) >= _NAME_LEAST)
-        self._said: dict[str, list[str]] = {}
-        for passage in sorted(set(said), key=len, reverse=True):
-            self._said.setdefault(passage[:_ANCHOR], []).append(passage)
+        self._said = frozenset(said)
+        lengths: dict[str, set[int]] = {}
+        for passage in self._said:
+            lengths.setdefault(passage[:_ANCHOR], set()).add(len(passage))
+        self._lengths = {anchor: sorted(found, reverse=True) for anchor, found in lengths.items()}
 
     def mentioned(self, text: str) -> bool:
         """Whether the text, or the name that it is ('user:anna'), tells of the person."""
@@ -93,8 +95,9 @@ class Traces:
                 at += 1
 
     def _at(self, text: str, at: int) -> str:
-        known = self._said.get(text[at : at + _ANCHOR], ())
-        return next((passage for passage in known if text.startswith(passage, at)), "")
+        """By their lengths: many passages may begin alike."""
+        lengths = self._lengths.get(text[at : at + _ANCHOR], ())
+        return next((text[at : at + size] for size in lengths if text[at : at + size] in self._said), "")
 
 
 def cut_out(text: str, spans: Sequence[Span]) -> str:
