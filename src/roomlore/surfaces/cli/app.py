@@ -17,6 +17,7 @@ from roomlore.surfaces.cli import (
     indexing,
     jobs,
     keys,
+    mcp,
     memories,
     models,
     rooms,
@@ -70,6 +71,7 @@ app.command("settings")(rooms.settings)
 app.command("tune")(tuning.tune)
 app.command("reindex")(indexing.reindex)
 app.command("serve")(serving.serve)
+app.command("mcp")(mcp.mcp)
 app.command("worker")(worker.worker)
 app.command("demo")(demo.demo)
 app.command("forget")(forgetting.forget)

@@ -1,6 +1,6 @@
 """The HTTP service."""
 
-from roomlore.surfaces.http.app import create_app
+from roomlore.surfaces.http.app import create_app, create_mcp_app
 from roomlore.surfaces.http.server import serve
 
-__all__ = ["create_app", "serve"]
+__all__ = ["create_app", "create_mcp_app", "serve"]

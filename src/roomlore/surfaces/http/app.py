@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
@@ -18,6 +18,7 @@ from roomlore.surfaces.http.evolution_routes import evolutions
 from roomlore.surfaces.http.fact_routes import facts
 from roomlore.surfaces.http.guard import Guard
 from roomlore.surfaces.http.job_routes import jobs
+from roomlore.surfaces.http.mcp_route import mcp_if_there, mcp_route
 from roomlore.surfaces.http.memory_routes import memories
 from roomlore.surfaces.http.model_routes import models
 from roomlore.surfaces.http.paths import RawPaths
@@ -41,6 +42,21 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 def create_app(source: Lore | Settings) -> FastAPI:
     """The application over an open roomlore, or over one that it opens when it starts and closes when it stops."""
+    rooms = (search, routes.messages, routes.contexts, routes.rooms, sessions)
+    app = _app(source, *rooms, facts, evolutions, memories, privacy, recall, chat, models, jobs, service)
+    app.router.routes.append(mcp_if_there(app.state.settings))
+    return app
+
+
+def create_mcp_app(source: Lore | Settings, *, scope: str | None = None, read_only: bool = False) -> FastAPI:
+    """MCP alone, with the health of the service, behind the same guard. `scope`: whose memories are meant where nobody
+    says. `read_only`: without the tools that change memories."""
+    app = _app(source, service)
+    app.router.routes.append(mcp_route(app.state.settings, scope=scope, read_only=read_only))
+    return app
+
+
+def _app(source: Lore | Settings, *routers: APIRouter) -> FastAPI:
     app = FastAPI(
         title="roomlore",
         version=version("roomlore"),
@@ -54,8 +70,7 @@ def create_app(source: Lore | Settings) -> FastAPI:
     app.state.settings = source if isinstance(source, Settings) else source.settings
     if isinstance(source, Lore):
         app.state.lore = source
-    rooms = (search, routes.messages, routes.contexts, routes.rooms, sessions)
-    for router in (*rooms, facts, evolutions, memories, privacy, recall, chat, models, jobs, service):
+    for router in routers:
         app.include_router(router, responses=_PROBLEMS)
     for middleware in (Guard, RawPaths, RequestLog):
         app.add_middleware(middleware)

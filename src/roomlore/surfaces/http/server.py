@@ -8,20 +8,27 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 import uvicorn
+from fastapi import FastAPI
 
 from roomlore.core.errors import Forbidden, InvalidInput
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.settings import Settings
 from roomlore.surfaces.http.app import create_app
 from roomlore.surfaces.http.guard import is_loopback
-from roomlore.wiring import open_lore
+from roomlore.wiring import Lore, open_lore
 
 _GRACE_SECONDS = 10
 
 
-async def serve(settings: Settings, *, listening: Callable[[str], None], tenant: str = DEFAULT_TENANT) -> None:
+async def serve(
+    settings: Settings,
+    *,
+    listening: Callable[[str], None],
+    tenant: str = DEFAULT_TENANT,
+    make_app: Callable[[Lore], FastAPI] = create_app,
+) -> None:
     """Serves until the process is told to stop. `listening` is called with the URL once the port takes connections;
-    `tenant`: whose rooms those without a key see while none exists.
+    `tenant`: whose rooms those without a key see while none exists; `make_app`: what is served.
 
     Raises `Forbidden` for an address that others can reach while no API key exists, `InvalidInput` for an address that
     cannot be had, `StorageUnavailable`.
@@ -34,7 +41,7 @@ async def serve(settings: Settings, *, listening: Callable[[str], None], tenant:
             )
         with _bind(settings.host, settings.port) as door:
             config = uvicorn.Config(
-                create_app(lore),
+                make_app(lore),
                 log_config=None,
                 access_log=False,
                 server_header=False,

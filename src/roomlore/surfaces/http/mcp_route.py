@@ -1,0 +1,64 @@
+"""MCP beside the HTTP API, behind the same guard, or as a service of its own."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.memory.models import check_scope
+from roomlore.settings import Settings
+from roomlore.surfaces.http.guard import Caller
+from roomlore.surfaces.http.problems import Refused
+
+if TYPE_CHECKING:
+    from roomlore.surfaces.mcp import Visitor
+
+MCP_PATH = "/mcp"
+_NEEDED = "MCP needs the extra `mcp` where roomlore runs: pip install 'roomlore[mcp]'."
+
+
+def mcp_route(settings: Settings, *, scope: str | None = None, read_only: bool = False) -> Route:
+    """POST /mcp. `scope`: whose memories are meant where neither a call nor the address says. `read_only`: whatever the
+    key allows, memories are not changed. Raises `ModuleNotFoundError` without the extra `mcp`."""
+    from roomlore.surfaces.mcp import McpEndpoint, Visitor
+
+    def visitor_of(request: Scope) -> Visitor:
+        return _visitor(Visitor, request, scope, read_only=read_only)
+
+    endpoint = McpEndpoint(visitor_of, max_body_bytes=settings.max_body_bytes)
+    return Route(MCP_PATH, endpoint, methods=["POST"], include_in_schema=False)
+
+
+def mcp_if_there(settings: Settings) -> Route:
+    """POST /mcp, which without the extra `mcp` says what to install."""
+    try:
+        return mcp_route(settings)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "mcp":
+            raise
+        return Route(MCP_PATH, _Missing(), methods=["POST"], include_in_schema=False)
+
+
+def _visitor(make: Callable[..., "Visitor"], request: Scope, scope: str | None, *, read_only: bool) -> "Visitor":
+    caller: Any = request["state"]["caller"]
+    assert isinstance(caller, Caller)
+    asked = _asked_scope(request)
+    writes = bool({"write", "admin"} & caller.scopes) and not read_only
+    return make(lore=caller.need("read"), may_write=writes, scope=asked or scope)
+
+
+def _asked_scope(request: Scope) -> str | None:
+    """As in /mcp?scope=user:anna."""
+    given = parse_qs(request.get("query_string", b"").decode("utf-8", "replace"))
+    strange = sorted(set(given) - {"scope"})
+    if strange:
+        raise InvalidInput(f"There is no parameter {strange[0]!r:.80}; {MCP_PATH} takes scope, as ?scope=user:anna.")
+    return check_scope(given["scope"][-1]) if "scope" in given else None
+
+
+class _Missing:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raise Refused(501, _NEEDED)
