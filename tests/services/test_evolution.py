@@ -1,5 +1,6 @@
 """Evolutions: what is read, what a model is shown, and what becomes of its answer."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -192,6 +193,20 @@ async def test_a_model_that_obeys_the_chat_finds_no_memory_under_the_names_given
         assert [one.split(" ", 1)[0] for one in block(server.requests[0], "memories")] == ["m3", "m4", "m5"]
         assert (result.changes, [one.line for one in result.rejected]) == ((), [1, 2])
         assert await active(lore) == list(said.known[:3])
+
+
+@both
+async def test_a_model_that_copies_the_examples_of_its_prompt_changes_nothing(said):
+    def copy(asked):
+        examples = [line for line in asked.prompt.splitlines() if line.startswith('{"action"')]
+        return re.sub(r'"m[^"]*"', '"m1"', "\n".join(examples))
+
+    async with ModelServer(copy) as server, opened(server) as lore:
+        await remember(lore, said.known[:4])
+        await talk(lore, said, range(1, 12))
+        result = await lore.memories.evolve("g")
+        assert (result.changes, len(result.rejected)) == ((), 3)
+        assert await active(lore) == list(said.known[:4])
 
 
 async def test_an_id_is_no_handle_whosever_it_is():

@@ -8,6 +8,7 @@ from datetime import datetime
 from roomlore.core.errors import Conflict, InvalidInput
 from roomlore.core.evolution.answers import read_answer
 from roomlore.core.evolution.asking import says_nothing
+from roomlore.core.evolution.copied import without_copies
 from roomlore.core.evolution.guards import said
 from roomlore.core.evolution.handles import find, message_handles
 from roomlore.core.evolution.likeness import likeness
@@ -81,9 +82,16 @@ class Applying:
     async def _asked(self, piece: Piece, read: Read, answered: Answered) -> _Asked:
         if answered.mode == "offline":
             return await self._by_rules(piece, read)
-        answer = await asyncio.to_thread(read_answer, answered.text, repair=self._repair)
+        answer = await asyncio.to_thread(self._read_answer, read, answered)
         usable = any(_can_be_done(wish, read.offered) for wish in answer.wishes)
         return _Asked(answer, dict(read.handles), failed=not usable and not says_nothing(answered.text))
+
+    def _read_answer(self, read: Read, answered: Answered) -> Answer:
+        return without_copies(
+            read_answer(answered.text, repair=self._repair),
+            read_answer(answered.template, repair=self._repair),
+            known=[memory.statement for memory in read.offered.values()],
+        )
 
     async def _by_rules(self, piece: Piece, read: Read) -> _Asked:
         before = await self._reading.before(piece, read, limit=_EARLIER)

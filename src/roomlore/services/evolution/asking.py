@@ -105,6 +105,7 @@ class Asking:
             mode="llm",
             text=given.text,
             model=f"{given.provider}/{given.model_id}",
+            template=prompt.text,
             prompt_hash=prompt.hash,
             input_tokens=given.usage.input_tokens,
             output_tokens=given.usage.output_tokens,

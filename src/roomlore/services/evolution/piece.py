@@ -138,11 +138,13 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What was answered, and by what. `mode`: 'llm' or 'offline'; without a model the rest is empty."""
+    """What was answered, and by what. `mode`: 'llm' or 'offline'; without a model the rest is empty. `template`: of the
+    prompt."""
 
     mode: Mode
     text: str = ""
     model: str = ""
+    template: str = ""
     prompt_hash: str = ""
     input_tokens: int = 0
     output_tokens: int = 0
