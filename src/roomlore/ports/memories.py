@@ -85,6 +85,10 @@ class Memories(Protocol):
     async def lineage(self, *, tenant: str, lineage_id: str) -> list[Memory]:
         """Every version of the lineage, the first one first."""
 
+    async def latest_versions(self, *, tenant: str, lineage_ids: Sequence[str]) -> dict[str, int]:
+        """The highest version number of each of these lineages, active or not; those that are not there are left
+        out."""
+
     async def ids_like(self, *, tenant: str, part: str, limit: int) -> list[str]:
         """The ids of versions that begin or end with `part`, ascending."""
 

@@ -68,6 +68,13 @@ _HEADS = Statement(
 _BY_ID = Statement(lambda: _memories(among(_m.c.memory_id, "memory_ids")))
 _PAGE = Statement(_page)
 _COUNT = Statement(lambda: select(func.count()).select_from(_m).where(_chosen()))
+_LATEST = Statement(
+    lambda: (
+        select(_m.c.lineage_id, func.max(_m.c.version))
+        .where(_ours, among(_m.c.lineage_id, "lineage_ids"))
+        .group_by(_m.c.lineage_id)
+    )
+)
 _LINEAGE = Statement(lambda: _memories(_m.c.lineage_id == bindparam("lineage_id")).order_by(_m.c.version))
 _IDS_LIKE = Statement(
     lambda: (
@@ -133,6 +140,10 @@ class SqlMemories:
     async def lineage(self, *, tenant: str, lineage_id: str) -> list[Memory]:
         rows = await self._sql.fetch(_LINEAGE, tenant=escape(tenant), lineage_id=escape(lineage_id))
         return [to_memory(row) for row in rows]
+
+    async def latest_versions(self, *, tenant: str, lineage_ids: Sequence[str]) -> dict[str, int]:
+        rows = await self._sql.fetch(_LATEST, tenant=escape(tenant), lineage_ids=names_text(lineage_ids))
+        return {unescape(row[0]): row[1] for row in rows}
 
     async def ids_like(self, *, tenant: str, part: str, limit: int) -> list[str]:
         piece = escape(part)

@@ -68,10 +68,8 @@ class Reading:
         async with self._storage.reading() as work:
             scope = await work.memory_log.scope(tenant=piece.tenant, scope=piece.scope)
             active = await _active(work, piece)
-            latest: dict[str, int] = {}
-            for memory in read.offered.values():
-                versions = await work.memories.lineage(tenant=piece.tenant, lineage_id=memory.lineage_id)
-                latest[memory.lineage_id] = max((one.version for one in versions), default=memory.version)
+            lineages = list({memory.lineage_id for memory in read.offered.values()})
+            latest = await work.memories.latest_versions(tenant=piece.tenant, lineage_ids=lineages)
         offered = {memory.memory_id for memory in read.offered.values()}
         return Standing(
             ground=Ground(scope=piece.scope, number=scope.changes if scope else 0, active=len(active), latest=latest),

@@ -149,8 +149,12 @@ class MemoriesContract:
         async with storage.reading() as work:
             found = await work.memories.lineage(tenant=TENANT, lineage_id="a")
             of_a_version = await work.memories.lineage(tenant=TENANT, lineage_id="a2")
+            latest = await work.memories.latest_versions(tenant=TENANT, lineage_ids=["a", "b", "a2", "nobody"])
+            assert await work.memories.latest_versions(tenant="other", lineage_ids=["a"]) == {}
+            assert await work.memories.latest_versions(tenant=TENANT, lineage_ids=[]) == {}
         assert found == [gone(a), gone(a2), after(a2, "a3", parents=("a2", "b"))]
         assert of_a_version == []
+        assert latest == {"a": 3, "b": 1}
 
     async def test_by_id_looks_in_every_scope(self, storage: Storage) -> None:
         await remember(storage, memory("a"))

@@ -96,6 +96,7 @@ async def _memory_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
         "memories.page": await memories.page(**chosen, limit=9),
         "memories.count": await memories.count(**chosen),
         "memories.lineage": await memories.lineage(tenant=tenant, lineage_id="f1"),
+        "memories.latest_versions": await memories.latest_versions(tenant=tenant, lineage_ids=["f1"]),
         "memories.citing": await memories.citing(tenant=tenant, room_id=ROOM, message_ids=["m1"]),
         "evolutions.by_id": await evolutions.by_id(tenant=tenant, evolution_ids=["e1"]),
         "evolutions.page": await evolutions.page(**here, before=None, limit=9),
