@@ -165,10 +165,12 @@ def _work(work: WorkState, one: Told | None, steps: Sequence[int]) -> Iterator[s
 
 def _paid(known: Known, stored: Stored, evolved: Mapping[str, Told]) -> Iterator[str]:
     """Of what only durable work evolves: a model is asked once more only by another life, and not once its answer is
-    written."""
+    written. Where it has no line that can be used the messages stay unread, and the next evolution asks the same."""
     asked: dict[tuple[str, str], list[EvolutionRequest]] = defaultdict(list)
+    failed = {request_of(one.record.raw_answer) for one in evolved.values() if one.record.status == "failed"}
     for one in sorted(requests(known), key=lambda one: (one.life, one.number)):
-        asked[one.key].append(one)
+        if one.number not in failed:
+            asked[one.key].append(one)
         if not one.shown.labels:
             yield f"request {one.number} shows no messages"
     kept = {request_of(one.record.raw_answer) for one in evolved.values()}

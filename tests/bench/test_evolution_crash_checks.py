@@ -15,6 +15,7 @@ from bench.evolution_model import EvolutionRequest
 from bench.evolution_stored import PLACES, Stored
 
 from roomlore import StoredMessage
+from roomlore.core.evolution.answers import read_answer
 from roomlore.core.evolution.models import Rules
 from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.models import Change, Evolution, MemoryStatus
@@ -199,6 +200,25 @@ def test_what_is_half_done_lost_or_there_twice_is_seen(wrong: str) -> None:
 def test_an_answer_that_is_kept_and_asked_for_again_is_seen() -> None:
     again = replace(ASKED[1], life=9, number=9)
     assert violations(known(again), stored()) == ["request 7 is kept, and the model was asked once more, 9"]
+
+
+def test_what_an_unusable_answer_was_given_to_may_be_asked_again() -> None:
+    no_line = "I am sorry, request 6 is too much for me."
+    failed = replace(
+        RECORDS[1],
+        evolution_id="e6",
+        status="failed",
+        raw_answer=no_line,
+        quarantined=tuple((one.text, one.reason) for one in read_answer(no_line).rejected),
+        finished_at=RECORDS[1].finished_at - timedelta(seconds=30),
+    )
+    sorry = replace(ASKED[1], number=6)
+    seen = replace(
+        with_records([RECORDS[0], failed, RECORDS[1]]),
+        works=[work(name) for name in ("e5", "e6", "e7")],
+        steps=[Step(f"we{number}", number, 0.0) for number in (5, 6, 7)],
+    )
+    assert violations(known(sorry), seen) == []
 
 
 def test_only_another_life_may_ask_again() -> None:
