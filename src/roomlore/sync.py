@@ -177,6 +177,10 @@ class SyncLore:
     def ping(self) -> None:
         self._loop.run(self._lore.ping())
 
+    def wait(self, work: Callable[[Lore], Coroutine[Any, Any, T]]) -> T:
+        """Waits for what is done with the async roomlore behind this one."""
+        return self._loop.run(work(self._lore))
+
 
 @contextmanager
 def open_sync(

@@ -1,0 +1,162 @@
+"""The two clients: each opens roomlore when it is made, or takes an open one."""
+
+import asyncio
+import functools
+import weakref
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, nullcontext
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import roomlore
+from roomlore import InvalidInput, Lore, Settings, SyncLore
+from roomlore.ports.language import Embedder
+from roomlore.surfaces.mem0.config import read_config
+from roomlore.surfaces.mem0.verbs import Verbs
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Verb = Callable[Concatenate[Verbs, P], Coroutine[Any, Any, T]]
+
+
+def _waited(verb: Verb[P, T]) -> Callable[Concatenate["Memory", P], T]:
+    def call(memory: "Memory", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return memory.wait(lambda verbs: verb(verbs, *args, **kwargs))
+
+    functools.update_wrapper(call, verb)
+    return call
+
+
+def _awaited(verb: Verb[P, T]) -> Callable[Concatenate["AsyncMemory", P], Coroutine[Any, Any, T]]:
+    async def call(memory: "AsyncMemory", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await verb(await memory.verbs(), *args, **kwargs)
+
+    functools.update_wrapper(call, verb)
+    return call
+
+
+class Memory:
+    """mem0's `Memory` over roomlore.
+
+    `config`: mem0's, as far as it has a counterpart here. `url`: the database, by default that of the config or of the
+    settings. `settings`, `embedder`: as `roomlore.open` takes them, in the place of `config`. `lore`: what
+    `roomlore.open_sync` opened, in the place of all of them. Close it, or use it as `with Memory() as memory:`. Raises
+    `InvalidInput`, `StorageUnavailable`.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any] | None = None,
+        *,
+        url: str | None = None,
+        settings: Settings | None = None,
+        embedder: Embedder | None = None,
+        lore: SyncLore | None = None,
+    ) -> None:
+        self._closing = ExitStack()
+        if lore is None:
+            named, settings = read_config(config, settings)
+            opening = roomlore.open_sync(url or named, settings=settings, embedder=embedder)
+            self._lore = self._closing.enter_context(opening)
+        else:
+            self._lore = _open_one(lore, SyncLore, config, url, settings, embedder)
+        self._at_end = weakref.finalize(self, self._closing.close)
+
+    @classmethod
+    def from_config(cls, config_dict: Mapping[str, Any], **more: Any) -> "Memory":
+        """The same as `Memory(config_dict, ...)`."""
+        return cls(config_dict, **more)
+
+    add = _waited(Verbs.add)
+    get = _waited(Verbs.get)
+    get_all = _waited(Verbs.get_all)
+    search = _waited(Verbs.search)
+    update = _waited(Verbs.update)
+    delete = _waited(Verbs.delete)
+    delete_all = _waited(Verbs.delete_all)
+    history = _waited(Verbs.history)
+    reset = _waited(Verbs.reset)
+
+    def wait(self, work: Callable[[Verbs], Coroutine[Any, Any, T]]) -> T:
+        """Waits for what is done with the verbs."""
+        return self._lore.wait(lambda lore: work(Verbs(lore)))
+
+    def close(self) -> None:
+        """Closes what this client opened; the same again does nothing."""
+        self._at_end()
+
+    def __enter__(self) -> "Memory":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncMemory:
+    """mem0's `AsyncMemory` over roomlore; the arguments are those of `Memory`, and `lore` is what `roomlore.open`
+    opened. The database is opened by the first call. `await memory.close()`, or use it as `async with AsyncMemory()`.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any] | None = None,
+        *,
+        url: str | None = None,
+        settings: Settings | None = None,
+        embedder: Embedder | None = None,
+        lore: Lore | None = None,
+    ) -> None:
+        self._closing = AsyncExitStack()
+        self._opening = asyncio.Lock()
+        self._lore: Lore | None = None
+        self._open: Callable[[], AbstractAsyncContextManager[Lore]]
+        if lore is None:
+            named, chosen = read_config(config, settings)
+            self._open = lambda: roomlore.open(url or named, settings=chosen, embedder=embedder)
+        else:
+            given = _open_one(lore, Lore, config, url, settings, embedder)
+            self._open = lambda: nullcontext(given)
+
+    @classmethod
+    def from_config(cls, config_dict: Mapping[str, Any], **more: Any) -> "AsyncMemory":
+        """The same as `AsyncMemory(config_dict, ...)`."""
+        return cls(config_dict, **more)
+
+    add = _awaited(Verbs.add)
+    get = _awaited(Verbs.get)
+    get_all = _awaited(Verbs.get_all)
+    search = _awaited(Verbs.search)
+    update = _awaited(Verbs.update)
+    delete = _awaited(Verbs.delete)
+    delete_all = _awaited(Verbs.delete_all)
+    history = _awaited(Verbs.history)
+    reset = _awaited(Verbs.reset)
+
+    async def verbs(self) -> Verbs:
+        """The verbs, with the database open."""
+        async with self._opening:
+            if self._lore is None:
+                self._lore = await self._closing.enter_async_context(self._open())
+            return Verbs(self._lore)
+
+    async def close(self) -> None:
+        """Closes what this client opened; a call after that opens it again."""
+        async with self._opening:
+            closing, self._closing = self._closing, AsyncExitStack()
+            self._lore = None
+            await closing.aclose()
+
+    async def __aenter__(self) -> "AsyncMemory":
+        await self.verbs()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+def _open_one(lore: T, wanted: type[T], *others: object) -> T:
+    if not isinstance(lore, wanted):
+        opens = "roomlore.open_sync" if wanted is SyncLore else "roomlore.open"
+        raise InvalidInput(f"lore is a {type(lore).__name__}; give what {opens} opens.")
+    if any(other is not None for other in others):
+        raise InvalidInput("lore is open already; leave config, url, settings and embedder out.")
+    return lore
