@@ -31,6 +31,12 @@ def test_the_last_time_is_at_or_before_now(now, last):
     assert found.tzinfo is UTC
 
 
+def test_the_next_time_is_after_now():
+    cron = Cron("0 2 * * *", SHANGHAI)
+    assert cron.next(at("2026-11-20 02:00:00", SHANGHAI)) == at("2026-11-21 02:00", SHANGHAI)
+    assert cron.next(at("2026-11-20 01:59:59", SHANGHAI).astimezone(UTC)) == at("2026-11-20 02:00", SHANGHAI)
+
+
 def test_days_of_the_week_and_steps():
     assert Cron("30 9 * * MON", BERLIN).last(at("2026-11-20 12:00", BERLIN)) == at("2026-11-16 09:30", BERLIN)
     assert Cron("*/15 * * * *", BERLIN).last(at("2026-11-20 12:44", BERLIN)) == at("2026-11-20 12:30", BERLIN)

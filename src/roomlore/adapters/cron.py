@@ -1,4 +1,4 @@
-"""When a cron expression last said that it is time."""
+"""When a cron expression last said that it is time, and when it will again."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -29,3 +29,7 @@ class Cron:
         """
         after = now.astimezone(self._zone).replace(second=0, microsecond=0) + timedelta(minutes=1)
         return next(CronSim(self._expression, after, reverse=True)).astimezone(UTC)
+
+    def next(self, now: datetime) -> datetime:
+        """The first time after `now`, UTC, to the minute."""
+        return next(CronSim(self._expression, now.astimezone(self._zone))).astimezone(UTC)

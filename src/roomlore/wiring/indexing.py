@@ -58,7 +58,7 @@ async def make_indexing(
     background: bool,
 ) -> Indexing:
     """`embedder`: one of the caller's, in the place of the one that the settings name."""
-    embedder = embedder or _embedder(settings)
+    embedder = embedder or make_embedder(settings)
     vectors = None
     if embedder is not None:
         closing.push_async_callback(embedder.close)
@@ -105,7 +105,8 @@ async def make_indexing(
     )
 
 
-def _embedder(settings: Settings) -> Embedder | None:
+def make_embedder(settings: Settings) -> Embedder | None:
+    """The one that the settings name; nothing is asked of it yet."""
     if settings.embeddings == "offline":
         return RememberedEmbedder(open_offline())
     if settings.embeddings == "openai":
@@ -123,14 +124,22 @@ def _embedder(settings: Settings) -> Embedder | None:
     return None
 
 
+def uses_qdrant(settings: Settings) -> bool:
+    return settings.vectors == "qdrant" or (settings.vectors == "auto" and bool(settings.qdrant_url))
+
+
+def make_qdrant(settings: Settings) -> VectorIndex:
+    return open_qdrant(
+        settings.qdrant_url,
+        api_key=settings.qdrant_api_key or None,
+        prefix=settings.qdrant_prefix,
+        timeout_seconds=settings.qdrant_timeout_seconds,
+    )
+
+
 async def _vectors(settings: Settings, storage: SqlStorage) -> VectorIndex:
-    if settings.vectors == "qdrant" or (settings.vectors == "auto" and settings.qdrant_url):
-        return open_qdrant(
-            settings.qdrant_url,
-            api_key=settings.qdrant_api_key or None,
-            prefix=settings.qdrant_prefix,
-            timeout_seconds=settings.qdrant_timeout_seconds,
-        )
+    if settings.vectors == "qdrant" or uses_qdrant(settings):
+        return make_qdrant(settings)
     return await open_vectors(
         storage, kind=settings.vectors, cache_bytes=settings.search_cache_mb * _MIB, late_seconds=_LATE_SECONDS
     )

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from importlib.util import find_spec
 from typing import Protocol
 
-from roomlore.core.errors import InvalidInput
+from roomlore.core.errors import InvalidInput, Unavailable
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import Prompts
 
@@ -44,3 +44,23 @@ def open_langfuse(
     return LangfusePrompts(
         server, names=names, packaged=packaged, clock=clock, telemetry=telemetry, cache_seconds=cache_seconds
     )
+
+
+async def ask_langfuse(
+    host: str, *, public_key: str, secret_key: str, name: str, label: str, timeout_seconds: float
+) -> bool:
+    """Whether the Langfuse at `host` has the prompt under the label. Raises `Unavailable` where it does not answer with
+    a prompt, `InvalidInput` as `open_langfuse` does."""
+    if find_spec("httpx") is None:
+        raise InvalidInput("Langfuse needs the extra: pip install 'roomlore[langfuse]'.")
+    from roomlore.adapters.langfuse.server import LangfuseServer, Unreachable, Unusable
+
+    server = LangfuseServer(
+        host, public_key=public_key, secret_key=secret_key, label=label, timeout_seconds=timeout_seconds
+    )
+    try:
+        return await server.find(name) is not None
+    except (Unreachable, Unusable) as error:
+        raise Unavailable(f"Langfuse: {error}.") from error
+    finally:
+        await server.close()

@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext, suppress
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, event, make_url
@@ -126,8 +127,8 @@ async def connect(url: str) -> SqlStorage:
     that ends in .db. Raises `InvalidInput` for another form or a missing extra, `StorageUnavailable` where the database
     does not answer or was written by a newer roomlore.
     """
-    parsed = _parse(url)
-    readers, writers = _sqlite(parsed) if parsed.drivername in _SQLITE_NAMES else _postgres(parsed)
+    parsed = parse(url)
+    readers, writers = _engines(parsed)
     storage = SqlStorage(readers, writers)
     try:
         with translated():
@@ -139,13 +140,26 @@ async def connect(url: str) -> SqlStorage:
     return storage
 
 
+def open_as_it_is(url: URL) -> SqlStorage:
+    """A database opened without making or upgrading its tables; `url` from `parse`."""
+    return SqlStorage(*_engines(url))
+
+
+def file_of(url: URL) -> Path | None:
+    """The file of a SQLite database; None for one in memory and for PostgreSQL."""
+    if url.drivername not in _SQLITE_NAMES or url.database in (None, "", ":memory:") or url.query:
+        return None
+    return Path(str(url.database))
+
+
 async def _try(url: URL) -> None:
     """Opens a file once, plainly: where that fails, aiosqlite leaves a thread behind that may outlive the loop."""
     if url.drivername in _SQLITE_NAMES and url.database and not url.query:
         await asyncio.to_thread(lambda: sqlite3.connect(url.database or "").close())
 
 
-def _parse(url: str) -> URL:
+def parse(url: str) -> URL:
+    """Raises `InvalidInput` for what names no database of a kind that is supported."""
     if not isinstance(url, str):
         raise InvalidInput(f"A database address is a string, not {url!r:.60}: {_FORMS}.")
     if "://" not in url and url.endswith(".db"):
@@ -157,6 +171,11 @@ def _parse(url: str) -> URL:
     if parsed.drivername not in _SQLITE_NAMES | _POSTGRES_NAMES:
         raise InvalidInput(f"Databases of the kind {parsed.drivername!r} are not supported: {_FORMS}.")
     return parsed
+
+
+def _engines(url: URL) -> tuple[AsyncEngine, AsyncEngine]:
+    """Those that read and those that write."""
+    return _sqlite(url) if url.drivername in _SQLITE_NAMES else _postgres(url)
 
 
 def _sqlite(url: URL) -> tuple[AsyncEngine, AsyncEngine]:

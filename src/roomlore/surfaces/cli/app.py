@@ -12,6 +12,7 @@ from roomlore.surfaces.cli import (
     contexts,
     data,
     demo,
+    doctor,
     facts,
     forgetting,
     indexing,
@@ -74,6 +75,7 @@ app.command("serve")(serving.serve)
 app.command("mcp")(mcp.mcp)
 app.command("worker")(worker.worker)
 app.command("demo")(demo.demo)
+app.command("doctor")(doctor.doctor)
 app.command("forget")(forgetting.forget)
 app.command("verify")(forgetting.verify)
 app.add_typer(sessions.app, name="session")

@@ -4,7 +4,6 @@ While no key exists, only this machine may ask, and only under a name that means
 could otherwise reach it through DNS or a cross-site request. Once a key exists, everything but /health needs one.
 """
 
-import ipaddress
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from roomlore.core.addresses import is_loopback
 from roomlore.core.errors import Forbidden, RoomloreError
 from roomlore.settings import Settings
 from roomlore.surfaces.http import problems
@@ -113,18 +113,6 @@ def _without_port(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0]
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a name or address always means this machine."""
-    if host == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    mapped = getattr(address, "ipv4_mapped", None)
-    return bool((mapped or address).is_loopback)
 
 
 def caller_of(request: Request) -> Caller:

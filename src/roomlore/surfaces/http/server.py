@@ -10,11 +10,11 @@ from contextlib import contextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from roomlore.core.addresses import is_loopback
 from roomlore.core.errors import Forbidden, InvalidInput
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.settings import Settings
 from roomlore.surfaces.http.app import create_app
-from roomlore.surfaces.http.guard import is_loopback
 from roomlore.wiring import Lore, open_lore
 
 _GRACE_SECONDS = 10

@@ -1,0 +1,56 @@
+"""Probes run side by side; one that fails, hangs or breaks becomes a finding like the others."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+from roomlore.core.errors import InvalidInput, RoomloreError, describe
+from roomlore.core.health import Finding
+from roomlore.ports.coordination import Clock
+
+_HANGS = "Check that it runs and is not overloaded, and the network between."
+_UNFORESEEN = "This is not foreseen: report it, with how to see it again."
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A look at one part. `look` raises roomlore's errors, which say what to do. `slow_ms`: from when a look that went
+    well is worth a warning; None where nothing is asked of anybody."""
+
+    part: str
+    look: Callable[[], Awaitable[Sequence[Finding]]]
+    slow_ms: float | None = None
+
+
+async def examine(probes: Sequence[Probe], *, clock: Clock, timeout_seconds: float) -> list[Finding]:
+    """What all probes find, in their order. Takes little longer than `timeout_seconds`, whatever hangs."""
+    found = await asyncio.gather(*(_one(probe, clock, timeout_seconds) for probe in probes))
+    return [finding for findings in found for finding in findings]
+
+
+async def _one(probe: Probe, clock: Clock, seconds: float) -> list[Finding]:
+    begun = clock.monotonic()
+    try:
+        async with asyncio.timeout(seconds):
+            findings = list(await probe.look())
+    except TimeoutError:
+        return [Finding(probe.part, "fail", f"no answer within {seconds:g} s", _HANGS)]
+    except RoomloreError as error:
+        return [_of_error(probe.part, error)]
+    except Exception as error:  # noqa: BLE001 - one look that breaks must not hide the others
+        return [Finding(probe.part, "fail", describe(error), _UNFORESEEN)]
+    return [_timed(finding, probe, (clock.monotonic() - begun) * 1000) for finding in findings]
+
+
+def _of_error(part: str, error: RoomloreError) -> Finding:
+    advice = "Mend the setting." if isinstance(error, InvalidInput) else "See there; then run this again."
+    return Finding(part, "fail", str(error), advice)
+
+
+def _timed(finding: Finding, probe: Probe, ms: float) -> Finding:
+    if probe.slow_ms is None or finding.ms is not None:
+        return finding
+    if ms > probe.slow_ms and finding.verdict == "ok":
+        advice = f"It is slow (over {probe.slow_ms:g} ms): look at its load and the network between."
+        return replace(finding, verdict="warn", advice=advice, ms=ms)
+    return replace(finding, ms=ms)

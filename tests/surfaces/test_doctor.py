@@ -1,0 +1,265 @@
+"""`roomlore doctor` on real troubles: what is down, rubbish, missing, locked, read-only, newer."""
+
+import json
+import sqlite3
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import roomlore
+from roomlore.adapters.sql.migrations import HEAD
+from roomlore.settings import Settings
+from roomlore.surfaces.cli.app import app
+from roomlore.testing.model_answers import Fails
+from roomlore.testing.model_server import ModelServer, serve_models
+from roomlore.testing.qdrant_stand_in import QdrantStandIn
+from roomlore.wiring import EXTRAS, diagnose
+
+KEY = "sk-secret-0123456789"
+PYPROJECT = Path(__file__).parents[2] / "pyproject.toml"
+PATIENT = 60.0
+NOWHERE = "127.0.0.1:9"
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch):
+    for name in ("OPENROUTER_API_KEY", "SILICONFLOW_API_KEY", "OPENAI_API_KEY", "NEAR_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+async def found(**settings):
+    findings = await diagnose(Settings(**{"database_url": "chat.db", **settings}), timeout_seconds=PATIENT)
+    return {finding.part: finding for finding in findings}
+
+
+def run(*arguments: str, code: int = 0):
+    result = CliRunner().invoke(app, ["--db", "chat.db", "doctor", "--timeout", str(PATIENT), *arguments])
+    assert result.exit_code == code, (result.output, result.exception)
+    return result
+
+
+def sound(finding) -> bool:
+    """On a busy machine what goes well may be slow."""
+    return finding.verdict == "ok" or (finding.verdict == "warn" and "slow" in finding.advice)
+
+
+def configure(**settings) -> None:
+    Path("roomlore.yaml").write_text(json.dumps({"memory": settings}, ensure_ascii=False), encoding="utf-8")
+
+
+async def make_database(url="chat.db"):
+    async with roomlore.open(url, background=False):
+        pass
+
+
+def change(statement: str) -> None:
+    connection = sqlite3.connect("chat.db")
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+# The command.
+
+
+def test_a_new_folder_is_told_what_comes_and_nothing_is_made():
+    told = run()
+    assert "It is new" in told.stdout
+    assert "no key in OPENROUTER_API_KEY" in told.stdout
+    assert list(Path().iterdir()) == []
+
+
+def test_as_json_with_the_exit_status(monkeypatch):
+    sound = json.loads(run("--json").stdout)
+    assert sound["verdict"] == "warn"
+    assert [one["part"] for one in sound["findings"]][:3] == ["settings", "extras", "database"]
+    monkeypatch.setenv("MEMORY_REDIS_URL", f"redis://:{KEY}@{NOWHERE}")
+    broken = run("--json", code=1).stdout
+    assert json.loads(broken)["verdict"] == "fail"
+    assert KEY not in broken
+
+
+def test_models_are_asked_only_where_told_to(monkeypatch):
+    monkeypatch.setenv("NEAR_KEY", KEY)
+    with serve_models(default="准备好了 ready") as near, serve_models(default=Fails(status=401)) as far:
+        models = {"聊天": {"providers": [{"name": "near", "model_id": "m"}, {"name": "far", "model_id": "n"}]}}
+        providers = {"near": {"base_url": near.url, "key_variable": "NEAR_KEY"}, "far": {"base_url": far.url}}
+        configure(models=models, providers=providers)
+        run()
+        assert {asked.path for asked in near.requests} == {"/v1/models"}
+        told = json.loads(run("--ask", "--json").stdout)
+    trials = [one for one in told["findings"] if one["part"] == "model 聊天"]
+    assert [one["verdict"] for one in trials] == ["ok", "warn"]
+    assert KEY not in json.dumps(told)
+
+
+# The database.
+
+
+async def test_a_sound_database():
+    await make_database()
+    database = (await found())["database"]
+    assert sound(database)
+    assert f"SQLite, schema {HEAD}" in database.told
+
+
+@pytest.mark.parametrize(("version", "verdict"), [("0001", "warn"), ("9999", "fail")])
+async def test_a_schema_of_another_version_is_left_as_it_is(version, verdict):
+    await make_database()
+    change(f"UPDATE alembic_version SET version_num = '{version}'")
+    assert (await found())["database"].verdict == verdict
+    assert sqlite3.connect("chat.db").execute("SELECT version_num FROM alembic_version").fetchone() == (version,)
+
+
+async def test_a_database_that_may_only_be_read():
+    await make_database()
+    database = (await found(database_url="sqlite:///file:chat.db?mode=ro&uri=true"))["database"]
+    assert database.verdict == "fail"
+    assert "readonly" in database.told
+
+
+async def test_a_database_that_another_program_holds():
+    await make_database()
+    holder = sqlite3.connect("chat.db")
+    holder.execute("BEGIN IMMEDIATE")
+    database = (await found())["database"]
+    holder.close()
+    assert database.verdict == "fail"
+    assert "Another program holds its write lock" in database.told
+
+
+def test_what_is_no_database():
+    Path("chat.db").write_bytes("这不是数据库 no database".encode() * 100)
+    told = json.loads(run("--json", code=1).stdout)
+    database = next(one for one in told["findings"] if one["part"] == "database")
+    assert (database["verdict"], "no roomlore database" in database["told"]) == ("fail", True)
+
+
+async def test_a_folder_that_is_not_there():
+    database = (await found(database_url="nowhere/chat.db"))["database"]
+    assert (database.verdict, "is missing" in database.told) == ("fail", True)
+
+
+async def test_a_database_in_memory():
+    assert (await found(database_url="sqlite://"))["database"].verdict == "warn"
+
+
+async def test_postgresql_with_its_clock(postgres_url):
+    parts = await found(database_url=postgres_url)
+    assert sound(parts["database"])
+    assert "PostgreSQL" in parts["database"].told
+    assert parts["clock"].verdict == "ok"
+
+
+async def test_postgresql_that_is_empty_or_away(empty_postgres):
+    assert (await found(database_url=empty_postgres))["database"].verdict == "warn"
+    away = await found(database_url=f"postgresql://ann:{KEY}@{NOWHERE}/x")
+    assert away["database"].verdict == "fail"
+    assert KEY not in str(away)
+
+
+async def test_pgvector_on_sqlite():
+    await make_database()
+    assert (await found(vectors="pgvector"))["vectors"].verdict == "fail"
+
+
+async def test_a_public_address_without_a_key():
+    await make_database()
+    assert (await found(host="0.0.0.0"))["keys"].verdict == "fail"
+    async with roomlore.open("chat.db", background=False) as lore:
+        await lore.keys.create("bot")
+    assert "keys" not in await found(host="0.0.0.0")
+
+
+# What is outside.
+
+
+async def test_redis_that_answers_is_away_or_still(redis_server):
+    url = redis_server.url
+    assert sound((await found(redis_url=url, redis_timeout_seconds=PATIENT))["redis"])
+    redis_server.pause()
+    still = (await found(redis_url=url))["redis"]
+    redis_server.kill()
+    away = (await found(redis_url=url))["redis"]
+    assert (still.verdict, away.verdict) == ("fail", "fail")
+    assert "did not answer in time" in still.told
+    assert "could not be reached" in away.told
+
+
+@pytest.mark.parametrize("fault", ["error", "html", "garbage", "wrong"])
+async def test_qdrant_that_answers_rubbish(fault):
+    async with ModelServer() as embedder, QdrantStandIn() as qdrant:
+        qdrant.fault = fault
+        parts = await found(
+            embeddings="openai", embedding_url=embedder.url, qdrant_url=qdrant.url, qdrant_timeout_seconds=PATIENT
+        )
+    assert parts["qdrant"].verdict == "fail"
+    assert "Qdrant" in parts["qdrant"].told
+    assert parts["embedder"].verdict == "fail"
+
+
+async def test_qdrant_that_is_empty_and_one_that_nobody_uses():
+    async with QdrantStandIn() as qdrant:
+        asked = {"qdrant_url": qdrant.url, "qdrant_timeout_seconds": PATIENT}
+        unused = (await found(**asked))["qdrant"]
+        used = (await found(embeddings="openai", embedding_url=f"http://{NOWHERE}/v1", **asked))["qdrant"]
+    assert (unused.verdict, "embeddings is off" in unused.told) == ("warn", True)
+    assert "holds no messages yet" in used.told
+
+
+@pytest.mark.parametrize(
+    ("key", "base_url", "verdict", "says"),
+    [
+        ("", "", "warn", "no key in NEAR_KEY"),
+        (KEY, "", "ok", "NEAR_KEY is set"),
+        (KEY, f"http://{NOWHERE}/v1", "fail", "cannot be reached"),
+        ("密钥", "", "fail", "cannot be reached"),
+    ],
+    ids=["no key", "reachable", "away", "a key that cannot be sent"],
+)
+async def test_a_provider(monkeypatch, key, base_url, verdict, says):
+    monkeypatch.setenv("NEAR_KEY", key)
+    async with ModelServer() as server:
+        near = {"base_url": base_url or server.url, "key_variable": "NEAR_KEY"}
+        models = {"chat": {"providers": [{"name": "near", "model_id": "m"}]}}
+        provider = (await found(models=models, providers={"near": near}))["provider near"]
+    assert says in provider.told
+    assert sound(provider) if verdict == "ok" else provider.verdict == verdict
+    assert KEY not in str(provider)
+
+
+async def test_a_langfuse_that_is_away():
+    keys = {"langfuse_public_key": "pk", "langfuse_secret_key": KEY}
+    langfuse = (await found(langfuse_host=f"http://{NOWHERE}", **keys))["langfuse"]
+    assert (langfuse.verdict, "does not answer" in langfuse.told) == ("fail", True)
+    assert KEY not in str(langfuse)
+
+
+# What is configured.
+
+
+async def test_variables_that_are_no_settings(monkeypatch):
+    monkeypatch.setenv("MEMORY_OF_SOMETHING_ELSE", "1")
+    settings = (await found())["settings"]
+    assert (settings.verdict, "MEMORY_OF_SOMETHING_ELSE" in settings.told) == ("warn", True)
+
+
+async def test_an_extra_that_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "redis", None)
+    parts = await found(redis_url=f"redis://{NOWHERE}")
+    assert (parts["extras"].verdict, parts["extras"].advice) == ("fail", "pip install 'roomlore[redis]'")
+    assert (parts["redis"].verdict, "needs the extra" in parts["redis"].told) == ("fail", True)
+
+
+def test_every_extra_is_looked_for():
+    extras = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert set(EXTRAS) == set(extras) - {"all"}
+
+
+@pytest.mark.parametrize(("cron", "says"), [(" ", "only when asked"), ("0 2 * * *", "02:00 (Asia/Shanghai)")])
+async def test_the_schedule(cron, says):
+    configure(evolve_schedule=cron)
+    assert says in (await found(time_zone="Asia/Shanghai"))["schedule"].told
