@@ -31,9 +31,9 @@ def mcp(
         else:
             _over_stdio(frame, scope=whose, read_only=read_only)
     except ModuleNotFoundError as error:
-        extras = "mcp,server" if http else "mcp"
+        extras, missing = "mcp,server" if http else "mcp", (error.name or "").partition(".")[0]
         raise InvalidInput(
-            f"MCP needs more than the core ({error.name} is missing): pip install 'roomlore[{extras}]'."
+            f"MCP needs more than the core ({missing} is missing): pip install 'roomlore[{extras}]'."
         ) from error
 
 

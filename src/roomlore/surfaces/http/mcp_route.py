@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.models import check_scope
@@ -28,8 +28,7 @@ def mcp_route(settings: Settings, *, scope: str | None = None, read_only: bool =
     def visitor_of(request: Scope) -> Visitor:
         return _visitor(Visitor, request, scope, read_only=read_only)
 
-    endpoint = McpEndpoint(visitor_of, max_body_bytes=settings.max_body_bytes)
-    return Route(MCP_PATH, endpoint, methods=["POST"], include_in_schema=False)
+    return _Known(McpEndpoint(visitor_of, max_body_bytes=settings.max_body_bytes))
 
 
 def mcp_if_there(settings: Settings) -> Route:
@@ -39,7 +38,7 @@ def mcp_if_there(settings: Settings) -> Route:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "mcp":
             raise
-        return Route(MCP_PATH, _Missing(), methods=["POST"], include_in_schema=False)
+        return _Known(_Missing())
 
 
 def _visitor(make: Callable[..., "Visitor"], request: Scope, scope: str | None, *, read_only: bool) -> "Visitor":
@@ -57,6 +56,17 @@ def _asked_scope(request: Scope) -> str | None:
     if strange:
         raise InvalidInput(f"There is no parameter {strange[0]!r:.80}; {MCP_PATH} takes scope, as ?scope=user:anna.")
     return check_scope(given["scope"][-1]) if "scope" in given else None
+
+
+class _Known(Route):
+    """Leaves its name to the log of requests."""
+
+    def __init__(self, endpoint: ASGIApp) -> None:
+        super().__init__(MCP_PATH, endpoint, methods=["POST"], include_in_schema=False)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route"] = self
+        await super().handle(scope, receive, send)
 
 
 class _Missing:

@@ -1,0 +1,103 @@
+"""Real MCP clients of the official SDK: of a process on its standard streams, and of a server on a port."""
+
+import asyncio
+import json
+import socket
+import sys
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx2
+import uvicorn
+from mcp import Client, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+import roomlore
+
+PROGRAM = [sys.executable, "-c", "from roomlore.surfaces.cli import main; main()"]
+DATABASE = "chat.db"
+ANNA, TEAM = "user:anna", "group:tea"
+BEGAN = datetime(2026, 3, 1, 9, tzinfo=UTC)
+CHAT = (
+    ("m1", "ann", "Where does the team dinner take place on Friday?", None),
+    ("m2", "bo", "The printer is out of paper again.", None),
+    ("m3", "cai", "周五聚餐在湖边的餐厅。", "m1"),
+    ("m4", "ann", "好的，几点？ And who books the table?", "m3"),
+)
+
+
+def messages(room: str = "tea") -> list[roomlore.Message]:
+    return [
+        roomlore.Message(
+            id=name,
+            room_id=room,
+            sender_id=sender,
+            sender_name=sender.title(),
+            text=text,
+            reply_to=answers,
+            sent_at=BEGAN + timedelta(minutes=place),
+        )
+        for place, (name, sender, text, answers) in enumerate(CHAT)
+    ]
+
+
+def fill(database: str = DATABASE) -> None:
+    with roomlore.open_sync(database) as lore:
+        lore.messages.add(messages())
+
+
+def command(*arguments: str, database: str = DATABASE) -> list[str]:
+    return [*PROGRAM, "--db", database, "mcp", *arguments]
+
+
+@asynccontextmanager
+async def on_standard_streams(*arguments: str, mode: str = "auto", env: dict[str, str] | None = None):
+    """A client of `roomlore mcp`; its log is in mcp.log."""
+    program, *rest = command(*arguments)
+    started = StdioServerParameters(command=program, args=rest, env={"MEMORY_LOG_FORMAT": "json", **(env or {})})
+    with Path("mcp.log").open("a", encoding="utf-8") as log:  # noqa: ASYNC230 - a process writes it, not this loop
+        async with Client(stdio_client(started, errlog=log), mode=mode) as client:
+            yield client
+
+
+@asynccontextmanager
+async def on_a_port(app):
+    """The application on a port of this machine, by its address."""
+    door = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
+    serving = asyncio.create_task(server.serve([door]))
+    try:
+        yield f"http://127.0.0.1:{door.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await serving
+
+
+@asynccontextmanager
+async def over_http(url: str, *, key: str | None = None, mode: str = "auto", path: str = "/mcp"):
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60, trust_env=False) as web,
+        Client(streamable_http_client(f"{url}{path}", http_client=web), mode=mode) as client,
+    ):
+        yield client
+
+
+async def ask(client: Client, tool: str, **arguments) -> dict:
+    """What a tool answers; the text says the same as the data."""
+    answer = await client.call_tool(tool, arguments)
+    assert not answer.is_error, answer.content[0].text
+    assert [json.loads(part.text) for part in answer.content] == [answer.structured_content]
+    return answer.structured_content
+
+
+async def refusal(client: Client, tool: str, **arguments) -> str:
+    answer = await client.call_tool(tool, arguments)
+    assert answer.is_error
+    assert answer.structured_content is None
+    return answer.content[0].text
+
+
+def lines_of_log() -> list[dict]:
+    return [json.loads(line) for line in Path("mcp.log").read_text(encoding="utf-8").splitlines()]
