@@ -3,10 +3,12 @@
 It imports nothing but the standard library, so that mem0's own environment can run it too.
 """
 
+import inspect
 import json
 from collections.abc import Callable
 from typing import Any
 
+VERBS = ("add", "get", "get_all", "search", "update", "delete", "delete_all", "history", "reset")
 ALICE = {"user_id": "alice"}
 TALK = [
     {"role": "system", "content": "Be kind."},
@@ -14,6 +16,19 @@ TALK = [
     {"role": "assistant", "content": "好的，记住了。"},
 ]
 INFERRED = "Is allergic to peanuts"
+
+
+def signatures(kind: type) -> dict[str, list[str]]:
+    """What each verb takes, without types and defaults; what it takes by any name is called 'more'."""
+    found = {}
+    for verb in VERBS:
+        given = inspect.signature(getattr(kind, verb)).parameters.values()
+        found[verb] = [
+            "more" if one.kind is one.VAR_KEYWORD else f"{one.name}, {one.kind.description}"
+            for one in given
+            if one.name != "self"
+        ]
+    return found
 
 
 def shape(value: Any, name: str = "") -> Any:

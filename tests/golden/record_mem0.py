@@ -43,7 +43,7 @@ def main():
     logging.disable(logging.CRITICAL)
     said, sys.stdout = sys.stdout, sys.stderr
     from mem0 import Memory
-    from mem0_calls import INFERRED, play
+    from mem0_calls import INFERRED, play, signatures
 
     store = {"collection_name": "mem0", "path": str(Path(folder) / "qdrant"), "embedding_model_dims": DIMENSIONS}
     memory = Memory.from_config(
@@ -53,7 +53,7 @@ def main():
         }
     )
     memory.embedding_model, memory.llm = Letters(), Scripted(INFERRED)
-    recorded = {"version": version("mem0ai"), "answers": play(memory)}
+    recorded = {"version": version("mem0ai"), "signatures": signatures(Memory), "answers": play(memory)}
     said.write(json.dumps(recorded, indent=1, ensure_ascii=False, sort_keys=True) + "\n")
 
 

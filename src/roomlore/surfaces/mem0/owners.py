@@ -40,9 +40,11 @@ class Owners:
         if not room_id.startswith(ROOMS):
             return None
         try:
-            return cls(**json.loads(room_id.removeprefix(ROOMS)))
-        except (ValueError, TypeError):
+            named = json.loads(room_id.removeprefix(ROOMS))
+        except (ValueError, RecursionError):
             return None
+        sound = isinstance(named, dict) and named and named.keys() <= set(KEYS)
+        return cls(**named) if sound and all(isinstance(name, str) and name for name in named.values()) else None
 
     @classmethod
     def of_scope(cls, scope: str) -> "Owners":

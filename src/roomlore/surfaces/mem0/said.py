@@ -110,7 +110,11 @@ def as_note_alone(note: Note, owners: Owners, *, message_id: str, at: datetime) 
 def note_of(message: Message) -> Note | None:
     """None where this client did not write the message."""
     stored = message.metadata.get(_NOTE)
-    try:
-        return Note(**stored) if isinstance(stored, Mapping) else None
-    except TypeError:
+    if not isinstance(stored, Mapping) or not isinstance(stored.get("metadata"), Mapping):
         return None
+    role, actor = stored.get("role"), stored.get("actor_id")
+    try:
+        until = last_day(stored.get("until"))
+    except InvalidInput:
+        return None
+    return Note(stored["metadata"], until, None if role is None else str(role), None if actor is None else str(actor))

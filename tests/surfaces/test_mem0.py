@@ -1,0 +1,512 @@
+"""mem0's verbs over roomlore, beside the shapes of what mem0 2.2.1 answers (tests/golden/record_mem0.py)."""
+
+import asyncio
+import json
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import roomlore
+from evolution_rig import block, create, delete, lines, update
+from roomlore.core.chat.registry import EVOLVE_MODEL
+from roomlore.surfaces.mem0 import AsyncMemory, Memory
+from roomlore.surfaces.mem0.config import read_config
+from roomlore.surfaces.mem0.owners import Owners
+from roomlore.testing.embedding import HashEmbedder
+from roomlore.testing.model_answers import Fails
+from roomlore.testing.model_server import serve_models
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+sys.path.insert(0, str(GOLDEN))
+
+from mem0_calls import INFERRED, VERBS, play, signatures  # noqa: E402
+
+RECORDED = json.loads((GOLDEN / "mem0.json").read_text(encoding="utf-8"))
+ANNA = {"user_id": "安娜"}
+
+
+class Waited:
+    """An `AsyncMemory` whose verbs are waited for."""
+
+    def __init__(self, memory, loop):
+        self._memory = memory
+        self._loop = loop
+
+    def __getattr__(self, verb):
+        return lambda *given, **named: self._loop.run_until_complete(getattr(self._memory, verb)(*given, **named))
+
+
+def with_model(server):
+    """mem0's configuration of a model at this server."""
+    return {"llm": {"provider": "ollama", "config": {"model": "tiny", "ollama_base_url": server.url[: -len("/v1")]}}}
+
+
+@contextmanager
+def a_sync_client(config=None, **more):
+    with Memory(config, **more) as memory:
+        yield memory
+
+
+@contextmanager
+def an_async_client(config=None, **more):
+    loop = asyncio.new_event_loop()
+    memory = Waited(AsyncMemory(config, **more), loop)
+    try:
+        yield memory
+        memory.close()
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        loop.close()
+
+
+@pytest.fixture(params=[a_sync_client, an_async_client], ids=["sync", "async"])
+def client(request):
+    return request.param
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path / 'memories.db'}"
+
+
+@pytest.fixture
+def memory(url):
+    with Memory(url=url) as opened:
+        yield opened
+
+
+def said(answer):
+    return sorted(one["memory"] for one in answer["results"])
+
+
+def events(answer):
+    return [(one["event"], one["memory"]) for one in answer["results"]]
+
+
+# Beside mem0
+
+
+def test_answers_have_the_shapes_of_those_of_mem0(client, url):
+    answers = [lines(create(INFERRED, "c1", confidence=0.9))]
+    with serve_models(answers, default="[]") as server, client(with_model(server), url=url) as memory:
+        assert play(memory) == RECORDED["answers"]
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("kind", [Memory, AsyncMemory])
+def test_verbs_take_what_those_of_mem0_take(kind):
+    ours, theirs = signatures(kind), RECORDED["signatures"]
+    assert ours == theirs
+    assert set(theirs) == set(VERBS)
+
+
+def test_a_second_open_of_the_same_file_finds_the_same(client, url):
+    with client(url=url) as memory:
+        added = memory.add("对花生过敏", **ANNA, metadata={"来源": "问卷"}, infer=False)["results"][0]
+        before = memory.get_all(filters=ANNA)
+    with client(url=url) as memory:
+        assert memory.get_all(filters=ANNA) == before
+        assert memory.get(added["id"])["metadata"] == {"来源": "问卷"}
+        memory.update(added["id"], "对花生和虾过敏")
+        found = memory.search("花生", filters=ANNA)["results"]
+        assert [(one["id"], one["memory"]) for one in found] == [(added["id"], "对花生和虾过敏")]
+
+
+# Adding
+
+
+def test_what_is_known_is_not_added_twice(memory):
+    first = memory.add("Likes  Oolong", **ANNA, infer=False)["results"][0]
+    again = memory.add("likes oolong", **ANNA, infer=False)["results"][0]
+    assert (again["event"], again["id"], again["memory"]) == ("NONE", first["id"], "Likes  Oolong")
+    noted = memory.add("likes oolong", **ANNA, metadata={"topic": "茶"}, infer=False)["results"][0]
+    assert (noted["event"], noted["id"]) == ("UPDATE", first["id"])
+    assert [one["metadata"] for one in memory.get_all(filters=ANNA)["results"]] == [{"topic": "茶"}]
+
+
+@pytest.mark.parametrize("database", ["sqlite_url", "postgres_url"])
+def test_a_memory_is_found_by_each_of_its_owners(database, request):
+    with Memory(url=request.getfixturevalue(database)) as memory:
+        _each_owner_finds_it(memory)
+
+
+def _each_owner_finds_it(memory):
+    memory.add("喜欢爬山", **ANNA, agent_id="guide", run_id="r1", infer=False)
+    memory.add("喜欢爬山", **ANNA, run_id="r2", infer=False)
+    memory.add("Speaks softly", agent_id="guide", infer=False)
+    memory.add("Plays chess", user_id="ben", agent_id="guide", infer=False)
+    assert said(memory.get_all(filters={"agent_id": "guide"})) == ["Plays chess", "Speaks softly", "喜欢爬山"]
+    assert said(memory.get_all(filters={"run_id": "r1"})) == ["喜欢爬山"]
+    assert said(memory.get_all(filters={"run_id": "r2"})) == ["喜欢爬山"]
+    assert said(memory.get_all(filters={"agent_id": "guide", "run_id": "r2"})) == []
+    assert said(memory.search("chess", filters={"agent_id": "guide"}, top_k=1)) == ["Plays chess"]
+    memory.delete_all(agent_id="guide")
+    assert memory.get_all(filters=ANNA) == {"results": []}
+
+
+def test_without_a_model_what_the_user_said_is_kept_word_for_word(memory):
+    talk = [
+        {"role": "user", "content": "我搬到成都了 🌶️"},
+        {"role": "assistant", "content": "Noted."},
+        {"role": "assistant", "content": None},
+    ]
+    assert events(memory.add(talk, **ANNA)) == [("ADD", "我搬到成都了 🌶️")]
+    assert events(memory.add(talk, agent_id="guide")) == [("ADD", "我搬到成都了 🌶️"), ("ADD", "Noted.")]
+
+
+def test_parts_of_text_are_one_text(memory):
+    parts = [{"type": "text", "text": "Two"}, {"type": "text", "text": "lines"}]
+    assert said(memory.add({"role": "user", "content": parts}, **ANNA, infer=False)) == ["Two\nlines"]
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "told"),
+    [
+        ([{"content": "who says it"}], {}, "role"),
+        ([{"role": "user", "content": [{"type": "image_url"}]}], {}, "describe pictures"),
+        ("  ", {}, "empty"),
+        (7, {}, "give a text"),
+        ("x", {"metadata": "topic"}, "mapping"),
+        ("x", {"expiration_date": "soon"}, "2027-01-31"),
+        ("x", {"prompt": "Only food."}, "prompts.md"),
+        ("x", {"user_id": " "}, "user_id"),
+        ("x", {"user_id": "*"}, "user_id"),
+    ],
+)
+def test_what_cannot_be_added_says_why_and_leaves_nothing(memory, given, named, told):
+    with pytest.raises(roomlore.InvalidInput, match=told):
+        memory.add(given, **{**ANNA, "infer": False, **named})
+    assert memory.get_all(filters=ANNA) == {"results": []}
+
+
+def test_owners_in_metadata_are_left_out(memory, caplog):
+    memory.add("x", **ANNA, metadata={"user_id": "ben", "n": 1}, infer=False)
+    assert memory.get_all(filters={"user_id": "ben"}) == {"results": []}
+    assert memory.get_all(filters=ANNA)["results"][0]["metadata"] == {"n": 1}
+    assert "whose" in caplog.text
+
+
+# With a model
+
+
+def test_a_model_changes_what_is_known_of_the_user(url):
+    answers = [
+        lines(create("对花生过敏", "c1"), create("Lives in Rome", "c1")),
+        lines(update("m1", "Lives in Chengdu", "c1"), delete("m2")),
+    ]
+    with serve_models(answers) as server, Memory(with_model(server), url=url) as memory:
+        first = memory.add("我对花生过敏，住在罗马。", **ANNA, run_id="r1", metadata={"topic": "home"})
+        assert sorted(events(first)) == [("ADD", "Lives in Rome"), ("ADD", "对花生过敏")]
+        shown = [line for line in block(server.requests[0], "messages") if line]
+        assert len(shown) == 1
+        known = {one["memory"]: one for one in memory.get_all(filters={**ANNA, "run_id": "r1"})["results"]}
+        assert known["Lives in Rome"]["metadata"] == {"topic": "home"}
+        changed = memory.add([{"role": "user", "content": "I moved, and was tested."}], **ANNA)["results"]
+        assert {one["event"] for one in changed} == {"UPDATE", "DELETE"}
+        moved = next(one for one in changed if one["event"] == "UPDATE")
+        assert moved["memory"] == "Lives in Chengdu"
+        assert known[moved["previous_memory"]]["id"] == moved["id"]
+        assert said(memory.get_all(filters=ANNA)) == ["Lives in Chengdu"]
+
+
+def test_what_was_kept_word_for_word_is_not_read_again(url):
+    with serve_models(default="[]") as server, Memory(with_model(server), url=url) as memory:
+        memory.add("喜欢乌龙茶", **ANNA, infer=False)
+        memory.update(memory.get_all(filters=ANNA)["results"][0]["id"], metadata={"n": 1})
+        assert memory.add("How are you?", **ANNA) == {"results": []}
+        assert memory.add([{"role": "assistant", "content": "Fine."}], **ANNA) == {"results": []}
+        assert len(server.requests) == 1
+        assert "How are you?" in "".join(block(server.requests[0], "messages"))
+        assert "乌龙茶" not in "".join(block(server.requests[0], "messages"))
+
+
+def test_what_no_model_could_read_is_read_by_the_next_call(url):
+    broken = Fails(status=400)
+    script = [broken, lines(create("住在成都", "c1"), create("Plays chess", "c2"))]
+    with serve_models(script, default=broken) as server, Memory(with_model(server), url=url) as memory:
+        with pytest.raises(roomlore.ModelUnavailable):
+            memory.add("我住在成都", **ANNA)
+        assert sorted(events(memory.add("I play chess", **ANNA))) == [("ADD", "Plays chess"), ("ADD", "住在成都")]
+
+
+# Reading
+
+
+@pytest.mark.parametrize(
+    ("rest", "found"),
+    [
+        ({"n": 2}, ["二"]),
+        ({"n": {"gt": 1, "lte": 3}}, ["three", "二"]),
+        ({"n": {"lt": "x"}}, []),
+        ({"n": {"ne": 2}}, ["none", "one", "three"]),
+        ({"n": {"in": [1, 3]}}, ["one", "three"]),
+        ({"n": {"nin": [1, 3]}}, ["none", "二"]),
+        ({"n": "*"}, ["one", "three", "二"]),
+        ({"tags": "茶"}, ["one"]),
+        ({"tags": {"contains": "茶"}}, ["one"]),
+        ({"topic": {"contains": "ome"}}, ["three"]),
+        ({"topic": {"icontains": "HOME"}}, ["three"]),
+        ({"OR": [{"n": 1}, {"topic": "home"}]}, ["one", "three"]),
+        ({"AND": [{"n": {"gte": 2}}, {"NOT": [{"topic": "home"}]}]}, ["二"]),
+        ({"memory": {"contains": "二"}}, ["二"]),
+        ({"role": "user", "n": 1}, ["one"]),
+    ],
+)  # fmt: skip
+def test_filters_on_metadata(memory, rest, found):
+    kept = {"one": {"n": 1, "tags": ["茶", "tea"]}, "二": {"n": 2}, "three": {"n": 3, "topic": "home"}, "none": {}}
+    for text, metadata in kept.items():
+        memory.add(text, **ANNA, metadata=metadata, infer=False)
+    assert said(memory.get_all(filters={**ANNA, **rest})) == found
+    assert said(memory.search("one 二 three none", filters={**ANNA, **rest}, threshold=0)) == found
+
+
+@pytest.mark.parametrize(
+    ("verb", "given", "named", "told"),
+    [
+        ("get_all", (), {"filters": ["user_id"]}, "mapping"),
+        ("get_all", (), {"filters": {**ANNA, "n": {"like": 1}}}, "there are eq"),
+        ("get_all", (), {"filters": {**ANNA, "n": {"in": 1}}}, "a list"),
+        ("get_all", (), {"filters": {**ANNA, "OR": []}}, "list of filters"),
+        ("get_all", (), {"filters": ANNA, "limit": 5}, "top_k"),
+        ("get_all", (), {"filters": ANNA, "top_k": -1}, "top_k"),
+        ("search", ("x",), ANNA, "filters={'user_id'"),
+        ("search", ("x",), {"filters": ANNA, "reference_date": "today"}, "reference_date"),
+        ("delete_all", (), {}, "reset"),
+    ],
+)
+def test_what_cannot_be_asked_says_what_to_do(memory, verb, given, named, told):
+    with pytest.raises(roomlore.InvalidInput, match=told):
+        getattr(memory, verb)(*given, **named)
+
+
+def test_the_last_changed_come_first_and_no_more_than_asked_for(memory):
+    ids = [memory.add(f"事实 {n}", **ANNA, infer=False)["results"][0]["id"] for n in range(5)]
+    memory.update(ids[1], "changed")
+    assert memory.get_all(filters=ANNA, top_k=1)["results"][0]["id"] == ids[1]
+    assert len(memory.get_all(filters=ANNA, top_k=3)["results"]) == 3
+    assert memory.get_all(filters=ANNA, top_k=0) == memory.search("x", filters=ANNA, top_k=0) == {"results": []}
+
+
+def test_what_has_expired_is_not_shown_until_that_is_taken_back(memory):
+    added = memory.add("In Rome", **ANNA, expiration_date="2001-01-01", metadata={"n": 1}, infer=False)
+    name = added["results"][0]["id"]
+    assert memory.search("Rome", filters=ANNA) == memory.get_all(filters=ANNA) == {"results": []}
+    assert said(memory.search("Rome", filters=ANNA, show_expired=True)) == ["In Rome"]
+    memory.update(name, expiration_date=None)
+    shown = memory.get_all(filters=ANNA)["results"][0]
+    assert (shown["memory"], shown["metadata"]) == ("In Rome", {"n": 1})
+    assert "expiration_date" not in shown
+
+
+def test_meaning_is_searched_where_there_is_an_embedder(url):
+    with roomlore.open_sync(url, embedder=HashEmbedder(), background=False) as lore:
+        memory = Memory(lore=lore)
+        memory.add("喜欢乌龙茶", **ANNA, infer=False)
+        assert [step.done for step in lore.index.drain()][-1] >= 1
+        found = memory.search("喜欢乌龙茶", filters=ANNA, explain=True)["results"][0]
+        assert found["score_details"]["meaning"] > 0
+
+
+def test_an_embedder_of_ones_own_is_taken(url):
+    with Memory(url=url, embedder=HashEmbedder(name="mine")) as memory:
+        assert memory.wait(model_of) == "mine"
+
+
+async def model_of(verbs):
+    return (await verbs._lore.index.status()).model.name
+
+
+# Beside the rest of roomlore
+
+
+def test_facts_from_elsewhere_are_shown_with_what_is_known_of_them(url):
+    with roomlore.open_sync(url) as lore:
+        tea = lore.memories.add("user:安娜", "喜欢乌龙茶", confidence=0.9, category="preference", tags=["茶"])
+        lore.memories.add("group:g", "They dine together", kind=roomlore.MemoryKind.GROUP)
+        memory = Memory(lore=lore)
+        shown = memory.get(tea.memory_id)
+        assert shown["metadata"] == {"category": "preference", "tags": ["茶"], "confidence": 0.9}
+        assert (shown["user_id"], shown["id"]) == ("安娜", tea.lineage_id)
+        assert memory.get_all(filters={"run_id": "g"}) == {"results": []}
+        memory.update(tea.memory_id, metadata={"category": "taste"})
+        assert memory.get(tea.memory_id)["metadata"] == {"category": "taste", "tags": ["茶"], "confidence": 0.9}
+        memory.add("From here", **ANNA, infer=False)
+        memory.delete(tea.memory_id)
+        lore.memories.add("user:安娜", "From elsewhere")
+        memory.reset()
+        assert said(memory.get_all(filters=ANNA)) == ["From elsewhere"]
+        assert [one.statement for one in lore.memories.page("user:安娜")] == ["From elsewhere"]
+
+
+def test_more_owners_and_more_facts_than_a_page_are_all_found(url):
+    with roomlore.open_sync(url, background=False) as lore:
+        names = [f"u{n:03}" for n in range(501)]
+        rooms = [Owners(user_id=name, agent_id="guide").room_id for name in names]
+        lore.messages.add([roomlore.Message(id="1", room_id=room_id, sender_id="u") for room_id in rooms])
+        sources = [roomlore.Source(rooms[-1], "1")]
+        facts = [f"事实 {n}" for n in range(501)]
+        lore.memories.add_all(
+            [roomlore.NewMemory(scope="user:u500", statement=fact, sources=sources) for fact in facts]
+        )
+        memory = Memory(lore=lore)
+        assert said(memory.get_all(filters={"agent_id": "guide"}, top_k=1000)) == sorted(facts)
+
+
+@pytest.mark.parametrize("name", ["{}", "[]", "{", '{"user_id": 5}', '{"user_id": ""}', '{"room_id": "g"}'])
+def test_rooms_and_notes_of_others_do_no_harm(url, name):
+    odd = [{"metadata": 5}, {"metadata": {}, "until": "soon"}, 5, {"metadata": {}, "role": 5, "until": "2001-01-01"}]
+    with roomlore.open_sync(url) as lore:
+        for n, note in enumerate(odd):
+            for room_id in (f"mem0:{name}", Owners(user_id="安娜").room_id):
+                lore.messages.add(roomlore.Message(id=f"{n}", room_id=room_id, sender_id="u", metadata={"mem0": note}))
+                lore.memories.add("user:安娜", f"{room_id} {n}", sources=[roomlore.Source(room_id, f"{n}")])
+        memory = Memory(lore=lore)
+        assert len(memory.get_all(filters=ANNA)["results"]) == 7
+        assert len(memory.get_all(filters=ANNA, show_expired=True)["results"]) == 8
+        assert memory.get_all(filters={"agent_id": "guide"}) == {"results": []}
+
+
+def test_a_history_tells_of_restoring(url):
+    with roomlore.open_sync(url) as lore:
+        memory = Memory(lore=lore)
+        name = memory.add("Likes tea", **ANNA, infer=False)["results"][0]["id"]
+        memory.delete(name)
+        lore.memories.restore(name)
+        rows = memory.history(name)
+        assert [(one["event"], one["old_memory"], one["new_memory"], one["is_deleted"]) for one in rows] == [
+            ("ADD", None, "Likes tea", False),
+            ("DELETE", "Likes tea", None, True),
+            ("ADD", None, "Likes tea", False),
+        ]
+        assert len({one["id"] for one in rows}) == 3
+
+
+def test_a_history_ends_where_a_memory_was_merged_into_another(url):
+    merge = {"action": "update", "old_ids": ["m1", "m2"], "statement": "Drinks tea alone", "evidence": ["c1"]}
+    answers = [lines(create("Likes tea", "c1")), lines(create("只喝茶", "c1")), lines(merge)]
+    with serve_models(answers) as server, Memory(with_model(server), url=url) as memory:
+        names = [memory.add(text, **ANNA)["results"][0]["id"] for text in ("I like tea", "我只喝茶")]
+        merged = memory.add("Tea and nothing else", **ANNA)["results"]
+        assert events({"results": merged}) == [("UPDATE", "Drinks tea alone")]
+        gone = next(name for name in names if name != merged[0]["id"])
+        last = memory.history(gone)[-1]
+        assert (last["event"], last["new_memory"], last["is_deleted"]) == ("DELETE", None, True)
+        assert last["old_memory"] in ("Likes tea", "只喝茶")
+        assert memory.history(merged[0]["id"])[-1]["event"] == "UPDATE"
+
+
+def test_forgetting_a_person_reaches_what_was_added_here(url):
+    with roomlore.open_sync(url) as lore:
+        memory = Memory(lore=lore)
+        name = memory.add("对花生过敏", **ANNA, metadata={"n": 1}, infer=False)["results"][0]["id"]
+        memory.update(name, "对虾过敏", metadata={"secret": "虾"})
+        report = lore.privacy.forget("安娜")
+        assert report.left == ()
+        assert memory.get_all(filters=ANNA) == {"results": []}
+        kept = json.dumps([message.text for message in lore.messages.export()], ensure_ascii=False)
+        assert "虾" not in kept
+
+
+# Opening and closing
+
+
+def test_a_closed_client_says_so(url):
+    memory = Memory(url=url)
+    memory.close()
+    memory.close()
+    with pytest.raises(roomlore.Unavailable):
+        memory.get_all(filters=ANNA)
+
+
+async def test_an_async_client_may_be_opened_again(url):
+    memory = AsyncMemory(url=url)
+    await memory.add("喜欢乌龙茶", **ANNA, infer=False)
+    await memory.close()
+    async with memory:
+        assert said(await memory.get_all(filters=ANNA)) == ["喜欢乌龙茶"]
+
+
+async def test_clients_share_an_open_roomlore(lore):
+    async with AsyncMemory(lore=lore) as memory:
+        await memory.add("喜欢乌龙茶", **ANNA, infer=False)
+    assert [one.statement for one in await lore.memories.page("user:安娜")] == ["喜欢乌龙茶"]
+    with pytest.raises(roomlore.InvalidInput, match="open_sync"):
+        Memory(lore=lore)
+    with pytest.raises(roomlore.InvalidInput, match="url"):
+        AsyncMemory(url="sqlite://", lore=lore)
+
+
+# mem0's configuration
+
+QDRANT = {"provider": "qdrant", "config": {"host": "here", "port": 6334, "api_key": "k"}}
+PGVECTOR = {"user": "u", "password": "p/w", "host": "db", "port": 5433, "dbname": "m"}
+
+
+@pytest.mark.parametrize(
+    ("config", "found"),
+    [
+        ({}, {"evolve_schedule": "", "extract_every": 0, "embeddings": "off"}),
+        ({"version": "v1.1", "reranker": None}, {"embeddings": "off"}),
+        ({"vector_store": QDRANT}, {"vectors": "qdrant", "qdrant_url": "http://here:6334", "qdrant_api_key": "k"}),
+        ({"vector_store": {"provider": "qdrant", "config": {"url": "https://q"}}}, {"qdrant_url": "https://q"}),
+        (
+            {"embedder": {"provider": "openai", "config": {"model": "m", "embedding_dims": 8, "api_key": "k"}}},
+            {"embeddings": "openai", "embedding_model": "m", "embedding_dimensions": 8, "embedding_api_key": "k"},
+        ),
+        (
+            {"embedder": {"provider": "ollama", "config": {"model": "m", "embedding_dims": 8}}},
+            {"embeddings": "openai", "embedding_url": "http://127.0.0.1:11434/v1", "embedding_dimensions": 8},
+        ),
+    ],
+    ids=["nothing", "version", "qdrant", "qdrant-url", "openai-vectors", "ollama-vectors"],
+)
+def test_a_configuration_of_mem0_becomes_settings(config, found):
+    url, settings = read_config(config, None)
+    assert url is None
+    assert {name: getattr(settings, name) for name in found} == found
+
+
+def test_a_model_and_a_database_of_mem0_are_taken():
+    llm = {"provider": "openai", "config": {"model": "gpt-x", "openai_base_url": "http://here/v1"}}
+    pgvector = {"provider": "pgvector", "config": PGVECTOR}
+    url, settings = read_config({"llm": llm, "vector_store": pgvector}, None)
+    assert url == "postgresql://u:p%2Fw@db:5433/m"
+    assert settings.vectors == "pgvector"
+    assert settings.models[EVOLVE_MODEL]["providers"] == [{"name": "openai", "model_id": "gpt-x"}]
+    assert settings.providers == {"openai": {"base_url": "http://here/v1"}}
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"history_db_path": "h.db"}, "url='sqlite"),
+        ({"custom_instructions": "Only food."}, "prompts.md"),
+        ({"reranker": {"provider": "cohere"}}, "words and meaning"),
+        ({"colour": "red"}, "'colour'"),
+        ({"version": "v2"}, "v1.1"),
+        ({"llm": {"provider": "openai", "config": {"model": "m", "api_key": "k"}}}, "OPENAI_API_KEY"),
+        ({"llm": {"provider": "openai", "config": {"model": "m", "temperature": 0}}}, "temperature"),
+        ({"llm": {"provider": "openai", "config": {}}}, "needs model"),
+        ({"llm": {"provider": "oracle"}}, "there are openai"),
+        ({"llm": "openai"}, "there are openai"),
+        ({"llm": {"provider": "openai", "config": "m"}}, "mapping"),
+        ({"llm": {"provider": "openai", "model": "m"}}, "'model'"),
+        ({"embedder": {"provider": "huggingface"}}, "embeddings='offline'"),
+        ({"vector_store": {"provider": "chroma"}}, "there are qdrant, pgvector"),
+        ({"vector_store": {"provider": "qdrant", "config": {"path": "/q"}}}, "url='sqlite"),
+        ({"vector_store": {"provider": "qdrant", "config": {}}}, "url"),
+        ("openai", "mapping"),
+    ],
+)
+def test_what_has_no_counterpart_is_refused_by_name(config, told):
+    with pytest.raises(roomlore.InvalidInput, match=told):
+        read_config(config, None)
+
+
+def test_settings_take_the_place_of_a_configuration():
+    settings = roomlore.Settings(evolve_schedule="0 3 * * *")
+    assert read_config(None, settings) == (None, settings)
+    with pytest.raises(roomlore.InvalidInput, match="not both"):
+        read_config({"version": "v1.1"}, settings)
