@@ -1,7 +1,7 @@
 """Finding and taking out what tells of a person."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_passages_are_the_whole_and_its_lines_but_nothing_short():
         ("问一下anna-7吧", "问一下[已删除]吧"),
         ("anna-77, joanna-7, anna-7.b and anna-7_c are others", "anna-77, joanna-7, anna-7.b and anna-7_c are others"),
         ("user:anna-7", "[forgotten]"),
-        ("Anna-7 is written otherwise", "Anna-7 is written otherwise"),
+        ("Anna-7, ANNA-7 and Anna-77", "[forgotten], [forgotten] and Anna-77"),
     ],
     ids=range(6),
 )
@@ -92,6 +92,48 @@ def test_a_part_of_what_was_said_is_a_copy():
     assert without_copies("他说下周三晚上在老地方见面", ["我们下周三晚上在老地方见"]) == "他说[已删除]面"
 
 
+def test_a_short_line_is_a_copy_and_a_shorter_one_where_it_is_quoted():
+    assert without_copies("you said: PIN 4471!", ["PIN 4471"]) == "you said: [forgotten]!"
+    assert without_copies("你说过我怀孕了", ["我怀孕了"]) == "你说过[已删除]"
+    assert without_copies("> no\n>> yes\nno way", ["no\nyes"]) == "> [forgotten]\n>> [forgotten]\nno way"
+
+
+def test_a_long_sentence_is_a_passage():
+    said = "Hi all. The man next door reads every letter of mine. Help!"
+    assert passages(said) == [said, "The man next door reads every letter of mine."]
+    assert passages("你们好。我楼下的邻居每天都偷看我的信件和包裹。")[1:] == ["我楼下的邻居每天都偷看我的信件和包裹。"]
+
+
+@pytest.mark.parametrize(
+    ("user_id", "name", "named"),
+    [
+        ("user", "user:ben", False),
+        ("user", "facts:user", True),
+        ("user", "user:user", True),
+        ("anna-7", "user:Anna-7", False),
+        ("anna-7", "dm/anna-7", True),
+        ("anna-7", "anna-77", False),
+    ],
+    ids=range(6),
+)
+def test_names_of_things_count_letter_by_letter(user_id, name, named):
+    assert Traces(user_id).named_in(name) is named
+
+
+@pytest.mark.parametrize(
+    ("path", "named"), [("chats/ann.json", True), ("annual.json", False), ("小林.json", False)], ids=range(3)
+)
+def test_a_path_names_somebody_by_a_whole_word(path, named):
+    assert Traces("ann").in_path(path) is named
+
+
+def test_a_number_may_be_an_id():
+    metadata = {"from": 123456789, "size": 1234, "seen": True, "others": [123456780]}
+    message = StoredMessage(id="2", room_id="r", sender_id="b", arrival=2, sent_at=NOW, metadata=metadata)
+    left = without_person(message, Traces("123456789"), answered=[], gone=())
+    assert left.metadata == {**metadata, "from": "[forgotten]"}
+
+
 def test_somebody_elses_message_loses_the_person_and_no_more():
     message = StoredMessage(
         id="2", room_id="r", sender_id="ben", arrival=2, sent_at=NOW, text="> I live in Elm Street\n@anna-7 where?",
@@ -137,6 +179,18 @@ def test_a_memory_that_rests_on_the_person_alone_says_nothing_any_more():
 def test_a_memory_that_rests_on_others_too_loses_the_person():
     before = memory("Anna and Ben bake", MINE, OTHERS, tags=("Anna", "cake"))
     assert redaction().version(before) == memory("[forgotten] and Ben bake", OTHERS, tags=("[forgotten]", "cake"))
+
+
+def test_words_that_the_person_changed_since_are_known_to_nobody():
+    before = memory("walnuts are bad for them, and Ben bakes", MINE, OTHERS)
+    for later, left in ((NOW + timedelta(seconds=1), memory("[forgotten]")), (NOW, replace(before, sources=(OTHERS,)))):
+        assert redaction(edited_at={MINE: later}.get).version(before) == left
+
+
+def test_a_deleted_message_may_have_been_theirs():
+    without = redaction(deleted=frozenset([BOT]))
+    assert without.version(memory("Anna hates nuts", BOT)) == memory("[forgotten]")
+    assert without.version(memory("Anna hates nuts", BOT, OTHERS)) == memory("[forgotten] hates nuts", OTHERS)
 
 
 def test_a_memory_of_others_keeps_names_and_loses_the_id():

@@ -6,6 +6,8 @@ from typing import Any
 
 from roomlore.core.errors import InvalidInput
 
+_LEAST_ID = 100_000
+
 
 def plain(value: Any, *, what: str) -> dict[str, Any]:
     """A copy that shares nothing with the value. `what` names it in the error: `InvalidInput` where it is no JSON
@@ -20,9 +22,11 @@ def plain(value: Any, *, what: str) -> dict[str, Any]:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Every text in a JSON value, names of fields too."""
+    """Every text in a JSON value, names of fields too, and numbers that may be ids, as texts."""
     if isinstance(value, str):
         yield value
+    elif is_id(value):
+        yield str(value)
     elif isinstance(value, Mapping):
         for name, one in value.items():
             yield name
@@ -30,6 +34,11 @@ def texts_in(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for one in value:
             yield from texts_in(one)
+
+
+def is_id(value: Any) -> bool:
+    """Whether a number is so long that it may be somebody's id."""
+    return isinstance(value, int) and value >= _LEAST_ID
 
 
 def storable(text: str) -> str:

@@ -46,7 +46,7 @@ def make_forgetter(
             ids=ids,
             embedding=indexing.embedder is not None,
         ),
-        rows=RowsWithout(storage=through),
+        rows=RowsWithout(storage=through, ids=ids),
         clock=clock,
     )
 

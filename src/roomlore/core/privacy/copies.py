@@ -1,19 +1,23 @@
 """What one text takes over from another, word for word, however it frames it."""
 
+import re
 import unicodedata
 from collections.abc import Iterable
 
-from roomlore.core.privacy.traces import Span, cut_out
+from roomlore.core.privacy.traces import Span, cut_out, weight
 
 _RUN, _WIDE_RUN, _WIDE_LEAST = 24, 8, 6
 """A run of so many characters that two texts share is a copy; of so many where nearly all of them are wide."""
+_LINE_LEAST = 8
+"""A line that weighs so much is a copy wherever it stands; a shorter one where it is quoted."""
+_QUOTED = re.compile(r"^[>＞\s]*[>＞]\s*(.*?)\s*$", re.MULTILINE)
 
 
 def without_copies(text: str, said: Iterable[str]) -> str:
-    """The text with a mark in the place of every run that it shares with one of these texts."""
+    """The text with a mark in the place of every run, line or quoted line that it shares with one of these texts."""
     spans: list[Span] = []
     for one in said:
-        spans += _shared(text, one)
+        spans += [*_shared(text, one), *_repeated(text, one)]
     return cut_out(text, spans)
 
 
@@ -25,6 +29,15 @@ def _shared(text: str, said: str) -> list[Span]:
             known = {run for run in known if _is_wide(run)}
         if known:
             spans += [(at, at + size) for at in range(len(text) - size + 1) if text[at : at + size] in known]
+    return spans
+
+
+def _repeated(text: str, said: str) -> list[Span]:
+    lines = {line.strip() for line in said.splitlines()} - {""}
+    spans = [found.span(1) for found in _QUOTED.finditer(text) if found[1] in lines]
+    for line in lines:
+        if weight(line) >= _LINE_LEAST:
+            spans += [found.span() for found in re.finditer(re.escape(line), text)]
     return spans
 
 

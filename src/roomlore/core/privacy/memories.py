@@ -6,6 +6,7 @@ still gives the tables.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from roomlore.core.memory.models import Change, Evolution, Memory, Source
 from roomlore.core.privacy.copies import without_copies
@@ -20,22 +21,36 @@ _LONGEST_NAME = 40
 class Redaction:
     """Takes a person out of the memories of a scope.
 
-    `texts_of`: what the person said in a message, None for a message that is not theirs. `others`: sources that are
-    messages of other people. `whole`: everything of the scope is the person's.
+    `texts_of`: what the person says in a message, None for a message that is not theirs. `edited_at`: when the person
+    last changed it. `deleted`: sources that were deleted and may have been theirs. `others`: sources that are messages
+    of other people. `whole`: everything of the scope is the person's.
     """
 
     traces: Traces
     texts_of: Callable[[Source], str | None]
     others: frozenset[Source] = frozenset()
     whole: bool = False
+    edited_at: Callable[[Source], datetime | None] = lambda _: None
+    deleted: frozenset[Source] = frozenset()
 
     def theirs(self, memory: Memory) -> bool:
         """Whether the person supports it."""
-        return self.whole or any(self.texts_of(source) is not None for source in memory.sources)
+        return self.whole or any(map(self.supports, memory.sources))
+
+    def supports(self, source: Source) -> bool:
+        """Whether the message is the person's, or may have been."""
+        return source in self.deleted or self.texts_of(source) is not None
 
     def rests_on_them_alone(self, memory: Memory) -> bool:
-        """Whether nobody else supports it: what an assistant said supports nothing by itself."""
-        return self.whole or (self.theirs(memory) and not self.others.intersection(memory.sources))
+        """Whether nobody else supports it, as an assistant supports nothing by itself; or whether the person changed a
+        message since, so that nobody knows which words of it are theirs."""
+        if self.whole or not self.theirs(memory):
+            return self.whole
+        return not self.others.intersection(memory.sources) or any(self._changed_since(memory))
+
+    def _changed_since(self, memory: Memory) -> Iterable[bool]:
+        times = (self.edited_at(source) for source in memory.sources)
+        return (at is not None and at > memory.updated_at for at in times)
 
     def version(self, memory: Memory) -> Memory:
         """The version without the person; where it rests on them alone, without what it said."""
@@ -52,7 +67,7 @@ class Redaction:
             category=change(memory.category),
             change_summary=change(memory.change_summary),
             made_by=self.traces.redact(memory.made_by),
-            sources=tuple(source for source in memory.sources if self.texts_of(source) is None),
+            sources=tuple(source for source in memory.sources if not self.supports(source)),
         )
 
     def statements(self, memories: Iterable[Memory]) -> dict[str, str]:

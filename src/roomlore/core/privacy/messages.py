@@ -5,14 +5,18 @@ from dataclasses import replace
 from typing import Any
 
 from roomlore.core.models import MessageFeatures, ReplyInfo, StoredMessage
+from roomlore.core.plain import is_id
 from roomlore.core.privacy.copies import without_copies
 from roomlore.core.privacy.traces import Traces
 
 
 def each_text(value: Any, change: Callable[[str], str]) -> Any:
-    """A JSON value with every text in it changed, names of fields too."""
+    """A JSON value with every text in it changed, names of fields too; a number that may be an id where it is one."""
     if isinstance(value, str):
         return change(value)
+    if is_id(value):
+        changed = change(str(value))
+        return value if changed == str(value) else changed
     if isinstance(value, Mapping):
         return {change(name): each_text(one, change) for name, one in value.items()}
     return [each_text(one, change) for one in value] if isinstance(value, list | tuple) else value
@@ -53,7 +57,7 @@ def features_without(features: MessageFeatures, traces: Traces, *, gone: Contain
 
 
 def _kept(name: str | None, traces: Traces, gone: Container[str]) -> str | None:
-    return None if name is None or name in gone or traces.mentioned(name) else name
+    return None if name is None or name in gone or traces.named_in(name) else name
 
 
 def _others(sender_ids: Sequence[str], traces: Traces) -> tuple[str, ...]:
@@ -63,5 +67,5 @@ def _others(sender_ids: Sequence[str], traces: Traces) -> tuple[str, ...]:
 def _reply_without(reply: ReplyInfo | None, traces: Traces, gone: Container[str]) -> ReplyInfo | None:
     if reply is None:
         return None
-    theirs = reply.sender_id == traces.user_id or (reply.message_id is not None and reply.message_id in gone)
+    theirs = reply.sender_id == traces.user_id or _kept(reply.message_id, traces, gone) != reply.message_id
     return replace(reply, message_id=None, sender_id=None) if theirs else reply

@@ -20,6 +20,9 @@ _ID_LEAST = 4
 _MARKS = {"zh": "[已删除]", "en": "[forgotten]"}
 _INSIDE_A_WORD = r"[0-9A-Za-z_-]"
 _EDGE = re.compile(r"[0-9A-Za-z_]")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])")
+_OWN_WORDS = frozenset({"user", "group", "agent", "facts", "extraction", "evolution"})
+"""What roomlore itself writes before a colon: 'user:ben' tells nothing of somebody whose id is 'user'."""
 
 Span = tuple[int, int]
 
@@ -40,36 +43,66 @@ def weight(text: str) -> int:
 
 
 def passages(text: str) -> list[str]:
-    """What of a text can be known again elsewhere: all of it, and each of its lines; nothing that weighs too little."""
+    """What of a text can be known again elsewhere: all of it, each of its lines, and its longer sentences; nothing that
+    weighs too little."""
     whole = text.strip()
     lines = [line.strip() for line in whole.splitlines()] if "\n" in whole else []
-    return [one for one in dict.fromkeys([whole, *lines]) if weight(one) >= LEAST]
+    sentences = [one.strip() for line in lines or [whole] for one in _SENTENCE.split(line)]
+    told = [one for one in dict.fromkeys([whole, *lines]) if weight(one) >= LEAST]
+    return list(dict.fromkeys([*told, *(one for one in sentences if weight(one) >= SURE)]))
 
 
 class Traces:
     """Finds and takes out what tells of one person.
 
-    `user_id`: counts inside texts as a whole word; one that is short or a small number only behind an @. `said`: the
-    passages that are the person's. `names`: what others call them, taken out only where `and_names` asks for it.
+    `user_id`: counts inside texts as a whole word, in small or capital letters; one that is short or a small number
+    only behind an @. `said`: the passages that are the person's. `names`: what others call them, taken out only where
+    `and_names` asks for it.
     """
 
     def __init__(self, user_id: str, said: Iterable[str] = (), names: Iterable[str] = ()) -> None:
         self.user_id = user_id
-        self._id = re.compile(_word(user_id) if _is_telling(user_id) else "(?<=@)" + _word(user_id))
-        self._names = _any_of(name.strip() for name in names if weight(name.strip()) >= _NAME_LEAST)
-        self._said = frozenset(said)
+        word = _word(user_id) if _is_telling(user_id) else "(?<=@)" + _word(user_id)
+        self._id = re.compile(word, re.IGNORECASE if user_id.lower() != user_id.upper() else 0)
+        self._lowered = user_id.lower()
+        self.names = frozenset(name.strip() for name in names if weight(name.strip()) >= _NAME_LEAST)
+        self._names = _any_of(self.names)
+        self.said = frozenset(said)
         lengths: dict[str, set[int]] = {}
-        for passage in self._said:
+        for passage in self.said:
             lengths.setdefault(passage[:_ANCHOR], set()).add(len(passage))
         self._lengths = {anchor: sorted(found, reverse=True) for anchor, found in lengths.items()}
+
+    def and_also(self, more: "Traces") -> "Traces":
+        """The same person, with what else is known of them."""
+        return Traces(self.user_id, self.said | more.said, self.names | more.names)
+
+    def quoted(self, text: str) -> bool:
+        """Whether the text has a passage of the person's in it."""
+        return next(self._quotes(text), None) is not None
+
+    def in_path(self, path: str) -> bool:
+        """Whether the path of a file, 'chats/anna.json', has the person's id in it as a whole word."""
+        ends = [rf"(?{sign}{_INSIDE_A_WORD})" for sign in ("<!", "!")]
+        return re.search(ends[0] + re.escape(self.user_id) + ends[1], path) is not None
 
     def mentioned(self, text: str) -> bool:
         """Whether the text, or the name that it is ('user:anna'), tells of the person."""
         return self.is_named(text) or next(self._spans(text), None) is not None
 
     def is_named(self, name: str) -> bool:
-        """Whether a name such as 'user:anna' or 'facts:anna' has the person's id as a part."""
-        return name == self.user_id or (self.user_id in name and f":{self.user_id}:" in f":{name}:")
+        """Whether a name such as 'user:anna' or 'facts:anna' has the person's id as a part, letter by letter."""
+        if name == self.user_id or self.user_id not in name:
+            return name == self.user_id
+        return f":{self.user_id}:" in (f"{name}:" if self.user_id in _OWN_WORDS else f":{name}:")
+
+    def named_in(self, name: str) -> bool:
+        """Whether the name of something has the person's id in it, letter by letter: capital letters make another
+        name."""
+        if self.is_named(name):
+            return True
+        inside = self.user_id in name and self.user_id not in _OWN_WORDS
+        return inside and any(found.group() == self.user_id for found in self._id.finditer(name))
 
     def redact(self, text: str, *, and_names: bool = False) -> str:
         """The text with a mark in the place of each trace; the person's id alone becomes the mark."""
@@ -81,9 +114,12 @@ class Traces:
         return cut_out(text, spans)
 
     def _spans(self, text: str) -> Iterator[Span]:
-        if self.user_id in text:
+        if self._lowered in text.lower():
             yield from (found.span() for found in self._id.finditer(text))
-        if not self._said:
+        yield from self._quotes(text)
+
+    def _quotes(self, text: str) -> Iterator[Span]:
+        if not self.said:
             return
         at, last = 0, len(text) - _ANCHOR
         while at <= last:
@@ -97,7 +133,7 @@ class Traces:
     def _at(self, text: str, at: int) -> str:
         """By their lengths: many passages may begin alike."""
         lengths = self._lengths.get(text[at : at + _ANCHOR], ())
-        return next((text[at : at + size] for size in lengths if text[at : at + size] in self._said), "")
+        return next((text[at : at + size] for size in lengths if text[at : at + size] in self.said), "")
 
 
 def cut_out(text: str, spans: Sequence[Span]) -> str:

@@ -28,6 +28,7 @@ _ROUNDS = 3
 """How often what came in meanwhile is gone after."""
 _RUNNING = "Work that read the person's words runs just now; forget again when it has ended."
 _CACHE = "The session cache does not answer; its entries go by themselves after session_ttl_seconds."
+_WRITES = "They write just now; forget again when they have ended."
 _PAGES = "Free pages and the write-ahead log could not be given back; forget again when no other program is reading."
 
 log = logging.getLogger(__name__)
@@ -80,9 +81,11 @@ class Forgetter:
         return {}
 
     async def _forget(self, person: Person, tally: Tally) -> dict[str, int]:
+        await self._drop_cached(person, tally)
         await self._drop_work(person, tally)
         await self._rewrite(person, tally)
         await self._messages.erase(person, tally)
+        person = await self._go_after(person, tally)
         await self._drop_work(person, tally)
         checked = await self._follow_up(person, tally)
         await self._drop_cached(person, tally)
@@ -94,12 +97,27 @@ class Forgetter:
         await self._rows.rewrite(person, tally)
         await self._messages.rewrite_others(person, tally)
 
+    async def _go_after(self, person: Person, tally: Tally) -> Person:
+        """What they wrote meanwhile; and what others made, before the messages were gone, of what is rewritten already:
+        nothing can be made of them any more."""
+        for _ in range(_ROUNDS):
+            more = await gather(self._storage, tenant=person.tenant, user_id=person.user_id)
+            person = person.and_also(more)
+            await self._rewrite(person, tally)
+            if not more.messages:
+                return person
+            await self._messages.erase(more, tally)
+        tally.leave("messages", more.messages, _WRITES)
+        return person
+
     async def _follow_up(self, person: Person, tally: Tally) -> dict[str, int]:
         """Looks through everything, and goes after what was written while the person was being forgotten."""
         for _ in range(_ROUNDS):
             checked, telling = await self._rows.look_through(person)
             if not telling:
                 return checked
+            if "messages" in telling:
+                await self._rows.rename_deleted(person, tally)
             await self._rewrite(person, tally)
         checked, telling = await self._rows.look_through(person)
         still(tally, telling)
@@ -126,13 +144,16 @@ class Forgetter:
         await asyncio.gather(*(self._durable.wait(work_id, seconds=_WAIT_SECONDS) for work_id in work_ids))
 
     async def _drop_cached(self, person: Person, tally: Tally) -> None:
-        """Whatever a cache still holds is older than its room, and never shown."""
+        """Of every room, since others may quote the person anywhere. Whatever a cache still holds is older than its
+        room, and never shown."""
+        rooms = {*person.said, *await self._messages.rooms(person.tenant)}
+        tally.left.pop("session cache", None)
         try:
-            for room_id in person.said:
+            for room_id in rooms:
                 await self._sessions.drop(tenant=person.tenant, conversation_id=room_id)
         except CacheUnavailable as error:
             log.warning("sessions of a forgotten person stay cached", extra={"why": describe(error)})
-            tally.leave("session cache", len(person.said), _CACHE)
+            tally.leave("session cache", len(rooms), _CACHE)
 
     async def _compact(self, tally: Tally) -> None:
         try:
@@ -147,7 +168,7 @@ class Forgetter:
             user_id=person.user_id,
             dry_run=tally.dry,
             places={place: count for place, count in tally.places.items() if count},
-            rooms_removed=tuple(sorted(tally.rooms_removed)),
+            rooms_removed=tuple(sorted(set(tally.rooms_removed))),
             retired=tuple(tally.retired),
             rewritten=tuple(tally.rewritten),
             left=tuple(tally.left.values()),

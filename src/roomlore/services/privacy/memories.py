@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from roomlore.core.memory.models import Action, Change, Memory, MemoryStatus, Scope, Source
+from roomlore.core.memory.models import Action, Change, Evolution, Memory, MemoryStatus, Scope, Source
 from roomlore.core.models import Role
 from roomlore.core.privacy.memories import Redaction, record_without
 from roomlore.ports.coordination import Clock, Ids
@@ -146,9 +146,12 @@ class MemoriesWithout:
         ]
 
     async def _redaction(self, work: UnitOfWork, person: Person, scope: str, memories: Sequence[Memory]) -> Redaction:
-        redaction = Redaction(person.traces, person.said_in, whole=person.owns(scope))
-        theirs = [] if redaction.whole else [memory for memory in memories if redaction.theirs(memory)]
-        sources = {source for memory in theirs for source in memory.sources if person.said_in(source) is None}
+        redaction = Redaction(person.traces, person.said_in, whole=person.owns(scope), edited_at=person.edited_at)
+        if redaction.whole:
+            return redaction
+        redaction = replace(redaction, deleted=await _deleted(work, person, scope, memories))
+        theirs = [memory for memory in memories if redaction.theirs(memory)]
+        sources = {source for memory in theirs for source in memory.sources if not redaction.supports(source)}
         return replace(redaction, others=await _of_others(work, person, sources)) if sources else redaction
 
     async def _rewrite_records(self, person: Person, tally: Tally) -> None:
@@ -156,11 +159,12 @@ class MemoriesWithout:
         while True:
             async with self._storage.reading() as work:
                 page = await work.rewriting.evolutions(tenant=person.tenant, after=after, limit=_PAGE)
+                heard = [record.evolution_id for record in page if await _heard(work, person, record)]
             changed = []
             for record in page:
                 gone = record.room_id in person.removed
-                heard = person.in_room(record.room_id).within(record.first_arrival, record.last_arrival)
-                new = record_without(record, person.traces, touched=gone or heard or person.owns(record.scope))
+                touched = gone or record.evolution_id in heard or person.owns(record.scope)
+                new = record_without(record, person.traces, touched=touched)
                 new = replace(new, room_id="") if gone or person.traces.is_named(record.room_id) else new
                 changed += [new] if new != record else []
             tally.places["evolutions"] += len(changed)
@@ -215,6 +219,31 @@ def _change(redaction: Redaction, memory: Memory, *, scope: str, number: int, no
         actor=_ACTOR,
         at=now,
     )
+
+
+async def _heard(work: UnitOfWork, person: Person, record: Evolution) -> bool:
+    """Whether it read what the person said, or something that was deleted since and may have been theirs."""
+    here, first, last = {"tenant": person.tenant, "room_id": record.room_id}, record.first_arrival, record.last_arrival
+    if record.room_id not in person.said or person.in_room(record.room_id).within(first, last):
+        return record.room_id in person.said
+    there = await work.messages.count(**here, after=first - 1) - await work.messages.count(**here, after=last)
+    return there < last - first + 1
+
+
+async def _deleted(work: UnitOfWork, person: Person, scope: str, memories: Iterable[Memory]) -> frozenset[Source]:
+    """Sources that were deleted and bear the person's id, or lie in a room where they spoke: nobody knows any more
+    whose these were. What is known of somebody else rests on what that one said."""
+    of_another = scope.startswith("user:")
+    asked: dict[str, set[str]] = {}
+    for source in {source for memory in memories for source in memory.sources}:
+        doubtful = not of_another and source.room_id in person.said
+        if person.said_in(source) is None and (doubtful or person.traces.named_in(source.message_id)):
+            asked.setdefault(source.room_id, set()).add(source.message_id)
+    found: set[Source] = set()
+    for room_id, ids in asked.items():
+        prints = await work.messages.fingerprints(tenant=person.tenant, room_id=room_id, message_ids=sorted(ids))
+        found |= {Source(room_id, message_id) for message_id, one in prints.items() if not one}
+    return frozenset(found)
 
 
 async def _of_others(work: UnitOfWork, person: Person, sources: Iterable[Source]) -> frozenset[Source]:

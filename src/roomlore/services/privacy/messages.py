@@ -35,7 +35,7 @@ class MessagesWithout:
 
     async def rewrite_others(self, person: Person, tally: Tally) -> None:
         """What others said, in every room that stays."""
-        for room_id in await self._rooms(person.tenant):
+        for room_id in await self.rooms(person.tenant):
             if room_id in person.removed:
                 continue
             told = await self._telling(person, room_id)
@@ -55,7 +55,8 @@ class MessagesWithout:
                 await self._remove_room(person, room_id)
                 tally.rooms_removed.append(room_id)
 
-    async def _rooms(self, tenant: str) -> list[str]:
+    async def rooms(self, tenant: str) -> list[str]:
+        """All there are."""
         rooms: list[str] = []
         async with self._storage.reading() as work:
             while page := await work.rooms.page(tenant=tenant, after=rooms[-1] if rooms else None, limit=_PAGE):

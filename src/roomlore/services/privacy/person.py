@@ -1,7 +1,9 @@
 """A person as they stand in what is stored: where they spoke, and what they said."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from roomlore.core.memory.models import Source
 from roomlore.core.models import StoredMessage
@@ -15,15 +17,19 @@ _ASKED_AT_ONCE = 5_000
 
 @dataclass(slots=True)
 class Said:
-    """What the person said in one room, by message id; `arrivals`: ascending."""
+    """What the person said in one room, by message id; `edited`: when what they changed was changed; `arrivals`:
+    ascending."""
 
     texts: dict[str, str] = field(default_factory=dict)
+    edited: dict[str, datetime] = field(default_factory=dict)
     arrivals: list[int] = field(default_factory=list)
     turns: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, message: StoredMessage) -> None:
         self.texts[message.id] = message.text
         self.arrivals.append(message.arrival)
+        if message.edited_at is not None:
+            self.edited[message.id] = message.edited_at
         if message.turn_id is not None:
             self.turns.setdefault(message.turn_id, []).append(message.text)
 
@@ -35,7 +41,12 @@ class Said:
 
     def within(self, first: int, last: int) -> bool:
         """Whether any of it arrived between the two."""
-        return any(first <= arrival <= last for arrival in self.arrivals)
+        return bisect_left(self.arrivals, first) < bisect_right(self.arrivals, last)
+
+    def and_also(self, more: "Said") -> "Said":
+        """With what was said later."""
+        turns = {turn: self.turns.get(turn, []) + more.turns.get(turn, []) for turn in {**self.turns, **more.turns}}
+        return Said(self.texts | more.texts, self.edited | more.edited, self.arrivals + more.arrivals, turns)
 
 
 NOTHING_SAID = Said()
@@ -58,6 +69,25 @@ class Person:
         """What the person said in the message, None for another's; every message of a room that goes is theirs."""
         text = self.in_room(source.room_id).texts.get(source.message_id)
         return "" if text is None and source.room_id in self.removed else text
+
+    def edited_at(self, source: Source) -> datetime | None:
+        """When the person last changed the message, None where they did not."""
+        return self.in_room(source.room_id).edited.get(source.message_id)
+
+    @property
+    def messages(self) -> int:
+        """How many they wrote."""
+        return sum(len(said.arrivals) for said in self.said.values())
+
+    def and_also(self, more: "Person") -> "Person":
+        """With what they said later."""
+        rooms = {**self.said, **more.said}
+        return replace(
+            self,
+            said={room_id: self.in_room(room_id).and_also(more.in_room(room_id)) for room_id in rooms},
+            removed=self.removed | more.removed,
+            traces=self.traces.and_also(more.traces),
+        )
 
     def owns(self, scope: str) -> bool:
         """Whether all that is remembered in the scope is of the person."""

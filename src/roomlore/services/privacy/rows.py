@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 
+from roomlore.ports.coordination import Ids
 from roomlore.ports.privacy import StoredRow
 from roomlore.ports.storage import Storage
 from roomlore.services.privacy.person import Person
@@ -15,14 +16,31 @@ _REDACTED: Mapping[str, tuple[str, ...]] = {
     "rooms": ("settings",),
     "api_keys": ("name",),
 }
+_TELLS_NOTHING = frozenset(
+    {
+        "action", "content_hash", "kind", "language", "link_kind", "message_type", "model", "prompt_hash",
+        "prompt_name", "role", "secret_hash", "status", "strategy", "work",
+    }
+)  # fmt: skip
+"""Columns that hold roomlore's own words: somebody may have the id 'user'."""
+_NAMES = frozenset(
+    {
+        "addressed", "agent_key", "checkpoint_id", "closes", "context_id", "context_message_ids", "covers_through",
+        "enterprise_id", "evolution_id", "holder", "key_id", "keyword", "lineage_id", "memory_id", "mentions",
+        "merged_into", "message_id", "parents", "partners", "patient_id", "reply", "reply_to", "room_id", "root_id",
+        "scope", "sender_id", "sources", "trigger_message_id", "turn_id", "undoes", "user_id",
+    }
+)  # fmt: skip
+"""Columns that hold ids, of which capital letters make others."""
 _STILL = "Rows that name the person: ids or names that callers chose, which others rest on. Change them, forget again."
 
 
 class RowsWithout:
     """Rows on which nothing rests are dropped, others lose the words."""
 
-    def __init__(self, *, storage: Storage) -> None:
+    def __init__(self, *, storage: Storage, ids: Ids) -> None:
         self._storage = storage
+        self._ids = ids
 
     async def rewrite(self, person: Person, tally: Tally) -> None:
         for table in _DROPPED:
@@ -34,7 +52,8 @@ class RowsWithout:
                             await work.rows.drop(tenant=person.tenant, table=table, key=row.key)
         for table, columns in _REDACTED.items():
             async for row in self._rows(person.tenant, table):
-                if any(person.traces.mentioned(text) for name in columns for text in row.texts.get(name, ())):
+                told = [name for name in columns if _tells_in(name, row, person)]
+                if told:
                     tally.places[table] += 1
                     if not tally.dry:
                         async with self._storage.writing() as work:
@@ -42,9 +61,23 @@ class RowsWithout:
                                 tenant=person.tenant,
                                 table=table,
                                 key=row.key,
-                                columns=columns,
+                                columns=told,
                                 change=lambda text: "" if person.traces.is_named(text) else person.traces.redact(text),
                             )
+
+    async def rename_deleted(self, person: Person, tally: Tally) -> None:
+        """Messages that were deleted before and have ids with the person's in them."""
+        async for row in self._rows(person.tenant, "messages"):
+            if row.texts["sender_id"] == ("",) and _tells_in("message_id", row, person):
+                tally.places["messages"] += 1
+                async with self._storage.writing() as work:
+                    await work.rows.redact(
+                        tenant=person.tenant,
+                        table="messages",
+                        key=row.key,
+                        columns=["message_id"],
+                        change=lambda _: f"forgotten-{self._ids.new()}",
+                    )
 
     async def look_through(self, person: Person) -> tuple[dict[str, int], dict[str, int]]:
         """How many rows each table has, and how many of them still tell of the person."""
@@ -78,13 +111,22 @@ def still(tally: Tally, telling: Mapping[str, int]) -> None:
 
 
 def _tells(row: StoredRow, person: Person) -> bool:
-    return any(person.traces.mentioned(text) for texts in row.texts.values() for text in texts)
+    return any(_tells_in(column, row, person) for column in row.texts)
+
+
+def _tells_in(column: str, row: StoredRow, person: Person) -> bool:
+    if column in _TELLS_NOTHING:
+        return False
+    traces, texts = person.traces, row.texts.get(column, ())
+    if column == "memory":
+        return any(traces.named_in(text) or traces.quoted(text) for text in texts)
+    return any(map(traces.named_in if column in _NAMES else traces.mentioned, texts))
 
 
 def _rests_on(table: str, row: StoredRow, person: Person) -> bool:
     """Whether a context was chosen for, or from, what the person said, or an import is of a file named after them."""
     if table == "import_positions":
-        return any(person.user_id in source for source in row.texts["source"])
+        return any(person.traces.in_path(source) for source in row.texts["source"])
     if table != "context_usage_records":
         return False
     said = person.in_room(row.texts["room_id"][0]).texts
