@@ -64,3 +64,11 @@ WRONG = ["", "daily", "0 2 * *", "61 2 * * *", "0 25 * * *", "每天两点", "0 
 def test_what_is_no_cron_expression_is_refused(expression):
     with pytest.raises(InvalidInput, match="cron"):
         Cron(expression, SHANGHAI)
+
+
+@pytest.mark.parametrize("minute", [5, 35])
+@pytest.mark.parametrize("hour", [4, 5, 6, 7])
+def test_every_ten_minutes_goes_on_through_an_hour_that_comes_twice(hour, minute):
+    now = datetime(2026, 11, 1, hour, minute, 30, tzinfo=UTC)
+    last = Cron("*/10 * * * *", ZoneInfo("America/New_York")).last(now)
+    assert last == now.replace(minute=minute - 5, second=0)

@@ -89,3 +89,9 @@ def test_where_there_are_many_those_spoken_of_come_first(said, statement):
     found = chosen([*others, spoken_of], said, most=3)
     assert spoken_of in found
     assert {one.memory_id for one in found} == {"it", "o0", "o1"}
+
+
+def test_long_statements_leave_room_for_others():
+    long, short = [memory(f"l{n}", "长" * 4_000, n) for n in range(3)], memory("s", "每周五讨论新番", 9)
+    assert chosen([*long, short], "", most=10) == [long[0], short]
+    assert chosen([*long, short], "", most=50) == [*long, short]

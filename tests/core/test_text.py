@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from roomlore.core.text import (
     MAX_KEYWORDS,
+    fitting,
     fold,
     graphemes,
     is_greeting,
@@ -285,3 +286,20 @@ def test_hostile_texts_take_linear_time(kind):
         reading(text)
     truncate(text, 500_000)
     assert time.perf_counter() - begun < 5
+
+
+@pytest.mark.parametrize(
+    ("text", "n", "expected"),
+    [
+        ("abc", 2, "ab"),
+        ("群聊", 5, "群聊"),
+        ("a\u0301b", 2, "a\u0301"),
+        ("a\u0301b", 1, ""),
+        ("ab" + "\u0301" * 99, 50, "a"),
+        ("x👩‍👩‍👧‍👦", 7, "x"),
+        ("abc", 0, ""),
+        ("e\u0301", -1, ""),
+    ],
+)
+def test_what_fits_ends_with_a_whole_character(text, n, expected):
+    assert fitting(text, n) == expected

@@ -399,7 +399,7 @@ async def test_an_answer_without_a_valid_line_changes_nothing_and_says_so(answer
         await talk(lore, said, range(1, 4))
         result = await lore.memories.evolve("g")
         assert "no line that can be used" in result.message
-        assert (result.changes, result.remaining, result.stats.kept, await mark(lore)) == ((), 3, 5, None)
+        assert (result.changes, result.remaining, result.stats.kept, await mark(lore)) == ((), 3, 5, 0)
         record = await lore.memories.evolution(result.evolution_id)
         assert (record.status, record.raw_answer, record.error) == ("failed", answer, result.message)
         assert b'roomlore_evolutions_total{mode="llm",result="failed"} 1.0' in lore.prometheus()

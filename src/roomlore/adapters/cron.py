@@ -27,7 +27,7 @@ class Cron:
         An hour that a change of the clocks leaves out is made up right after; one that comes twice counts once, unless
         the expression names every hour.
         """
-        after = now.astimezone(self._zone).replace(second=0, microsecond=0) + timedelta(minutes=1)
+        after = (now.astimezone(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)).astimezone(self._zone)
         return next(CronSim(self._expression, after, reverse=True)).astimezone(UTC)
 
     def next(self, now: datetime) -> datetime:

@@ -236,6 +236,15 @@ def truncate(text: str, n: int) -> str:
     return text if last is None else text[: last.end()]
 
 
+def fitting(text: str, n: int) -> str:
+    """The first characters, as a reader counts them, that are at most `n` code points together. One may be of any
+    length: where a text must not cost more than so much, count these."""
+    if len(text) <= n or _SIMPLE.fullmatch(text):
+        return text[: max(n, 0)]
+    starts = [0, *(one.start() for one in _GRAPHEME.finditer(text[: max(n, 0) + 1]))]
+    return text[: starts[-1]]
+
+
 _HAN_CHARACTER = re.compile(f"[{HAN}]")
 _LATIN_WORD = re.compile(r"[A-Za-z\u00c0-\u024f]+")
 

@@ -45,10 +45,11 @@ def _supporting() -> Any:
 
 
 def _ahead() -> Any:
+    """No room has an empty name: what stands there is no arrival."""
     its = (_r.c.tenant == _w.c.tenant) & (_r.c.room_id == _w.c.room_id)
     last = func.coalesce(_r.c.next_arrival - literal_column("1"), literal_column("0"))
     rows = select(_w.c.room_id, _w.c.name, _w.c.arrival, last).select_from(_w.outerjoin(_r, its))
-    chosen = rows.where(_w.c.tenant == bindparam("tenant"), _w.c.arrival > last)
+    chosen = rows.where(_w.c.tenant == bindparam("tenant"), _w.c.room_id != literal_column("''"), _w.c.arrival > last)
     return chosen.order_by(_w.c.room_id, _w.c.name)
 
 

@@ -14,10 +14,11 @@ from roomlore.core.evolution.strength import is_stale
 from roomlore.core.memory.models import Memory, Source
 from roomlore.core.memory.reading import as_conversation
 from roomlore.core.models import StoredMessage
-from roomlore.core.text import truncate
+from roomlore.core.text import fitting
 
 MESSAGE_CHARACTERS = 24_000
-"""Of all messages together; a short one leaves nothing to the others, so that who writes much crowds out nobody."""
+"""Code points of all messages together; a short one leaves nothing to the others, so that who writes much crowds out
+nobody."""
 _LEAST_CHARACTERS = 120
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _INERT = str.maketrans(
@@ -68,7 +69,7 @@ def show_messages(
     `as_conversation`."""
     most = max(MESSAGE_CHARACTERS // max(len(messages), 1), _LEAST_CHARACTERS)
     said = ((message, inert(as_conversation([message], quoted=quoted, people=people))) for message in messages)
-    told = [(message, truncate(line, most)) for message, line in said if line]
+    told = [(message, cut) for message, line in said if (cut := fitting(line, most))]
     handles = message_handles(Source(room_id, message.id) for message, _ in told)
     lines = (
         f"{handle} [{_time(message.at, zone)}] {line}" for handle, (message, line) in zip(handles, told, strict=True)

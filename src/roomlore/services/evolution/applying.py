@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from roomlore.core.errors import Conflict, InvalidInput
 from roomlore.core.evolution.answers import read_answer
@@ -22,7 +23,7 @@ from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.evolution.asking import Offline
 from roomlore.services.evolution.options import EvolutionOptions
 from roomlore.services.evolution.piece import Answered, Piece, Read, Standing
-from roomlore.services.evolution.reading import Reading, prints_of
+from roomlore.services.evolution.reading import NO_ROOM, Reading, prints_of
 from roomlore.services.evolution.results import record, told
 
 _GROUNDS = 10
@@ -35,10 +36,12 @@ class Overtaken(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """An answer as it can be planned, with the messages under the handles that it uses."""
+    """An answer as it can be planned, with the messages under the handles that it uses. `prints`: the hashes of all
+    that it rests on."""
 
     answer: Answer
     handles: dict[str, Source]
+    prints: Mapping[str, str]
     failed: bool
 
 
@@ -84,7 +87,7 @@ class Applying:
             return await self._by_rules(piece, read)
         answer = await asyncio.to_thread(self._read_answer, read, answered)
         usable = any(_can_be_done(wish, read.offered) for wish in answer.wishes)
-        return _Asked(answer, dict(read.handles), failed=not usable and not says_nothing(answered.text))
+        return _Asked(answer, dict(read.handles), read.prints, failed=not usable and not says_nothing(answered.text))
 
     def _read_answer(self, read: Read, answered: Answered) -> Answer:
         return without_copies(
@@ -112,7 +115,7 @@ class Applying:
             people=read.people,
             deleted=before.deleted,
         )
-        return _Asked(answer, own, failed=False)
+        return _Asked(answer, own, {**before.prints, **read.prints}, failed=False)
 
     def _plan(self, piece: Piece, read: Read, answered: Answered, asked: _Asked, standing: Standing) -> Plan:
         if asked.failed:
@@ -142,12 +145,11 @@ class Applying:
             known = await find_result(work, tenant=piece.tenant, evolution_id=piece.evolution_id)
             if known is not None:
                 return known
-            await _check(work, piece, planned)
-            await _check_messages(work, piece, read)
+            await _check(work, piece, read, planned)
+            await _check_messages(work, piece, read, asked.prints)
             if scope.changes != standing.ground.number:
                 return None
-            if not asked.failed:
-                await _move(work, piece, read, now)
+            await _move(work, piece, read, now, failed=asked.failed)
             kept = record(piece, read, answered, planned, failed=asked.failed, now=now)
             await work.evolutions.add(tenant=piece.tenant, evolution=kept)
             await work.memory_log.apply(tenant=piece.tenant, scope=piece.scope, changes=planned.changes)
@@ -162,25 +164,33 @@ async def find_result(work: UnitOfWork, *, tenant: str, evolution_id: str) -> Ev
     return told(found[0], await work.memory_log.of_evolution(tenant=tenant, evolution_id=evolution_id))
 
 
-async def _check(work: UnitOfWork, piece: Piece, planned: Plan) -> None:
-    """What a change touches must be as it was read, to the letter: how strong it is changes without a new version."""
-    wanted = {memory.memory_id: memory for memory in planned.based_on}
-    found = await work.memories.by_id(tenant=piece.tenant, memory_ids=list(wanted))
-    if {memory.memory_id: memory for memory in found} != wanted:
+async def _check(work: UnitOfWork, piece: Piece, read: Read, planned: Plan) -> None:
+    """What a change touches must be as it was read, to the letter: how strong it is changes without a new version. What
+    was redacted meanwhile must not live on in what the answer says of something else."""
+    offered = {memory.memory_id: memory for memory in read.offered.values()}
+    found = await work.memories.by_id(tenant=piece.tenant, memory_ids=list(offered))
+    now = {memory.memory_id: memory for memory in found}
+    touched = any(now.get(memory.memory_id) != memory for memory in planned.based_on)
+    said = {name: memory.statement for name, memory in now.items()}
+    if touched or said != {name: memory.statement for name, memory in offered.items()}:
         raise Overtaken(f"Others changed memories of {piece.scope!r:.80} meanwhile; evolve it again.")
 
 
-async def _check_messages(work: UnitOfWork, piece: Piece, read: Read) -> None:
+async def _check_messages(work: UnitOfWork, piece: Piece, read: Read, prints: Mapping[str, str]) -> None:
     """What was deleted meanwhile, for good maybe, must not live on in a memory."""
-    if await prints_of(work, piece, read.room_id, list(read.prints)) != read.prints:
+    if await prints_of(work, piece, read.room_id, list(prints)) != prints:
         raise Overtaken(f"Messages of {read.room_id!r:.80} were edited or deleted meanwhile; evolve it again.")
 
 
-async def _move(work: UnitOfWork, piece: Piece, read: Read, now: datetime) -> None:
-    moved = await work.watermarks.move(
-        tenant=piece.tenant, room_id=read.room_id, name=piece.watermark, arrival=read.last, was=read.was, now=now
-    )
-    if not moved:
+async def _move(work: UnitOfWork, piece: Piece, read: Read, now: datetime, *, failed: bool) -> None:
+    """Over what was read; where that failed it is still to be read, however long ago it was said by then."""
+    its: dict[str, Any] = {"tenant": piece.tenant, "name": piece.watermark, "now": now}
+    if not piece.is_group:
+        await work.watermarks.move(**its, room_id=NO_ROOM, arrival=int(read.since.timestamp()), was=0)
+    if failed and read.was:
+        return
+    to = read.first - 1 if failed else read.last
+    if not await work.watermarks.move(**its, room_id=read.room_id, arrival=to, was=read.was):
         raise Overtaken(f"Others read the same messages of {piece.scope!r:.80}; evolve it again.")
 
 

@@ -103,9 +103,9 @@ class Read:
     """What an evolution reads, of one moment.
 
     `was`: where the watermark stands; `first`, `last`: the arrivals between which the new messages lie; `remaining`:
-    how many come after them. `messages`: the new ones, with the hashes of their content in `prints`; `shown`,
-    `handles`: those that say something. `offered`: what is remembered, by handle. `basis`: says in a few letters what
-    was read, so that an answer is kept for this alone.
+    how many come after them; `since`: from when on what was never read is new. `messages`: the new ones, with the
+    hashes of their content in `prints`; `shown`, `handles`: those that say something. `offered`: what is remembered, by
+    handle. `basis`: says in a few letters what was read, so that an answer is kept for this alone.
     """
 
     room_id: str
@@ -113,6 +113,7 @@ class Read:
     first: int
     last: int
     remaining: int
+    since: datetime
     messages: Sequence[StoredMessage]
     prints: Mapping[str, str]
     shown: str

@@ -1,9 +1,9 @@
 """Reading what an evolution goes by: new messages, what is remembered, and where the watermark stands."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from roomlore.core.evolution.asking import ShownMessages, show_messages
 from roomlore.core.evolution.choosing import chosen
@@ -17,6 +17,8 @@ from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.evolution.piece import Piece, Read, Span, Standing
 
+NO_ROOM = ""
+"""The watermark of a person there is the second from which on what they say is read, wherever they say it."""
 _ALL = 2**31 - 1
 
 
@@ -31,10 +33,20 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What was said in a room before the new messages, and what was once remembered and deleted."""
+    """What was said in a room before the new messages, with the hashes of its content, and what was once remembered and
+    deleted."""
 
     messages: Sequence[StoredMessage]
+    prints: Mapping[str, str]
     deleted: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Messages with the hashes of their content."""
+
+    messages: Sequence[StoredMessage]
+    prints: Mapping[str, str]
 
 
 class Reading:
@@ -54,13 +66,15 @@ class Reading:
         `span`: reads no more than that, and offers the same memories where all of them are still in force."""
         while True:
             async with self._storage.reading() as work:
-                place = await self._place(work, piece)
-                messages = await self._page(work, piece, place, span) if place else []
-                if not place or not messages:
+                since = await self._since(work, piece)
+                place = await self._place(work, piece, since)
+                page = await self._page(work, piece, place, span) if place else None
+                if not place or not page or not page.messages:
                     return None
+                messages = page.messages
                 shown = await self._shown(work, piece, place.room_id, messages)
                 if shown.handles:
-                    return await self._all(work, piece, place, messages, shown, span)
+                    return await self._all(work, piece, place, page, shown, span, since)
             await self._pass_over(piece, place, messages[-1].arrival)
 
     async def standing(self, piece: Piece, read: Read) -> Standing:
@@ -79,8 +93,11 @@ class Reading:
     async def before(self, piece: Piece, read: Read, *, limit: int) -> Before:
         """At most so many messages, and as many deleted statements."""
         async with self._storage.reading() as work:
-            messages = await work.messages.recent(
-                tenant=piece.tenant, room_id=read.room_id, limit=limit, before=read.first
+            page = await _printed(
+                work,
+                piece,
+                read.room_id,
+                lambda: work.messages.recent(tenant=piece.tenant, room_id=read.room_id, limit=limit, before=read.first),
             )
             gone = await work.memories.page(
                 tenant=piece.tenant,
@@ -89,11 +106,19 @@ class Reading:
                 status=MemoryStatus.DEPRECATED,
                 limit=limit,
             )
-        return Before(messages, [memory.statement for memory in gone])
+        return Before(page.messages, page.prints, [memory.statement for memory in gone])
 
-    async def _place(self, work: UnitOfWork, piece: Piece) -> _Place | None:
-        """Where there is something new: of a person's rooms the one that has waited longest."""
+    async def _since(self, work: UnitOfWork, piece: Piece) -> datetime:
+        """From when on what was never read is new; of a person, in whatever room, what came after the first evolution
+        began to read."""
         since = self._clock.now() - timedelta(days=piece.days)
+        if piece.user_id is None:
+            return since
+        marks = await work.watermarks.find(tenant=piece.tenant, room_id=NO_ROOM, names=[piece.watermark])
+        return min([since, *(datetime.fromtimestamp(begun, UTC) for begun in marks.values())])
+
+    async def _place(self, work: UnitOfWork, piece: Piece, since: datetime) -> _Place | None:
+        """Where there is something new: of a person's rooms the one that has waited longest."""
         if piece.user_id is None:
             return await _place_in(work, piece, piece.room_id, since)
         waiting: list[tuple[datetime, str, _Place]] = []
@@ -104,11 +129,14 @@ class Reading:
                 waiting.append((first[0].at, room_id, place))
         return min(waiting, key=lambda one: one[:2])[2] if waiting else None
 
-    async def _page(self, work: UnitOfWork, piece: Piece, place: _Place, span: Span | None) -> list[StoredMessage]:
-        found = await _page(work, piece, place, limit=self._most_messages)
-        if span is None or span.room_id != place.room_id:
-            return found
-        return [message for message in found if message.arrival <= span.last]
+    async def _page(self, work: UnitOfWork, piece: Piece, place: _Place, span: Span | None) -> _Page:
+        async def page() -> list[StoredMessage]:
+            found = await _page(work, piece, place, limit=self._most_messages)
+            if span is None or span.room_id != place.room_id:
+                return found
+            return [message for message in found if message.arrival <= span.last]
+
+        return await _printed(work, piece, place.room_id, page)
 
     async def _shown(
         self, work: UnitOfWork, piece: Piece, room_id: str, messages: Sequence[StoredMessage]
@@ -124,10 +152,12 @@ class Reading:
         work: UnitOfWork,
         piece: Piece,
         place: _Place,
-        messages: Sequence[StoredMessage],
+        page: _Page,
         shown: ShownMessages,
         span: Span | None,
+        since: datetime,
     ) -> Read:
+        messages = page.messages
         active = await _active(work, piece)
         memories = _same(active, span) or chosen(active, shown.text, most=self._most_memories)
         offered = handles_of(memories, shown=[shown.text, *(memory.statement for memory in memories)])
@@ -137,9 +167,10 @@ class Reading:
             was=place.was,
             first=messages[0].arrival,
             last=last,
-            remaining=await self._remaining(work, piece, place.room_id, last),
+            remaining=await self._remaining(work, piece, place.room_id, last, since),
+            since=since,
             messages=messages,
-            prints=await prints_of(work, piece, place.room_id, [message.id for message in messages]),
+            prints=page.prints,
             shown=shown.text,
             handles=shown.handles,
             people=await work.rooms.participants(tenant=piece.tenant, room_id=place.room_id),
@@ -149,12 +180,11 @@ class Reading:
             at=self._clock.now(),
         )
 
-    async def _remaining(self, work: UnitOfWork, piece: Piece, room_id: str, last: int) -> int:
+    async def _remaining(self, work: UnitOfWork, piece: Piece, room_id: str, last: int, since: datetime) -> int:
         """In a person's other rooms too."""
         left = await _count(work, piece, room_id, last)
         if piece.user_id is None:
             return left
-        since = self._clock.now() - timedelta(days=piece.days)
         for other in await work.rooms.of_sender(tenant=piece.tenant, sender_id=piece.user_id):
             place = await _place_in(work, piece, other, since) if other != room_id else None
             left += await _count(work, piece, other, place.after) if place else 0
@@ -175,6 +205,15 @@ class Reading:
 async def prints_of(work: UnitOfWork, piece: Piece, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
     """What tells whether messages were edited or deleted since."""
     return await work.messages.fingerprints(tenant=piece.tenant, room_id=room_id, message_ids=message_ids)
+
+
+async def _printed(
+    work: UnitOfWork, piece: Piece, room_id: str, page: Callable[[], Awaitable[Sequence[StoredMessage]]]
+) -> _Page:
+    """The hashes are read before the messages: every query sees what is there by then, and what changes in between is
+    met by its old hash when the answer is applied."""
+    prints = await prints_of(work, piece, room_id, [message.id for message in await page()])
+    return _Page([message for message in await page() if message.id in prints], prints)
 
 
 async def _place_in(work: UnitOfWork, piece: Piece, room_id: str, since: datetime) -> _Place | None:
