@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import langchain_core  # noqa: F401 - first, since it sets warning filters of its own when imported
+import mcp  # noqa: F401 - before standard error is held, which its client keeps from the start
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -14,6 +15,7 @@ PLACES = (
     "docs/how-to/facts.md",
     "docs/how-to/group-memory.md",
     "docs/how-to/langchain.md",
+    "docs/how-to/mcp.md",
     "docs/how-to/replies.md",
     "docs/how-to/workers.md",
     "docs/explanation/short-memories.md",
@@ -42,6 +44,7 @@ def test_programs_run_in_order(capsys):
     assert "2 现在只喝乌龙茶 0.0" in told
     assert "1 ('user:anna',) [('results[1]', 'it has no memory')]" in told
     assert "['They watch anime']" in told
+    assert "9 tools\n<memory>\n- 安娜喜欢乌龙茶\n- Anna rides a bike to work\n</memory>" in told
     assert "带防晒霜。" in told
     assert "茉莉花茶，" in told
     assert "['human', 'ai', 'human', 'ai'] 当然。" in told

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import embedding_server
 import pytest
+import structlog
 from jsonschema import Draft202012Validator
 from mcp import MCPError
 from mcp_rig import (
@@ -305,8 +306,8 @@ async def test_what_people_said_stays_data(client, lore):
     assert shown["notice"] == NOTICE
 
 
-@pytest.mark.parametrize("way", ["stdio", "http"])
-async def test_a_call_that_is_given_up_blocks_nobody(way, monkeypatch):
+@pytest.mark.parametrize(("way", "mode"), WAYS, ids=["-".join(one) for one in WAYS])
+async def test_a_call_that_is_given_up_blocks_nobody(way, mode, monkeypatch):
     with embedding_server.serving() as embeddings:
         for name, value in embeddings.settings.items():
             monkeypatch.setenv(name, value)
@@ -316,14 +317,18 @@ async def test_a_call_that_is_given_up_blocks_nobody(way, monkeypatch):
                 pass
             embeddings.hold.clear()
             if way == "stdio":
-                async with on_standard_streams(env=embeddings.settings) as client:
+                async with on_standard_streams(mode=mode, env=embeddings.settings) as client:
                     await give_up(client, embeddings)
-                assert ("search_memories", "broken off") in {
-                    (line.get("tool"), line.get("became")) for line in lines_of_log()
-                }
+                assert broken_off(lines_of_log())
                 return
-            async with on_a_port(create_mcp_app(lore)) as url, over_http(url) as client:
-                await give_up(client, embeddings)
+            with structlog.testing.capture_logs() as log:
+                async with on_a_port(create_mcp_app(lore)) as url, over_http(url, mode=mode) as client:
+                    await give_up(client, embeddings)
+            assert broken_off(log)
+
+
+def broken_off(log: list) -> bool:
+    return ("search_memories", "broken off") in {(line.get("tool"), line.get("became")) for line in log}
 
 
 async def give_up(client, embeddings) -> None:

@@ -1,0 +1,173 @@
+"""MCP over HTTP: who may ask, for whom, and what becomes of requests that are none."""
+
+import asyncio
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from mcp import Client
+from mcp_rig import ANNA, DATABASE, TEAM, ask, command, messages, on_a_port, over_http, refusal
+
+import roomlore
+from roomlore.surfaces.http import create_app, create_mcp_app
+from roomlore.surfaces.mcp import TOOLS
+
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+ACCEPT = {"Accept": "application/json, text/event-stream"}
+READING = [tool.name for tool in TOOLS if not tool.writes]
+
+
+async def names(client: Client) -> list[str]:
+    return [tool.name for tool in (await client.list_tools()).tools]
+
+
+async def test_serve_answers_mcp_beside_its_api(app, lore):
+    async with on_a_port(app) as url:
+        async with over_http(url) as client:
+            assert len(await names(client)) == len(TOOLS)
+            await ask(client, "add_memory", statement="安娜 likes tea", scope=ANNA)
+        async with httpx.AsyncClient(base_url=url) as http:
+            facts = (await http.get("/facts", params={"scope": ANNA})).json()["facts"]
+    assert [fact["statement"] for fact in facts] == ["安娜 likes tea"]
+
+
+async def test_the_scope_of_an_address_wins_over_that_of_the_server(lore):
+    async with on_a_port(create_mcp_app(lore, scope=ANNA)) as url:
+        async with over_http(url) as client:
+            await ask(client, "add_memory", statement="for Anna 安娜")
+        async with over_http(url, path=f"/mcp?scope={TEAM}") as client:
+            await ask(client, "add_memory", statement="for the team 大家")
+            named = await ask(client, "get_memories", scope=ANNA)
+    assert [one["statement"] for one in named["memories"]] == ["for Anna 安娜"]
+    assert [one.statement for one in await lore.memories.page(TEAM)] == ["for the team 大家"]
+
+
+async def test_keys_say_whose_rooms_and_which_tools(lore):
+    await lore.messages.add(messages())
+    await lore.memories.add(ANNA, "默认的 secret tea")
+    _, full = await lore.keys.create("full")
+    _, reading = await lore.keys.create("reading", scopes=["read"])
+    _, writing = await lore.keys.create("writing", scopes=["write"])
+    _, other = await lore.for_tenant("acme").keys.create("acme")
+    async with on_a_port(create_app(lore)) as url:
+        async with over_http(url, key=reading) as client:
+            assert await names(client) == READING
+            assert "This server only reads for you" in await refusal(client, "delete_memory", memory_id="x")
+        async with over_http(url, key=other) as client:
+            assert (await ask(client, "get_memories", scope=ANNA))["total"] == 0
+            assert (await ask(client, "memory_prompt", scopes=[ANNA]))["text"] == ""
+            assert "has no message" in await refusal(client, "room_context", room_id="tea")
+            theirs = await ask(client, "add_memory", statement="acme 的茶", scope=ANNA)
+        async with over_http(url, key=full) as client:
+            lost = await refusal(client, "get_memory", memory_id=theirs["memory"]["memory_id"])
+            assert lost.startswith("There is no memory")
+            assert (await ask(client, "search_memories", query="acme 的茶", scope=ANNA, threshold=0.9))[
+                "memories"
+            ] == []
+        async with httpx.AsyncClient(base_url=url, headers=ACCEPT) as http:
+            assert (await http.post("/mcp", json=PING)).status_code == 401
+            guessed = {"Authorization": "Bearer rl_guess"}
+            assert (await http.post("/mcp", json=PING, headers=guessed)).status_code == 401
+            weak = await http.post("/mcp", json=PING, headers={"Authorization": f"Bearer {writing}"})
+            assert (weak.status_code, weak.json()["type"]) == (403, "urn:roomlore:forbidden")
+
+
+async def test_two_tenants_at_once_stay_apart(lore):
+    secrets = {name: (await lore.for_tenant(name).keys.create(name))[1] for name in ("acme", "茶馆")}
+
+    async def visit(url: str, tenant: str) -> list[str]:
+        async with over_http(url, key=secrets[tenant]) as client:
+            for number in range(10):
+                await ask(client, "add_memory", statement=f"{tenant} {number}", scope=ANNA)
+            return [one["statement"] for one in (await ask(client, "get_memories", scope=ANNA))["memories"]]
+
+    async with on_a_port(create_app(lore)) as url:
+        seen = await asyncio.gather(visit(url, "acme"), visit(url, "茶馆"), visit(url, "acme"))
+    assert [sorted(one) for one in seen] == [
+        sorted(f"{tenant} {number}" for number in range(10)) for tenant in ("acme", "茶馆", "acme")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "said"),
+    [
+        ({"headers": {"Host": "evil.example"}}, 403, "The Host header names another machine"),
+        ({"headers": {"Origin": "http://evil.example"}}, 403, "A web page of another site"),
+        ({"method": "GET"}, 405, "does not take this method"),
+        ({"method": "DELETE"}, 405, "does not take this method"),
+        ({"params": {"scope": "anna"}}, 422, "A scope is group:<id>"),
+        ({"params": {"tenant": "acme"}}, 422, "There is no parameter 'tenant'; /mcp takes scope"),
+    ],
+    ids=["host", "origin", "get", "delete", "scope", "parameter"],
+)
+async def test_what_is_refused_is_a_problem(connect, asked, status, said):
+    async with connect() as http:
+        request = {"method": "POST", "json": PING, **asked}
+        answer = await http.request(url="/mcp", **{**request, "headers": {**ACCEPT, **request.get("headers", {})}})
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert said in answer.json()["detail"]
+
+
+async def test_a_large_body_and_what_is_no_json_are_refused(connect):
+    async with connect() as http:
+        large = await http.post("/mcp", json={**PING, "params": {"x": "茶" * 100_000}}, headers=ACCEPT)
+        broken = await http.post("/mcp", content=b"{", headers={**ACCEPT, "Content-Type": "application/json"})
+        other = await http.post("/mcp", content=b"x=1", headers={**ACCEPT, "Content-Type": "text/plain"})
+    assert (large.status_code, broken.status_code, other.status_code) == (413, 400, 400)
+
+
+async def test_the_log_knows_the_path_and_tells_nothing(connect, capsys):
+    async with connect() as http:
+        call = {"name": "add_memory", "arguments": {"statement": "the vault opens with 7319", "scope": "user:vault"}}
+        answer = await http.post("/mcp", json={**PING, "method": "tools/call", "params": call}, headers=ACCEPT)
+    assert answer.status_code == 200
+    assert "7319" in answer.text
+    told = capsys.readouterr().out
+    assert "/mcp" in told
+    assert "tool=add_memory" in re.sub(r"\x1b\[[0-9;]*m", "", told)
+    assert "vault" not in told
+
+
+async def test_without_the_extra_serve_says_what_to_install(lore, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("roomlore.surfaces.mcp")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1234))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+        answer = await http.post("/mcp", json=PING)
+        assert (await http.get("/rooms")).status_code == 200
+    assert answer.status_code == 501
+    assert "pip install 'roomlore[mcp]'" in answer.json()["detail"]
+
+
+@contextmanager
+def speaking(*arguments: str):
+    """`roomlore mcp --http` as a process of its own, and its address."""
+    with Path("mcp.log").open("wb") as log:
+        process = subprocess.Popen(
+            command("--http", "--port", "0", *arguments), stdout=subprocess.PIPE, stderr=log, text=True
+        )
+        try:
+            yield process, re.search(r"(http://\S+)/mcp", process.stdout.readline()).group(1)
+        finally:
+            process.kill()
+            process.communicate()
+
+
+async def test_roomlore_mcp_serves_a_port_of_its_own():
+    async with roomlore.open(DATABASE) as lore:
+        _, key = await lore.keys.create("host")
+    with speaking("--read-only", "--scope", ANNA) as (process, url):
+        async with over_http(url, key=key) as client:
+            assert await names(client) == READING
+            assert (await ask(client, "get_memories"))["total"] == 0
+        async with httpx.AsyncClient(base_url=url) as http:
+            assert (await http.get("/health/ready")).status_code == 200
+            assert (await http.get("/rooms", headers={"Authorization": f"Bearer {key}"})).status_code == 404
+        process.terminate()
+        assert await asyncio.to_thread(process.wait, 60) == 0
