@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import re
+import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,7 +21,8 @@ from roomlore.testing.embedding import HashEmbedder
 from roomlore.testing.model_answers import Fails
 from roomlore.testing.model_server import serve_models
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests/golden"
 sys.path.insert(0, str(GOLDEN))
 
 from mem0_calls import INFERRED, VERBS, play, signatures  # noqa: E402
@@ -420,6 +424,30 @@ def test_a_closed_client_says_so(url):
         memory.get_all(filters=ANNA)
 
 
+def test_a_client_that_nobody_closed_is_closed_wherever_it_is_collected(url):
+    clients = [Memory(url=url), Memory(url=url)]
+    loops = [memory._lore._loop._thread for memory in clients]
+    collecting = threading.Thread(target=clients.pop)
+    collecting.start()
+    clients.pop()
+    collecting.join()
+    for loop in loops:
+        loop.join(60)
+    assert not any(loop.is_alive() for loop in loops)
+
+
+def test_a_program_that_never_closes_its_client_ends_quietly(url):
+    program = f"""
+from roomlore.surfaces.mem0 import Memory
+memory = Memory(url={url!r})
+print(memory.add("喜欢乌龙茶", user_id="anna", infer=False)["results"][0]["event"])
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=240, check=True)
+    assert (run.stdout, run.stderr) == ("ADD\n", "")
+    with Memory(url=url) as memory:
+        assert said(memory.get_all(filters={"user_id": "anna"})) == ["喜欢乌龙茶"]
+
+
 async def test_an_async_client_may_be_opened_again(url):
     memory = AsyncMemory(url=url)
     await memory.add("喜欢乌龙茶", **ANNA, infer=False)
@@ -436,6 +464,26 @@ async def test_clients_share_an_open_roomlore(lore):
         Memory(lore=lore)
     with pytest.raises(roomlore.InvalidInput, match="url"):
         AsyncMemory(url="sqlite://", lore=lore)
+
+
+def test_the_programs_of_the_document_run_in_order(monkeypatch, capsys):
+    """Where mem0 is imported, this client stands for it."""
+    text = (ROOT / "docs/how-to/moving-from-mem0.md").read_text(encoding="utf-8")
+    programs = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+    assert len(programs) == len(re.findall(r"^```\w", text, re.M)) == 7
+    monkeypatch.setitem(sys.modules, "mem0", roomlore.surfaces.mem0)
+    for number, program in enumerate(programs, 1):
+        monkeypatch.setenv("MEMORY_DATABASE_URL", "sqlite:///memories.db")
+        exec(compile(program, f"program {number}", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out.splitlines() == [
+        "我对花生过敏 {'source': 'form'}",
+        "['ADD', 'UPDATE']",
+        "2",
+        "['Plays chess', 'Drinks oolong and green tea', '我对花生过敏']",
+        "3 ()",
+        "Plays chess",
+        "anna",
+    ]
 
 
 # mem0's configuration

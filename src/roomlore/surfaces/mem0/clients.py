@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import threading
 import weakref
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, nullcontext
@@ -39,8 +40,8 @@ class Memory:
 
     `config`: mem0's, as far as it has a counterpart here. `url`: the database, by default that of the config or of the
     settings. `settings`, `embedder`: as `roomlore.open` takes them, in the place of `config`. `lore`: what
-    `roomlore.open_sync` opened, in the place of all of them. Close it, or use it as `with Memory() as memory:`. Raises
-    `InvalidInput`, `StorageUnavailable`.
+    `roomlore.open_sync` opened, in the place of all of them. Close it, or use it as `with Memory() as memory:`; one
+    that nobody closed is closed when it is no longer used. Raises `InvalidInput`, `StorageUnavailable`.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Memory:
             self._lore = self._closing.enter_context(opening)
         else:
             self._lore = _open_one(lore, SyncLore, config, url, settings, embedder)
-        self._at_end = weakref.finalize(self, self._closing.close)
+        self._unclosed = weakref.finalize(self, _close_collected, self._closing)
 
     @classmethod
     def from_config(cls, config_dict: Mapping[str, Any], **more: Any) -> "Memory":
@@ -82,7 +83,8 @@ class Memory:
 
     def close(self) -> None:
         """Closes what this client opened; the same again does nothing."""
-        self._at_end()
+        self._unclosed.detach()
+        self._closing.close()
 
     def __enter__(self) -> "Memory":
         return self
@@ -151,6 +153,15 @@ class AsyncMemory:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+def _close_collected(closing: ExitStack) -> None:
+    """Of a client that nobody closed. It may be collected on a thread that its closing waits for, though never on the
+    main one, where the program's end closes it too."""
+    if threading.current_thread() is threading.main_thread():
+        closing.close()
+    else:
+        threading.Thread(target=closing.close, name="roomlore-closing").start()
 
 
 def _open_one(lore: T, wanted: type[T], *others: object) -> T:
