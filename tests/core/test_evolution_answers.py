@@ -214,3 +214,9 @@ def test_sloppy_json_is_marked_as_repaired():
     for name, sloppy in SLOPPY.items():
         assert [w.repaired for w in read_answer(sloppy(one)).wishes] == [True], name
     assert [w.repaired for w in read_answer(json.dumps(one)).wishes] == [False]
+
+
+@pytest.mark.parametrize("evidence", ['"c1, c2"', '["c1，C2"]', '["c1", "c2、c1"]', '[" c1 ; ｃ2;"]'])
+def test_several_handles_in_one_text_are_several(evidence):
+    read = read_answer(f'{{"action": "create", "statement": "tea 茶", "evidence": {evidence}}}')
+    assert [wish.evidence for wish in read.wishes] == [("c1", "c2")]

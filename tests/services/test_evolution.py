@@ -341,10 +341,10 @@ async def test_a_create_that_repeats_a_memory_confirms_it(said):
 
 
 async def test_the_cap_is_held_until_some_are_merged():
-    said = ENGLISH
+    said, both_said = ENGLISH, "Most members have a technical background and discuss new anime on Friday evenings"
     answers = [
         lines(create(said.new[0], "c1")),
-        lines({"action": "update", "old_ids": ["m1", "m2"], "statement": "One and two"}, create(said.new[0], "c1")),
+        lines({"action": "update", "old_ids": ["m1", "m2"], "statement": both_said}, create(said.new[0], "c1")),
     ]
     async with ModelServer(answers) as server, opened(server, most_memories=5) as lore:
         await remember(lore, said.known)
@@ -355,7 +355,7 @@ async def test_the_cap_is_held_until_some_are_merged():
         await talk(lore, said, range(3, 5))
         merged = await lore.memories.evolve("g")
         assert (merged.stats.created, merged.stats.updated) == (1, 1)
-        assert await active(lore) == ["One and two", *said.known[2:], said.new[0]]
+        assert await active(lore) == [both_said, *said.known[2:], said.new[0]]
 
 
 # Answers that are no clean JSON Lines.

@@ -1,6 +1,7 @@
 """What a model's answer asks for: JSON Lines as models really write them. No text makes it raise."""
 
 import math
+import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Any, get_args
@@ -15,6 +16,7 @@ MOST_REJECTED = 200
 _REJECTED_CHARS = 120
 _HANDLE_CHARS = 64
 _MOST_ITEMS = 100
+_BETWEEN = re.compile(r"[,，、;；]")
 _KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
 
@@ -107,7 +109,7 @@ def _wish(fields: dict[str, Any], piece: Piece) -> Wish:
         statement=_statement(fields) if kind in ("update", "create") else "",
         reason=_text(fields, "change_reason") or _text(fields, "reason"),
         tags=_items(fields, "tags"),
-        evidence=tuple(dict.fromkeys(map(_handle, _items(fields, "evidence")))),
+        evidence=_evidence(fields),
         confidence=_confidence(fields.get("confidence")),
         repaired=piece.repaired,
     )
@@ -133,6 +135,12 @@ def _handle(given: str) -> str:
     if len(handle) > _HANDLE_CHARS:
         raise _Unfit(f"A handle is longer than {_HANDLE_CHARS} characters.")
     return handle
+
+
+def _evidence(fields: dict[str, Any]) -> tuple[str, ...]:
+    """'c1, c2' is two handles in one text."""
+    given = (one for several in _items(fields, "evidence") for one in _BETWEEN.split(several))
+    return tuple(dict.fromkeys(_handle(one) for one in given if one.strip()))
 
 
 def _statement(fields: dict[str, Any]) -> str:

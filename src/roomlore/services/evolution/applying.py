@@ -16,6 +16,7 @@ from roomlore.core.evolution.likeness import likeness
 from roomlore.core.evolution.models import Answer, Plan, Wish
 from roomlore.core.evolution.plan import plan
 from roomlore.core.evolution.result import EvolutionResult
+from roomlore.core.evolution.unfounded import without_unfounded
 from roomlore.core.memory.models import Memory, Source
 from roomlore.core.memory.reading import own_words
 from roomlore.ports.coordination import Clock, Ids
@@ -90,11 +91,13 @@ class Applying:
         return _Asked(answer, dict(read.handles), read.prints, failed=not usable and not says_nothing(answered.text))
 
     def _read_answer(self, read: Read, answered: Answered) -> Answer:
-        return without_copies(
+        examples = read_answer(answered.template, repair=self._repair)
+        own = without_copies(
             read_answer(answered.text, repair=self._repair),
-            read_answer(answered.template, repair=self._repair),
+            examples,
             known=[memory.statement for memory in read.offered.values()],
         )
+        return without_unfounded(own, examples, offered=read.offered, messages=read.handles)
 
     async def _by_rules(self, piece: Piece, read: Read) -> _Asked:
         before = await self._reading.before(piece, read, limit=_EARLIER)

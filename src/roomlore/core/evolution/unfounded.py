@@ -1,0 +1,49 @@
+"""Statements that rest on nothing: a weak model makes them up, or takes them from what it knows besides."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.evolution.handles import find
+from roomlore.core.evolution.likeness import likeness
+from roomlore.core.evolution.models import Answer, Wish
+from roomlore.core.evolution.steps import refused
+from roomlore.core.memory.models import Memory, Source
+
+_REWORDED, _MERGED = 0.5, 0.25
+"""Least likeness to a memory of what says it in other words, and of what says five of them in one."""
+_WHY = "It gives no message as evidence, and says something new."
+
+
+def without_unfounded(
+    answer: Answer, examples: Answer, *, offered: Mapping[str, Memory], messages: Mapping[str, Source]
+) -> Answer:
+    """The answer without creates and updates that cite none of the messages, unless an update says in other words what
+    one of its memories says.
+
+    `examples`: the prompt's template, read as if it were an answer. Where no create among them gives evidence, the
+    prompt does not ask for any, and everything is left in.
+    """
+    if not any(wish.kind == "create" and wish.evidence for wish in examples.wishes):
+        return answer
+    unfounded = [wish for wish in answer.wishes if _is_unfounded(wish, offered, messages)]
+    return replace(
+        answer,
+        wishes=tuple(wish for wish in answer.wishes if wish not in unfounded),
+        rejected=(*answer.rejected, *(refused(wish, _WHY) for wish in unfounded)),
+    )
+
+
+def _is_unfounded(wish: Wish, offered: Mapping[str, Memory], messages: Mapping[str, Source]) -> bool:
+    if wish.kind not in ("create", "update") or any(_has(handle, messages) for handle in wish.evidence):
+        return False
+    known = [find(handle, offered) for handle in wish.handles if _has(handle, offered)]
+    least = _MERGED if len(known) > 1 else _REWORDED
+    return all(likeness(wish.statement, memory.statement) < least for memory in known)
+
+
+def _has(handle: str, offered: Mapping[str, object]) -> bool:
+    try:
+        return bool(find(handle, offered))
+    except InvalidInput:
+        return False

@@ -1,0 +1,75 @@
+"""What cites no message is not taken for something that the group said."""
+
+from dataclasses import replace
+
+import pytest
+
+from roomlore.core.evolution.answers import read_answer
+from roomlore.core.evolution.handles import handles_of, message_handles
+from roomlore.core.evolution.models import Answer, Wish
+from roomlore.core.evolution.unfounded import without_unfounded
+from roomlore.core.memory.models import Source
+from roomlore.testing import memory
+
+ASKS = read_answer('{"action": "create", "evidence": ["c…"], "statement": "…"}')
+ASKS_NOTHING = read_answer('{"action": "create", "statement": "…", "change_reason": "…"}')
+KNOWN = ("They meet on Saturdays at nine at the shed", "每周日早上七点在南门集合骑车")
+OFFERED = handles_of(memory(f"id{n}", statement=text) for n, text in enumerate(KNOWN))
+MESSAGES = message_handles(Source("room", f"id{n}") for n in range(1, 4))
+
+
+def left(*wishes, examples=ASKS):
+    answer = Answer(tuple(replace(wish, line=n) for n, wish in enumerate(wishes, 1)), ())
+    return without_unfounded(answer, examples, offered=OFFERED, messages=MESSAGES)
+
+
+def said(kind, statement, *evidence, handles=()):
+    return Wish(line=1, kind=kind, handles=handles, statement=statement, evidence=evidence)
+
+
+UNFOUNDED = {
+    "create": said("create", "I am the leader of the team."),
+    "create, zh": said("create", "阿泽是群主"),
+    "no handle": said("create", "大家都喜欢骑车", "旧信息", "新信息"),
+    "not shown": said("create", "They like tea", "c9"),
+    "a memory": said("create", "They like tea", "m1"),
+    "update": said("update", "Stan decides everything", handles=("m1",)),
+    "update, zh": said("update", "阿泽决定一切", handles=("m2",)),
+    "merge": said("update", "Everything changed", handles=("m1", "m2")),
+}
+FOUNDED = {
+    "create": said("create", "They like tea", "c1"),
+    "one of two": said("create", "大家都喜欢喝茶", "c9", "Ｃ２"),
+    "update": said("update", "Stan decides everything", "c3", handles=("m1",)),
+    "same": said("update", KNOWN[0], handles=("m1",)),
+    "reworded": said("update", "On Saturdays at nine they meet at the shed", handles=("m1",)),
+    "reworded, zh": said("update", "大家每周日早上七点在南门集合骑车", handles=("m2",)),
+    "merge": said("update", "They meet on Saturdays at nine at the shed and ride", handles=("m1", "m2")),
+    "merge of five": said(
+        "update",
+        "They meet on Saturdays, talk about films, dine on Sundays and like cats",
+        handles=("m1", "m2"),
+    ),
+    "delete": Wish(line=1, kind="delete", handles=("m1",)),
+    "keep": Wish(line=1, kind="keep", handles=("m1",)),
+}
+
+
+@pytest.mark.parametrize("name", UNFOUNDED)
+def test_something_new_needs_a_message(name):
+    read = left(UNFOUNDED[name], FOUNDED["create"])
+    assert [wish.statement for wish in read.wishes] == ["They like tea"]
+    assert [(one.line, one.reason) for one in read.rejected] == [
+        (1, "It gives no message as evidence, and says something new.")
+    ]
+
+
+@pytest.mark.parametrize("name", FOUNDED)
+def test_what_rests_on_a_message_or_on_what_is_remembered_is_taken(name):
+    read = left(FOUNDED[name])
+    assert (len(read.wishes), read.rejected) == (1, ())
+
+
+@pytest.mark.parametrize("name", UNFOUNDED)
+def test_a_prompt_that_asks_for_no_evidence_gets_none(name):
+    assert len(left(UNFOUNDED[name], examples=ASKS_NOTHING).wishes) == 1
