@@ -52,6 +52,7 @@ def test_a_short_id_counts_in_a_text_only_where_it_is_addressed(user_id):
         f"there are {user_id} of them, 一共 {user_id} 个"
     )
     assert traces.redact(f"thanks a lot @{user_id} !") == "thanks a lot @[forgotten] !"
+    assert traces.redact(f"<at user_id='{user_id}'>A</at>") == "<at user_id='[forgotten]'>A</at>"
     assert traces.mentioned(f"facts:{user_id}")
 
 
@@ -113,8 +114,11 @@ def test_a_long_sentence_is_a_passage():
         ("anna-7", "user:Anna-7", False),
         ("anna-7", "dm/anna-7", True),
         ("anna-7", "anna-77", False),
+        ("小林", "小林子", False),
+        ("小林", "群/小林", True),
+        ("anna!", "anna!b", False),
     ],
-    ids=range(6),
+    ids=range(9),
 )
 def test_names_of_things_count_letter_by_letter(user_id, name, named):
     assert Traces(user_id).named_in(name) is named

@@ -105,6 +105,25 @@ async def test_somebody_whose_id_is_a_word_of_roomlores(lore):
     assert [memory.statement for memory in await lore.memories.page("user:ben")] == ["likes tea"]
 
 
+@pytest.mark.parametrize(
+    ("user_id", "other", "text"),
+    [
+        ("u1", "U1", "u1 is a room"),
+        ("user", "users", "users only"),
+        ("小林", "小林子", "大家好"),
+        ("ann!", "ann!b", "hi"),
+    ],
+    ids=["short", "stem", "chinese", "sign"],
+)
+async def test_ids_that_are_parts_of_others(lore, user_id, other, text):
+    await lore.messages.add([said("1", user_id, "hello"), said("2", other, text, mentions=(other,))])
+    report = await lore.privacy.forget(user_id)
+    assert report.left == ()
+    assert [(one.sender_id, one.text, one.mentions) for one in await lore.messages.page("r")] == [
+        (other, text, (other,))
+    ]
+
+
 async def test_a_number_in_what_platforms_say_goes_too(lore):
     entity = {"type": "mention", "user": {"id": 123456789}}
     await lore.messages.add(

@@ -19,6 +19,7 @@ _NAME_LEAST = 3
 _ID_LEAST = 4
 _MARKS = {"zh": "[已删除]", "en": "[forgotten]"}
 _INSIDE_A_WORD = r"[0-9A-Za-z_-]"
+_ADDRESSED = "(?:" + "|".join(f"(?<={sign})" for sign in ("@", "id=", 'id="', "id='", 'id":"', 'id": "')) + ")"
 _EDGE = re.compile(r"[0-9A-Za-z_]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])")
 _OWN_WORDS = frozenset({"user", "group", "agent", "facts", "extraction", "evolution"})
@@ -56,13 +57,13 @@ class Traces:
     """Finds and takes out what tells of one person.
 
     `user_id`: counts inside texts as a whole word, in small or capital letters; one that is short or a small number
-    only behind an @. `said`: the passages that are the person's. `names`: what others call them, taken out only where
-    `and_names` asks for it.
+    only behind an @ or an 'id='. `said`: the passages that are the person's. `names`: what others call them, taken out
+    only where `and_names` asks for it.
     """
 
     def __init__(self, user_id: str, said: Iterable[str] = (), names: Iterable[str] = ()) -> None:
         self.user_id = user_id
-        word = _word(user_id) if _is_telling(user_id) else "(?<=@)" + _word(user_id)
+        word = _word(user_id) if _is_telling(user_id) else _ADDRESSED + _word(user_id)
         self._id = re.compile(word, re.IGNORECASE if user_id.lower() != user_id.upper() else 0)
         self._lowered = user_id.lower()
         self.names = frozenset(name.strip() for name in names if weight(name.strip()) >= _NAME_LEAST)
@@ -101,8 +102,10 @@ class Traces:
         name."""
         if self.is_named(name):
             return True
-        inside = self.user_id in name and self.user_id not in _OWN_WORDS
-        return inside and any(found.group() == self.user_id for found in self._id.finditer(name))
+        if self.user_id not in name or self.user_id in _OWN_WORDS:
+            return False
+        found = (one for one in self._id.finditer(name) if one.group() == self.user_id)
+        return any(_stands_alone(name, *one.span()) for one in found)
 
     def redact(self, text: str, *, and_names: bool = False) -> str:
         """The text with a mark in the place of each trace; the person's id alone becomes the mark."""
@@ -163,6 +166,11 @@ def _joined(spans: Sequence[Span]) -> list[Span]:
 
 def _is_telling(user_id: str) -> bool:
     return weight(user_id) >= _ID_LEAST and not (user_id.isdecimal() and len(user_id) <= _ID_LEAST)
+
+
+def _stands_alone(name: str, start: int, end: int) -> bool:
+    """Whether no letter, digit, - or _ is beside it: '小林子' is another name than '小林'."""
+    return not any(sign.isalnum() or sign in "-_" for sign in name[max(start - 1, 0) : start] + name[end : end + 1])
 
 
 def _word(name: str) -> str:

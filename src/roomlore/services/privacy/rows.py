@@ -18,15 +18,16 @@ _REDACTED: Mapping[str, tuple[str, ...]] = {
 }
 _TELLS_NOTHING = frozenset(
     {
-        "action", "content_hash", "kind", "language", "link_kind", "message_type", "model", "prompt_hash",
-        "prompt_name", "role", "secret_hash", "status", "strategy", "work",
+        "action", "content_hash", "keyword", "keywords", "kind", "language", "link_kind", "message_type", "model",
+        "prompt_hash", "prompt_name", "role", "secret_hash", "status", "strategy", "words", "work",
     }
 )  # fmt: skip
-"""Columns that hold roomlore's own words: somebody may have the id 'user'."""
+"""Columns that hold roomlore's own words, as somebody may have the id 'user'; and what is read of the texts beside
+them, where 'users' becomes 'user'."""
 _NAMES = frozenset(
     {
         "addressed", "agent_key", "checkpoint_id", "closes", "context_id", "context_message_ids", "covers_through",
-        "enterprise_id", "evolution_id", "holder", "key_id", "keyword", "lineage_id", "memory_id", "mentions",
+        "enterprise_id", "evolution_id", "holder", "key_id", "lineage_id", "memory_id", "mentions",
         "merged_into", "message_id", "parents", "partners", "patient_id", "reply", "reply_to", "room_id", "root_id",
         "scope", "sender_id", "sources", "trigger_message_id", "turn_id", "undoes", "user_id",
     }
