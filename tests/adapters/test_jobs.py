@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from itertools import pairwise
 
 import pytest
+from structlog.contextvars import get_contextvars
 
 from roomlore.adapters.inprocess import jobs as module
 from roomlore.adapters.inprocess.clock import SystemClock
@@ -37,6 +38,17 @@ async def test_a_job_runs_once_at_the_start_and_again_when_asked(jobs):
     await until(lambda: len(runs) == 2)
     await asyncio.sleep(0.02)
     assert len(runs) == 2
+
+
+async def test_what_is_logged_meanwhile_names_the_job(jobs):
+    seen = []
+
+    async def work() -> None:
+        seen.append(get_contextvars())
+
+    jobs.handle("tidy", work, every_seconds=1000)
+    await until(lambda: seen)
+    assert seen == [{"job": "tidy"}]
 
 
 async def test_asked_often_before_it_begins_it_runs_once(jobs):

@@ -1,12 +1,14 @@
 """The HTTP service: every path, the words it takes, and what it says to bad input."""
 
 import json
+import logging
 
 import httpx
 import pytest
 
 import roomlore
 from roomlore.core import errors
+from roomlore.surfaces import logs
 from roomlore.surfaces.http import create_app, problems
 
 
@@ -356,6 +358,23 @@ async def test_an_unforeseen_error_shows_nothing_of_itself(http, lore, monkeypat
 async def test_a_strange_request_id_is_replaced(http):
     answer = await http.get("/health/live", headers={"X-Request-Id": "a b\tc"})
     assert answer.headers["x-request-id"].isalnum()
+
+
+async def test_every_line_of_a_request_has_its_id(http, lore, monkeypatch, capfd):
+    async def says(**_):
+        logging.getLogger("roomlore.anywhere").warning("something is odd", extra={"room": "茶室"})
+        return []
+
+    logs.configure(form="json", level="info")
+    monkeypatch.setattr(lore.rooms, "page", says)
+    await http.get("/rooms?after=secret-words", headers={"X-Request-Id": "trace-2"})
+    told = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    assert [(line["event"], line["request_id"]) for line in told] == [
+        ("something is odd", "trace-2"), ("request", "trace-2"),
+    ]  # fmt: skip
+    assert (told[0]["level"], told[0]["logger"], told[0]["room"]) == ("warning", "roomlore.anywhere", "茶室")
+    assert (told[1]["method"], told[1]["route"], told[1]["status"]) == ("GET", "/rooms", 200)
+    assert "secret-words" not in json.dumps(told)
 
 
 async def test_metrics_have_the_names_of_the_specification(http, make_message):

@@ -13,14 +13,17 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from dbos import DBOS
+from structlog.contextvars import bound_contextvars
 
 from roomlore.adapters.dbos.troubles import Failed, Stopped
 from roomlore.core.errors import describe
 from roomlore.core.plain import plain
 from roomlore.ports.durable import Json, Work
+
+T = TypeVar("T")
 
 _STEP = "step"
 _LOOK_SECONDS = 1.0
@@ -168,10 +171,15 @@ class Run:
 
     def _submit(self, coroutine: Coroutine[Any, Any, Any]) -> Future[Any]:
         try:
-            return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+            return asyncio.run_coroutine_threadsafe(self._named(coroutine), self._loop)
         except RuntimeError:
             coroutine.close()
             raise Stopped from None
+
+    async def _named(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Whatever is logged meanwhile has the work's id."""
+        with bound_contextvars(work_id=self._work_id):
+            return await coroutine
 
     def _request(self) -> Callable[[], None] | None:
         while True:

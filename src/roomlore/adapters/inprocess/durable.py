@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from structlog.contextvars import bound_contextvars
+
 from roomlore.core.errors import InvalidInput, StorageUnavailable, describe
 from roomlore.core.plain import plain, texts_in
 from roomlore.ports.coordination import Clock
@@ -202,7 +204,8 @@ class InProcessWork:
         partition.pieces += 1
         try:
             async with partition.lock, self._slots:
-                await self._run(piece)
+                with bound_contextvars(work_id=piece.work_id):
+                    await self._run(piece)
         finally:
             piece.task = None
             if piece.status == "running":

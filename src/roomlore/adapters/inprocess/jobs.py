@@ -6,6 +6,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from structlog.contextvars import bound_contextvars
+
 from roomlore.core.errors import describe
 from roomlore.ports.coordination import Telemetry
 
@@ -70,7 +72,8 @@ class InProcessJobs:
 
     async def _run_once(self, job: _Job) -> None:
         try:
-            await job.work()
+            with bound_contextvars(job=job.name):
+                await job.work()
         except Exception as error:  # noqa: BLE001 - a worker loop: whatever went wrong, the job is tried again
             job.failures += 1
             log.warning("a background job failed", extra={"job": job.name, "why": describe(error)})

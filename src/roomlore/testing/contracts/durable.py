@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from structlog.contextvars import get_contextvars
 
 from roomlore.core.errors import InvalidInput, ModelUnavailable, StorageUnavailable
 from roomlore.ports.durable import DurableWork, Json, Steps, Work, WorkState
@@ -342,6 +343,23 @@ class DurableWorkContract:
         async with opened(work, does=nothing):
             with pytest.raises(InvalidInput):
                 await hand_in(work, work_id, partition="room")
+
+    async def test_what_is_logged_meanwhile_has_its_id(self, work: DurableWork) -> None:
+        seen: list[object] = []
+
+        async def note() -> Json:
+            seen.append(get_contextvars().get("work_id"))
+            return {}
+
+        async def does(steps: Steps, _: Json) -> None:
+            await note()
+            await steps.once("one", note)
+
+        async with opened(work, does=does):
+            await hand_in(work, "extraction:茶")
+            await ended(work, "extraction:茶")
+        assert seen == ["extraction:茶"] * 2
+        assert "work_id" not in get_contextvars()
 
     async def test_what_is_given_is_plain(self, work: DurableWork) -> None:
         async def gives_an_object() -> Json:
