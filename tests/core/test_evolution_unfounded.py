@@ -35,6 +35,8 @@ UNFOUNDED = {
     "a memory": said("create", "They like tea", "m1"),
     "update": said("update", "Stan decides everything", handles=("m1",)),
     "update, zh": said("update", "阿泽决定一切", handles=("m2",)),
+    "another hour": said("update", "They meet on Saturdays at ten at the shed", handles=("m1",)),
+    "one hour more, zh": said("update", "上午七点在南门集合骑车、晚上八点到南门集合骑车", handles=("m2",)),
     "merge": said("update", "Everything changed", handles=("m1", "m2")),
 }
 FOUNDED = {

@@ -10,7 +10,7 @@ from roomlore.core.evolution.models import Answer, Wish
 from roomlore.core.evolution.steps import refused
 from roomlore.core.memory.models import Memory, Source
 
-_REWORDED, _MERGED = 0.5, 0.25
+_REWORDED, _MERGED = 0.8, 0.25
 """Least likeness to a memory of what says it in other words, and of what says five of them in one."""
 _WHY = "It gives no message as evidence, and says something new."
 
