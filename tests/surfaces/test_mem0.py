@@ -13,6 +13,7 @@ import pytest
 
 import roomlore
 from evolution_rig import block, create, delete, lines, update
+from golden.mem0_calls import INFERRED, VERBS, play, signatures
 from roomlore.core.chat.registry import EVOLVE_MODEL
 from roomlore.surfaces.mem0 import AsyncMemory, Memory
 from roomlore.surfaces.mem0.config import read_config
@@ -23,10 +24,6 @@ from roomlore.testing.model_server import serve_models
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests/golden"
-sys.path.insert(0, str(GOLDEN))
-
-from mem0_calls import INFERRED, VERBS, play, signatures  # noqa: E402
-
 RECORDED = json.loads((GOLDEN / "mem0.json").read_text(encoding="utf-8"))
 ANNA = {"user_id": "安娜"}
 

@@ -13,15 +13,18 @@ _PAGE = 500
 async def history_of(lore: Lore, memory: Memory) -> list[dict[str, Any]]:
     """A row for each change of what the memory says, or of what is kept beside it, the first one first."""
     versions = {version.memory_id: version for version in await lore.memories.history(memory.memory_id)}
-    changes = [change for change in await _log(lore, memory.scope) if _concerns(change, versions)]
+    changes = [change for change in await _log(lore, memory) if _concerns(change, versions)]
     kept = await read(lore, [change.memory for change in changes])
     return [_row(versions, change, its) for change, its in zip(changes, kept, strict=True)]
 
 
-async def _log(lore: Lore, scope: str) -> list[Change]:
+async def _log(lore: Lore, memory: Memory) -> list[Change]:
+    """What happened in the scope since there is the memory."""
     found: list[Change] = []
-    while page := await lore.memories.changes(scope, after=found[-1].number if found else 0, limit=_PAGE):
+    after = 0
+    while page := await lore.memories.changes(memory.scope, after=after, limit=_PAGE, since=memory.created_at):
         found += page
+        after = page[-1].number
     return found
 
 

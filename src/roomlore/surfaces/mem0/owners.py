@@ -6,7 +6,7 @@ for each set of owners, so that the room's id tells all of them.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from roomlore import InvalidInput
@@ -62,7 +62,7 @@ class Owners:
 
     def named(self) -> dict[str, str]:
         """The owners that are there, the user first."""
-        return {key: name for key, name in asdict(self).items() if name is not None}
+        return {key: name for key in KEYS if (name := getattr(self, key)) is not None}
 
     def include(self, wanted: "Owners") -> bool:
         return wanted.named().items() <= self.named().items()

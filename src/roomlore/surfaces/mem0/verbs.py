@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from roomlore import InvalidInput, Lore, Memory, MemoryKind, MemoryStatus, NotFound
+from roomlore import InvalidInput, Lore, MemoryHit, MemoryKind, MemoryStatus, NotFound
 from roomlore.core.memory.intake import KEEP, Keep
 from roomlore.surfaces.mem0 import adding
 from roomlore.surfaces.mem0.filters import check_filters, matches
@@ -21,6 +21,7 @@ Results = dict[str, list[Item]]
 
 MOST_FOUND = 200
 _PAGE = 500
+_LEAST_PAGE = 50
 _NEVER_TAKEN = {
     "timestamp": "leave it out; a memory is of the time at which it is added",
     "memory_type": "leave it out; every memory is a fact",
@@ -121,7 +122,7 @@ class Verbs:
         wanted, rest = _read_filters(filters, "search")
         _check_top_k(top_k)
         least = 0.1 if threshold is None else threshold
-        found: list[tuple[float, Item]] = []
+        found: list[tuple[MemoryHit, Kept]] = []
         for scope in await self._scopes(wanted):
             answer = await self._lore.memories.search(scope, query, limit=MOST_FOUND, threshold=least)
             if answer.degraded:
@@ -129,10 +130,9 @@ class Verbs:
             facts = [hit for hit in answer.hits if hit.memory.kind is MemoryKind.FACT]
             for hit, kept in zip(facts, await read(self._lore, [hit.memory for hit in facts]), strict=True):
                 if self._fits(kept, wanted, rest, show_expired):
-                    details = {"score_details": dict(hit.signals)} if explain else {}
-                    found.append((hit.score, {**kept.item(), "score": hit.score, **details}))
-        found.sort(key=lambda one: one[0], reverse=True)
-        return {"results": [item for _, item in found[:top_k]]}
+                    found.append((hit, kept))
+        found.sort(key=lambda one: one[0].score, reverse=True)
+        return {"results": [_found(hit, kept, explain=explain) for hit, kept in found[:top_k]]}
 
     async def update(
         self,
@@ -216,7 +216,7 @@ class Verbs:
 
     async def _first(self, scope: str, wanted: Owners, rest: Mapping[str, Any], most: int, expired: bool) -> list[Kept]:
         found: list[Kept] = []
-        async with aclosing(self._of(scope)) as all_kept:
+        async with aclosing(self._of(scope, a_page=min(max(most, _LEAST_PAGE), _PAGE))) as all_kept:
             async for kept in all_kept:
                 if self._fits(kept, wanted, rest, expired):
                     found.append(kept)
@@ -224,16 +224,13 @@ class Verbs:
                     break
         return found
 
-    async def _of(self, scope: str) -> AsyncGenerator[Kept, None]:
-        """Every fact of the scope, the last changed first."""
+    async def _of(self, scope: str, *, a_page: int = _PAGE) -> AsyncGenerator[Kept, None]:
+        """Every fact of the scope, the last changed first; so many are read at a time."""
         offset = 0
-        while page := await self._page(scope, offset):
+        while page := await self._lore.memories.page(scope, kinds=[MemoryKind.FACT], limit=a_page, offset=offset):
             for kept in await read(self._lore, page):
                 yield kept
             offset += len(page)
-
-    async def _page(self, scope: str, offset: int) -> list[Memory]:
-        return await self._lore.memories.page(scope, kinds=[MemoryKind.FACT], limit=_PAGE, offset=offset)
 
     def _fits(self, kept: Kept, wanted: Owners, rest: Mapping[str, Any], expired: bool) -> bool:
         shown = expired or kept.is_shown(self._lore.now().date())
@@ -253,6 +250,11 @@ def _read_filters(filters: Any, verb: str) -> tuple[Owners, dict[str, Any]]:
     check_filters(given)
     rest = {name: wanted for name, wanted in given.items() if name not in KEYS}
     return Owners.of(given, f"{verb}(filters={{'user_id': 'anna'}})"), rest
+
+
+def _found(hit: MemoryHit, kept: Kept, *, explain: bool) -> Item:
+    item = {**kept.item(), "score": hit.score}
+    return {**item, "score_details": dict(hit.signals)} if explain else item
 
 
 def _check_top_k(top_k: Any) -> None:
