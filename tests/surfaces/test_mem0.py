@@ -403,11 +403,14 @@ def test_forgetting_a_person_reaches_what_was_added_here(url):
         memory = Memory(lore=lore)
         name = memory.add("对花生过敏", **ANNA, metadata={"n": 1}, infer=False)["results"][0]["id"]
         memory.update(name, "对虾过敏", metadata={"secret": "虾"})
+        memory.add([{"role": "assistant", "content": "好的"}], **ANNA, agent_id="guide", infer=False)
+        memory.add("Likes tea", user_id="ben", infer=False)
         report = lore.privacy.forget("安娜")
         assert report.left == ()
         assert memory.get_all(filters=ANNA) == {"results": []}
-        kept = json.dumps([message.text for message in lore.messages.export()], ensure_ascii=False)
-        assert "虾" not in kept
+        assert said(memory.get_all(filters={"user_id": "ben"})) == ["Likes tea"]
+        assert "安娜" not in "".join(room.room_id for room in lore.rooms.page())
+        assert lore.privacy.verify().sound
 
 
 # Opening and closing

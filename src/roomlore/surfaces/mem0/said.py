@@ -89,13 +89,15 @@ def last_day(given: Any) -> str | None:
 
 
 def as_message(said: Said, note: Note, owners: Owners, *, message_id: str, at: datetime, kept: bool) -> Message:
-    """`kept`: it is a memory as it stands, so no model needs to read it any more."""
+    """`kept`: it is a memory as it stands, so no model needs to read it any more. It is the user's then, whoever said
+    it: forgetting the user takes it along."""
+    owner = owners.user_id if kept else None
     return Message(
         id=message_id,
         room_id=owners.room_id,
-        sender_id=owners.sender_id(said.role),
+        sender_id=owner or owners.sender_id(said.role),
         sender_name=said.name or "",
-        role=_ROLES.get(said.role, Role.USER),
+        role=_ROLES.get(said.role, Role.ASSISTANT),
         text=said.text,
         sent_at=at,
         metadata={_NOTE: asdict(note)} | ({INJECTED: True} if kept else {}),
