@@ -113,6 +113,9 @@ class Instant:
     async def can_ask(self, model_id: str) -> bool:
         return True
 
+    async def has_provider(self, model_id: str) -> bool:
+        return True
+
     async def complete(self, model_id: str, request: ChatRequest, **more: Any) -> ChatAnswer:
         return ChatAnswer(text=answer(), provider="instant", model_id=model_id, usage=Usage(1, 1))
 

@@ -39,6 +39,9 @@ class Thinking:
     async def can_ask(self, model_id: str) -> bool:
         return True
 
+    async def has_provider(self, model_id: str) -> bool:
+        return True
+
     async def complete(self, model_id: str, request: ChatRequest, **_: object) -> ChatAnswer:
         meanwhile, self.meanwhile = self.meanwhile, None
         if meanwhile is not None:

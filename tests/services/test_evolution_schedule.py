@@ -149,6 +149,26 @@ async def test_a_group_evolves_again_only_with_ten_more(lore, clock):
     assert await mark(lore) == 32
 
 
+async def test_what_one_evolution_leaves_over_is_read_by_the_next_of_the_same_night(lore, clock):
+    nightly = schedule(lore, clock, least=30)
+    await nightly.sweep()
+    await say(lore, clock, 445)
+    clock.advance(DAY)
+    await done(lore, await nightly.sweep())
+
+    async def read_on() -> bool:
+        return await mark(lore) == 445
+
+    await until(read_on)
+    records = await lore.memories.evolutions("group:g")
+    assert [record.messages for record in records] == [45, 200, 200]
+    await say(lore, clock, 229, prefix="d")
+    clock.advance(DAY)
+    await done(lore, await nightly.sweep())
+    assert (await mark(lore), await nightly.sweep()) == (645, [])
+    assert len(await lore.jobs.page(kind="evolution")) == 4
+
+
 async def test_many_workers_hand_each_group_in_once(lore, clock):
     workers = [schedule(lore, clock) for _ in range(5)]
     await workers[0].sweep()

@@ -24,6 +24,7 @@ from evolution_rig import (
     talk,
     update,
 )
+from extraction_rig import until
 from roomlore import Message
 from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.adapters.sql.evolutions import SqlEvolutions
@@ -88,8 +89,22 @@ async def test_the_next_provider_is_asked_where_the_first_one_fails():
 
 
 @both
-async def test_by_itself_a_group_goes_on_with_rules_where_no_model_answers(said, caplog):
+async def test_what_a_provider_that_is_down_would_have_read_is_left_for_when_it_is_back(said):
     async with ModelServer(default=Fails(status=500)) as server, opened(server) as lore:
+        await talk(lore, said, range(1, 4))
+        for scope, name in (("g", "evolution"), ("user:u1", "facts:u1")):
+            with pytest.raises(ModelUnavailable):
+                await lore.memories.evolve(scope)
+            assert not await mark(lore, name=name)
+        server.default = lines(create(said.new[0], "c1"))
+        await until(lambda: lore.models.can_ask(MODEL))
+        result = await lore.memories.evolve("g")
+        assert (result.mode, result.messages, result.stats.created) == ("llm", 3, 1)
+
+
+@both
+async def test_without_a_provider_a_group_goes_by_rules_and_a_person_does_not(said):
+    async with opened() as lore:
         await talk(lore, said, range(1, 4))
         result = await lore.memories.evolve("g")
         assert (result.mode, result.model, await mark(lore)) == ("offline", "", 3)
@@ -98,7 +113,6 @@ async def test_by_itself_a_group_goes_on_with_rules_where_no_model_answers(said,
         with pytest.raises(ModelUnavailable):
             await lore.memories.evolve("user:u1")
         assert await mark(lore, name="facts:u1") is None
-    assert "rules do" in caplog.text
 
 
 async def test_rules_ask_nobody():

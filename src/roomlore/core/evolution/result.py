@@ -10,7 +10,7 @@ from roomlore.core.evolution.models import Rejected
 from roomlore.core.memory.models import Change
 
 Mode = Literal["auto", "llm", "offline"]
-"""Who reads the messages: a model, nobody but rules, or a model where one can be asked and rules otherwise."""
+"""Who reads the messages: a model, nobody but rules, or a model where a provider is set up and rules otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,12 @@
 """Asking a model, or nobody, what an evolution comes to."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import tzinfo
 from typing import Any, Protocol
 
 from roomlore.core.chat.models import ChatAnswer, ChatRequest
-from roomlore.core.errors import ModelUnavailable, NotFound, describe
+from roomlore.core.errors import ModelUnavailable, NotFound
 from roomlore.core.evolution.asking import inert, show_memories
 from roomlore.core.evolution.models import Answer
 from roomlore.core.memory.models import Memory, Source
@@ -22,13 +21,13 @@ from roomlore.services.evolution.piece import Answered, Piece, Read
 _ANSWER_TOKENS = 4096
 _NAME_CHARACTERS = 80
 
-log = logging.getLogger(__name__)
-
 
 class Models(Protocol):
     """The chain of models, as far as it is needed here."""
 
     async def can_ask(self, model_id: str) -> bool: ...
+
+    async def has_provider(self, model_id: str) -> bool: ...
 
     async def complete(
         self, model_id: str, request: ChatRequest, *, timeout_seconds: float | None = None, check: Any = None
@@ -71,7 +70,8 @@ class Asking:
 
     async def answer(self, piece: Piece, read: Read, steps: Steps) -> Answered:
         """What a model says to what was read, in a step that is never done twice for the same; that nobody was asked,
-        where the mode is 'offline', or 'auto' and no model answers about a group. Raises `ModelUnavailable`."""
+        where the mode is 'offline', or 'auto' and no provider is set up that could be asked about a group. Raises
+        `ModelUnavailable`: what a provider that is down would have read is left for when it is back."""
 
         async def step() -> Json:
             return asdict(await self._ask(piece, read))
@@ -79,16 +79,13 @@ class Asking:
         return Answered(**await steps.once(f"answer-{read.basis}", step))
 
     async def _ask(self, piece: Piece, read: Read) -> Answered:
-        if piece.mode == "offline":
+        if piece.mode == "offline" or await self._goes_by_rules(piece):
             return Answered(mode="offline")
-        try:
-            await self.check()
-            return await self._complete(piece, read)
-        except ModelUnavailable as error:
-            if piece.mode == "llm" or not piece.is_group:
-                raise
-            log.warning("no model reads for an evolution; rules do", extra={"why": describe(error)})
-            return Answered(mode="offline")
+        await self.check()
+        return await self._complete(piece, read)
+
+    async def _goes_by_rules(self, piece: Piece) -> bool:
+        return piece.mode == "auto" and piece.is_group and not await self._models.has_provider(self._options.model)
 
     async def _complete(self, piece: Piece, read: Read) -> Answered:
         prompt = await self._prompts.find(piece.prompt, language=read.language)

@@ -1,7 +1,7 @@
 """A piece of work: one evolution of one scope."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -21,7 +21,8 @@ EVOLUTION = "evolution"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One evolution. `days`: how far back it reads where the scope never evolved. `room_id`: of a group, '' else."""
+    """One evolution. `days`: how far back it reads where the scope never evolved. `room_id`: of a group, '' else.
+    `goes_on`: from how many messages that are left unread on another piece follows it, 0 for never."""
 
     tenant: str
     scope: str
@@ -29,16 +30,22 @@ class Piece:
     mode: Mode
     evolution_id: str
     room_id: str = ""
+    goes_on: int = 0
 
     @classmethod
-    def of(cls, *, tenant: str, scope: str, days: float, mode: Mode, evolution_id: str) -> "Piece":
+    def of(cls, *, tenant: str, scope: str, days: float, mode: Mode, evolution_id: str, goes_on: int = 0) -> "Piece":
         """Raises `InvalidInput` for a scope that does not evolve, or not in this mode."""
         kind, _, name = scope.partition(":")
         if kind == "agent":
             raise InvalidInput("What an agent remembers does not evolve; name a group or a user, such as 'user:anna'.")
         if kind == "user" and mode == "offline":
             raise InvalidInput("Rules find nothing about one person: to evolve facts of a user a model is needed.")
-        return cls(tenant, scope, days, mode, evolution_id, name if kind == "group" else "")
+        return cls(tenant, scope, days, mode, evolution_id, name if kind == "group" else "", goes_on)
+
+    def next(self) -> "Piece":
+        """The piece after this one; its id follows from this one's and sorts after it."""
+        stem, _, count = self.evolution_id.partition("-")
+        return replace(self, evolution_id=f"{stem}-{int(count or 0) + 1:04d}")
 
     @property
     def is_group(self) -> bool:

@@ -94,6 +94,7 @@ class Schedule:
             days=_FIRST_DAYS,
             mode="auto",
             evolution_id=scheduled_id(room.tenant, scope, tick),
+            goes_on=max(self._least, 1),
         )
         await self._evolutions.hand_in(piece)
         return piece.work_id

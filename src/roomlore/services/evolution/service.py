@@ -78,7 +78,10 @@ class EvolutionService:
 
     async def work(self, steps: Steps, arguments: Json) -> None:
         """One evolution, as durable work."""
-        result = await self._evolve(Piece(**arguments), steps)
+        piece = Piece(**arguments)
+        result = await self._evolve(piece, steps)
+        if piece.goes_on and result.remaining >= piece.goes_on and result.message != NO_LINE:
+            await self.hand_in(piece.next())
         if result.message:
             await steps.report(result.message)
 
@@ -107,7 +110,8 @@ class EvolutionService:
             read = await self._read(piece, steps)
             if read is None:
                 return piece.nothing(_NOTHING_NEW, self._clock.now())
-            await steps.report(f"reading {len(read.handles)} messages")
+            count = len(read.handles)
+            await steps.report(f"reading {count} message{'' if count == 1 else 's'}")
             answered = await self._asking.answer(piece, read, steps)
             try:
                 return await self._applying.apply(piece, read, answered)

@@ -1,7 +1,6 @@
 """One evolution of a scope at a time, over all processes, by a lease that is kept up while the work goes on."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -35,8 +34,7 @@ class Turns:
             yield
         finally:
             renewing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await renewing
+            await asyncio.gather(renewing, return_exceptions=True)
             await self._free(piece)
 
     async def _wait(self, piece: Piece) -> None:

@@ -284,7 +284,7 @@ class MemoryService:
 
         The oldest 200 new messages are read; `remaining` says how many are left for the next call. `days`: how far back
         the first evolution of a group reads. `mode`: 'llm' asks a model once, 'offline' goes by rules alone, 'auto' is
-        'llm' where a model can be asked. One evolution of a group at a time, over all processes: this waits for
+        'llm' where a provider is set up. One evolution of a group at a time, over all processes: this waits for
         another one that is under way. A scope such as 'user:anna' will do for `group_id`: then what that person said
         becomes facts, one room at a time, and a model is needed: rules find nothing about one person.
 

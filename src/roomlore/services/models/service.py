@@ -54,6 +54,12 @@ class ModelService:
         entries = [entry for entry in self._registry.all() if entry.model_id == model_id]
         return any(self._usable(offer) and self._calls.allows(offer) for entry in entries for offer in entry.offers)
 
+    async def has_provider(self, model_id: str) -> bool:
+        """Whether a provider of the model has a key, or needs none, however it does just now; False for an unknown
+        model."""
+        entries = [entry for entry in self._registry.all() if entry.model_id == model_id]
+        return any(self._usable(offer) for entry in entries for offer in entry.offers)
+
     async def test(self, model_id: str | None = None) -> list[ModelTrial]:
         """Asks every provider of one model, or of all, for a word, and says what came back, or what it lacks.
 

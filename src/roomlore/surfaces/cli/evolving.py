@@ -26,7 +26,7 @@ def evolve(
     days: Annotated[float, typer.Option(help="How far back a group's first evolution reads.")] = 1.0,
     mode: Annotated[
         Mode,
-        typer.Option(help="llm asks a model once, offline goes by rules alone, auto is llm where one can be asked."),
+        typer.Option(help="llm asks a model once, offline goes by rules alone, auto is llm where a provider is set up."),
     ] = "auto",
     all_: Annotated[bool, typer.Option("--all", help="Go on until no new message remains.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON; with --all a list.")] = False,
@@ -78,8 +78,9 @@ def _tell(result: EvolutionResult, out: Console, *, failed: bool, all_: bool) ->
         out.print(Text("not followed:", "yellow"))
         for one in result.rejected:
             out.print(show_memories.indented(_rejected(one)))
-    if result.remaining and not all_:
-        out.print(Text(f"{result.remaining} new messages remain; --all reads on.", "dim"))
+    if result.remaining and not all_ and not failed:
+        left = "1 new message remains" if result.remaining == 1 else f"{result.remaining} new messages remain"
+        out.print(Text(f"{left}; --all reads on.", "dim"))
 
 
 def _head(result: EvolutionResult) -> Text:
