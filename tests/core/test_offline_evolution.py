@@ -221,6 +221,7 @@ def test_a_memory_that_is_said_again_is_confirmed(statement, again):
     assert change.action is Action.STRENGTH
     assert change.memory.statement == statement
     assert change.memory.sources == (Source(ROOM, f"{ROOM}-2"),)
+    assert change.reason in ("1 条新消息又说到", "Said again in 1 new message")
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,7 @@ def test_an_answer_of_no_use_changes_nothing_and_ends_with_1(model):
     told = run("memory", "evolve", "g", "--all", code=1)
     assert "no line that can be used" in told.stdout
     assert len(model.requests) == 1, "it is not asked again and again"
+    assert "--all" not in run("memory", "evolve", "g", code=1).stdout, "it would read the same ones again"
     assert asked("list", "g") == []
 
 
@@ -131,6 +132,8 @@ def test_the_log_shows_evolutions_and_changes_the_newest_first(model, said):
     assert [one["number"] for one in asked("log", "g", "-n", "2")] == [4, 3]
     assert "Nothing has changed" in run("memory", "log", "g", "--days", "0.0000001").stdout
     assert "Nothing has changed" in run("memory", "log", "nobody").stdout
+    for days in ("-1", "0", "nan", "1e12"):
+        assert "above 0, at most 3650" in run("memory", "log", "g", "--days", days, code=1).stderr
 
 
 @both

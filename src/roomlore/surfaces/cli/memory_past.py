@@ -10,6 +10,7 @@ import typer
 from rich.text import Text
 
 from roomlore.core.errors import NotFound
+from roomlore.core.evolution.result import check_days
 from roomlore.core.memory.intake import scope_of
 from roomlore.core.memory.models import Change, Evolution, Memory
 from roomlore.core.memory.past import Blame, MemoryDiff
@@ -36,7 +37,7 @@ def log(
     scope = scope_of(group)
 
     async def work(lore: Lore) -> tuple[list[Change], dict[str, Evolution], ZoneInfo]:
-        since = None if days is None else lore.now() - timedelta(days=days)
+        since = None if days is None else lore.now() - timedelta(days=check_days(days))
         found = await _newest(lore, scope, since, limit)
         return found, await _records(lore, found), ZoneInfo(lore.settings.time_zone)
 

@@ -88,7 +88,8 @@ class Finder:
         if known.told and len(support.days) >= _GROWN * known.told.days:
             statement, evidence = self._retold(known.told, support) or statement, support.handles
         zh = language(statement) == "zh"
-        reason = f"{len(fresh)} 条新消息又说到" if zh else f"Said again in {len(fresh)} new messages"
+        english = f"Said again in {len(fresh)} new message{'' if len(fresh) == 1 else 's'}"
+        reason = f"{len(fresh)} 条新消息又说到" if zh else english
         return Wish(
             line=number, kind="update", handles=(handle,), statement=statement, reason=reason, evidence=evidence
         )
