@@ -26,7 +26,7 @@ def evolve(
     days: Annotated[float, typer.Option(help="How far back a group's first evolution reads.")] = 1.0,
     mode: Annotated[
         Mode,
-        typer.Option(help="llm asks a model once, offline goes by rules alone, auto is llm where a provider is set up."),
+        typer.Option(help="llm asks a model once, offline goes by rules, auto is llm where a provider is set up."),
     ] = "auto",
     all_: Annotated[bool, typer.Option("--all", help="Go on until no new message remains.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON; with --all a list.")] = False,
