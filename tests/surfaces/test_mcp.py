@@ -3,9 +3,7 @@
 import asyncio
 import json
 import sqlite3
-import subprocess
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import embedding_server
 import pytest
@@ -17,7 +15,6 @@ from mcp_rig import (
     DATABASE,
     TEAM,
     ask,
-    command,
     fill,
     lines_of_log,
     messages,
@@ -339,54 +336,6 @@ async def give_up(client, embeddings) -> None:
         await waiting
     assert (await ask(client, "get_memories", scope=ANNA))["total"] == 1
     assert not embeddings.hold.is_set()
-
-
-async def test_two_processes_at_once_on_one_database():
-    fill()
-    async with on_standard_streams("--scope", ANNA) as one, on_standard_streams("--scope", ANNA) as other:
-        async with asyncio.TaskGroup() as group:
-            for number in range(20):
-                group.create_task(ask((one, other)[number % 2], "add_memory", statement=f"第 {number} cup"))
-        seen = [await ask(client, "get_memories", limit=50) for client in (one, other)]
-    assert seen[0] == seen[1]
-    assert seen[0]["total"] == 20
-
-
-def test_standard_output_is_protocol_alone():
-    begin = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
-    asked = [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": begin},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "get_memories", "arguments": {}}},
-    ]
-    sent = "not json 茶\n" + "".join(json.dumps(one) + "\n" for one in asked)
-    process = subprocess.Popen(
-        command("--scope", ANNA), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    process.stdin.write(sent.encode())
-    process.stdin.flush()
-    said = []
-    while not any(line.get("id") == 2 for line in said):
-        said.append(json.loads(process.stdout.readline()))
-    rest, log = process.communicate(timeout=120)
-    said += [json.loads(line) for line in rest.splitlines()]
-    assert process.returncode == 0
-    assert all(line["jsonrpc"] == "2.0" for line in said)
-    assert next(line for line in said if line.get("id") == 1)["result"]["serverInfo"]["name"] == "roomlore"
-    assert b"get_memories" in log
-    assert b"Traceback" not in log
-
-
-def test_a_bad_scope_and_a_missing_extra_are_a_sentence():
-    bad = subprocess.run(command("--scope", "anna"), capture_output=True, timeout=120, check=False)
-    assert (bad.returncode, bad.stdout) == (1, b"")
-    assert bad.stderr == b"roomlore: A scope is group:<id>, user:<id> or agent:<id>, not 'anna'.\n"
-    program, flag, code, *rest = command()
-    without = [program, flag, f"import sys; sys.modules['mcp'] = None; {code}", *rest]
-    bare = subprocess.run(without, capture_output=True, timeout=120, check=False)
-    assert (bare.returncode, bare.stdout) == (1, b"")
-    assert bare.stderr.endswith(b"(mcp is missing): pip install 'roomlore[mcp]'.\n")
-    assert not Path(DATABASE).exists()
 
 
 def test_the_names_are_those_of_the_specification():

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from mcp import types
@@ -46,19 +47,25 @@ class Tool:
 
     def declared(self) -> types.Tool:
         """As MCP lists it."""
-        return types.Tool(
-            name=self.name,
-            title=self.title,
-            description=self.about,
-            input_schema=_lean(self.takes.model_json_schema()),
-            output_schema=_lean(self.gives.model_json_schema(mode="serialization")),
-            annotations=types.ToolAnnotations(
-                read_only_hint=not self.writes,
-                destructive_hint=self.replaces,
-                idempotent_hint=True,
-                open_world_hint=False,
-            ),
-        )
+        return _declared(self)
+
+
+@cache
+def _declared(tool: Tool) -> types.Tool:
+    """Made once: over HTTP each request has a server of its own."""
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.about,
+        input_schema=_lean(tool.takes.model_json_schema()),
+        output_schema=_lean(tool.gives.model_json_schema(mode="serialization")),
+        annotations=types.ToolAnnotations(
+            read_only_hint=not tool.writes,
+            destructive_hint=tool.replaces,
+            idempotent_hint=True,
+            open_world_hint=False,
+        ),
+    )
 
 
 def _lean(schema: Any) -> Any:
