@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, timedelta, timezone
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from offline_rooms import ANIME, MONDAY, ROOM, TEAM, Said, answer, memory, said_in
 
@@ -292,6 +292,13 @@ rooms = st.lists(
 
 
 @settings(max_examples=60, deadline=None)
+@example(
+    room=[
+        *[(0, "Ann", "周五一起看新番吗")] * 2,
+        *[(day, who, "每周五晚上八点一起看新番") for day, who in enumerate(("Ann", "Bob", "Bob"))],
+    ],
+    fresh=1,
+)
 @given(room=rooms, fresh=st.integers(1, 60))
 def test_each_claim_is_borne_out_by_its_evidence(room, fresh):
     messages = said_in(room)

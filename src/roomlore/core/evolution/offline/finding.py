@@ -146,10 +146,12 @@ class Finder:
 
     def _about(self, topic: Topic) -> Found:
         line = self._central(topic.support.lines)
+        lines = (line, *topic.support.lines)
         if topic.phrase:
-            words: tuple[str, ...] = (adjoining(line, topic.keys),)
+            words: tuple[str, ...] = (min((adjoining(one, topic.keys) for one in lines), key=len),)
         else:
-            words = tuple(surface(line, key) for key in sorted(topic.keys, key=lambda key: line.spans[key]))
+            keys = sorted(topic.keys, key=lambda key: line.spans[key])
+            words = tuple(min((surface(one, key) for one in lines), key=len) for key in keys)
         return Found(statement=self._teller.topic(words, line, topic.support), support=topic.support, tags=words)
 
     def _central(self, lines: Sequence[Line]) -> Line:
