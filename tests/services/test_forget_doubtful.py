@@ -9,8 +9,10 @@ from redis import Redis
 
 import roomlore
 from forget_rig import replays
-from roomlore import Lore, MemoryKind, Message, Role, Settings, Source
+from reply_rig import replying
+from roomlore import Lore, MemoryKind, Message, ReplyText, Role, Settings, Source
 from roomlore.services.privacy.messages import MessagesWithout
+from roomlore.testing.model_answers import Says
 
 WHO = "lena-5c1d"
 OLD = {"en": "my first address is Elm Street 5 behind the mill", "zh": "我以前住在梧桐路十四号磨坊的后面"}
@@ -198,3 +200,21 @@ async def test_two_at_once(lore):
     assert [report.left for report in reports] == [(), (), ()]
     assert [one.text for one in await lore.messages.page("r")] == ["> [forgotten]"]
     assert await replays(lore)
+
+
+@both
+async def test_a_reply_that_is_written_meanwhile_is_not_stored(tongue):
+    async with replying([Says(pieces=["you said: ", OLD[tongue]])]) as (lore, _):
+        first = True
+
+        async def listen() -> None:
+            nonlocal first
+            async for event in lore.replies.stream(said("1", WHO, OLD[tongue])):
+                if isinstance(event, ReplyText) and first:
+                    first = False
+                    assert (await lore.privacy.forget(WHO)).left == ()
+
+        with pytest.raises(roomlore.NotFound, match="deleted meanwhile"):
+            await listen()
+        assert not first
+        assert [one async for one in lore.messages.export()] == []

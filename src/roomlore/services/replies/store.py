@@ -134,7 +134,11 @@ class ReplyStore:
         )
 
     async def _keep(self, place: Place, messages: Sequence[Message]) -> None:
-        """What was paid for is not given up because of a moment's trouble; to store it twice changes nothing."""
+        """What was paid for is not given up because of a moment's trouble; to store it twice changes nothing. What a
+        person who was forgotten meanwhile, or deleted the message, was told goes with it: `NotFound`."""
+        async with self._storage.reading() as work:
+            if not await self._found(work, place.message.room_id, [place.message.id]):
+                raise NotFound("The message was deleted meanwhile.")
         for wait in (*_WAITS_SECONDS, None):
             try:
                 await self._write(place.session, messages, place.message.sender_id, place.agent_id)
