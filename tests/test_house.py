@@ -65,4 +65,4 @@ async def test_the_sync_client_has_the_same_signatures(name):
 
 def test_the_sync_client_has_every_verb_of_the_async_one():
     public = {name for name in vars(Lore) if not name.startswith("_")}
-    assert public - set(vars(SyncLore)) == {"storage"}
+    assert public - set(vars(SyncLore)) == {"storage", "telemetry"}

@@ -1,8 +1,17 @@
 """Time, ids, measurements, background work and caches, injected so that tests can hold them still."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
+
+Attributes = Mapping[str, str | int | float | bool]
+
+
+class Span(Protocol):
+    """A piece of work under way, as others will see it."""
+
+    def note(self, name: str, value: str | int | float | bool) -> None: ...
 
 
 class Clock(Protocol):
@@ -30,6 +39,28 @@ class Telemetry(Protocol):
 
     def see(self, name: str, member: str) -> None:
         """Notes one member of a set whose size is the metric (rooms served, say)."""
+
+    def span(
+        self, name: str, *, attributes: Attributes | None = None, headers: Mapping[str, str] | None = None
+    ) -> AbstractContextManager[Span]:
+        """Of a piece of work under way, for whoever traces, as `Tracer.span`: what is timed inside becomes its
+        children. Nobody's text is ever among name and attributes."""
+
+
+class Tracer(Protocol):
+    """Sends spans somewhere. No call waits or fails for want of a receiver."""
+
+    def span(
+        self, name: str, *, attributes: Attributes | None = None, headers: Mapping[str, str] | None = None
+    ) -> AbstractContextManager[Span]:
+        """A span that is current inside the block. `headers`: of a request whose `traceparent` it goes on from. Where
+        the block raises, the span says so with the error's type and no more."""
+
+    def record(self, name: str, seconds: float, *, attributes: Attributes | None = None) -> None:
+        """A span that ends now and took so long, inside the current one."""
+
+    async def close(self) -> None:
+        """Sends what waits, for a few seconds at most."""
 
 
 class Jobs(Protocol):

@@ -266,6 +266,11 @@ class Settings(BaseSettings):
         "Further Host headers accepted from clients without a key.",
         form="host names, as a list or separated by commas",
     )
+    otlp_endpoint: str = _setting(
+        "",
+        "Where OpenTelemetry spans are sent, without texts; empty: nowhere.",
+        form="an http or https URL such as http://localhost:4318",
+    )
     log_format: Literal["console", "json"] = _setting("console", "How log lines look.")
     log_level: Literal["debug", "info", "warning", "error"] = _setting("info", "The least serious log line written.")
 
@@ -308,7 +313,7 @@ class Settings(BaseSettings):
             raise ValueError("unknown zone") from error
         return value
 
-    @field_validator("embedding_url", "qdrant_url", "langfuse_host")
+    @field_validator("embedding_url", "qdrant_url", "langfuse_host", "otlp_endpoint")
     @classmethod
     def _web_address(cls, value: str) -> str:
         if value and not value.startswith(("http://", "https://")):

@@ -32,6 +32,7 @@ EXTRAS: Mapping[str, str] = {
     "openai-agents": "agents",
     "langchain": "langchain",
     "mcp": "mcp",
+    "otel": "opentelemetry.exporter",
 }
 """The extras, each with a module that it brings."""
 
@@ -67,13 +68,18 @@ def _settings(settings: Settings) -> Finding:
 
 
 def _extras(settings: Settings) -> list[Finding]:
-    there = [name for name, module in EXTRAS.items() if find_spec(module) is not None]
+    there = [name for name, module in EXTRAS.items() if _is_there(module)]
     needed = sorted(_needed(settings) - set(there))
     told = f"installed: {', '.join(there) or 'none'}"
     if needed:
         advice = f"pip install 'roomlore[{','.join(needed)}]'"
         return [Finding("extras", "fail", f"{told}; missing for these settings: {', '.join(needed)}", advice)]
     return [Finding("extras", "ok", told)]
+
+
+def _is_there(module: str) -> bool:
+    """Of a part of a package the package is looked for first: without it the look itself would fail."""
+    return find_spec(module.partition(".")[0]) is not None and find_spec(module) is not None
 
 
 def _needed(settings: Settings) -> set[str]:
@@ -85,6 +91,7 @@ def _needed(settings: Settings) -> set[str]:
         "embeddings": settings.embeddings == "offline",
         "openai": settings.embeddings == "openai" or bool(settings.models),
         "langfuse": bool(settings.langfuse_host),
+        "otel": bool(settings.otlp_endpoint),
     }
     return {name for name, needed in asked.items() if needed}
 

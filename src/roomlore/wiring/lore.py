@@ -10,6 +10,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.importers import open_import
 from roomlore.importers.memories import read_memories
+from roomlore.ports.coordination import Telemetry
 from roomlore.ports.language import Embedder, Summarizer
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import ContextService, TuningService
@@ -136,6 +137,11 @@ class Lore:
     def storage(self) -> Storage:
         """The storage port, for code that brings its own queries: benches, backups, extensions."""
         return self._resources.storage
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """The port that measurements and spans go to, for surfaces."""
+        return self._resources.telemetry
 
     def for_tenant(self, tenant: str) -> "Lore":
         """The same for another tenant, on the same connections."""

@@ -42,6 +42,7 @@ from roomlore.wiring.prompts import make_prompts
 from roomlore.wiring.recall import make_recall
 from roomlore.wiring.replies import make_recalls, make_replies
 from roomlore.wiring.sessions import make_sessions
+from roomlore.wiring.tracing import make_telemetry
 
 _MIB = 1024 * 1024
 
@@ -97,7 +98,7 @@ async def make_resources(
 ) -> Resources:
     """Everything but the storage, closed with `closing`; background work, which uses the rest, is closed first."""
     clock, ids = SystemClock(), TimeOrderedIds()
-    telemetry = PrometheusTelemetry(clock)
+    telemetry = make_telemetry(settings, clock=clock, closing=closing)
     tokens = EncodingTokens(settings.token_encoding)
     jobs = InProcessJobs(telemetry=telemetry)
     recorder = UsageRecorder(storage=storage, telemetry=telemetry)

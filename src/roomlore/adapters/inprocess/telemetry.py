@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from threading import Lock
 from typing import Literal
@@ -11,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from roomlore.ports.coordination import Clock
+from roomlore.ports.coordination import Attributes, Clock, Span, Tracer
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -64,6 +65,9 @@ METRICS: Mapping[str, Metric] = {
     "roomlore_session_cache_total": Metric("counter", "Lookups of sessions in the cache.", ("result",)),
     "roomlore_sessions_truncated_total": Metric("counter", "Sessions that no longer fit the model's window."),
     "roomlore_model_calls_total": Metric("counter", "Calls to providers of language models.", ("provider", "result")),
+    "roomlore_model_call_seconds": Metric(
+        "histogram", "Time that calls to providers of language models took.", ("provider", "result"), _LONG_SECONDS
+    ),
     "roomlore_model_tokens_total": Metric(
         "counter", "Tokens that providers of language models say calls took.", ("provider", "kind")
     ),
@@ -117,9 +121,13 @@ _Family = Counter | Histogram | Gauge
 
 
 class PrometheusTelemetry:
-    """The Telemetry port on prometheus-client. Safe to call from any thread."""
+    """The Telemetry port on prometheus-client. Safe to call from any thread.
 
-    def __init__(self, clock: Clock) -> None:
+    `tracer`: where everything timed in seconds goes as a span too.
+    """
+
+    def __init__(self, clock: Clock, tracer: Tracer | None = None) -> None:
+        self._tracer = tracer
         self.registry = CollectorRegistry()
         self._families = {name: _family(name, metric, self.registry) for name, metric in METRICS.items()}
         self._members: dict[str, set[int]] = {name: set() for name, metric in METRICS.items() if metric.kind == "set"}
@@ -137,6 +145,16 @@ class PrometheusTelemetry:
         family = self._child(name, labels)
         assert isinstance(family, Histogram)
         family.observe(value)
+        if self._tracer is not None and name.endswith("_seconds"):
+            span = name.removeprefix("roomlore_").removesuffix("_seconds").replace("_", " ")
+            self._tracer.record(span, value, attributes=labels)
+
+    def span(
+        self, name: str, *, attributes: Attributes | None = None, headers: Mapping[str, str] | None = None
+    ) -> AbstractContextManager[Span]:
+        if self._tracer is None:
+            return nullcontext(_NOBODY)
+        return self._tracer.span(name, attributes=attributes, headers=headers)
 
     def see(self, name: str, member: str) -> None:
         members = self._members[name]
@@ -198,6 +216,16 @@ class PrometheusTelemetry:
     def _savings(self) -> float | None:
         spent = _ratio(self._total("roomlore_context_tokens_total"), self._total("roomlore_window_tokens_total"))
         return None if spent is None else 1 - spent
+
+
+class _Unseen:
+    """The port `Span` where nobody traces."""
+
+    def note(self, name: str, value: str | int | float | bool) -> None:
+        """Goes nowhere."""
+
+
+_NOBODY = _Unseen()
 
 
 class _Summaries(Collector):

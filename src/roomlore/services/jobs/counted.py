@@ -16,7 +16,8 @@ def counted(kind: str, work: Work, *, clock: Clock, telemetry: Telemetry) -> Wor
     async def does(steps: Steps, arguments: Json) -> None:
         begun, result = clock.monotonic(), "stopped"
         try:
-            await work(steps, arguments)
+            with telemetry.span(f"work {kind}"):
+                await work(steps, arguments)
             result = "done"
             telemetry.observe("roomlore_work_seconds", clock.monotonic() - begun, labels={"kind": kind})
         except Exception as error:

@@ -48,7 +48,7 @@ class Calls:
     @contextmanager
     def noting(self, offer: Offer, *, seconds: float) -> Iterator[Call]:
         """Notes how a call ends that may last so long."""
-        call = Call()
+        call, begun = Call(), self._clock.monotonic()
         self._breakers[offer] = self._breaker(offer).tried(self._clock.monotonic(), seconds=seconds)
         try:
             yield call
@@ -61,7 +61,7 @@ class Calls:
             raise
         finally:
             self._breakers[offer] = self._after(self._breaker(offer), call)
-            self._count(offer, call)
+            self._count(offer, call, self._clock.monotonic() - begun)
 
     def _after(self, breaker: Breaker, call: Call) -> Breaker:
         if call.result in (_ANSWERED, _UNUSABLE) or (call.result == _ABANDONED and call.begun):
@@ -71,9 +71,11 @@ class Calls:
             return breaker.abandoned()
         return breaker.failed(self._clock.monotonic(), wait_seconds=call.wait_seconds)
 
-    def _count(self, offer: Offer, call: Call) -> None:
+    def _count(self, offer: Offer, call: Call, seconds: float) -> None:
         provider = offer.provider.name
-        self._telemetry.count("roomlore_model_calls_total", labels={"provider": provider, "result": call.result})
+        became = {"provider": provider, "result": call.result}
+        self._telemetry.count("roomlore_model_calls_total", labels=became)
+        self._telemetry.observe("roomlore_model_call_seconds", seconds, labels=became)
         for kind, tokens in (("input", call.usage.input_tokens), ("output", call.usage.output_tokens)):
             labels = {"provider": provider, "kind": kind}
             self._telemetry.count("roomlore_model_tokens_total", tokens, labels=labels)

@@ -3,13 +3,16 @@
 import re
 import time
 import uuid
+from contextlib import AbstractContextManager, nullcontext
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from roomlore.ports.coordination import Span
 from roomlore.surfaces.http import problems
 from roomlore.surfaces.logs import where
+from roomlore.wiring import Lore
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -17,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 
 class RequestLog:
-    """Logs method, route, status, time and tenant; never ids, queries, bodies or keys."""
+    """Logs method, route, status, time and tenant, and spans them; never ids, queries, bodies or keys."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -26,12 +29,17 @@ class RequestLog:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = _request_id(Headers(scope=scope))
+        headers = Headers(scope=scope)
+        request_id = _request_id(headers)
         scope["state"] = {**scope.get("state", {}), "request_id": request_id}
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
-            await self._answer(scope, receive, send, request_id)
+        with structlog.contextvars.bound_contextvars(request_id=request_id), _span(scope, headers) as span:
+            span.note("request_id", request_id)
+            status = await self._answer(scope, receive, send, request_id)
+            span.note("http.route", _facts(scope)["route"])
+            span.note("http.response.status_code", status)
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> int:
+        """The status that was sent; 0 where the caller left before."""
         begun, status = time.perf_counter(), 0
 
         async def note(message: Message) -> None:
@@ -49,6 +57,23 @@ class RequestLog:
                 detail = f"An error nobody foresaw; the log says where, under request {request_id}."
                 await problems.respond(scope, 500, detail)(scope, receive, note)
         log.info("request", **_facts(scope), status=status, ms=round((time.perf_counter() - begun) * 1000, 2))
+        return status
+
+
+def _span(scope: Scope, headers: Headers) -> AbstractContextManager[Span]:
+    """Of the request, where the application is open."""
+    lore = getattr(scope["app"].state, "lore", None)
+    if not isinstance(lore, Lore):
+        return nullcontext(_Unseen())
+    method = scope["method"]
+    return lore.telemetry.span(method, attributes={"http.request.method": method}, headers=dict(headers))
+
+
+class _Unseen:
+    """The port `Span` while nothing is open."""
+
+    def note(self, name: str, value: str | float) -> None:
+        """Goes nowhere."""
 
 
 def _request_id(headers: Headers) -> str:

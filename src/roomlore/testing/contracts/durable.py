@@ -345,21 +345,18 @@ class DurableWorkContract:
                 await hand_in(work, work_id, partition="room")
 
     async def test_what_is_logged_meanwhile_has_its_id(self, work: DurableWork) -> None:
-        seen: list[object] = []
+        seen: list[Json] = []
 
         async def note() -> Json:
-            seen.append(get_contextvars().get("work_id"))
-            return {}
+            return {"work_id": get_contextvars().get("work_id")}
 
         async def does(steps: Steps, _: Json) -> None:
-            await note()
-            await steps.once("one", note)
+            seen.extend((await note(), await steps.once("one", note)))
 
         async with opened(work, does=does):
             await hand_in(work, "extraction:茶")
             await ended(work, "extraction:茶")
-        assert seen == ["extraction:茶"] * 2
-        assert "work_id" not in get_contextvars()
+        assert seen == [{"work_id": "extraction:茶"}] * 2
 
     async def test_what_is_given_is_plain(self, work: DurableWork) -> None:
         async def gives_an_object() -> Json:

@@ -1,0 +1,25 @@
+"""Spans sent by OpenTelemetry. The SDK is loaded when a tracer is opened, and not before."""
+
+from importlib.util import find_spec
+
+from roomlore.core.errors import InvalidInput
+from roomlore.ports.coordination import Clock, Tracer
+
+
+def open_tracer(endpoint: str, *, clock: Clock) -> Tracer:
+    """Spans sent to `endpoint` by OTLP over HTTP (`{endpoint}/v1/traces`), a few seconds behind, from a thread of their
+    own. What OpenTelemetry reads in the environment (OTEL_SERVICE_NAME, OTEL_EXPORTER_OTLP_HEADERS,
+    OTEL_TRACES_SAMPLER, ...) holds too.
+
+    Raises `InvalidInput` where the extra is not installed.
+    """
+    if not can_trace():
+        raise InvalidInput("Spans need the extra: pip install 'roomlore[otel]'.")
+    from roomlore.adapters.otel.tracer import OtelTracer, exporting_to
+
+    return OtelTracer(exporting_to(endpoint), clock=clock)
+
+
+def can_trace() -> bool:
+    """Whether the extra is installed; others install a part of it."""
+    return find_spec("opentelemetry") is not None and find_spec("opentelemetry.exporter") is not None
