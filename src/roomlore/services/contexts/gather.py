@@ -65,7 +65,7 @@ class Gatherer:
             before=message.arrival,
         )
         pool = weighted_pool(target.entry, near, chain, options)
-        return pool, await self._view(target, pool)
+        return pool, await self.view(target, pool)
 
     async def _weighted(self, target: Target, options: ContextOptions) -> list[Candidate]:
         pool, view = await self.weighted_view(target, options)
@@ -78,10 +78,10 @@ class Gatherer:
         entries = await self._work.messages.by_arrival(
             tenant=self._tenant, room_id=message.room_id, arrivals=sorted(chosen)
         )
-        view = await self._view(target, entries)
+        view = await self.view(target, entries)
         return choose_threaded(target.entry, entries, chosen, scorer(options), view, options)
 
-    async def _view(self, target: Target, pool: Sequence[Entry]) -> RoomView:
+    async def view(self, target: Target, pool: Sequence[Entry]) -> RoomView:
         """Only words of messages that share one with the target can count, so only those are looked up."""
         mine = frozenset(target.entry.features.keywords)
         sharing = [entry for entry in pool if not mine.isdisjoint(entry.features.keywords)]

@@ -10,9 +10,11 @@ from typing import Any
 
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
+from roomlore.core.explained import Explanation
 from roomlore.core.models import Candidate, Context, ContextUsageRecord, LinkKind, Room, Target
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.services.contexts.explaining import Explainer
 from roomlore.services.contexts.gather import Gatherer
 from roomlore.services.contexts.recorder import UsageRecorder
 
@@ -99,6 +101,23 @@ class ContextService:
         self._measure(context)
         self._record(context, draft)
         return context
+
+    async def compare(
+        self, room_id: str, message_id: str | None = None, *, max_messages: int | None = None
+    ) -> list[Explanation]:
+        """What each strategy takes for the message (by default the newest one of a user), and what it leaves and why.
+
+        For people to look at: nothing is recorded or counted, and nothing simpler is given where something goes wrong.
+        Raises `NotFound`, `InvalidInput`, `StorageUnavailable`.
+        """
+        given = {} if max_messages is None else {"max_context_messages": max_messages}
+        rules = _Rules(given, self._options.overridden(given))
+        async with self._storage.reading() as work:
+            target = await self._target(work, room_id, message_id)
+            if target is None:
+                raise NotFound(_no_message(room_id, message_id))
+            self._apply(target.room, rules)
+            return await Explainer(tenant=self._tenant, work=work).explain(target, rules.options)
 
     async def usage(self, context_id: str) -> ContextUsageRecord:
         """What was recorded of a context; `NotFound` where nothing was."""

@@ -14,6 +14,7 @@ from roomlore.core.errors import RoomloreError
 from roomlore.settings import Settings
 from roomlore.surfaces.http import problems, routes
 from roomlore.surfaces.http.chat_routes import chat
+from roomlore.surfaces.http.console_route import console_pages
 from roomlore.surfaces.http.evolution_routes import evolutions
 from roomlore.surfaces.http.fact_routes import facts
 from roomlore.surfaces.http.guard import Guard
@@ -45,6 +46,7 @@ def create_app(source: Lore | Settings) -> FastAPI:
     rooms = (search, routes.messages, routes.contexts, routes.rooms, sessions)
     app = _app(source, *rooms, facts, evolutions, memories, privacy, recall, chat, models, jobs, service)
     app.router.routes.append(mcp_if_there(app.state.settings))
+    app.router.routes.extend(console_pages())
     return app
 
 

@@ -1,7 +1,8 @@
 """Who is asking: API keys, and what is asked of those who have none.
 
 While no key exists, only this machine may ask, and only under a name that means this machine: a web page elsewhere
-could otherwise reach it through DNS or a cross-site request. Once a key exists, everything but /health needs one.
+could otherwise reach it through DNS or a cross-site request. Once a key exists, everything but /health needs one. For
+the console a person signs in with it, and a cookie has it from then on.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from roomlore.core.addresses import is_loopback
 from roomlore.core.errors import Forbidden, RoomloreError
 from roomlore.settings import Settings
+from roomlore.surfaces.console import is_console, is_open
 from roomlore.surfaces.http import problems
+from roomlore.surfaces.http.console_route import key_of_cookie, to_sign_in
 from roomlore.wiring import Lore
 
 OPEN_PATHS = ("/health/live", "/health/ready")
@@ -46,7 +49,7 @@ class Guard:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
+        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS and not is_open(scope["path"]):
             refusal = await self._let_in(scope)
             if refusal is not None:
                 await refusal(scope, receive, send)
@@ -58,6 +61,8 @@ class Guard:
         try:
             scope["state"]["caller"] = await _identify(lore, scope)
         except problems.Refused as refused:
+            if is_console(scope["path"]):
+                return to_sign_in(scope)
             return problems.respond(scope, refused.status_code, str(refused.detail), refused.headers)
         except RoomloreError as error:
             return problems.of_roomlore(scope, error)
@@ -69,6 +74,9 @@ async def _identify(lore: Lore, scope: Scope) -> Caller:
     given = headers.get("authorization")
     if given is not None:
         return await _with_key(lore, given)
+    secret = key_of_cookie(scope)
+    if secret is not None:
+        return await _of_key(lore, secret)
     if await lore.keys.any():
         raise _unauthorised("Send an API key as `Authorization: Bearer KEY`; `roomlore keys create NAME` makes one.")
     _only_from_here(scope, headers, lore.settings)
@@ -79,8 +87,12 @@ async def _with_key(lore: Lore, given: str) -> Caller:
     scheme, _, secret = given.partition(" ")
     if scheme.lower() != "bearer" or not secret.strip():
         raise _unauthorised("The Authorization header must be `Bearer KEY`.")
+    return await _of_key(lore, secret.strip())
+
+
+async def _of_key(lore: Lore, secret: str) -> Caller:
     try:
-        key = await lore.keys.authenticate(secret.strip())
+        key = await lore.keys.authenticate(secret)
     except Forbidden as error:
         raise _unauthorised(str(error)) from error
     return Caller(lore.for_tenant(key.tenant), frozenset(key.scopes))

@@ -1,0 +1,129 @@
+"""Changing what is remembered: each wish is asked back first, on a page of its own."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.evolution.result import EvolutionResult
+from roomlore.core.memory.intake import scope_of
+from roomlore.surfaces.console.frame import Page
+from roomlore.wiring import Lore
+
+Facts = dict[str, Any]
+
+
+async def asked(page: Page) -> Response:
+    """What would be done, with a form that does it."""
+    what, lore = _wish(page), page.need("write")
+    facts = await _BEFORE[what](lore, page.needed("id"))
+    return page.show("confirm.html", what=what, id=page.needed("id"), wrong=False, **facts)
+
+
+async def done(page: Page) -> Response:
+    what, lore = _wish(page), page.need("write")
+    return await _DO[what](page, lore, page.needed("id"), page.form.get("reason", "").strip())
+
+
+async def evolving(page: Page) -> Response:
+    """How far an evolution is; a browser asks again by itself until it is over."""
+    job = await page.lore.jobs.get(page.needed("job"))
+    over = job.status not in ("waiting", "running")
+    result = await _result(page.lore, page.needed("evolution")) if job.status == "done" else None
+    return page.show("evolving.html", job=job, over=over, result=result, group=page.needed("id"))
+
+
+def _wish(page: Page) -> str:
+    what = page.asked("what")
+    if what not in _DO:
+        raise InvalidInput(f"what is {what!r:.40}; it is one of {', '.join(_DO)}.")
+    return what
+
+
+async def _result(lore: Lore, evolution_id: str) -> EvolutionResult | None:
+    """None where there was nothing to read."""
+    try:
+        return await lore.memories.evolved(evolution_id)
+    except NotFound:
+        return None
+
+
+async def _before_evolving(lore: Lore, group_id: str) -> Facts:
+    scope = scope_of(group_id)
+    return {"scope": scope, "back": _memory_page(scope)}
+
+
+async def _before_deleting(lore: Lore, memory_id: str) -> Facts:
+    head = await lore.memories.head(memory_id)
+    return {"memory": head, "scope": head.scope, "back": _lineage_page(head.memory_id)}
+
+
+async def _before_restoring(lore: Lore, memory_id: str) -> Facts:
+    version, head = await lore.memories.get(memory_id), await lore.memories.head(memory_id)
+    return {"memory": version, "head": head, "scope": version.scope, "back": _lineage_page(version.memory_id)}
+
+
+async def _before_reverting(lore: Lore, evolution_id: str) -> Facts:
+    record = await lore.memories.evolution(evolution_id)
+    async with lore.storage.reading() as work:
+        changes = await work.memory_log.of_evolution(tenant=lore.tenant, evolution_id=evolution_id)
+    return {"evolution": record, "changes": changes, "scope": record.scope, "back": _memory_page(record.scope)}
+
+
+async def _before_forgetting(lore: Lore, user_id: str) -> Facts:
+    report = await lore.privacy.forget(user_id, dry_run=True)
+    return {"report": report, "scope": f"user:{user_id}", "back": ("/memories", {})}
+
+
+async def _evolve(page: Page, lore: Lore, group_id: str, reason: str) -> Response:
+    begun = await lore.memories.begin_evolution(group_id)
+    return page.go("/memory/evolving", job=begun.job_id, evolution=begun.evolution_id, id=group_id)
+
+
+async def _delete(page: Page, lore: Lore, memory_id: str, reason: str) -> Response:
+    gone = await lore.memories.delete(memory_id, reason, expected=page.form.get("expected") or None)
+    return page.go("/memory/one", id=gone.memory_id, done="delete")
+
+
+async def _restore(page: Page, lore: Lore, memory_id: str, reason: str) -> Response:
+    back = await lore.memories.restore(memory_id, reason)
+    return page.go("/memory/one", id=back.memory_id, done="restore")
+
+
+async def _revert(page: Page, lore: Lore, evolution_id: str, reason: str) -> Response:
+    record = await lore.memories.evolution(evolution_id)
+    changes = await lore.memories.revert(evolution_id, reason)
+    return page.go("/memory", id=record.scope, done="revert" if changes else "nothing")
+
+
+async def _forget(page: Page, lore: Lore, user_id: str, reason: str) -> Response:
+    """Only where the id was typed once more: it cannot be undone."""
+    if page.form.get("typed", "") != user_id:
+        facts = await _before_forgetting(lore, user_id)
+        return page.show("confirm.html", 422, what="forget", id=user_id, wrong=True, **facts)
+    return page.show("forgotten.html", report=await lore.privacy.forget(user_id))
+
+
+def _memory_page(scope: str) -> tuple[str, Facts]:
+    return "/memory", {"id": scope}
+
+
+def _lineage_page(memory_id: str) -> tuple[str, Facts]:
+    return "/memory/one", {"id": memory_id}
+
+
+_BEFORE: Mapping[str, Callable[[Lore, str], Awaitable[Facts]]] = {
+    "evolve": _before_evolving,
+    "delete": _before_deleting,
+    "restore": _before_restoring,
+    "revert": _before_reverting,
+    "forget": _before_forgetting,
+}
+_DO: Mapping[str, Callable[[Page, Lore, str, str], Awaitable[Response]]] = {
+    "evolve": _evolve,
+    "delete": _delete,
+    "restore": _restore,
+    "revert": _revert,
+    "forget": _forget,
+}

@@ -1,0 +1,45 @@
+"""The console beside the HTTP API, behind the same guard."""
+
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import quote
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import Scope
+
+from roomlore.surfaces.console import KEY_COOKIE, SIGN_IN, console_routes, is_console
+from roomlore.surfaces.http.problems import status_of
+
+_LONGEST_ADDRESS = 2_000
+
+
+def console_pages() -> list[Route]:
+    return console_routes(_visitor, status_of)
+
+
+def key_of_cookie(scope: Scope) -> str | None:
+    """The API key that a person signed in with. Nothing but the console goes by it, so a page of another site cannot
+    use it for the API."""
+    if not is_console(scope["path"]):
+        return None
+    found = SimpleCookie()
+    try:
+        found.load(Headers(scope=scope).get("cookie", ""))
+    except CookieError:
+        return None
+    return found[KEY_COOKIE].value if KEY_COOKIE in found else None
+
+
+def to_sign_in(scope: Scope) -> Response:
+    """Where a person who has to show a key is sent; then back to where they were."""
+    query = scope.get("query_string", b"").decode("ascii", "replace")
+    here = scope["path"] + (f"?{query}" if query else "")
+    tail = f"?next={quote(here, safe='')}" if scope["method"] == "GET" and len(here) < _LONGEST_ADDRESS else ""
+    return RedirectResponse(SIGN_IN + tail, 303, {"Cache-Control": "no-store"})
+
+
+def _visitor(request: Request) -> Any:
+    return getattr(request.state, "caller", None)
