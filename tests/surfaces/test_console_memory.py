@@ -1,0 +1,267 @@
+"""What is remembered, on the console's pages: looking, going back in time, and changes that are asked back first."""
+
+import html
+import re
+from datetime import timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+
+from evolution_rig import CHINESE, ENGLISH, create, lines, opened, remember, talk, update
+from roomlore import Message
+from roomlore.core.memory.models import Source
+from roomlore.surfaces.console.tongues import tongue
+from roomlore.surfaces.http import create_app
+from roomlore.testing.model_server import ModelServer
+
+SECONDS = 60
+LANGUAGES = {"en": {"Accept-Language": "en"}, "zh": {"Accept-Language": "zh"}}
+both = pytest.mark.parametrize(("said", "language"), [(CHINESE, "zh"), (ENGLISH, "en")], ids=["zh", "en"])
+
+
+@pytest.fixture
+async def server():
+    async with ModelServer(default="nothing") as running:
+        yield running
+
+
+@pytest.fixture
+async def lore(server):
+    async with opened(server, seconds=SECONDS) as there:
+        yield there
+
+
+@pytest.fixture
+async def http(lore):
+    transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as asking:
+        yield asking
+
+
+async def page(http, path: str, status: int = 200, language: str = "en") -> str:
+    answer = await http.get(path, headers=LANGUAGES[language])
+    assert answer.status_code == status, answer.text[:500]
+    return answer.text
+
+
+async def send(http, path: str, status: int = 303, **fields) -> httpx.Response:
+    """As a browser without a script sends the form of a page: with its token and hidden fields."""
+    shown = await page(http, path)
+    form = shown.partition('class="stack"')[2]
+    hidden = {name: html.unescape(value) for name, value in re.findall(r'hidden" name="(\w+)" value="([^"]*)"', form)}
+    answer = await http.post(path, data={**hidden, **fields})
+    assert answer.status_code == status, answer.text[:500]
+    return answer
+
+
+def says(language: str, key: str, **values) -> str:
+    return html.escape(tongue(language).say(key, **values), quote=False)
+
+
+def words(shown: str) -> str:
+    return html.unescape(re.sub(r"<[^>]+>", "", shown))
+
+
+# Looking.
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_where_nothing_is_remembered_it_says_what_to_do(http, language):
+    assert says(language, "memories.empty.next") in await page(http, "/console/memories", language=language)
+    shown = await page(http, "/console/memory?id=tea", language=language)
+    assert says(language, "memory.empty.next") in shown
+    assert "what=evolve" in shown
+    assert 'type="range"' not in shown
+
+
+@both
+async def test_changes_are_shown_word_by_word(http, lore, said, language):
+    memory = await lore.memories.add("group:g", said.known[0])
+    await lore.memories.update(memory.memory_id, statement=said.better[0], reason=said.why)
+    shown = await page(http, "/console/memory?id=g", language=language)
+    log = shown.partition('<ol class="log">')[2]
+    first = re.search(r'<span class="diff"[^>]*>(.*?)</span>', log)[1]
+    assert "<del>" in first
+    assert "<ins>" in first
+    assert words(re.sub("<ins>.*?</ins>", "", first)) == said.known[0]
+    assert words(re.sub("<del>.*?</del>", "", first)) == said.better[0]
+    assert said.why in words(log)
+    assert says(language, "action.update") in log
+
+
+@both
+async def test_blame_goes_down_to_the_messages(http, lore, said, language):
+    await lore.messages.add(Message(id="c1", room_id="g", sender_id="ann", text=said.new[0]))
+    memory = await lore.memories.add(
+        "group:g", said.known[0], sources=[Source("g", "c1"), Source("g", "gone")], memory_id="f1"
+    )
+    shown = await page(http, f"/console/memory/one?id={memory.memory_id}", language=language)
+    assert said.new[0] in words(shown)
+    assert says(language, "lineage.lost") in shown
+    address = html.unescape(re.search(r'href="(/console/room[^"]+)"', shown)[1])
+    assert said.new[0] in words(await page(http, address))
+
+
+async def test_a_long_log_is_paged(http, lore):
+    for n in range(1, 91):
+        await lore.memories.add("group:g", f"statement no {n} of many")
+    seen, address = [], "/console/memory?id=g"
+    while address:
+        shown = (await page(http, address)).partition('<ol class="log">')[2]
+        seen += [int(n) for n in re.findall(r"#(\d+) ·", shown)]
+        links = [html.unescape(one) for one in re.findall(r'href="(/console/memory\?[^"]*to=\d+)"', shown)]
+        address = next((one for one in links if int(one.rpartition("=")[2]) < seen[-1]), None)
+    assert seen == list(range(90, 0, -1))
+
+
+async def test_scopes_are_listed(http, lore):
+    for scope in ("group:茶", "user:anna", "agent:<b>"):
+        await lore.memories.add(scope, "something")
+    shown = await page(http, "/console/memories")
+    addresses = [html.unescape(one) for one in re.findall(r'href="(/console/memory\?[^"]+)"', shown)]
+    assert [parse_qs(urlsplit(one).query)["id"][0] for one in addresses] == ["agent:<b>", "group:茶", "user:anna"]
+    for address in addresses:
+        assert "something" in await page(http, address)
+
+
+async def test_a_hostile_memory_renders_inert(http, lore):
+    memory = await lore.memories.add("group:<b>", '"><script>alert(1)</script> we \u202edrink tea')
+    await lore.memories.update(memory.memory_id, statement="<script>alert(2)</script> we drink", reason="<img src=x>")
+    for address in (
+        "/console/memory?id=group:%3Cb%3E",
+        f"/console/memory/one?id={memory.memory_id}",
+        f"/console/memory/change?what=delete&id={memory.memory_id}",
+    ):
+        main = (await page(http, address)).partition('<main id="main"')[2]
+        assert re.search(r"<(script|img|b>)", main) is None
+        assert "\u202e" not in main
+
+
+# Another time.
+
+
+async def test_the_slider_and_the_date_go_back(http, lore):
+    memory = await lore.memories.add("group:g", "we drink green tea")
+    first = (await lore.memories.changes("group:g"))[0].at
+    await lore.memories.update(memory.memory_id, statement="we drink black coffee")
+    now = await page(http, "/console/memory?id=g&step=100")
+    assert "black coffee" in listed(now)
+    begun = await page(http, "/console/memory?id=g&step=0")
+    assert 'value="0"' in begun
+    assert "green tea" in listed(begun)
+    day_before = (first - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
+    assert says("en", "memory.empty.then") in await page(http, f"/console/memory?id=g&at={day_before}")
+    later = (lore.now() + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
+    assert "black coffee" in listed(await page(http, f"/console/memory?id=g&at={later}"))
+
+
+def listed(shown: str) -> str:
+    return shown.partition('<section id="then"')[2].partition("</section>")[0]
+
+
+@pytest.mark.parametrize("query", ["step=x", "step=101", "step=-1", "at=soon", "to=0x1"])
+async def test_what_is_no_time_is_refused(http, lore, query):
+    await lore.memories.add("group:g", "we drink green tea")
+    await page(http, f"/console/memory?id=g&{query}", 422)
+
+
+# Changing.
+
+
+async def test_nothing_is_done_by_looking_at_the_question(http, lore):
+    memory = await lore.memories.add("group:g", "we drink green tea")
+    before = await lore.memories.changes("group:g")
+    for what, name in (("delete", memory.memory_id), ("restore", memory.memory_id), ("evolve", "g"), ("forget", "ann")):
+        shown = await page(http, f"/console/memory/change?what={what}&id={name}")
+        assert says("en", f"confirm.{what}.do") in shown
+        answer = await http.post(f"/console/memory/change?what={what}&id={name}", data={})
+        assert answer.status_code == 403
+    assert await lore.memories.changes("group:g") == before
+    assert await lore.jobs.page() == []
+
+
+async def test_deleting_and_bringing_back(http, lore):
+    memory = await lore.memories.add("group:g", "we drink green tea")
+    gone = await send(http, f"/console/memory/change?what=delete&id={memory.memory_id}", reason="moved on")
+    assert await lore.memories.page("group:g") == []
+    shown = await page(http, gone.headers["location"])
+    assert says("en", "done.delete") in shown
+    restore = html.unescape(re.search(r'href="(/console/memory/change\?what=restore[^"]+)"', shown)[1])
+    back = await send(http, restore, reason="after all")
+    assert says("en", "done.restore") in await page(http, back.headers["location"])
+    assert [one.statement for one in await lore.memories.page("group:g")] == ["we drink green tea"]
+    assert [one.reason for one in await lore.memories.changes("group:g")][1:] == ["moved on", "after all"]
+
+
+async def test_what_changed_since_the_question_is_not_deleted(http, lore):
+    memory = await lore.memories.add("group:g", "we drink green tea")
+    path = f"/console/memory/change?what=delete&id={memory.memory_id}"
+    token = re.search(r'name="token" value="([^"]+)"', await page(http, path))[1]
+    await lore.memories.update(memory.memory_id, statement="we drink black coffee")
+    answer = await http.post(path, data={"token": token, "expected": memory.memory_id})
+    assert answer.status_code == 409
+    assert len(await lore.memories.page("group:g")) == 1
+
+
+@both
+async def test_evolving_is_followed_and_taken_back(http, lore, server, said, language):
+    (known,) = await remember(lore, said.known[:1])
+    server.script = [lines(update("m1", said.better[0], "c2"), create(said.new[0], "c1"))]
+    await talk(lore, said, range(1, 6))
+    begun = await send(http, "/console/memory/change?what=evolve&id=g")
+    job = parse_qs(urlsplit(begun.headers["location"]).query)["job"][0]
+    assert (await lore.jobs.wait(job, SECONDS)).status == "done"
+    over = await page(http, begun.headers["location"], language=language)
+    stats = {"kept": 0, "updated": 1, "created": 1, "deleted": 0}
+    assert says(language, "evolving.stats", messages=5, **stats) in over
+    assert "http-equiv" not in over
+    shown = await page(http, "/console/memory?id=g", language=language)
+    assert said.new[0] in words(shown)
+    revert = html.unescape(re.search(r'href="(/console/memory/change\?what=revert[^"]+)"', shown)[1])
+    assert said.new[0] in words(await page(http, revert))
+    done = await send(http, revert, reason="wrong")
+    assert says("en", "done.revert") in await page(http, done.headers["location"])
+    assert [one.memory_id for one in await lore.memories.page("group:g")] == [known.memory_id]
+
+
+async def test_where_nothing_was_said_the_evolution_says_so(http, lore):
+    begun = await send(http, "/console/memory/change?what=evolve&id=g")
+    job = parse_qs(urlsplit(begun.headers["location"]).query)["job"][0]
+    await lore.jobs.wait(job, SECONDS)
+    assert says("en", "evolving.nothing") in await page(http, begun.headers["location"])
+
+
+async def test_a_person_is_forgotten_only_where_the_id_is_typed(http, lore):
+    await lore.messages.add([Message(id=f"m{n}", room_id="g", sender_id="ann", text=f"word {n}") for n in range(3)])
+    path = "/console/memory/change?what=forget&id=ann"
+    assert "<td>3</td>" in await page(http, path)
+    wrong = await send(http, path, 422, typed="anna")
+    assert says("en", "forget.wrong") in wrong.text
+    assert len(await lore.messages.page("g")) == 3
+    right = await send(http, path, 200, typed="ann")
+    assert says("en", "forgotten.title") in right.text
+    assert await lore.rooms.page() == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_what_is_not_there_cannot_be_changed(http, language):
+    for what, status in (("delete", 404), ("restore", 404), ("revert", 404), ("explode", 422)):
+        await page(http, f"/console/memory/change?what={what}&id=none", status, language)
+    await page(http, "/console/memory/one?id=none", 404, language)
+    await page(http, "/console/memory/evolving?id=g&job=none&evolution=none", 404, language)
+
+
+async def test_a_reader_is_offered_no_change(lore):
+    await lore.memories.add("group:g", "we drink green tea", memory_id="f1")
+    _, secret = await lore.keys.create("reader", scopes=("read",))
+    transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1))
+    headers = {"Authorization": f"Bearer {secret}"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as http:
+        for path in ("/console/memories", "/console/memory?id=g", "/console/memory/one?id=f1"):
+            assert "/console/memory/change" not in (await http.get(path)).text
+        path = "/console/memory/change?what=delete&id=f1"
+        assert (await http.get(path)).status_code == 403
+        token = re.search(r'name="token" value="([^"]+)"', (await http.get("/console")).text)[1]
+        assert (await http.post(path, data={"token": token})).status_code == 403
+    assert len(await lore.memories.page("group:g")) == 1
