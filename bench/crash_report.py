@@ -106,9 +106,10 @@ def report_asked(lives: Sequence[Life], known: Known, kinds: Sequence[str]) -> N
         count = sum(request.kind == kind for request in known.requests)
         lost = [late for late in (_lost_after(request, lives[request.life]) for request in repeats) if late is not None]
         ago = f", a median of {median(lost) * 1e3:.0f} ms before that, {max(lost) * 1e3:.0f} at most" if lost else ""
+        article = "an" if kind == "evolution" else "a"
         print(
-            f"requests for {'an' if kind == 'evolution' else 'a'} {kind}: {count:,}; repeated after the end of a life: {len(repeats)}, {len(lost)} of them "
-            f"answered in full{ago}"
+            f"requests for {article} {kind}: {count:,}; repeated after the end of a life: {len(repeats)}, "
+            f"{len(lost)} of them answered in full{ago}"
         )
 
 

@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
 from itertools import count
 
 from bench.evolution_items import ABOUT, ANN, Shown
 from roomlore import StoredMessage
 from roomlore.adapters.json_repair import repaired
-from roomlore.core.evolution.answers import read_answer
 from roomlore.core.evolution.guards import said
 from roomlore.core.evolution.handles import handles_of, message_handles
 from roomlore.core.evolution.likeness import likeness
 from roomlore.core.evolution.models import Answer, Ground, Plan, Rules
 from roomlore.core.evolution.plan import plan
+from roomlore.core.evolution.understanding import understood
 from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.models import Action, Change, Evolution, Memory, MemoryKind, Source
+from roomlore.core.prompt import Prompt
 
 _MAKES = {Action.CREATE, Action.UPDATE, Action.MERGE}
 
@@ -69,10 +72,24 @@ def planned(told: Told, rules: Rules) -> Plan | None:
     offered = _offered(told)
     if offered is None:
         return None
-    answer = read_answer(told.record.raw_answer, repair=repaired)
+    answer = understood(
+        told.record.raw_answer,
+        template=_templates().get(told.record.prompt_hash, ""),
+        offered=offered,
+        messages=_handles(told),
+        repair=repaired,
+    )
     if told.record.status == "failed":
         return Plan(kept=len(offered), rejected=answer.rejected)
     return _plan(told, answer, offered, rules)
+
+
+@lru_cache(maxsize=1)
+def _templates() -> dict[str, str]:
+    """The prompts that ship, by their hash."""
+    files = [one for one in resources.files("roomlore.prompts").iterdir() if one.name.endswith(".md")]
+    prompts = [Prompt(one.name, one.read_text(encoding="utf-8")) for one in files]
+    return {prompt.hash: prompt.text for prompt in prompts}
 
 
 def _handles(told: Told) -> dict[str, Source]:

@@ -66,6 +66,24 @@ def test_something_new_needs_a_message(name):
     ]
 
 
+NEVER_CITING = {
+    "create": (said("create", "They like tea"), 1),
+    "create, zh": (said("create", "阿泽是群主"), 1),
+    "related": (said("update", "They meet on Saturdays at ten at the shed", handles=("m1",)), 1),
+    "related, zh": (said("update", "每周日早上七点在南门集合骑车，雨天改室内", handles=("m2",)), 1),
+    "unrelated": (said("update", "Stan decides everything", handles=("m1",)), 0),
+    "unrelated, zh": (said("update", "阿泽决定一切", handles=("m2",)), 0),
+    "merge": (said("update", "Everything changed", handles=("m1", "m2")), 0),
+}
+
+
+@pytest.mark.parametrize("name", NEVER_CITING)
+def test_of_a_model_that_cites_nothing_at_all_what_stays_with_its_memory_is_taken(name):
+    wish, taken = NEVER_CITING[name]
+    read = left(wish)
+    assert (len(read.wishes), len(read.rejected)) == (taken, 1 - taken)
+
+
 @pytest.mark.parametrize("name", FOUNDED)
 def test_what_rests_on_a_message_or_on_what_is_remembered_is_taken(name):
     read = left(FOUNDED[name])

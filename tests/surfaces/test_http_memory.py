@@ -53,7 +53,12 @@ async def ok(http, method: str, path: str, **more) -> dict:
 @both
 async def test_an_evolution_answers_as_the_design_says(http, lore, server, said):
     server.script = [
-        lines(keep("m3"), update("m1", said.better[0], "c1"), update("m2", said.better[1], "c2"), create(said.new[0]))
+        lines(
+            keep("m3"),
+            update("m1", said.better[0], "c1"),
+            update("m2", said.better[1], "c2"),
+            create(said.new[0], "c3"),
+        )
         + "\n"
         + lines(delete("m9"))
     ]
@@ -287,7 +292,7 @@ async def test_an_evolution_is_taken_back(http, lore, server):
     assert {one["change_reason"] for one in told["changes"]} == {"wrong"}
     now = await ok(http, "GET", "/memory/list/g")
     assert {one["memory_id"] for one in now["memories"]} == {one.memory_id for one in old}
-    again = await ok(http, "POST", f"/memory/revert/{evolved['evolution_id']}")
+    again = await ok(http, "POST", f"/memory/revert/{evolved['evolution_id']}", json={"reason": "twice"})
     assert (again["changes"], again["message"] != "") == ([], True)
 
 
@@ -315,6 +320,10 @@ async def test_deleting_restoring_and_strength(http, lore):
     assert (await http.put(f"{path}/strength", json={"strength": 0.5})).status_code == 409
     back = await ok(http, "PUT", f"{path}/restore")
     assert (back["memory_id"], back["memory"]["status"]) == (made.memory_id, "active")
+    await ok(http, "DELETE", path)
+    await ok(http, "PUT", f"{path}/restore", json={"reason": "仍然如此"})
+    assert (await lore.memories.changes("group:g"))[-1].reason == "仍然如此"
+    assert (await http.put(f"{path}/restore", json={"raeson": "x"})).status_code == 422
     set_ = await ok(http, "PUT", f"{path}/strength", json={"strength": 0, "reason": "wrong"})
     assert (set_["memory"]["strength"], set_["memory"]["strength_now"]) == (0.0, 0.0)
 

@@ -60,7 +60,7 @@ class Maker:
             kind=self.kind,
             statement=step.statement,
             tags=step.tags,
-            strength=self.rules.first_strength,
+            strength=self.rules.first_strength if step.sources else self.rules.first_strength / 2,
             confidence=step.confidence,
             sources=step.sources,
             change_summary=step.reason,

@@ -48,7 +48,8 @@ class Answer:
 class Rules:
     """The guards. `delete_share`: of the active memories an evolution may delete, at least one. `most_active`: the cap
     that merges are asked for. `most_merged`: memories in one merge. `same`: from which similarity on a create repeats a
-    memory. `first_strength`: of what is created. `raised`: by how much of what is missing to 1 support strengthens."""
+    memory. `first_strength`: of what is created, half of it where no message supports that. `raised`: by how much of
+    what is missing to 1 support strengthens."""
 
     delete_share: float = 0.3
     most_active: int = 30

@@ -10,8 +10,9 @@ from roomlore.core.evolution.models import Answer, Wish
 from roomlore.core.evolution.steps import refused
 from roomlore.core.memory.models import Memory, Source
 
-_REWORDED, _MERGED = 0.8, 0.25
-"""Least likeness to a memory of what says it in other words, and of what says five of them in one."""
+_REWORDED, _RELATED = 0.8, 0.25
+"""Least likeness to a memory of what says it in other words, and of what still speaks of the same, or of five of them
+in one."""
 _WHY = "It gives no message as evidence, and says something new."
 
 
@@ -21,12 +22,17 @@ def without_unfounded(
     """The answer without creates and updates that cite none of the messages, unless an update says in other words what
     one of its memories says.
 
-    `examples`: the prompt's template, read as if it were an answer. Where no create among them gives evidence, the
-    prompt does not ask for any, and everything is left in.
+    An answer without any evidence comes from a model that passes the field over, good or bad: then creates stay, and
+    updates that still speak of what one of their memories speaks of. `examples`: the prompt's template, read as if it
+    were an answer. Where no create among them gives evidence, the prompt does not ask for any, and everything is left
+    in.
     """
     if not any(wish.kind == "create" and wish.evidence for wish in examples.wishes):
         return answer
-    unfounded = [wish for wish in answer.wishes if _is_unfounded(wish, offered, messages)]
+    gives = any(wish.evidence for wish in answer.wishes)
+    asked = [wish for wish in answer.wishes if gives or wish.kind != "create"]
+    reworded = _REWORDED if gives else _RELATED
+    unfounded = [wish for wish in asked if _is_unfounded(wish, offered, messages, reworded)]
     return replace(
         answer,
         wishes=tuple(wish for wish in answer.wishes if wish not in unfounded),
@@ -34,11 +40,11 @@ def without_unfounded(
     )
 
 
-def _is_unfounded(wish: Wish, offered: Mapping[str, Memory], messages: Mapping[str, Source]) -> bool:
+def _is_unfounded(wish: Wish, offered: Mapping[str, Memory], messages: Mapping[str, Source], reworded: float) -> bool:
     if wish.kind not in ("create", "update") or any(_has(handle, messages) for handle in wish.evidence):
         return False
     known = [find(handle, offered) for handle in wish.handles if _has(handle, offered)]
-    least = _MERGED if len(known) > 1 else _REWORDED
+    least = _RELATED if len(known) > 1 else reworded
     return all(likeness(wish.statement, memory.statement) < least for memory in known)
 
 

@@ -7,16 +7,14 @@ from datetime import datetime
 from typing import Any
 
 from roomlore.core.errors import Conflict, InvalidInput
-from roomlore.core.evolution.answers import read_answer
 from roomlore.core.evolution.asking import says_nothing
-from roomlore.core.evolution.copied import without_copies
 from roomlore.core.evolution.guards import said
 from roomlore.core.evolution.handles import find, message_handles
 from roomlore.core.evolution.likeness import likeness
 from roomlore.core.evolution.models import Answer, Plan, Wish
 from roomlore.core.evolution.plan import plan
 from roomlore.core.evolution.result import EvolutionResult
-from roomlore.core.evolution.unfounded import without_unfounded
+from roomlore.core.evolution.understanding import understood
 from roomlore.core.memory.models import Memory, Source
 from roomlore.core.memory.reading import own_words
 from roomlore.ports.coordination import Clock, Ids
@@ -86,18 +84,16 @@ class Applying:
     async def _asked(self, piece: Piece, read: Read, answered: Answered) -> _Asked:
         if answered.mode == "offline":
             return await self._by_rules(piece, read)
-        answer = await asyncio.to_thread(self._read_answer, read, answered)
+        answer = await asyncio.to_thread(
+            understood,
+            answered.text,
+            template=answered.template,
+            offered=read.offered,
+            messages=read.handles,
+            repair=self._repair,
+        )
         usable = any(_can_be_done(wish, read.offered) for wish in answer.wishes)
         return _Asked(answer, dict(read.handles), read.prints, failed=not usable and not says_nothing(answered.text))
-
-    def _read_answer(self, read: Read, answered: Answered) -> Answer:
-        examples = read_answer(answered.template, repair=self._repair)
-        own = without_copies(
-            read_answer(answered.text, repair=self._repair),
-            examples,
-            known=[memory.statement for memory in read.offered.values()],
-        )
-        return without_unfounded(own, examples, offered=read.offered, messages=read.handles)
 
     async def _by_rules(self, piece: Piece, read: Read) -> _Asked:
         before = await self._reading.before(piece, read, limit=_EARLIER)

@@ -61,12 +61,18 @@ class Asking:
 
     async def check(self) -> None:
         """Raises `ModelUnavailable` where no provider can be asked now."""
-        if not await self._models.can_ask(self._options.model):
-            raise ModelUnavailable(
-                f"No provider of the model {self._options.model!r} can be asked now: give one a key, or ask for the "
-                "mode 'offline'. `roomlore models` shows what each lacks.",
-                cause="unreachable",
+        model = self._options.model
+        if await self._models.can_ask(model):
+            return
+        if await self._models.has_provider(model):
+            why = (
+                f"Every provider of the model {model!r} failed just now and is left alone for a while; try again later"
             )
+        else:
+            why = f"No provider of the model {model!r} can be asked: give one a key"
+        raise ModelUnavailable(
+            f"{why}, or ask for the mode 'offline'. `roomlore models` shows how each stands.", cause="unreachable"
+        )
 
     async def answer(self, piece: Piece, read: Read, steps: Steps) -> Answered:
         """What a model says to what was read, in a step that is never done twice for the same; that nobody was asked,

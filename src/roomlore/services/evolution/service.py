@@ -5,6 +5,8 @@ touches with what was read. An evolution is known by its id: done again after a 
 answer that was paid for.
 """
 
+import logging
+
 from roomlore.core.errors import NotFound, RoomloreError
 from roomlore.core.evolution.result import BegunEvolution, EvolutionResult, Mode
 from roomlore.ports.coordination import Clock, Ids, Telemetry
@@ -20,6 +22,8 @@ from roomlore.services.evolution.turns import Turns
 
 _ATTEMPTS = 3
 _NOTHING_NEW = "There are no new messages."
+
+log = logging.getLogger(__name__)
 
 
 class EvolutionService:
@@ -82,6 +86,8 @@ class EvolutionService:
         result = await self._evolve(piece, steps)
         if piece.goes_on and result.remaining >= piece.goes_on and result.message != NO_LINE:
             await self.hand_in(piece.next())
+        if result.message == NO_LINE:
+            log.warning("an evolution's answer could not be used", extra={"evolution": piece.evolution_id})
         if result.message:
             await steps.report(result.message)
 

@@ -57,8 +57,8 @@ def reindex(
 
 
 async def follow(steps: AsyncIterator[IndexProgress]) -> dict[str, int]:
-    """Waits for indexing with a bar on standard error (none where that is no terminal); how many texts of each part were
-    indexed."""
+    """Waits for indexing with a bar on standard error (none where that is no terminal); how many texts of each part
+    were indexed."""
     done: dict[str, int] = {}
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), MofNCompleteColumn())
     shown = Console(stderr=True)

@@ -41,6 +41,17 @@ def body_of(model: type[T]) -> Callable[[Request], Awaitable[T]]:
     return read
 
 
+def body_if_any_of(model: type[T]) -> Callable[[Request], Awaitable[T]]:
+    """The same where the body may be left out: `model` without anything then."""
+
+    async def read(request: Request) -> T:
+        length = request.headers.get("content-length", "0")
+        empty = length.strip() == "0" and "transfer-encoding" not in request.headers
+        return model() if empty else validated(model, await read_json(request))
+
+    return read
+
+
 def validated(model: type[T], value: Any) -> T:
     """The value as `model`; `InvalidInput` says in words what is wrong with it."""
     try:
@@ -49,13 +60,13 @@ def validated(model: type[T], value: Any) -> T:
         raise InvalidInput(in_words(error.errors(), model.model_fields)) from error
 
 
-def documented(model: type[BaseModel]) -> dict[str, Any]:
+def documented(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
     """The `openapi_extra` that describes a body read by hand."""
-    return described(model.model_json_schema())
+    return described(model.model_json_schema(), required=required)
 
 
-def described(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+def described(schema: Mapping[str, Any], *, required: bool = True) -> dict[str, Any]:
+    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
 
 
 def _expect_json(request: Request) -> None:

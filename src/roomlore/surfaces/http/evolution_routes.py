@@ -29,7 +29,7 @@ async def evolve(
     lore: Writer,
     group_id: GroupId,
     days: Annotated[float, Query(gt=0, le=3_650, description="How far back a group's first evolution reads.")] = 1,
-    mode: Annotated[Mode, Query(description="`llm`: a model; `offline`: rules alone; `auto`: a model if a provider is set up.")] = "auto",
+    mode: Annotated[Mode, Query(description="`llm`, `offline` (rules), or `auto`: `llm` if set up.")] = "auto",
     wait: Annotated[float, Query(ge=0, le=_MOST_WAITED, description="Most seconds to wait for it.")] = _MOST_WAITED,
 ) -> Response:
     """Reads what was said in a group since the last time and lets what is remembered of it evolve."""

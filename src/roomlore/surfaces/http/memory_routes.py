@@ -142,18 +142,28 @@ async def delete_memory(
     return reply({"success": True, "memory_id": gone.memory_id, "memory": memory_answers.memory(gone, lore)})
 
 
-@memories.put("/{memory_id:id}/restore", response_model=memory_views.OneMemory)
-async def restore_memory(lore: Writer, memory_id: MemoryId, reason: Reason = "") -> Response:
-    """Brings a version back into force, in the place of what is in force of that memory."""
-    back = await lore.memories.restore(memory_id, reason)
+class ReasonRequest(bodies.Body):
+    """Why something is done."""
+
+    reason: str = Field("", max_length=8 * MAX_REASON, description="Why, for the history.")
+
+
+ReasonBody = Annotated[ReasonRequest, Depends(bodies.body_if_any_of(ReasonRequest))]
+_REASON_BODY = bodies.documented(ReasonRequest, required=False)
+
+
+@memories.put("/{memory_id:id}/restore", response_model=memory_views.OneMemory, openapi_extra=_REASON_BODY)
+async def restore_memory(lore: Writer, memory_id: MemoryId, body: ReasonBody, reason: Reason = "") -> Response:
+    """Brings a version back into force, in the place of what is in force of that memory. `reason` may stand in the
+    query or in a body."""
+    back = await lore.memories.restore(memory_id, reason or body.reason)
     return reply({"success": True, "memory_id": back.memory_id, "memory": memory_answers.memory(back, lore)})
 
 
-class StrengthRequest(bodies.Body):
+class StrengthRequest(ReasonRequest):
     """How strong a memory is from now on; it fades from there."""
 
     strength: float = Field(ge=0, le=1, description="In [0, 1].")
-    reason: str = Field("", max_length=8 * MAX_REASON, description="Why, for the history.")
 
 
 @memories.put(
@@ -171,14 +181,15 @@ async def set_strength(
     return reply({"success": True, "memory_id": done.memory_id, "memory": memory_answers.memory(done, lore)})
 
 
-@memories.post("/revert/{evolution_id:id}", response_model=memory_views.Reverted)
+@memories.post("/revert/{evolution_id:id}", response_model=memory_views.Reverted, openapi_extra=_REASON_BODY)
 async def revert_evolution(
     lore: Writer,
     evolution_id: Annotated[str, Path(description="The evolution's id, percent-encoded.")],
+    body: ReasonBody,
     reason: Reason = "",
 ) -> Response:
-    """Takes back what an evolution did, as new changes of the log."""
-    done = await lore.memories.revert(evolution_id, reason)
+    """Takes back what an evolution did, as new changes of the log. `reason` may stand in the query or in a body."""
+    done = await lore.memories.revert(evolution_id, reason or body.reason)
     message = "" if done else "There is nothing to take back: it was reverted before, or it changed nothing."
     changes = memory_answers.changes(done)
     return reply({"success": True, "evolution_id": evolution_id, "changes": changes, "message": message})
