@@ -141,7 +141,7 @@ async def test_without_the_extra_the_error_names_it(chain):
     )
     with pytest.raises(ModelUnavailable, match=r"pip install 'roomlore\[openai\]'"):
         await models.complete("memory-summary-model", asked())
-    assert [trial.error[:17] for trial in await models.test()] == ["install the extra"] * 2
+    assert [trial.error[:17] for trial in await models.test()] == ["install the extra"] * 4
 
 
 async def test_an_unknown_model(chain):
@@ -463,7 +463,7 @@ async def test_models_are_shown_without_internal_ones_and_never_a_key(chain):
     ]  # fmt: skip
     every = await made.models.list_available_models(internal=True)
     assert [(one.model_id, one.internal, one.usable) for one in every] == [
-        ("memory-summary-model", True, False), ("m", False, True),
+        ("memory-summary-model", True, False), ("memory-evolve-model", True, False), ("m", False, True),
     ]  # fmt: skip
     assert "sk-second-2" not in json.dumps(plain(every))
 
@@ -476,7 +476,8 @@ async def test_a_test_asks_each_provider_and_says_what_came_back(chain):
     assert "HTTP 401: check the key in SECOND_KEY" in second.error
     assert third.error == "there is no key; set THIRD_KEY."
     assert made.counts == [1, 1, 0]
-    assert [trial.model_id for trial in await made.models.test()] == ["memory-summary-model"] * 2 + ["m"] * 3
+    every = [trial.model_id for trial in await made.models.test()]
+    assert every == ["memory-summary-model"] * 2 + ["memory-evolve-model"] * 2 + ["m"] * 3
 
 
 async def test_a_test_asks_those_that_rest_too_and_wakes_them(chain):
