@@ -45,9 +45,32 @@ ROUTES = [
     ("GET", "/facts/f1/history", None, "read"),
     ("DELETE", "/facts/f1", None, "write"),
     ("POST", "/recall", {"scopes": ["user:ann"]}, "read"),
+    ("POST", "/memory/evolve/tea?mode=offline", None, "write"),
+    ("GET", "/memory/evolution/e1", None, "read"),
+    ("GET", "/memory/list/user:ann", None, "read"),
+    ("GET", "/memory/search/user:ann?q=word&threshold=0", None, "read"),
+    ("GET", "/memory/changes/user:ann", None, "read"),
+    ("GET", "/memory/as-of/user:ann?at=2126-01-01", None, "read"),
+    ("GET", "/memory/diff/user:ann?from=2026-01-01", None, "read"),
+    ("GET", "/memory/history/f1", None, "read"),
+    ("GET", "/memory/blame/f1", None, "read"),
+    ("DELETE", "/memory/f1", None, "write"),
+    ("PUT", "/memory/f1/restore", None, "write"),
+    ("PUT", "/memory/f1/strength", {"strength": 0.5}, "write"),
+    ("POST", "/memory/revert/e1", None, "write"),
+    ("POST", "/privacy/forget", {"user_id": "ann", "dry_run": True}, "write"),
+    ("GET", "/privacy/verify", None, "read"),
     ("GET", "/index", None, "admin"),
     ("GET", "/metrics", None, "admin"),
 ]
+OF_A_GROUP = (
+    "/memory/evolve/",
+    "/memory/list/",
+    "/memory/search/",
+    "/memory/changes/",
+    "/memory/as-of/",
+    "/memory/diff/",
+)
 OTHERS = ["/openapi.json", "/nothing", "/docs", "/health", "/health/live/", "/%68ealth/live"]
 
 
@@ -142,6 +165,9 @@ async def test_no_path_shows_another_tenant(connect, secrets, context, lore, met
         assert (answer.json()["facts"], answer.json()["considered"]) == ([], 0)
     elif path == "/models":
         assert answer.json() == {"models": []}, "the models are everybody's"
+    elif path.startswith((*OF_A_GROUP, "/privacy/")):
+        assert answer.status_code == 200
+        assert "word" not in answer.text.replace("q=word", "").replace('"query":"word"', "")
     elif "new" in (path.split("/")[2:3] or (body or {}).values()):
         assert answer.status_code == 200
     else:

@@ -1,8 +1,13 @@
 """Forgetting a person, and checking what is stored, over HTTP."""
 
+import asyncio
+
 import pytest
 
 from evolution_rig import CHINESE, talk
+from roomlore.core.errors import StorageUnavailable
+from roomlore.surfaces.http import privacy_routes
+from roomlore.surfaces.http.long_work import LongWork
 
 U1 = {"user_id": "u1"}
 
@@ -67,3 +72,52 @@ async def test_another_tenant_forgets_its_own(connect, lore, known):
         told = (await client.post("/privacy/forget", json=U1 | {"confirm": True})).json()
         assert (told["success"], told["places"]) == (True, {})
     assert await lore.memories.count("user:u1") == 1
+
+
+async def test_what_takes_long_goes_on_and_is_waited_for(http, lore, known, monkeypatch):
+    begun, may_end = [], asyncio.Event()
+    forget = lore.privacy.forget
+
+    async def slow(user_id: str, *, dry_run: bool = False):
+        begun.append(user_id)
+        await may_end.wait()
+        return await forget(user_id, dry_run=dry_run)
+
+    monkeypatch.setattr(lore.privacy, "forget", slow)
+    monkeypatch.setattr(privacy_routes, "_MOST_WAITED", 0.01)
+    for _ in range(2):
+        answer = await http.post("/privacy/forget", json=U1 | {"confirm": True})
+        assert (answer.status_code, answer.json()["status"]) == (202, "running")
+    monkeypatch.setattr(privacy_routes, "_MOST_WAITED", 60.0)
+    may_end.set()
+    told = (await http.post("/privacy/forget", json=U1 | {"confirm": True})).json()
+    assert (told["complete"], begun) == (True, ["u1"])
+    assert await lore.memories.count("user:u1") == 0
+
+
+async def test_long_work_that_fails_tells_who_waits_and_can_be_asked_for_again():
+    work = LongWork()
+
+    async def fails() -> None:
+        raise StorageUnavailable
+
+    async def does() -> str:
+        return "done"
+
+    with pytest.raises(StorageUnavailable):
+        await work.wait("name", fails, seconds=60)
+    assert await work.wait("name", does, seconds=60) == "done"
+
+
+async def test_long_work_ends_with_the_server():
+    work, ended = LongWork(), []
+
+    async def hangs() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+
+    async with work.ending():
+        assert await work.wait("name", hangs, seconds=0.01) is None
+    assert ended == [True]

@@ -19,6 +19,7 @@ from roomlore.surfaces.http.evolution_routes import evolutions
 from roomlore.surfaces.http.fact_routes import facts
 from roomlore.surfaces.http.guard import Guard
 from roomlore.surfaces.http.job_routes import jobs
+from roomlore.surfaces.http.long_work import LongWork
 from roomlore.surfaces.http.mcp_route import mcp_if_there, mcp_route
 from roomlore.surfaces.http.memory_routes import memories
 from roomlore.surfaces.http.model_routes import models
@@ -70,6 +71,7 @@ def _app(source: Lore | Settings, *routers: APIRouter) -> FastAPI:
         generate_unique_id_function=_name,
     )
     app.state.settings = source if isinstance(source, Settings) else source.settings
+    app.state.long_work = LongWork()
     if isinstance(source, Lore):
         app.state.lore = source
     for router in routers:
@@ -83,7 +85,8 @@ def _app(source: Lore | Settings, *routers: APIRouter) -> FastAPI:
 def _opening(settings: Settings) -> Any:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with open_lore(settings=settings, background=settings.work_in_server) as lore:
+        opened = open_lore(settings=settings, background=settings.work_in_server)
+        async with opened as lore, app.state.long_work.ending():
             app.state.lore = lore
             yield
 

@@ -1,10 +1,11 @@
 """Forgetting a person, and checking what is stored, over HTTP."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
+from starlette.requests import Request
 from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
@@ -13,10 +14,13 @@ from roomlore.core.memory.intake import scope_of
 from roomlore.core.privacy.report import ForgetReport
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.guard import Reader, Writer
+from roomlore.surfaces.http.long_work import LongWork
 from roomlore.surfaces.http.replies import reply
 from roomlore.surfaces.plain import plain
 
 privacy = APIRouter(prefix="/privacy", tags=["privacy"])
+
+_MOST_WAITED = 30.0
 
 
 class ForgetRequest(bodies.Body):
@@ -50,6 +54,14 @@ class ForgetView(BaseModel):
     finished_at: datetime
 
 
+class Forgetting(BaseModel):
+    """It is not done yet."""
+
+    success: Literal[True]
+    user_id: str
+    status: Literal["running"]
+
+
 class FaultView(BaseModel):
     check: str = Field(description="Which check found it.")
     where: str = Field(description="The scope, room, memory or mark.")
@@ -75,14 +87,28 @@ class VerifyView(BaseModel):
     finished_at: datetime
 
 
-@privacy.post("/forget", response_model=ForgetView, openapi_extra=bodies.documented(ForgetRequest))
-async def forget(lore: Writer, wanted: Annotated[ForgetRequest, Depends(bodies.body_of(ForgetRequest))]) -> Response:
-    """Removes what a person said and what follows from it. Without `confirm` nothing is done but saying what would."""
+_LATER: dict[int | str, dict[str, Any]] = {
+    202: {"model": Forgetting, "description": "It goes on. The same request again waits for it."}
+}
+
+
+@privacy.post("/forget", response_model=ForgetView, responses=_LATER, openapi_extra=bodies.documented(ForgetRequest))
+async def forget(
+    request: Request, lore: Writer, wanted: Annotated[ForgetRequest, Depends(bodies.body_of(ForgetRequest))]
+) -> Response:
+    """Removes what a person said and what follows from it. Without `confirm` nothing is done but saying what would.
+
+    What takes longer than 30 seconds goes on; where the server ends before it does, the same request takes it up."""
     if wanted.dry_run:
         return reply(_told(await lore.privacy.forget(wanted.user_id, dry_run=True)))
     if not wanted.confirm:
         raise _unconfirmed(await lore.privacy.forget(wanted.user_id, dry_run=True))
-    return reply(_told(await lore.privacy.forget(wanted.user_id)))
+    work: LongWork = request.app.state.long_work
+    name = ("forget", lore.tenant, wanted.user_id)
+    report = await work.wait(name, lambda: lore.privacy.forget(wanted.user_id), seconds=_MOST_WAITED)
+    if report is None:
+        return reply({"success": True, "user_id": wanted.user_id, "status": "running"}, 202)
+    return reply(_told(report))
 
 
 @privacy.get("/verify", response_model=VerifyView)
