@@ -48,6 +48,9 @@ system-packages:
 	@if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then \
 		apt-get update -qq && apt-get install -y -qq --no-install-recommends python3 python3-venv; \
 	fi
+	@if ! command -v chromium >/dev/null; then \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; \
+	fi
 
 ci: system-packages
 	$(MAKE) test

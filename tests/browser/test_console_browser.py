@@ -1,0 +1,205 @@
+"""The console in a real browser: every page in both themes and languages without a serious fault, and the main jobs."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import uvicorn
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import Browser, Page, async_playwright
+
+import roomlore
+from roomlore import Lore, Message, Settings
+from roomlore.core.memory.models import Source
+from roomlore.surfaces.http import create_app
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: `make system-packages` installs it")
+
+PATIENCE_MS = 120_000
+BEGIN = datetime(2026, 1, 5, 9, tzinfo=UTC)
+TALK = (
+    ("anna", "周五谁去喝茶？", None),
+    ("ben", "Does the build fail for anyone else?", None),
+    ("carla", "我去！几点？", "m0"),
+    ("dan", "@ben yes, the linker step fails since noon", "m1"),
+    ("anna", "下午三点，老地方", "m2"),
+    ("mallory", "<script>document.title = 'taken'</script>\u202e" + "z" * 3_000, None),
+    ("ben", "I think it is the new compiler flag", "m3"),
+)
+PAGES = {
+    "rooms": "/console",
+    "room": "/console/room?id=tea",
+    "no-such-room": "/console/room?id=none",
+    "thread": "/console/thread?id=tea&message=m3",
+    "context": "/console/context?room=tea&message=m6",
+    "weighted": "/console/context?room=tea&message=m6&strategy=weighted",
+    "memories": "/console/memories",
+    "memory": "/console/memory?id=tea",
+    "memory-then": "/console/memory?id=tea&step=50",
+    "memory-empty": "/console/memory?id=nothing",
+    "blame": "/console/memory/one?id=f1",
+    "evolve": "/console/memory/change?what=evolve&id=tea",
+    "delete": "/console/memory/change?what=delete&id=f1",
+    "forget": "/console/memory/change?what=forget&id=mallory",
+    "sign-in": "/console/sign-in",
+}
+LOOKS = [("light", "en-GB", 1200), ("dark", "zh-CN", 1200), ("light", "zh-CN", 320), ("dark", "en-GB", 320)]
+
+
+async def fill(lore: Lore) -> None:
+    messages = [
+        Message(
+            id=f"m{n}",
+            room_id="tea",
+            sender_id=who,
+            sender_name=who.title(),
+            text=text,
+            reply_to=answered,
+            sent_at=BEGIN + timedelta(minutes=n),
+        )
+        for n, (who, text, answered) in enumerate(TALK)
+    ]
+    await lore.messages.add(messages)
+    await lore.memories.add("group:tea", "成员每周五下午喝茶", sources=[Source("tea", "m0")], memory_id="f1")
+    await lore.memories.update(
+        "f1", statement="成员每周五下午三点在老地方喝茶", sources=[Source("tea", "m4")], reason="more"
+    )
+    await lore.memories.add("group:tea", "The build fails since the new compiler flag", memory_id="f2")
+
+
+@asynccontextmanager
+async def serving() -> AsyncIterator[tuple[str, Lore]]:
+    settings = Settings(durable_work="process")
+    async with roomlore.open("sqlite://", settings=settings) as lore:
+        await fill(lore)
+        config = uvicorn.Config(create_app(lore), port=0, log_config=None, access_log=False, lifespan="off")
+        server = uvicorn.Server(config)
+        door = config.bind_socket()
+        running = asyncio.create_task(server.serve([door]))
+        try:
+            yield f"http://127.0.0.1:{door.getsockname()[1]}", lore
+        finally:
+            server.should_exit = True
+            await running
+            door.close()
+
+
+@asynccontextmanager
+async def browsing() -> AsyncIterator[Browser]:
+    async with async_playwright() as started:
+        browser = await started.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=PATIENCE_MS
+        )
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+@asynccontextmanager
+async def looking(browser: Browser, theme: str = "light", language: str = "en-GB", width: int = 1200, **more):
+    context = await browser.new_context(
+        locale=language, color_scheme=theme, viewport={"width": width, "height": 800}, **more
+    )
+    page = await context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    try:
+        yield page
+    finally:
+        await context.close()
+
+
+async def faults(page: Page) -> list[str]:
+    found = (await Axe().run(page)).response["violations"]
+    return [f"{one['id']}: {one['nodes'][0]['target']}" for one in found if one["impact"] in ("serious", "critical")]
+
+
+async def test_every_page_in_every_look_has_no_serious_fault():
+    wrong: dict[str, object] = {}
+    async with serving() as (address, _), browsing() as browser:
+        for theme, language, width in LOOKS:
+            async with looking(browser, theme, language, width) as page:
+                for name, path in PAGES.items():
+                    await page.goto(address + path)
+                    seen = await faults(page)
+                    wider = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+                    if seen or wider > 0:
+                        wrong[f"{name} {theme} {language} {width}"] = (seen, wider)
+    assert wrong == {}
+
+
+async def test_a_room_leads_to_a_context_and_asks_for_nothing_elsewhere():
+    asked: list[str] = []
+    refused: list[str] = []
+    async with serving() as (address, _), browsing() as browser, looking(browser) as page:
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("console", lambda said: refused.append(said.text) if said.type == "error" else None)
+        await page.goto(f"{address}/")
+        await page.get_by_role("link", name="tea", exact=True).click()
+        assert await page.get_by_role("article").count() == len(TALK)
+        assert await page.title() == "tea · roomlore"
+        lines = page.locator(".lane:not(.none):not(.pass)")
+        assert len(set(await lines.evaluate_all("all => all.map(one => getComputedStyle(one).color)"))) >= 2
+        assert len(set(await lines.all_inner_texts())) >= 2
+        await page.locator("#m7").get_by_role("link", name="Its context").click()
+        await page.get_by_role("heading", name="The three strategies side by side").wait_for()
+        await page.get_by_role("link", name="Weighted").click()
+        await page.get_by_text("The five signals").first.click()
+        assert await page.locator("details[open] meter").count() == 5
+    assert asked
+    assert [one for one in asked if not one.startswith(address)] == []
+    assert refused == []
+
+
+async def test_the_keyboard_alone_gets_to_the_content():
+    async with serving() as (address, _), browsing() as browser, looking(browser) as page:
+        await page.goto(f"{address}/console/room?id=tea")
+        await page.keyboard.press("Tab")
+        assert await page.evaluate("document.activeElement.className") == "skip"
+        await page.keyboard.press("Enter")
+        await page.keyboard.press("Tab")
+        assert await page.evaluate("document.activeElement.closest('main') !== null")
+
+
+async def test_the_slider_goes_back_without_leaving_the_page():
+    async with serving() as (address, _), browsing() as browser, looking(browser) as page:
+        await page.goto(f"{address}/console/memory?id=tea")
+        async with page.expect_response(lambda answer: "step=0" in answer.url):
+            await page.get_by_role("slider").focus()
+            await page.keyboard.press("Home")
+        await page.get_by_role("heading", name="Remembered on").wait_for()
+        assert "step" not in page.url
+
+
+@pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])
+async def test_a_memory_is_deleted_and_brought_back(scripted):
+    async with (
+        serving() as (address, lore),
+        browsing() as browser,
+        looking(browser, java_script_enabled=scripted) as page,
+    ):
+        await page.goto(f"{address}/console/memory/one?id=f2")
+        await page.get_by_role("link", name="Delete").click()
+        await page.get_by_label("Why").fill("mended")
+        await page.get_by_role("button", name="Delete it").click()
+        await page.get_by_text("It stays in the history").wait_for()
+        assert [one.memory_id for one in await lore.memories.page("group:tea")] != ["f2"]
+        assert len(await lore.memories.page("group:tea")) == 1
+        await page.get_by_role("link", name="Bring this version back").click()
+        await page.get_by_role("button", name="Bring it back").click()
+        await page.get_by_text("Brought back.").wait_for()
+        assert len(await lore.memories.page("group:tea")) == 2
+
+
+async def test_language_and_colours_are_chosen_without_a_script():
+    async with serving() as (address, _), browsing() as browser, looking(browser, java_script_enabled=False) as page:
+        await page.goto(f"{address}/console")
+        await page.get_by_role("button", name="中文").click()
+        await page.get_by_role("heading", name="房间").wait_for()
+        await page.get_by_role("button", name="深色").click()
+        await page.locator("html[data-theme=dark]").wait_for()
+        assert await page.get_by_role("button", name="深色").get_attribute("aria-pressed") == "true"
