@@ -45,6 +45,9 @@ PAGES = {
     "evolve": "/console/memory/change?what=evolve&id=tea",
     "delete": "/console/memory/change?what=delete&id=f1",
     "forget": "/console/memory/change?what=forget&id=mallory",
+    "recall": "/console/recall",
+    "recalled": "/console/recall?scopes=group:tea&q=tea",
+    "jobs": "/console/jobs",
     "sign-in": "/console/sign-in",
 }
 LOOKS = [("light", "en-GB", 1200), ("dark", "zh-CN", 1200), ("light", "zh-CN", 320), ("dark", "en-GB", 320)]

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from roomlore.core.errors import NotFound, RoomloreError
-from roomlore.surfaces.console import changing, contexts, entering, memories, rooms
+from roomlore.surfaces.console import changing, contexts, entering, jobs, memories, recall, rooms
 from roomlore.surfaces.console.frame import ROOT, Page, Visitor, read_form
 
 SIGN_IN = f"{ROOT}/sign-in"
@@ -33,10 +33,13 @@ _SHOWN: dict[str, Answer] = {
     "/memory/one": memories.lineage,
     "/memory/evolving": changing.evolving,
     "/memory/change": changing.asked,
+    "/recall": recall.recall,
+    "/jobs": jobs.listed,
     "/sign-in": entering.asked,
 }
 _SENT: dict[str, Answer] = {
     "/memory/change": changing.done,
+    "/jobs/retry": jobs.retry,
     "/sign-in": entering.enter,
     "/sign-out": entering.leave,
     "/look": entering.look,

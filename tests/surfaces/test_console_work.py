@@ -1,0 +1,102 @@
+"""The console's pages of recall and of durable work."""
+
+import html
+import re
+
+import pytest
+
+from evolution_rig import opened
+from roomlore import Message
+from roomlore.surfaces.console.tongues import tongue
+from roomlore.testing.model_answers import Fails
+from roomlore.testing.model_server import ModelServer
+
+SECONDS = 60
+LANGUAGES = {"en": {"Accept-Language": "en"}, "zh": {"Accept-Language": "zh"}}
+in_both = pytest.mark.parametrize("language", LANGUAGES)
+
+
+async def page(http, path: str, status: int = 200, language: str = "en") -> str:
+    answer = await http.get(path, headers=LANGUAGES[language])
+    assert answer.status_code == status, answer.text[:500]
+    return answer.text
+
+
+def says(language: str, key: str, **values) -> str:
+    return html.escape(tongue(language).say(key, **values), quote=False)
+
+
+@in_both
+async def test_recall_shows_what_fits_with_its_scores(http, lore, language):
+    await lore.memories.add("user:anna", "Anna rides a bike to work", confidence=0.9)
+    await lore.memories.add("user:anna", "安娜喜欢乌龙茶", confidence=0.8)
+    shown = await page(http, "/console/recall?scopes=user:anna&q=乌龙茶&tokens=200", language=language)
+    assert says(language, "recall.found", taken=2, considered=2) in shown
+    assert len(re.findall(r"<td>\d\.\d\d</td>", shown)) == 6
+    assert "安娜喜欢乌龙茶" in shown.partition("<pre")[2]
+    none = await page(http, "/console/recall?scopes=user:anna&tokens=1", language=language)
+    assert says(language, "recall.empty.next") in none
+
+
+@in_both
+async def test_recall_waits_until_somebody_is_named(http, language):
+    assert says(language, "recall.about") in await page(http, "/console/recall", language=language)
+
+
+@pytest.mark.parametrize(
+    "query", ["scopes=anna", "scopes=user:a&tokens=x", "scopes=user:a&tokens=9999999", "scopes=" + "user:a+" * 11]
+)
+async def test_what_cannot_be_recalled_is_refused(http, query):
+    await page(http, f"/console/recall?{query}", 422)
+
+
+async def test_what_is_recalled_is_inert(http, lore):
+    await lore.memories.add("user:<b>", "<script>alert(1)</script> \u202e tea")
+    shown = (await page(http, '/console/recall?scopes=user:%3Cb%3E&q="><script>')).partition('<main id="main"')[2]
+    assert re.search(r"<(script|b>)", shown) is None
+    assert "\u202e" not in shown
+
+
+@in_both
+async def test_without_jobs_it_says_what_would_be_here(http, language):
+    assert says(language, "jobs.empty.next") in await page(http, "/console/jobs", language=language)
+
+
+async def test_what_is_no_status_is_refused(http):
+    await page(http, "/console/jobs?status=lost", 422)
+    await page(http, "/console/jobs?offset=x", 422)
+
+
+@in_both
+async def test_a_job_that_failed_is_tried_again(connect_to, language):
+    async with ModelServer(default=Fails(status=400)) as server, opened(server, seconds=SECONDS) as lore:
+        await lore.messages.add(Message(id="m1", room_id="tea", sender_id="ann", text="hello there"))
+        begun = await lore.memories.begin_evolution("tea", mode="llm")
+        failed = await lore.jobs.wait(begun.job_id, SECONDS)
+        assert failed.status == "failed"
+        async with connect_to(lore) as http:
+            shown = await page(http, "/console/jobs?status=failed", language=language)
+            assert begun.job_id in shown
+            assert says(language, "jobs.status.failed") in shown
+            assert says(language, "jobs.empty") in await page(http, "/console/jobs?status=done", language=language)
+            action = html.unescape(re.search(r'action="(/console/jobs/retry[^"]+)"', shown)[1])
+            assert (await http.post(action, data={})).status_code == 403
+            token = re.search(r'name="token" value="([^"]+)"', shown)[1]
+            answer = await http.post(action, data={"token": token})
+            assert (answer.status_code, answer.headers["location"]) == (303, "/console/jobs?done=retry")
+            assert (await lore.jobs.wait(begun.job_id, SECONDS)).attempts > failed.attempts
+            none = await http.post("/console/jobs/retry?id=none", data={"token": token})
+            assert none.status_code == 404
+
+
+@pytest.fixture
+def connect_to():
+    import httpx
+
+    from roomlore.surfaces.http import create_app
+
+    def make(lore) -> httpx.AsyncClient:
+        transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1))
+        return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1")
+
+    return make
