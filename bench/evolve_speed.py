@@ -29,8 +29,8 @@ from roomlore.adapters.inprocess.jobs import InProcessJobs
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.core.chat.models import ChatAnswer, ChatRequest, Usage
-from roomlore.core.evolution.answers import read_answer
 from roomlore.core.evolution.plan import plan
+from roomlore.core.evolution.understanding import understood
 from roomlore.core.memory.models import MemoryKind
 from roomlore.services.evolution import Applying, EvolutionService, Reading, Turns, applying
 from roomlore.services.models import ModelService
@@ -147,7 +147,7 @@ async def evolve(service: EvolutionService, group: str, parts: Parts) -> None:
         patch.object(Reading, "read", _timed(Reading.read, "read what is new, and show it", taken)),
         patch.object(Reading, "standing", _timed(Reading.standing, "read how the scope stands", taken)),
         patch.object(Applying, "_write", _timed(Applying._write, "apply", taken)),  # noqa: SLF001
-        patch.object(applying, "read_answer", _timed_here(read_answer, "parse", taken)),
+        patch.object(applying, "understood", _timed_here(understood, "read the answer", taken)),
         patch.object(applying, "plan", _timed_here(plan, "guards and plan", taken)),
     ]
     for one in timed:

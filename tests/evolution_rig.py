@@ -17,7 +17,7 @@ from roomlore.testing.model_answers import Asked
 from roomlore.testing.model_server import ModelServer
 
 MODEL = "memory-evolve-model"
-SECONDS = 5.0
+SECONDS = 30.0
 
 
 @dataclass(frozen=True)

@@ -285,7 +285,7 @@ async def test_another_model_is_a_persons_decision(url):
 )
 async def test_what_cannot_be_searched_for_is_refused(lore, asked):
     with pytest.raises(InvalidInput):
-        await lore.memories.search("tea", asked.pop("q"), **asked)
+        await lore.memories.search("tea", **asked)
 
 
 @pytest.mark.parametrize("text", ["\x00", "\ud800", "e\u0301 👩‍👩‍👧 部署", "'; DROP TABLE memories; --", "？！", "的"])

@@ -157,7 +157,7 @@ async def test_a_scope_that_never_rests_is_a_note():
 FIRST = """\
 {"action": "create", "statement": "每周五下午三点开会", "evidence": ["c1", "c2"]}
 {"action": "create", "statement": "The group drinks green tea", "evidence": ["c2"]}
-{"action": "create", "statement": "Bob brings the cakes"}"""
+{"action": "create", "statement": "Bob brings the cakes", "evidence": ["c2"]}"""
 SECOND = """\
 {"action": "update", "old_ids": ["m1", "m2"], "statement": "周五 tea at four", "evidence": ["c1"]}
 {"action": "delete", "old_id": "m3", "reason": "Bob left"}"""

@@ -404,7 +404,12 @@ async def test_openapi_names_every_path(http, app):
         "/sessions", "/sessions/{conversation_id}", "/sessions/{conversation_id}/state",
         "/sessions/{conversation_id}/context", "/sessions/{conversation_id}/turns",
         "/sessions/{conversation_id}/checkpoint", "/sessions/{conversation_id}/reset",
-        "/sessions/{conversation_id}/checkpoints", "/health/live", "/health/ready", "/metrics",
+        "/sessions/{conversation_id}/checkpoints",
+        "/memory/evolve/{group_id}", "/memory/evolution/{evolution_id}", "/memory/list/{group_id}",
+        "/memory/search/{group_id}", "/memory/history/{memory_id}", "/memory/changes/{group_id}",
+        "/memory/as-of/{group_id}", "/memory/diff/{group_id}", "/memory/blame/{memory_id}", "/memory/{memory_id}",
+        "/memory/{memory_id}/restore", "/memory/{memory_id}/strength", "/memory/revert/{evolution_id}",
+        "/privacy/forget", "/privacy/verify", "/health/live", "/health/ready", "/metrics",
     }  # fmt: skip
     for path, methods in document["paths"].items():
         for method, operation in methods.items():

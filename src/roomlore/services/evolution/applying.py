@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from roomlore.core.errors import Conflict, InvalidInput
+from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.asking import says_nothing
 from roomlore.core.evolution.guards import said
 from roomlore.core.evolution.handles import find, message_handles
@@ -29,8 +29,8 @@ _GROUNDS = 10
 _EARLIER = 800
 
 
-class Overtaken(Conflict):
-    """Others changed, while a model thought, what its answer speaks of."""
+class Overtaken(Exception):
+    """Others changed, while a model thought, what its answer speaks of. Says what, for who has tried often enough."""
 
 
 @dataclass(frozen=True, slots=True)

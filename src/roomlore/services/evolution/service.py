@@ -7,7 +7,7 @@ answer that was paid for.
 
 import logging
 
-from roomlore.core.errors import NotFound, RoomloreError
+from roomlore.core.errors import Conflict, NotFound, RoomloreError
 from roomlore.core.evolution.result import BegunEvolution, EvolutionResult, Mode
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps
@@ -121,9 +121,9 @@ class EvolutionService:
             answered = await self._asking.answer(piece, read, steps)
             try:
                 return await self._applying.apply(piece, read, answered)
-            except Overtaken:
+            except Overtaken as error:
                 if attempt == _ATTEMPTS:
-                    raise
+                    raise Conflict(str(error)) from error
                 attempt += 1
 
     async def _read(self, piece: Piece, steps: Steps) -> Read | None:
