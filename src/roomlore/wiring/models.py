@@ -32,8 +32,7 @@ def make_models(settings: Settings, *, clock: Clock, telemetry: Telemetry, closi
 
 async def summarizer_of(models: ModelService, settings: Settings) -> Summarizer | None:
     """What writes summaries of sessions; None where no provider of the model for it can be asked."""
-    standings = await models.list_available_models(internal=True)
-    if any(standing.model_id == SUMMARY_MODEL and standing.usable for standing in standings):
+    if await models.has_provider(SUMMARY_MODEL):
         return ChainSummarizer(
             models=models, prompts=PackagedPrompts(), timeout_seconds=settings.summary_timeout_seconds
         )

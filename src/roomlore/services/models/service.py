@@ -51,14 +51,12 @@ class ModelService:
 
     async def can_ask(self, model_id: str) -> bool:
         """Whether a provider of the model can be asked and is not left alone just now; False for an unknown model."""
-        entries = [entry for entry in self._registry.all() if entry.model_id == model_id]
-        return any(self._usable(offer) and self._calls.allows(offer) for entry in entries for offer in entry.offers)
+        return any(self._usable(offer) and self._calls.allows(offer) for offer in self._offers(model_id))
 
     async def has_provider(self, model_id: str) -> bool:
         """Whether a provider of the model has a key, or needs none, however it does just now; False for an unknown
         model."""
-        entries = [entry for entry in self._registry.all() if entry.model_id == model_id]
-        return any(self._usable(offer) for entry in entries for offer in entry.offers)
+        return any(map(self._usable, self._offers(model_id)))
 
     async def test(self, model_id: str | None = None) -> list[ModelTrial]:
         """Asks every provider of one model, or of all, for a word, and says what came back, or what it lacks.
@@ -169,6 +167,10 @@ class ModelService:
                 yield offer
             else:
                 log.info("a model provider is left alone", extra={"provider": offer.provider.name})
+
+    def _offers(self, model_id: str) -> list[Offer]:
+        """Of any provider, usable or not; none for an unknown model."""
+        return [offer for entry in self._registry.all() if entry.model_id == model_id for offer in entry.offers]
 
     def _usable(self, offer: Offer) -> bool:
         """Whether it has a key, or needs none."""
