@@ -148,13 +148,13 @@ def block(asked: Asked, name: str) -> list[str]:
     return asked.prompt.rsplit(f"<{name}>\n", 1)[-1].split(f"\n</{name}>", 1)[0].splitlines()
 
 
-def elsewhere(url: str, do: Callable[[Lore], Awaitable[object]]) -> None:
-    """Does something in another roomlore on the same database, and comes back when it is done: what is under way here
-    stands still meanwhile."""
+async def elsewhere(url: str, do: Callable[[Lore], Awaitable[object]]) -> None:
+    """Does something in another roomlore on the same database, on a loop of its own: a loop that waited for it and
+    could not go on would keep whatever it has locked."""
 
     async def run() -> None:
         async with roomlore.open(url, settings=settings(), background=False) as other:
             await do(other)
 
     with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, run()).result()
+        await asyncio.get_running_loop().run_in_executor(thread, asyncio.run, run())

@@ -51,7 +51,7 @@ async def test_a_message_deleted_while_it_is_read_leaves_no_trace(said, url, mon
     async def deleted(self, *given):
         found = await shown(self, *given)
         if there:
-            elsewhere(url, lambda other: other.messages.delete("g", there.pop()))
+            await elsewhere(url, lambda other: other.messages.delete("g", there.pop()))
         return found
 
     monkeypatch.setattr(Reading, "_shown", deleted)
@@ -70,7 +70,7 @@ async def test_earlier_messages_deleted_while_rules_read_leave_no_trace(said, ur
     async def deleted(self, *given):
         found = await by_rules(self, *given)
         while there:
-            elsewhere(url, lambda other: other.messages.delete("g", there.pop()))
+            await elsewhere(url, lambda other: other.messages.delete("g", there.pop()))
         return found
 
     monkeypatch.setattr(Applying, "_by_rules", deleted)
@@ -89,11 +89,11 @@ async def test_what_is_redacted_while_the_model_thinks_does_not_live_on(url):
     secret = "Anna collects purple teapots in Lisbon"
     asked_for = []
 
-    def answer(asked):
+    async def answer(asked):
         asked_for.append(block(asked, "memories"))
         if len(asked_for) > 1:
             return "[]"
-        elsewhere(url, lambda other: other.privacy.forget("anna"))
+        await elsewhere(url, lambda other: other.privacy.forget("anna"))
         return lines(keep("m1") | {"statement": secret}, create(f"They smile since {secret}", "c1"))
 
     async with ModelServer(answer) as server, opened(server, url=url) as lore:

@@ -129,9 +129,9 @@ async def test_a_memory_edited_while_the_model_thinks_is_read_anew(url):
     said = ENGLISH
     edited = "Edited by a person meanwhile"
 
-    def script(asked):
+    async def script(asked):
         if len(server.requests) == 1:
-            elsewhere(url, lambda other: other.memories.update(old.memory_id, statement=edited))
+            await elsewhere(url, lambda other: other.memories.update(old.memory_id, statement=edited))
             return lines(update("m1", said.better[0], "c1"))
         return lines(update("m1", f"{edited}, and {said.better[0]}", "c1"))
 
@@ -148,9 +148,9 @@ async def test_a_memory_edited_while_the_model_thinks_is_read_anew(url):
 async def test_what_the_answer_does_not_speak_of_may_change_meanwhile(url):
     said = CHINESE
 
-    def script(asked):
-        elsewhere(url, lambda other: other.memories.update(old[1].memory_id, statement=said.better[1]))
-        elsewhere(url, lambda other: other.memories.add("group:g", said.new[1]))
+    async def script(asked):
+        await elsewhere(url, lambda other: other.memories.update(old[1].memory_id, statement=said.better[1]))
+        await elsewhere(url, lambda other: other.memories.add("group:g", said.new[1]))
         return lines(update("m1", said.better[0], "c1"), create(said.new[0], "c2"))
 
     async with ModelServer(script) as server, opened(server, url=url) as lore:
@@ -166,9 +166,9 @@ async def test_what_the_answer_does_not_speak_of_may_change_meanwhile(url):
 async def test_a_strength_set_meanwhile_is_not_written_over(url):
     said = ENGLISH
 
-    def script(asked):
+    async def script(asked):
         if len(server.requests) == 1:
-            elsewhere(url, lambda other: other.memories.strength(old.memory_id, 0.25))
+            await elsewhere(url, lambda other: other.memories.strength(old.memory_id, 0.25))
         return lines(update("m1", said.known[0], "c1"))
 
     async with ModelServer(script) as server, opened(server, url=url) as lore:
@@ -182,9 +182,9 @@ async def test_a_strength_set_meanwhile_is_not_written_over(url):
 async def test_three_times_overtaken_is_a_conflict_and_changes_nothing(url):
     said = ENGLISH
 
-    def script(asked):
+    async def script(asked):
         n = len(server.requests)
-        elsewhere(url, lambda other: other.memories.update(old.memory_id, statement=f"Edit {n}"))
+        await elsewhere(url, lambda other: other.memories.update(old.memory_id, statement=f"Edit {n}"))
         return lines(update("m1", said.better[0], "c1"))
 
     async with ModelServer(script) as server, opened(server, url=url) as lore:
@@ -208,8 +208,8 @@ async def test_messages_that_others_read_meanwhile_are_not_read_twice(url):
                 tenant="default", room_id="g", name="evolution", arrival=3, was=0, now=now
             )
 
-    def script(asked):
-        elsewhere(url, move)
+    async def script(asked):
+        await elsewhere(url, move)
         return lines(create(said.new[0], "c1"))
 
     async with ModelServer(script) as server, opened(server, url=url) as lore:
@@ -354,9 +354,9 @@ async def test_a_message_deleted_while_the_model_thinks_leaves_no_trace(url):
     said = ENGLISH
     secret = "My number is 555 0100"
 
-    def script(asked):
+    async def script(asked):
         if len(server.requests) == 1:
-            elsewhere(url, lambda other: other.messages.delete("g", ["x"]))
+            await elsewhere(url, lambda other: other.messages.delete("g", ["x"]))
             return lines(create(secret, "c1"))
         return lines(create(said.new[0], "c1"))
 
@@ -373,9 +373,9 @@ async def test_a_message_deleted_while_the_model_thinks_leaves_no_trace(url):
 async def test_a_message_edited_while_the_model_thinks_is_read_again(url):
     said = CHINESE
 
-    def script(asked):
+    async def script(asked):
         if len(server.requests) == 1:
-            elsewhere(url, lambda other: other.messages.edit("g", "c1", text="改成下周六了"))
+            await elsewhere(url, lambda other: other.messages.edit("g", "c1", text="改成下周六了"))
         return lines(create(said.new[0], "c1"))
 
     async with ModelServer(script) as server, opened(server, url=url) as lore:
@@ -388,9 +388,9 @@ async def test_a_message_edited_while_the_model_thinks_is_read_again(url):
 async def test_deletions_are_counted_against_what_is_active_when_they_are_done(url):
     said = ENGLISH
 
-    def script(asked):
+    async def script(asked):
         for memory in old[3:]:
-            elsewhere(url, lambda other, memory=memory: other.memories.delete(memory.memory_id))
+            await elsewhere(url, lambda other, memory=memory: other.memories.delete(memory.memory_id))
         return lines(delete("m1"), delete("m2"))
 
     async with ModelServer(script) as server, opened(server, url=url, evolve_delete_share=0.4) as lore:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -13,7 +14,8 @@ from mcp import Client
 from mcp_rig import ANNA, DATABASE, TEAM, ask, command, messages, on_a_port, over_http, refusal
 
 import roomlore
-from roomlore.surfaces.http import create_app, create_mcp_app
+from roomlore.settings import Settings
+from roomlore.surfaces.http import create_app, create_mcp_app, serve
 from roomlore.surfaces.mcp import TOOLS
 
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -131,6 +133,20 @@ async def test_the_log_knows_the_path_and_tells_nothing(connect, capsys):
     assert "/mcp" in told
     assert "tool=add_memory" in re.sub(r"\x1b\[[0-9;]*m", "", told)
     assert "vault" not in told
+
+
+async def test_a_server_that_was_stopped_breaks_off_nothing_of_the_next(connect, tmp_path):
+    at = asyncio.get_running_loop().create_future()
+    kept = Settings(database_url=f"sqlite:///{tmp_path / 'stopped.db'}", port=0)
+    running = asyncio.ensure_future(serve(kept, listening=at.set_result))
+    async with httpx.AsyncClient(base_url=await at) as http:
+        assert (await http.get("/health/ready")).status_code == 200
+    signal.raise_signal(signal.SIGTERM)
+    await running
+    async with connect() as http:
+        call = {"name": "get_memories", "arguments": {"scope": ANNA}}
+        answer = await http.post("/mcp", json={**PING, "method": "tools/call", "params": call}, headers=ACCEPT)
+    assert "total" in answer.text
 
 
 async def test_without_the_extra_serve_says_what_to_install(lore, monkeypatch):

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,7 +11,8 @@ from roomlore.testing.loopback import LoopbackServer
 from roomlore.testing.model_answers import Answer, Asked, Drops, Fails, Hangs, Says, Sends, pieces, problem, whole
 
 Reply = Answer | str
-Script = Sequence[Reply] | Callable[[Asked], Reply]
+Answering = Callable[[Asked], Reply | Awaitable[Reply]]
+Script = Sequence[Reply] | Answering
 
 _LOOK_SECONDS = 0.005
 _STREAM = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
@@ -20,15 +21,15 @@ _STREAM = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
 class ModelServer(LoopbackServer):
     """The server. `async with ModelServer([...]) as server:` starts and stops it; `server.url` is its base URL.
 
-    `script`: what the next requests get, one each (a text stands for `Says(text=...)`), or a function that looks at the
-    request and answers. `default`: what all requests after the script get. Connections are kept alive. It is an
-    ordinary socket: other processes may ask too, with any key or none.
+    `script`: what the next requests get, one each (a text stands for `Says(text=...)`), or a function, `async` or
+    not, that looks at the request and answers. `default`: what all requests after the script get. Connections are kept
+    alive. It is an ordinary socket: other processes may ask too, with any key or none.
     """
 
     def __init__(self, script: Script = (), *, default: Reply = "ready", port: int = 0) -> None:
         super().__init__(port=port)
         self.script: list[Reply] = [] if callable(script) else list(script)
-        self.answer: Callable[[Asked], Reply] | None = script if callable(script) else None
+        self.answer: Answering | None = script if callable(script) else None
         self.default = default
         self.requests: list[Asked] = []
 
@@ -55,15 +56,17 @@ class ModelServer(LoopbackServer):
         finally:
             await _end(answering, leaving)
 
-    def _next(self, asked: Asked) -> Answer:
+    async def _next(self, asked: Asked) -> Answer:
         scripted = self.script.pop(0) if self.script else self.default
         reply = scripted if self.answer is None else self.answer(asked)
+        if isinstance(reply, Awaitable):
+            reply = await reply
         return Says(text=reply) if isinstance(reply, str) else reply
 
     async def _send(self, writer: asyncio.StreamWriter, asked: Asked) -> bool:
         if not asked.path.endswith("/chat/completions"):
             return await _whole(writer, b'{"object": "list", "data": []}', status=404)
-        answer = self._next(asked)
+        answer = await self._next(asked)
         if isinstance(answer, Drops):
             return False
         if isinstance(answer, Hangs):

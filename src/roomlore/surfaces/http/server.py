@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -74,6 +75,12 @@ class _Server(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Ends this server alone. MCP's streams come with a handler that would break off those of every later server
+        in the process too."""
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True
 
 
 def _bind(host: str, port: int) -> socket.socket:
