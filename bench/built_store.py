@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -40,9 +41,8 @@ def settings(vectors: str = "auto") -> roomlore.Settings:
 
 async def build(url: str, rooms: Sequence[MadeUpRoom], vectors: str) -> None:
     """Adds what is missing of the rooms, and gives every message its vector."""
+    await fill(url, rooms)
     async with roomlore.open(url, settings=settings(vectors), embedder=MadeUpEmbedder(), background=False) as lore:
-        missing = [room for room in rooms if await _held(lore, room) < room.messages]
-        await asyncio.to_thread(_fill, url, missing)
         total = (await lore.index.status()).waiting
         progress, done = Progress("vectors", total), 0
         async for step in lore.index.drain():
@@ -51,28 +51,40 @@ async def build(url: str, rooms: Sequence[MadeUpRoom], vectors: str) -> None:
         progress.end(done)
 
 
+async def fill(url: str, rooms: Sequence[MadeUpRoom], *, plain: bool = False) -> None:
+    """Adds what is missing of the rooms; with `plain` no vectors are owed for them."""
+    async with opened(url, plain=plain) as lore:
+        missing = [room for room in rooms if await _held(lore, room) < room.messages]
+    await asyncio.to_thread(_fill, url, missing, plain)
+
+
+def opened(url: str, *, plain: bool = False) -> AbstractAsyncContextManager[roomlore.Lore]:
+    used = roomlore.Settings(enable_async_data_collection=False, embeddings="off") if plain else settings()
+    return roomlore.open(url, settings=used, embedder=None if plain else MadeUpEmbedder(), background=False)
+
+
 async def _held(lore: roomlore.Lore, room: MadeUpRoom) -> int:
     async with lore.storage.reading() as work:
         found = await work.rooms.find(tenant=DEFAULT_TENANT, room_id=room.room_id)
     return found.messages if found else 0
 
 
-def _fill(url: str, rooms: Sequence[MadeUpRoom]) -> None:
+def _fill(url: str, rooms: Sequence[MadeUpRoom], plain: bool) -> None:
     tasks = [rooms[at : at + _ROOMS_A_TASK] for at in range(0, len(rooms), _ROOMS_A_TASK)]
     progress, done = Progress("messages", sum(room.messages for room in rooms)), 0
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as workers:
-        for added in workers.map(partial(_add, url), tasks):
+        for added in workers.map(partial(_add, url, plain), tasks):
             done += added
             progress.at(done)
     progress.end(done)
 
 
-def _add(url: str, rooms: Sequence[MadeUpRoom]) -> int:
-    return asyncio.run(_add_all(url, rooms))
+def _add(url: str, plain: bool, rooms: Sequence[MadeUpRoom]) -> int:
+    return asyncio.run(_add_all(url, plain, rooms))
 
 
-async def _add_all(url: str, rooms: Sequence[MadeUpRoom]) -> int:
-    async with roomlore.open(url, settings=settings(), embedder=MadeUpEmbedder(), background=False) as lore:
+async def _add_all(url: str, plain: bool, rooms: Sequence[MadeUpRoom]) -> int:
+    async with opened(url, plain=plain) as lore:
         for room in rooms:
             said = room.said()
             for at in range(0, len(said), BATCH):
