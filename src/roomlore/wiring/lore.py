@@ -51,7 +51,7 @@ class Lore:
             experiment=shared.settings.experiment,
             recording=shared.settings.enable_async_data_collection,
         )
-        self.sessions = SessionService(tenant=tenant, parts=shared.sessions, writer=said_now)
+        self.sessions = SessionService(tenant=tenant, parts=shared.sessions, writer=said_now, later=shared.summaries)
         self.memories = MemoryService(
             tenant=tenant,
             storage=shared.storage,

@@ -30,7 +30,7 @@ from roomlore.services.models import ModelService
 from roomlore.services.privacy import Forgetter, IndexChecks, Verifier
 from roomlore.services.recall import RecallParts
 from roomlore.services.replies import ReplyParts
-from roomlore.services.sessions import SessionParts
+from roomlore.services.sessions import SUMMARY, LaterSummaries, SessionParts
 from roomlore.settings import Settings, context_options
 from roomlore.wiring.durable import go_on_with_what_is_left, make_again, make_durable, make_extraction, shares_work
 from roomlore.wiring.evolution import make_evolutions
@@ -41,7 +41,7 @@ from roomlore.wiring.privacy import expire_work, make_forgetter
 from roomlore.wiring.prompts import make_prompts
 from roomlore.wiring.recall import make_recall
 from roomlore.wiring.replies import make_recalls, make_replies
-from roomlore.wiring.sessions import make_sessions
+from roomlore.wiring.sessions import make_later_summaries, make_sessions
 from roomlore.wiring.tracing import make_telemetry
 
 _MIB = 1024 * 1024
@@ -65,6 +65,7 @@ class Resources:
     in_force: InForceCache
     indexing: Indexing
     sessions: SessionParts
+    summaries: LaterSummaries
     models: ModelService
     replies: ReplyParts
     recall: RecallParts
@@ -129,6 +130,7 @@ async def make_resources(
         background=background,
     )
     durable = make_durable(settings, url, clock=clock, closing=closing, background=background)
+    summaries = make_later_summaries(sessions, durable, clock=clock, ids=ids, telemetry=telemetry)
     extraction = make_extraction(
         settings, storage, durable, models, clock=clock, telemetry=telemetry, jobs=jobs, background=background
     )
@@ -179,6 +181,7 @@ async def make_resources(
         in_force=InForceCache(storage=storage),
         indexing=indexing,
         sessions=sessions,
+        summaries=summaries,
         models=models,
         replies=replies,
         recall=recall,
@@ -190,6 +193,7 @@ async def make_resources(
         sweeps={
             **({EXTRACTION: extraction.sweep, AGAIN: again.sweep} if settings.extract_every else {}),
             EVOLUTION: evolutions.schedule.sweep,
+            SUMMARY: summaries.sweep,
         },
         extraction=extraction,
         due=AllDue(indexing.due, RepliesDue(clock=clock, jobs=jobs)) if settings.extract_every else indexing.due,

@@ -6,12 +6,16 @@ from roomlore.adapters.redis import open_redis
 from roomlore.core.intake import Limits
 from roomlore.core.sessions.window import WindowOptions
 from roomlore.ports.coordination import Clock, Ids, Jobs, SessionCache, Telemetry
+from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Summarizer, TokenCounter
 from roomlore.ports.sessions import SESSIONS
 from roomlore.ports.storage import Storage
+from roomlore.services.jobs import counted
 from roomlore.services.sessions import (
+    SUMMARY,
     AutoCheckpoints,
     Checkpointer,
+    LaterSummaries,
     Offers,
     SegmentCache,
     SessionParts,
@@ -90,6 +94,15 @@ def make_sessions(
         limits=limits,
         options=options,
     )
+
+
+def make_later_summaries(
+    sessions: SessionParts, durable: DurableWork, *, clock: Clock, ids: Ids, telemetry: Telemetry
+) -> LaterSummaries:
+    """Summaries as durable work."""
+    later = LaterSummaries(automatic=sessions.automatic, durable=durable, ids=ids)
+    durable.define(SUMMARY, counted(SUMMARY, later.work, clock=clock, telemetry=telemetry))
+    return later
 
 
 def _cache(settings: Settings, closing: AsyncExitStack) -> SessionCache | None:

@@ -23,6 +23,7 @@ from roomlore.services.sessions.automatic import AutoCheckpoints
 from roomlore.services.sessions.cache import SegmentCache
 from roomlore.services.sessions.checkpoints import Checkpointer, Wanted
 from roomlore.services.sessions.keeper import SessionKeeper
+from roomlore.services.sessions.later import LaterSummaries
 from roomlore.services.sessions.offers import Offers
 from roomlore.services.sessions.reader import SessionReader
 from roomlore.services.sessions.writer import Writer
@@ -56,9 +57,10 @@ class SessionParts:
 class SessionService:
     """The sessions of one tenant. A conversation is a room: what is said in it are the room's messages."""
 
-    def __init__(self, *, tenant: str, parts: SessionParts, writer: Writer) -> None:
+    def __init__(self, *, tenant: str, parts: SessionParts, writer: Writer, later: LaterSummaries) -> None:
         self._tenant = tenant
         self._parts = parts
+        self._later = later
         self._storage = parts.storage
         self._keeper = SessionKeeper(
             tenant=tenant,
@@ -131,10 +133,8 @@ class SessionService:
         returned. Raises `NotFound`, `InvalidInput`, and `BudgetTooSmall` where summary and query alone are too long.
         """
         options = self._options(token_threshold_ratio, recent_turns, model_context_window)
-        if not isinstance(query, str):
-            raise InvalidInput(f"query is {query!r:.60}; it must be a text.")
         ids = check_ids({"enterprise_id": enterprise_id, "patient_id": patient_id})
-        segment = await self._load(conversation_id, recent_turns=options.recent_turns)
+        segment = await self._asked(conversation_id, query, options)
         if any(getattr(segment.session, name) != value for name, value in ids.items()):
             await self._keeper.change(conversation_id, lambda stored: replace(stored, **ids))  # type: ignore[arg-type]
             segment = replace(segment, session=replace(segment.session, **ids))  # type: ignore[arg-type]
@@ -146,6 +146,20 @@ class SessionService:
             raise
         await self._handed_out(segment, context, shown, options)
         return context
+
+    async def preview_context(
+        self,
+        conversation_id: str,
+        query: str = "",
+        token_threshold_ratio: float | None = None,
+        recent_turns: int | None = None,
+        model_context_window: int | None = None,
+    ) -> SessionContext:
+        """What `query_context` would answer now, for people who look: nothing is stored or noted, no checkpoint comes
+        due, and a later `checkpoint` does not take it for a history that was handed out. Raises as that does."""
+        options = self._options(token_threshold_ratio, recent_turns, model_context_window)
+        segment = await self._asked(conversation_id, query, options)
+        return (await self._inside(segment, query, options))[0]
 
     async def write_turn(
         self,
@@ -260,6 +274,13 @@ class SessionService:
         await self._refresh(conversation_id)
         return checkpoint
 
+    async def begin_summary(self, conversation_id: str) -> str:
+        """As `summarise`, as durable work: gives the id of the job at once. `lore.jobs.wait` waits for it, and
+        `checkpoints` has what it made. Raises `NotFound`, `StorageUnavailable`."""
+        async with self._storage.reading() as work:
+            await self._keeper.require(work, conversation_id)
+        return await self._later.begin(self._tenant, conversation_id)
+
     async def reset(self, conversation_id: str) -> SessionValue:
         """Begins the conversation anew: what was said before is not shown any more and stays stored."""
         await self._keeper.reset(conversation_id)
@@ -355,6 +376,11 @@ class SessionService:
     async def _known_user(self, conversation_id: str) -> str:
         session = await self._keeper.find(conversation_id)
         return (session.user_id if session else "") or "user"
+
+    async def _asked(self, conversation_id: str, query: str, options: WindowOptions) -> Segment:
+        if not isinstance(query, str):
+            raise InvalidInput(f"query is {query!r:.60}; it must be a text.")
+        return await self._load(conversation_id, recent_turns=options.recent_turns)
 
     async def _load(self, conversation_id: str, *, recent_turns: int | None = None) -> Segment:
         turns = max(self._parts.options.recent_turns, recent_turns or 0)
