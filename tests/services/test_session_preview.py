@@ -112,7 +112,7 @@ async def test_who_works_by_hand_has_what_was_asked_for_done():
     async with roomlore.open("sqlite://", settings=Settings(), background=False) as lore:
         await talk(lore, 3)
         job_id = await lore.sessions.begin_summary(ROOM)
-        assert await lore.jobs.catch_up() == 1
+        await lore.jobs.catch_up()
         assert (await lore.jobs.get(job_id)).status == "done"
         assert len(await lore.sessions.checkpoints(ROOM)) == 1
 
