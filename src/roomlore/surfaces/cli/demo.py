@@ -1,6 +1,8 @@
 """`roomlore demo`: the bundled chat, three questions to the bot, two searches, and what to do next."""
 
 import shlex
+import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,11 +26,14 @@ _HITS = 3
 _TRY = "try.db"
 _ZONE = ZoneInfo("Asia/Shanghai")
 
-_NEXT = """  your own chat   roomlore --db chat.db import PATH     Slack, Discord, Telegram, WhatsApp, Lark, IRC, OpenAI
-  its rooms       roomlore --db chat.db rooms
-  a search        roomlore --db chat.db search ROOM what you want to know
-  a context       roomlore --db chat.db context ROOM MESSAGE --explain
-  over HTTP       roomlore --db chat.db serve           then POST /messages, POST /context, GET /messages/search"""
+_NEXT = """
+Next:
+  this chat       {keep}{program} --db {kept} search {room} who paid for lunch
+  in a browser    {keep}{program} --db {kept} serve     then open http://127.0.0.1:8765
+  your own chat   {program} --db chat.db import PATH    Slack, Discord, Telegram, WhatsApp, Lark, IRC, OpenAI
+  its rooms       {program} --db chat.db rooms
+  a search        {program} --db chat.db search ROOM what you want to know
+  a context       {program} --db chat.db context ROOM --explain"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,11 @@ def _tell(shown: _Shown, out: Console) -> None:
 
 
 def _tell_next(database: str | None) -> None:
-    kept = shlex.quote(database or _TRY)
-    keep = "" if database else f"roomlore --db {kept} demo && "
-    typer.echo(f"\nNext:\n  this chat       {keep}roomlore --db {kept} search {DEMO_ROOM} who paid for lunch\n{_NEXT}")
+    program, kept = _program(), shlex.quote(database or _TRY)
+    keep = "" if database else f"{program} --db {kept} demo && "
+    typer.echo(_NEXT.format(program=program, kept=kept, keep=keep, room=DEMO_ROOM))
+
+
+def _program() -> str:
+    """What to type: from a clone the program may not be on the PATH."""
+    return "roomlore" if shutil.which("roomlore") else shlex.quote(sys.argv[0])

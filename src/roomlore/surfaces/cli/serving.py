@@ -17,7 +17,7 @@ def serve(
         bool | None, typer.Option("--work/--no-work", help="Do the work behind the calls here, or leave it to workers.")
     ] = None,
 ) -> None:
-    """Serve the HTTP API until stopped."""
+    """Serve the HTTP API and the web console until stopped."""
     frame = frame_of(ctx)
     settings = frame.settings(host=host, port=port, work_in_server=work)
     try:
@@ -30,4 +30,6 @@ def serve(
 
 
 def _tell(url: str) -> None:
-    typer.echo(f"roomlore listens on {url} (OpenAPI at {url}/openapi.json); stop it with Ctrl-C.")
+    typer.echo(
+        f"roomlore listens on {url} (console at {url}/console, OpenAPI at {url}/openapi.json); stop it with Ctrl-C."
+    )
