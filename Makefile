@@ -3,7 +3,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup demo serve test test-model lint format bench lock ci system-packages
+.PHONY: setup demo serve test test-model lint format docs reference bench lock ci system-packages
 
 setup: $(STAMP)
 
@@ -31,6 +31,14 @@ format: setup
 
 test: lint
 	$(BIN)/pytest --numprocesses auto --dist loadfile
+
+# The site, in site/. The tests build it too, and a warning is an error there as here.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+# What docs/reference says of the code, made from it anew. A test compares the two.
+reference: setup
+	$(BIN)/python -m docsite
 
 # Asks a real model, named by ROOMLORE_TEST_MODEL_URL and ROOMLORE_TEST_MODEL_ID. See docs/explanation/a-small-model.md.
 test-model: setup

@@ -1,0 +1,87 @@
+"""What MkDocs is told of the files beside docs/: those that pages link to are on the site, and their links lead there.
+
+A link such as `../../README.md` then works in a checkout, on a Git host and on the site. A file is known to MkDocs by
+its path from docs/, such as `../README.md`.
+"""
+
+import json
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import rjieba
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files, InclusionLevel
+from mkdocs.structure.pages import Page
+
+PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
+_HAN = re.compile(r"[\u3400-\u9fff]+")
+_BETWEEN = "\u200b"
+_LINK = re.compile(r"(?<=\]\()[^)#:\s]+(?=[)#])")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages of the top folder, and every other file that a page links to as it is."""
+    root = Path(config.docs_dir).parent
+    for name in PAGES:
+        files.append(_file(name, f"project/{name[:-3].lower()}/index.html", config))
+    for place in sorted(set(_linked(files, root))):
+        files.append(_file(place, f"project/files/{place}{'/index.html' if place.endswith('.md') else ''}", config))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """A page of the top folder speaks of docs/ as MkDocs knows it; other Markdown from there is shown as it is."""
+    place = page.file.src_uri
+    if not place.startswith("../"):
+        return markdown
+    if place.removeprefix("../") not in PAGES:
+        return f"# {posixpath.basename(place)}\n\n````markdown\n{markdown}\n````\n"
+    return _LINK.sub(lambda link: _from_the_top(link.group(), files), markdown)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Chinese pages say so to browsers and screen readers."""
+    return output.replace('<html lang="en"', '<html lang="zh"', 1) if ".zh." in page.file.src_uri else output
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Parts the Chinese words of the search index, which the search in the browser cannot do."""
+    place = Path(config.site_dir) / "search" / "search_index.json"
+    index = json.loads(place.read_text(encoding="utf-8"))
+    for entry in index["docs"]:
+        entry.update({field: _HAN.sub(_parted, entry[field]) for field in ("title", "text")})
+    place.write_text(json.dumps(index, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
+
+
+def _parted(run: re.Match[str]) -> str:
+    return _BETWEEN.join(("", *rjieba.cut(run.group()), ""))
+
+
+def _file(place: str, at: str, config: MkDocsConfig) -> File:
+    return File(
+        f"../{place}",
+        config.docs_dir,
+        config.site_dir,
+        use_directory_urls=True,
+        dest_uri=at,
+        inclusion=InclusionLevel.NOT_IN_NAV,
+    )
+
+
+def _linked(files: Files, root: Path) -> Iterator[str]:
+    """The files outside docs/ that pages link to, by their paths from the top folder."""
+    for file in files.documentation_pages():
+        text = re.sub(r"^```.*?^```", "", file.content_string, flags=re.M | re.S)
+        for link in _LINK.findall(text):
+            place = posixpath.normpath(posixpath.join("docs", posixpath.dirname(file.src_uri), link))
+            if not place.startswith("docs/") and place not in PAGES and (root / place).is_file():
+                yield place
+
+
+def _from_the_top(link: str, files: Files) -> str:
+    if link.rstrip("/") == "docs" or not link.startswith("docs/"):
+        return link
+    place = link.removeprefix("docs/").rstrip("/")
+    return f"/{place}" if files.get_file_from_path(place) else f"/{place}/README.md"
