@@ -1,5 +1,6 @@
 """What is remembered, on the console's pages: looking, going back in time, and changes that are asked back first."""
 
+import asyncio
 import html
 import re
 from datetime import timedelta
@@ -10,7 +11,9 @@ import pytest
 
 from evolution_rig import CHINESE, ENGLISH, create, lines, opened, remember, talk, update
 from roomlore import Message
+from roomlore.core.errors import StorageUnavailable
 from roomlore.core.memory.models import Source
+from roomlore.surfaces.console import changing
 from roomlore.surfaces.console.tongues import tongue
 from roomlore.surfaces.http import create_app
 from roomlore.testing.model_server import ModelServer
@@ -240,8 +243,52 @@ async def test_a_person_is_forgotten_only_where_the_id_is_typed(http, lore):
     assert says("en", "forget.wrong") in wrong.text
     assert len(await lore.messages.page("g")) == 3
     right = await send(http, path, 200, typed="ann")
-    assert says("en", "forgotten.title") in right.text
+    assert says("en", "forgotten.complete") in right.text
     assert await lore.rooms.page() == []
+    assert says("en", "forget.nothing") in await page(http, "/console/memory/forgetting?id=ann")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_forgetting_that_takes_long_is_followed_and_done_once(http, lore, monkeypatch, language):
+    await lore.messages.add([Message(id=f"m{n}", room_id="g", sender_id="安", text=f"word {n}") for n in range(3)])
+    begun, may_end, forget = [], asyncio.Event(), lore.privacy.forget
+
+    async def slow(user_id: str, *, dry_run: bool = False):
+        if not dry_run:
+            begun.append(user_id)
+            await may_end.wait()
+        return await forget(user_id, dry_run=dry_run)
+
+    monkeypatch.setattr(lore.privacy, "forget", slow)
+    monkeypatch.setattr(changing, "_WAITED", 0.01)
+    path = "/console/memory/change?what=forget&id=%E5%AE%89"
+    for _ in range(2):
+        follow = (await send(http, path, typed="安")).headers["location"]
+        shown = await page(http, follow, language=language)
+        assert says(language, "forgetting.going") in shown
+        assert 'hx-trigger="load' in shown
+        assert 'http-equiv="refresh"' in shown
+    may_end.set()
+    ended = (await http.get(follow, headers={**LANGUAGES[language], "HX-Request": "true"})).text
+    assert says(language, "forgotten.complete") in ended
+    assert "hx-trigger" not in ended
+    assert begun == ["安"]
+    assert await lore.rooms.page() == []
+
+
+async def test_forgetting_that_fails_says_so_and_what_is_left(http, lore, monkeypatch):
+    await lore.messages.add([Message(id="m1", room_id="g", sender_id="ann", text="word")])
+    forget = lore.privacy.forget
+
+    async def fails(user_id: str, *, dry_run: bool = False):
+        if not dry_run:
+            raise StorageUnavailable("The disk is full; make room.")
+        return await forget(user_id, dry_run=True)
+
+    monkeypatch.setattr(lore.privacy, "forget", fails)
+    told = await send(http, "/console/memory/change?what=forget&id=ann", 200, typed="ann")
+    assert "The disk is full" in told.text
+    assert says("en", "forgotten.left") in await page(http, "/console/memory/forgetting?id=ann")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -7,7 +7,7 @@ import pytest
 from evolution_rig import CHINESE, talk
 from roomlore.core.errors import StorageUnavailable
 from roomlore.surfaces.http import privacy_routes
-from roomlore.surfaces.http.long_work import LongWork
+from roomlore.surfaces.long_work import LongWork
 
 U1 = {"user_id": "u1"}
 

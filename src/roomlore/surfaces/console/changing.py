@@ -5,11 +5,17 @@ from typing import Any
 
 from starlette.responses import Response
 
-from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.errors import InvalidInput, NotFound, RoomloreError
 from roomlore.core.evolution.result import EvolutionResult
 from roomlore.core.memory.intake import scope_of
+from roomlore.core.privacy.report import ForgetReport
 from roomlore.surfaces.console.frame import Page
+from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore
+
+_WAITED = 2.0
+_WAITED_AGAIN = 10.0
+"""Seconds that a form, and a script that asks again, wait for a person to be forgotten."""
 
 Facts = dict[str, Any]
 
@@ -32,6 +38,16 @@ async def evolving(page: Page) -> Response:
     over = job.status not in ("waiting", "running")
     result = await _result(page.lore, page.needed("evolution")) if job.status == "done" else None
     return page.show("evolving.html", job=job, over=over, result=result, group=page.needed("id"))
+
+
+async def forgetting(page: Page) -> Response:
+    """How forgetting a person stands; a browser asks again by itself until it is over. Where nothing is under way, what
+    is still stored of the person says whether it came to its end."""
+    lore, user_id = page.need("write"), page.needed("id")
+    if _long_work(page).goes_on(_forgetting(lore, user_id)):
+        return await _forgotten(page, lore, user_id, _WAITED_AGAIN if "hx-request" in page.request.headers else 0.0)
+    left = await lore.privacy.forget(user_id, dry_run=True)
+    return page.show("forgetting.html", id=user_id, left=left, report=None, failed="")
 
 
 def _wish(page: Page) -> str:
@@ -102,7 +118,30 @@ async def _forget(page: Page, lore: Lore, user_id: str, reason: str) -> Response
     if page.form.get("typed", "") != user_id:
         facts = await _before_forgetting(lore, user_id)
         return page.show("confirm.html", 422, what="forget", id=user_id, wrong=True, **facts)
-    return page.show("forgotten.html", report=await lore.privacy.forget(user_id))
+    return await _forgotten(page, lore, user_id, _WAITED)
+
+
+async def _forgotten(page: Page, lore: Lore, user_id: str, seconds: float) -> Response:
+    report: ForgetReport | None = None
+    failed = ""
+    try:
+        work, name = _long_work(page), _forgetting(lore, user_id)
+        report = await work.wait(name, lambda: lore.privacy.forget(user_id), seconds=seconds)
+    except RoomloreError as error:
+        failed = str(error)
+    if page.request.method == "POST" and report is None and not failed:
+        return page.go("/memory/forgetting", id=user_id)
+    return page.show("forgetting.html", id=user_id, left=None, report=report, failed=failed)
+
+
+def _forgetting(lore: Lore, user_id: str) -> tuple[str, str, str]:
+    """Under this name HTTP forgets too: asked for both ways it is done once."""
+    return "forget", lore.tenant, user_id
+
+
+def _long_work(page: Page) -> LongWork:
+    work: LongWork = page.request.app.state.long_work
+    return work
 
 
 def _memory_page(scope: str) -> tuple[str, Facts]:

@@ -32,6 +32,7 @@ _SHOWN: dict[str, Answer] = {
     "/memory": memories.memory,
     "/memory/one": memories.lineage,
     "/memory/evolving": changing.evolving,
+    "/memory/forgetting": changing.forgetting,
     "/memory/change": changing.asked,
     "/recall": recall.recall,
     "/jobs": jobs.listed,

@@ -19,7 +19,6 @@ from roomlore.surfaces.http.evolution_routes import evolutions
 from roomlore.surfaces.http.fact_routes import facts
 from roomlore.surfaces.http.guard import Guard
 from roomlore.surfaces.http.job_routes import jobs
-from roomlore.surfaces.http.long_work import LongWork
 from roomlore.surfaces.http.mcp_route import mcp_if_there, mcp_route
 from roomlore.surfaces.http.memory_routes import memories
 from roomlore.surfaces.http.model_routes import models
@@ -30,6 +29,7 @@ from roomlore.surfaces.http.requests import RequestLog
 from roomlore.surfaces.http.search_routes import search
 from roomlore.surfaces.http.service_routes import service
 from roomlore.surfaces.http.session_routes import sessions
+from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore, open_lore
 
 _ABOUT = "The memory layer for chat agents: messages in, the ones that matter out, each with its reason."

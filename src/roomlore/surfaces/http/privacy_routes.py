@@ -14,8 +14,8 @@ from roomlore.core.memory.intake import scope_of
 from roomlore.core.privacy.report import ForgetReport
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.guard import Reader, Writer
-from roomlore.surfaces.http.long_work import LongWork
 from roomlore.surfaces.http.replies import reply
+from roomlore.surfaces.long_work import LongWork
 from roomlore.surfaces.plain import plain
 
 privacy = APIRouter(prefix="/privacy", tags=["privacy"])

@@ -41,8 +41,9 @@ async def serve(
                 "`roomlore keys create NAME`, or serve on 127.0.0.1."
             )
         with _bind(settings.host, settings.port) as door:
+            app = make_app(lore)
             config = uvicorn.Config(
-                make_app(lore),
+                app,
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -51,8 +52,9 @@ async def serve(
             )
             listening(_url(door))
             server = _Server(config)
-            await server.serve([door])
-            await _until_ended(server.server_state.tasks)
+            async with app.state.long_work.ending():
+                await server.serve([door])
+                await _until_ended(server.server_state.tasks)
 
 
 async def _until_ended(requests: Collection["asyncio.Task[None]"]) -> None:

@@ -30,6 +30,10 @@ class LongWork:
         await asyncio.wait([task], timeout=seconds)
         return await task if task.done() else None
 
+    def goes_on(self, name: Hashable) -> bool:
+        """Whether this work is under way."""
+        return name in self._going
+
     @asynccontextmanager
     async def ending(self) -> AsyncIterator[None]:
         """Breaks off what still goes on when the block ends."""
