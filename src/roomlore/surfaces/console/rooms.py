@@ -37,12 +37,14 @@ async def room(page: Page) -> Response:
     known = await lore.rooms.get(room_id)
     async with lore.storage.reading() as work:
         entries = await work.messages.tail(tenant=lore.tenant, room_id=room_id, limit=_MESSAGES, before=before)
+        session = await work.sessions.find(tenant=lore.tenant, conversation_id=room_id)
     first = entries[0].message.arrival if entries else 0
     last = entries[-1].message.arrival if entries else 0
     later = last + _MESSAGES + 1
     return page.show(
         "room.html",
         room=known,
+        is_session=bool(session and session.version),
         said=said(entries),
         older=first if first > 1 else None,
         newer=later if before is not None and later < known.next_arrival else None,

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from roomlore.core.errors import NotFound, RoomloreError
-from roomlore.surfaces.console import changing, contexts, entering, jobs, memories, recall, rooms
+from roomlore.surfaces.console import changing, contexts, entering, jobs, memories, recall, rooms, sessions
 from roomlore.surfaces.console.frame import ROOT, Page, Visitor, read_form
 
 SIGN_IN = f"{ROOT}/sign-in"
@@ -28,6 +28,10 @@ _SHOWN: dict[str, Answer] = {
     "/room/news": rooms.news,
     "/thread": rooms.thread,
     "/context": contexts.context,
+    "/sessions": sessions.listed,
+    "/session": sessions.session,
+    "/session/change": sessions.asked,
+    "/session/summarising": sessions.summarising,
     "/memories": memories.scopes,
     "/memory": memories.memory,
     "/memory/one": memories.lineage,
@@ -39,6 +43,7 @@ _SHOWN: dict[str, Answer] = {
     "/sign-in": entering.asked,
 }
 _SENT: dict[str, Answer] = {
+    "/session/change": sessions.done,
     "/memory/change": changing.done,
     "/jobs/retry": jobs.retry,
     "/sign-in": entering.enter,

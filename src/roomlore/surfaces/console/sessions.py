@@ -1,0 +1,164 @@
+"""Sessions: how full a conversation's window is, what a model would be shown of it, and its checkpoints."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from starlette.responses import Response
+
+from roomlore.core.errors import BudgetTooSmall, InvalidInput, NotFound
+from roomlore.core.models import StoredMessage
+from roomlore.core.sessions.models import Checkpoint, Session, SessionContext
+from roomlore.core.sessions.window import MAX_WINDOW
+from roomlore.surfaces.console.frame import Page
+from roomlore.wiring import Lore
+
+_SESSIONS = 50
+_CHECKPOINTS = 20
+_MESSAGES = 40
+_CHANGES = ("summarise", "reset")
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """Tokens of a window, and where they lie on a scale of 0 to 1,000. `turns`: all that is no summary."""
+
+    window: int
+    summary: int
+    turns: int
+    threshold: int
+
+    @property
+    def free(self) -> int:
+        return max(0, self.window - self.summary - self.turns)
+
+    def place(self, tokens: int) -> int:
+        return min(1_000, round(1_000 * tokens / self.window))
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a model would be shown: the newest messages of it, and how many more there are."""
+
+    context: SessionContext
+    gauge: Gauge
+    messages: list[StoredMessage]
+    more: int
+
+
+async def listed(page: Page) -> Response:
+    """By conversation id, or those whose ids begin like what is looked for."""
+    lore, begins, after = page.lore, page.asked("find"), page.asked("after") or None
+    found = await _beginning(lore, begins, after) if begins else await lore.sessions.page(after=after, limit=_SESSIONS)
+    following = found[-1].conversation_id if len(found) >= _SESSIONS else None
+    return page.show("sessions.html", sessions=found, next=following, after=after, begins=begins)
+
+
+async def session(page: Page) -> Response:
+    """The window is the settings', or the one that is asked for; looking notes nothing."""
+    lore, conversation_id = page.lore, page.needed("id")
+    stored = await _stored(lore, conversation_id)
+    before = page.number("before")
+    checkpoints = await lore.sessions.checkpoints(conversation_id, before=before, limit=_CHECKPOINTS)
+    window, query = _window(page), page.asked("q")
+    try:
+        seen, trouble = await _seen(lore, stored, window, query), ""
+    except BudgetTooSmall as error:
+        seen, trouble = None, str(error)
+    return page.show(
+        "session.html",
+        session=stored,
+        seen=seen,
+        trouble=trouble,
+        window=window,
+        query=query,
+        checkpoints=checkpoints,
+        before=before,
+        older=_older(checkpoints),
+        state=json.dumps(dict(stored.state), ensure_ascii=False, indent=2) if stored.state else "",
+        done=page.asked("done"),
+    )
+
+
+async def asked(page: Page) -> Response:
+    """What would be done, with a form that does it."""
+    what, lore = _change(page), page.need("write")
+    return page.show("session_change.html", what=what, session=await _stored(lore, page.needed("id")))
+
+
+async def done(page: Page) -> Response:
+    what, lore, conversation_id = _change(page), page.need("write"), page.needed("id")
+    if what == "reset":
+        await lore.sessions.reset(conversation_id)
+        return page.go("/session", id=conversation_id, done="reset")
+    stored = await _stored(lore, conversation_id)
+    job = await lore.sessions.begin_summary(conversation_id)
+    return page.go("/session/summarising", job=job, id=conversation_id, was=stored.marks or None)
+
+
+async def summarising(page: Page) -> Response:
+    """How far a summary is; a browser asks again by itself until it is over."""
+    conversation_id = page.needed("id")
+    job = await page.lore.jobs.get(page.needed("job"))
+    newest = await page.lore.sessions.checkpoints(conversation_id, limit=1)
+    made = newest[0] if newest and newest[0].number > (page.number("was") or 0) else None
+    over = job.status not in ("waiting", "running")
+    return page.show("summarising.html", job=job, over=over, made=made, conversation_id=conversation_id)
+
+
+def _change(page: Page) -> str:
+    what = page.asked("what")
+    if what not in _CHANGES:
+        raise InvalidInput(f"what is {what!r:.40}; it is one of {', '.join(_CHANGES)}.")
+    return what
+
+
+def _window(page: Page) -> int:
+    window = page.number("window") or page.lore.settings.model_context_window
+    if window > MAX_WINDOW:
+        raise InvalidInput(f"window is {window}; it must be a whole number from 1 to {MAX_WINDOW}.")
+    return window
+
+
+async def _stored(lore: Lore, conversation_id: str) -> Session:
+    async with lore.storage.reading() as work:
+        found = await work.sessions.find(tenant=lore.tenant, conversation_id=conversation_id)
+    if found is None:
+        raise NotFound(f"There is no conversation {conversation_id!r:.80}; look for it among the sessions.")
+    return found
+
+
+async def _beginning(lore: Lore, begins: str, after: str | None) -> list[Session]:
+    """Ids are in order, so that those that begin alike follow the one that is no longer than that."""
+    found = [] if after else [one for one in [await _stored_or_none(lore, begins)] if one and one.version]
+    following = await lore.sessions.page(after=after or begins, limit=_SESSIONS)
+    return [*found, *takewhile(lambda one: one.conversation_id.startswith(begins), following)]
+
+
+async def _stored_or_none(lore: Lore, conversation_id: str) -> Session | None:
+    try:
+        return await _stored(lore, conversation_id)
+    except NotFound:
+        return None
+
+
+async def _seen(lore: Lore, stored: Session, window: int, query: str) -> Seen:
+    context = await lore.sessions.preview_context(stored.conversation_id, query, model_context_window=window)
+    ids = context.message_ids[-_MESSAGES:]
+    async with lore.storage.reading() as work:
+        found = await work.messages.by_id(tenant=lore.tenant, room_id=stored.conversation_id, message_ids=list(ids))
+    messages = sorted((entry.message for entry in found), key=lambda one: one.arrival)
+    return Seen(context, _gauge(lore, stored, context, window), messages, len(context.message_ids) - len(ids))
+
+
+def _gauge(lore: Lore, stored: Session, context: SessionContext, window: int) -> Gauge:
+    summary = min(stored.checkpoint.tokens if stored.checkpoint else 0, context.estimated_tokens)
+    threshold = round(window * lore.settings.token_threshold_ratio)
+    return Gauge(window, summary, context.estimated_tokens - summary, threshold)
+
+
+def _older(checkpoints: Sequence[Checkpoint]) -> int | None:
+    """The number below which there are more."""
+    last = checkpoints[-1].number if len(checkpoints) == _CHECKPOINTS else 1
+    return last if last > 1 else None
