@@ -9,7 +9,7 @@ COPY src ./src
 RUN sed -e '/--hash=/d' -e 's/ \\$//' requirements.lock > /constraints.txt \
  && python -m venv /opt/roomlore \
  && /opt/roomlore/bin/pip install --no-cache-dir --disable-pip-version-check --constraint /constraints.txt \
-    '.[server,postgres,durable,redis,qdrant,embeddings,openai,langfuse,mcp,otel]'
+    '.[server,postgres,durable,redis,qdrant,embeddings,openai,langfuse,mcp,otel,sentry]'
 
 FROM python:${PYTHON}-slim
 RUN groupadd --system --gid 10001 roomlore \

@@ -46,6 +46,10 @@ class Telemetry(Protocol):
         """Of a piece of work under way, for whoever traces, as `Tracer.span`: what is timed inside becomes its
         children. Nobody's text is ever among name and attributes."""
 
+    def unforeseen(self, error: BaseException, *, attributes: Attributes | None = None) -> None:
+        """Tells whoever wants to know, as `ErrorReports.tell`, of an error that nobody foresaw; roomlore's own are
+        foreseen, and passed over."""
+
 
 class Tracer(Protocol):
     """Sends spans somewhere. No call waits or fails for want of a receiver."""
@@ -58,6 +62,17 @@ class Tracer(Protocol):
 
     def record(self, name: str, seconds: float, *, attributes: Attributes | None = None) -> None:
         """A span that ends now and took so long, inside the current one."""
+
+    async def close(self) -> None:
+        """Sends what waits, for a few seconds at most."""
+
+
+class ErrorReports(Protocol):
+    """Tells people of errors. No call waits or fails for want of a receiver."""
+
+    def tell(self, error: BaseException, *, attributes: Attributes | None = None) -> None:
+        """Sends the error's type and where it came from, with those of its causes, and the ids that log lines have by
+        now of the request or the work. Nobody's text goes along: not the error's own either, since it may quote one."""
 
     async def close(self) -> None:
         """Sends what waits, for a few seconds at most."""

@@ -1,6 +1,5 @@
 """Every setting with its default, its range and what it is for."""
 
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,14 +11,14 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from roomlore.adapters.cron import Cron
 from roomlore.core.chat.registry import EVOLVE_MODEL, ModelRegistry
 from roomlore.core.errors import InvalidInput
+from roomlore.settings import addresses
 from roomlore.settings.complaints import sentences
 from roomlore.settings.contexts import WEIGHTS, context_options
 from roomlore.settings.sources import PREFIX, from_environment, gather, strangers
 
-SECRETS = frozenset({"embedding_api_key", "qdrant_api_key", "langfuse_public_key", "langfuse_secret_key"})
+SECRETS = frozenset({"embedding_api_key", "qdrant_api_key", "langfuse_public_key", "langfuse_secret_key", "sentry_dsn"})
 _MAYBE_SECRET = SECRETS | {"models", "providers"}
 """Somebody may have put a key where only its variable's name belongs."""
-_DATABASE = re.compile(r"^(sqlite|postgres|postgresql)(\+[a-z0-9]+)?://|\.db$")
 
 
 def _setting(default: Any, description: str, *, form: str | None = None, **bounds: float) -> Any:
@@ -271,6 +270,11 @@ class Settings(BaseSettings):
         "Where OpenTelemetry spans are sent, without texts; empty: nowhere.",
         form="an http or https URL such as http://localhost:4318",
     )
+    sentry_dsn: str = _setting(
+        "",
+        "The Sentry that is told of errors nobody foresaw, without texts; empty: none is.",
+        form="a Sentry DSN such as https://PUBLIC_KEY@HOST/PROJECT_NUMBER; a secret",
+    )
     log_format: Literal["console", "json"] = _setting("console", "How log lines look.")
     log_level: Literal["debug", "info", "warning", "error"] = _setting("info", "The least serious log line written.")
 
@@ -297,12 +301,10 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return (init_settings,)
 
-    @field_validator("database_url")
-    @classmethod
-    def _known_database(cls, value: str) -> str:
-        if not _DATABASE.search(value):
-            raise ValueError("unknown database")
-        return value
+    _known_database = field_validator("database_url")(addresses.database)
+    _web_address = field_validator("embedding_url", "qdrant_url", "langfuse_host", "otlp_endpoint")(addresses.web)
+    _redis_address = field_validator("redis_url")(addresses.redis)
+    _sentry_address = field_validator("sentry_dsn")(addresses.sentry)
 
     @field_validator("time_zone")
     @classmethod
@@ -311,20 +313,6 @@ class Settings(BaseSettings):
             ZoneInfo(value)
         except (KeyError, OSError, ValueError) as error:
             raise ValueError("unknown zone") from error
-        return value
-
-    @field_validator("embedding_url", "qdrant_url", "langfuse_host", "otlp_endpoint")
-    @classmethod
-    def _web_address(cls, value: str) -> str:
-        if value and not value.startswith(("http://", "https://")):
-            raise ValueError("no web address")
-        return value
-
-    @field_validator("redis_url")
-    @classmethod
-    def _redis_address(cls, value: str) -> str:
-        if value and not value.startswith(("redis://", "rediss://", "unix://")):
-            raise ValueError("no address of a Redis")
         return value
 
     @model_validator(mode="after")

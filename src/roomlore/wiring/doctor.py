@@ -33,6 +33,7 @@ EXTRAS: Mapping[str, str] = {
     "langchain": "langchain",
     "mcp": "mcp",
     "otel": "opentelemetry.exporter",
+    "sentry": "sentry_sdk",
 }
 """The extras, each with a module that it brings."""
 
@@ -92,6 +93,7 @@ def _needed(settings: Settings) -> set[str]:
         "openai": settings.embeddings == "openai" or bool(settings.models),
         "langfuse": bool(settings.langfuse_host),
         "otel": bool(settings.otlp_endpoint),
+        "sentry": bool(settings.sentry_dsn),
     }
     return {name for name, needed in asked.items() if needed}
 

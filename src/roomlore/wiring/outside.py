@@ -7,6 +7,7 @@ from roomlore.adapters.chat import reach_provider
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
 from roomlore.adapters.langfuse import ask_langfuse
 from roomlore.adapters.redis import open_redis
+from roomlore.adapters.sentry import reach_sentry
 from roomlore.core.chat.registry import ModelRegistry, Provider
 from roomlore.core.health import Finding, Verdict
 from roomlore.core.models import DEFAULT_TENANT
@@ -30,6 +31,7 @@ def outside_probes(settings: Settings, *, clock: Clock, ask: bool, timeout_secon
         Probe("qdrant", lambda: _qdrant(settings), slow_ms=200 if uses_qdrant(settings) else None),
         Probe("redis", lambda: _redis(settings), slow_ms=50 if settings.redis_url else None),
         Probe("langfuse", lambda: _langfuse(settings), slow_ms=1000 if settings.langfuse_host else None),
+        Probe("sentry", lambda: _sentry(settings, timeout_seconds), slow_ms=2000 if settings.sentry_dsn else None),
         *_providers(settings, timeout_seconds),
     ]
     return [*probes, Probe("models", lambda: _models(settings, clock))] if ask else probes
@@ -83,6 +85,13 @@ async def _langfuse(settings: Settings) -> Sequence[Finding]:
         timeout_seconds=settings.langfuse_timeout_seconds,
     )
     return [Finding("langfuse", "ok", f"answers; {'has' if there else 'has no'} prompt {name}")]
+
+
+async def _sentry(settings: Settings, timeout_seconds: float) -> Sequence[Finding]:
+    if not settings.sentry_dsn:
+        return [_off("sentry", "not used: errors are told in the log alone (sentry_dsn)")]
+    host = await reach_sentry(settings.sentry_dsn, timeout_seconds=timeout_seconds)
+    return [Finding("sentry", "ok", f"{host} answers; it is told of errors nobody foresaw")]
 
 
 def _providers(settings: Settings, timeout_seconds: float) -> list[Probe]:

@@ -25,6 +25,8 @@ class _Job:
     every_seconds: float
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     failures: int = 0
+    trouble: type[Exception] | None = None
+    """What it failed of last, since it was done last."""
 
     def pause(self) -> float:
         """How long a failed job waits whatever is asked: doubled with each failure in a row."""
@@ -76,8 +78,11 @@ class InProcessJobs:
                 await job.work()
         except Exception as error:  # noqa: BLE001 - a worker loop: whatever went wrong, the job is tried again
             job.failures += 1
+            if job.trouble is not type(error):
+                self._telemetry.unforeseen(error, attributes={"job": job.name})
+            job.trouble = type(error)
             log.warning("a background job failed", extra={"job": job.name, "why": describe(error)})
         else:
-            job.failures = 0
+            job.failures, job.trouble = 0, None
         result = "failed" if job.failures else "done"
         self._telemetry.count("roomlore_jobs_total", labels={"job": job.name, "result": result})

@@ -12,7 +12,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from roomlore.ports.coordination import Attributes, Clock, Span, Tracer
+from roomlore.core.errors import RoomloreError
+from roomlore.ports.coordination import Attributes, Clock, ErrorReports, Span, Tracer
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -123,11 +124,12 @@ _Family = Counter | Histogram | Gauge
 class PrometheusTelemetry:
     """The Telemetry port on prometheus-client. Safe to call from any thread.
 
-    `tracer`: where everything timed in seconds goes as a span too.
+    `tracer`: where everything timed in seconds goes as a span too. `reports`: who is told of errors nobody foresaw.
     """
 
-    def __init__(self, clock: Clock, tracer: Tracer | None = None) -> None:
+    def __init__(self, clock: Clock, tracer: Tracer | None = None, reports: ErrorReports | None = None) -> None:
         self._tracer = tracer
+        self._reports = reports
         self.registry = CollectorRegistry()
         self._families = {name: _family(name, metric, self.registry) for name, metric in METRICS.items()}
         self._members: dict[str, set[int]] = {name: set() for name, metric in METRICS.items() if metric.kind == "set"}
@@ -155,6 +157,10 @@ class PrometheusTelemetry:
         if self._tracer is None:
             return nullcontext(_NOBODY)
         return self._tracer.span(name, attributes=attributes, headers=headers)
+
+    def unforeseen(self, error: BaseException, *, attributes: Attributes | None = None) -> None:
+        if self._reports is not None and not isinstance(error, RoomloreError):
+            self._reports.tell(error, attributes=attributes)
 
     def see(self, name: str, member: str) -> None:
         members = self._members[name]

@@ -71,6 +71,7 @@ class UsageRecorder:
                 for tenant, records in by_tenant.items():
                     await work.usage.record(tenant=tenant, records=records)
         except Exception as error:  # noqa: BLE001 - a worker loop: whatever is wrong with one batch, the next is tried
+            self._telemetry.unforeseen(error, attributes={"job": "usage records"})
             self._lose(len(notes), describe(error))
 
     def _lose(self, records: int, why: str) -> None:

@@ -22,6 +22,7 @@ def counted(kind: str, work: Work, *, clock: Clock, telemetry: Telemetry) -> Wor
             telemetry.observe("roomlore_work_seconds", clock.monotonic() - begun, labels={"kind": kind})
         except Exception as error:
             result = "failed"
+            telemetry.unforeseen(error, attributes={"kind": kind})
             log.warning("an attempt at durable work failed", extra={"kind": kind, "why": describe(error)})
             raise
         finally:

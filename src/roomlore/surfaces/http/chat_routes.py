@@ -63,6 +63,7 @@ def _problem(scope: Scope, error: Exception) -> bytes:
     """The last event of a reply that broke off: the answer's own status has gone out already."""
     if isinstance(error, RoomloreError):
         return written("error", bytes(problems.of_roomlore(scope, error).body))
+    scope["app"].state.lore.telemetry.unforeseen(error, attributes={"method": "POST", "route": "/chat/sse"})
     log.error("reply failed", error=type(error).__name__, where=where(error))
     detail = f"An error nobody foresaw; the log says where, under request {scope['state']['request_id']}."
     return written("error", bytes(problems.respond(scope, 500, detail).body))

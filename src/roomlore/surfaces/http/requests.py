@@ -52,12 +52,21 @@ class RequestLog:
         try:
             await self._app(scope, receive, note)
         except Exception as error:  # noqa: BLE001 - the surface's boundary: the caller gets a problem, the log the place
+            _tell(scope, error)
             log.error("request failed", error=type(error).__name__, where=where(error))
             if not status:
                 detail = f"An error nobody foresaw; the log says where, under request {request_id}."
                 await problems.respond(scope, 500, detail)(scope, receive, note)
         log.info("request", **_facts(scope), status=status, ms=round((time.perf_counter() - begun) * 1000, 2))
         return status
+
+
+def _tell(scope: Scope, error: Exception) -> None:
+    """Whoever wants to know of errors that nobody foresaw, where the application is open."""
+    lore = getattr(scope["app"].state, "lore", None)
+    if isinstance(lore, Lore):
+        facts = _facts(scope)
+        lore.telemetry.unforeseen(error, attributes={"method": facts["method"], "route": facts["route"]})
 
 
 def _span(scope: Scope, headers: Headers) -> AbstractContextManager[Span]:

@@ -70,6 +70,7 @@ async def _called(tool: Tool, visitor: Visitor, given: Mapping[str, Any]) -> typ
         return _failed(_in_words(error, tool))
     except Exception as error:  # noqa: BLE001 - the surface's boundary: the model gets a sentence, the log the place
         became = "failed"
+        visitor.lore.telemetry.unforeseen(error, attributes={"tool": tool.name})
         log.error("tool failed", tool=tool.name, error=type(error).__name__, where=where(error))
         return _failed(_UNFORESEEN)
     finally:
