@@ -5,7 +5,8 @@ import json
 import catalogue
 import pytest
 
-from roomlore.importers import FORMATS, Parsed, detect, open_import
+from roomlore import InvalidInput
+from roomlore.importers import FORMATS, Parsed, detect, lark_message, open_import
 
 NAMES = sorted(catalogue.FORMAT_OF)
 
@@ -64,3 +65,17 @@ def test_items_of_every_sample_have_times_in_utc():
         for item in catalogue.items(catalogue.SAMPLES / name):
             if isinstance(item, Parsed) and item.message.sent_at is not None:
                 assert item.message.sent_at.utcoffset().total_seconds() == 0
+
+
+def test_an_event_of_lark_gives_the_message_that_an_import_of_it_gives():
+    path = catalogue.SAMPLES / "lark.events.jsonl"
+    events = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [lark_message(event) for event in events] == catalogue.messages(path)
+
+
+@pytest.mark.parametrize(
+    "event", [{}, {"event": {}}, {"message_id": "om_1"}, {"event": {"message": {"chat_id": "oc_1"}}}]
+)
+def test_what_is_no_event_of_lark_is_said_to_be_none(event):
+    with pytest.raises(InvalidInput, match="no Lark message: give a whole event"):
+        lark_message(event)

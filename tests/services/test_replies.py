@@ -93,6 +93,21 @@ async def test_a_deleted_reply_is_written_anew():
         assert (await lore.replies.reply(asks())).text == "Black."
 
 
+async def test_what_was_replied_is_found_without_asking():
+    async with replying(["绿茶。", "Black."]) as (lore, server):
+        assert await lore.replies.find("r", "q") is None
+        first = await lore.replies.reply(asks("绿茶还是红茶？"))
+        found = await lore.replies.find("r", "q")
+        assert (found.text, found.reply_id, found.provider, found.repeated) == ("绿茶。", first.reply_id, "p0", True)
+        assert await lore.replies.find("r", "q", agent_id="another") is None
+        assert await lore.replies.find("r", first.reply_id) is None
+        await lore.messages.delete("r", first.reply_id)
+        assert await lore.replies.find("r", "q") is None
+        second = await lore.replies.reply(asks("绿茶还是红茶？"))
+        assert (await lore.replies.find("r", "q")).reply_id == second.reply_id
+        assert len(server.requests) == 2
+
+
 async def test_a_bot_may_store_every_message_first():
     async with replying(["Green."]) as (lore, _):
         await lore.messages.add([asks("hello", "1", "bob"), asks()])

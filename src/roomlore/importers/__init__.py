@@ -7,6 +7,7 @@ in a thread. Memory does not grow with the size of the export.
 from roomlore.core.exports import Bad, Item, Parsed, Position
 from roomlore.importers.formats import FORMATS, Format, Import, detect, open_import
 from roomlore.importers.items import Options
+from roomlore.importers.lark import lark_message
 from roomlore.importers.source import Source
 
 __all__ = [
@@ -20,5 +21,6 @@ __all__ = [
     "Position",
     "Source",
     "detect",
+    "lark_message",
     "open_import",
 ]

@@ -2,10 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from roomlore.core.errors import InvalidInput
 from roomlore.core.exports import Bad, Item, Parsed, Position
 from roomlore.core.models import Message, Role
 from roomlore.core.records import parse_time
@@ -81,13 +82,29 @@ def _item(value: object, place: int, member: Member, source: Source, options: Op
     said = _flat(obj(value))
     if not ({"message_id", "body", "content"} & said.keys()):
         return member.bad("neither message_id nor content: not a Lark message")
-    withdrawn = said.get("deleted") is True
-    content = "" if withdrawn else _content(said)
+    own_id = name(said.get("message_id")) or derived_id("lark", member.number, place, said)
+    message = _message(said, own_id, options.room_id or name(said.get("chat_id")) or source.stem)
+    edited = parse_time(name(said.get("update_time"))) if said.get("updated") is True else None
+    return Parsed(message, member.position, edited_at=edited)
+
+
+def lark_message(event: Mapping[str, Any]) -> Message:
+    """The message of an `im.message.receive_v1` event, or one of `im/v1/messages`, as an import of the same would
+    store it. Raises `InvalidInput` where it names no message or no chat."""
+    said = _flat(dict(event))
+    own_id, chat_id = name(said.get("message_id")), name(said.get("chat_id"))
+    if not (own_id and chat_id):
+        raise InvalidInput("That is no Lark message: give a whole event, or a message with message_id and chat_id.")
+    return _message(said, own_id, chat_id)
+
+
+def _message(said: dict[str, Any], own_id: str, room_id: str) -> Message:
+    content = "" if said.get("deleted") is True else _content(said)
     sender = obj(said.get("sender"))
     people = objects(said.get("mentions"))
-    message = Message(
-        id=name(said.get("message_id")) or derived_id("lark", member.number, place, said),
-        room_id=options.room_id or name(said.get("chat_id")) or source.stem,
+    return Message(
+        id=own_id,
+        room_id=room_id,
         sender_id=_sender_id(sender) or ("system" if _kind(said) == "system" else "unknown"),
         sender_name=first_name(sender.get("name"), sender.get("sender_name")),
         role=_role(said, sender),
@@ -98,8 +115,6 @@ def _item(value: object, place: int, member: Member, source: Source, options: Op
         mentions=tuple(dict.fromkeys(found for one in people if (found := _mention_id(one)))),
         metadata=_metadata(said, content),
     )
-    edited = parse_time(name(said.get("update_time"))) if said.get("updated") is True else None
-    return Parsed(message, member.position, edited_at=edited)
 
 
 def _flat(value: dict[str, Any]) -> dict[str, Any]:

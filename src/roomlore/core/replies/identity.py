@@ -6,6 +6,7 @@ from typing import Any
 
 from roomlore.core.chat.models import ToolCall, Usage
 from roomlore.core.models import StoredMessage
+from roomlore.core.replies.models import Reply
 
 REPLY = "roomlore_reply"
 """In the metadata of every message that the reply loop writes."""
@@ -49,3 +50,19 @@ def calls_of(message: StoredMessage) -> tuple[ToolCall, ...]:
 def usage_of(message: StoredMessage) -> Usage:
     kept = about(message)
     return Usage(int(kept.get("input_tokens", 0)), int(kept.get("output_tokens", 0)))
+
+
+def said_before(message_id: str, reply: StoredMessage) -> Reply:
+    """The stored reply to the message, as it is given when it is asked for again."""
+    kept = about(reply)
+    return Reply(
+        message_id=message_id,
+        reply_id=reply.id,
+        text=reply.text,
+        finish_reason=kept.get("finish_reason"),
+        usage=usage_of(reply),
+        provider=str(kept.get("provider", "")),
+        model=str(kept.get("model", "")),
+        context_id=kept.get("context_id"),
+        repeated=True,
+    )

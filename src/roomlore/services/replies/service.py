@@ -8,6 +8,7 @@ from typing import Any
 
 from roomlore.core.errors import BudgetTooSmall, Conflict, InvalidInput, NotFound, RoomloreError, describe
 from roomlore.core.models import Message
+from roomlore.core.replies.identity import said_before
 from roomlore.core.replies.models import Reply, ReplyEvent, ReplyText, Tool, ToolResult
 from roomlore.ports.recall import Recall
 from roomlore.services.replies.asking import Asking
@@ -138,6 +139,11 @@ class ReplyService:
         async with aclosing(events):
             replies = [event async for event in events if isinstance(event, Reply)]
         return replies[-1]
+
+    async def find(self, room_id: str, message_id: str, *, agent_id: str = "assistant") -> Reply | None:
+        """What the agent replied to the message, None where it did not; asks no model."""
+        reply = await self._store.find(room_id, message_id, agent_id)
+        return said_before(message_id, reply) if reply else None
 
     def _talk(self, asked: Asked, draft: Draft) -> Talk:
         return Talk(

@@ -83,6 +83,12 @@ class ReplyStore:
         except Conflict:
             return  # another was faster: what it stored is compared
 
+    async def find(self, room_id: str, message_id: str, agent_id: str) -> StoredMessage | None:
+        """The agent's reply to the message, None where there is none."""
+        async with self._storage.reading() as work:
+            found = await self._found(work, room_id, reply_ids(message_id, agent_id))
+        return next((reply for reply in found.values() if is_own(reply, agent_id)), None)
+
     async def keep_calls(self, place: Place, made: Round) -> None:
         """Stores what the model wants called, with what is known of the results."""
         kept = {

@@ -10,7 +10,7 @@ from inspect import isawaitable
 
 from roomlore.core.chat.models import ChatPiece, ChatRequest, FinishReason, ToolCall, Usage
 from roomlore.core.errors import BadModelOutput, InvalidInput, NotFound, RoomloreError, describe
-from roomlore.core.replies.identity import about, usage_of
+from roomlore.core.replies.identity import said_before
 from roomlore.core.replies.models import Reply, ReplyEvent, ReplyStarted, ReplyText, ToolDone, ToolsWanted
 from roomlore.core.replies.prompt import ReplyPrompt
 from roomlore.core.replies.rounds import LONGEST_NAME, Round, as_function, matched, own_ids
@@ -339,18 +339,7 @@ class Talk:
     def _said_before(self, place: Place) -> Reply:
         assert place.reply is not None
         self._draft.result = "repeated"
-        kept = about(place.reply)
-        return Reply(
-            message_id=place.message.id,
-            reply_id=place.reply_id,
-            text=place.reply.text,
-            finish_reason=kept.get("finish_reason"),
-            usage=usage_of(place.reply),
-            provider=str(kept.get("provider", "")),
-            model=str(kept.get("model", "")),
-            context_id=kept.get("context_id"),
-            repeated=True,
-        )
+        return said_before(place.message.id, place.reply)
 
     def _bounded(self, content: str) -> str:
         most = min(_RESULT_CHARACTERS, self._parts.limits.text_chars)
