@@ -1,6 +1,6 @@
 """One tenant's view of roomlore, and opening it."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -158,6 +158,14 @@ class Lore:
     def prometheus(self) -> bytes:
         """The same measurements as Prometheus text."""
         return self._resources.telemetry.render()
+
+    def series(self, name: str) -> Sequence[tuple[Mapping[str, str], float]]:
+        """Of one name in that text, such as `roomlore_searches_total`: each by its labels. Raises `KeyError`."""
+        return self._resources.telemetry.series(name)
+
+    def bounds(self, name: str) -> tuple[float, ...]:
+        """The upper bounds of a histogram's buckets, but for the last. Raises `KeyError`."""
+        return self._resources.telemetry.bounds(name)
 
     async def ping(self) -> None:
         """Returns when the database answers; raises `StorageUnavailable`."""

@@ -16,6 +16,7 @@ from roomlore.core.errors import RoomloreError
 from roomlore.ports.coordination import Attributes, Clock, ErrorReports, Span, Tracer
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_REQUEST_SECONDS = (*_SECONDS, 30.0, 60.0)
 _SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _TOKENS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)
 _LONG_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)
@@ -25,15 +26,24 @@ _COUNTS = (0, 1, 2, 3, 5, 8, 13, 20, 35, 50, 100, 200)
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A measurement roomlore takes: what it is, its labels, and the upper bounds of a histogram's buckets."""
+    """A measurement roomlore takes: what it is, its labels, and the upper bounds of a histogram's buckets. `spanned`:
+    whether its timings become spans; not where what is timed has a span already."""
 
     kind: Literal["counter", "histogram", "set"]
     description: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
+    spanned: bool = True
 
 
 METRICS: Mapping[str, Metric] = {
+    "roomlore_http_request_seconds": Metric(
+        "histogram",
+        "Time until a request over HTTP was answered whole, in seconds.",
+        ("method", "route", "status"),
+        _REQUEST_SECONDS,
+        spanned=False,
+    ),
     "roomlore_context_build_seconds": Metric("histogram", "Time to build a context, in seconds.", (), _SECONDS),
     "roomlore_contexts_total": Metric("counter", "Contexts given to callers.", ("strategy", "degraded")),
     "roomlore_context_errors_total": Metric("counter", "Context builds that failed or ran out of time.", ("kind",)),
@@ -147,7 +157,7 @@ class PrometheusTelemetry:
         family = self._child(name, labels)
         assert isinstance(family, Histogram)
         family.observe(value)
-        if self._tracer is not None and name.endswith("_seconds"):
+        if self._tracer is not None and METRICS[name].spanned and name.endswith("_seconds"):
             span = name.removeprefix("roomlore_").removesuffix("_seconds").replace("_", " ")
             self._tracer.record(span, value, attributes=labels)
 
@@ -172,6 +182,14 @@ class PrometheusTelemetry:
     def render(self) -> bytes:
         """Everything measured, in Prometheus' text format."""
         return generate_latest(self.registry)
+
+    def series(self, name: str) -> list[tuple[Mapping[str, str], float]]:
+        """Of one name as `render` has it, such as `roomlore_search_seconds_bucket`, each with its labels."""
+        return list(self._samples(name))
+
+    def bounds(self, name: str) -> tuple[float, ...]:
+        """Of a histogram's buckets, but for the last, which has none."""
+        return METRICS[name].buckets
 
     def metrics(self) -> dict[str, float | None]:
         """The summaries named in `SUMMARIES`, over the life of this process; None where nothing was measured yet."""

@@ -15,6 +15,7 @@ from roomlore.surfaces.logs import where
 from roomlore.wiring import Lore
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +58,9 @@ class RequestLog:
             if not status:
                 detail = f"An error nobody foresaw; the log says where, under request {request_id}."
                 await problems.respond(scope, 500, detail)(scope, receive, note)
-        log.info("request", **_facts(scope), status=status, ms=round((time.perf_counter() - begun) * 1000, 2))
+        seconds = time.perf_counter() - begun
+        log.info("request", **_facts(scope), status=status, ms=round(seconds * 1000, 2))
+        _measure(scope, status, seconds)
         return status
 
 
@@ -67,6 +70,16 @@ def _tell(scope: Scope, error: Exception) -> None:
     if isinstance(lore, Lore):
         facts = _facts(scope)
         lore.telemetry.unforeseen(error, attributes={"method": facts["method"], "route": facts["route"]})
+
+
+def _measure(scope: Scope, status: int, seconds: float) -> None:
+    """Where the application is open. Only what there is a fixed number of becomes a label."""
+    lore = getattr(scope["app"].state, "lore", None)
+    if isinstance(lore, Lore):
+        facts = _facts(scope)
+        method = facts["method"] if facts["method"] in _METHODS else "other"
+        labels = {"method": method, "route": facts["route"], "status": f"{status // 100}xx" if status else "left"}
+        lore.telemetry.observe("roomlore_http_request_seconds", seconds, labels=labels)
 
 
 def _span(scope: Scope, headers: Headers) -> AbstractContextManager[Span]:
