@@ -1,9 +1,10 @@
 """Sessions: how full a conversation's window is, what a model would be shown of it, and its checkpoints."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import Any
 
 from starlette.responses import Response
 
@@ -76,7 +77,7 @@ async def session(page: Page) -> Response:
         checkpoints=checkpoints,
         before=before,
         older=_older(checkpoints),
-        state=json.dumps(dict(stored.state), ensure_ascii=False, indent=2) if stored.state else "",
+        state=_written(stored),
         done=page.asked("done"),
     )
 
@@ -156,6 +157,19 @@ def _gauge(lore: Lore, stored: Session, context: SessionContext, window: int) ->
     summary = min(stored.checkpoint.tokens if stored.checkpoint else 0, context.estimated_tokens)
     threshold = round(window * lore.settings.token_threshold_ratio)
     return Gauge(window, summary, context.estimated_tokens - summary, threshold)
+
+
+def _written(stored: Session) -> str:
+    """What callers keep with it as JSON, without what is empty; '' where all is."""
+    kept = _full(stored.state)
+    return json.dumps(kept, ensure_ascii=False, indent=2) if kept else ""
+
+
+def _full(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    inner = {name: _full(one) for name, one in value.items()}
+    return {name: one for name, one in inner.items() if one not in (None, "", {}, [])}
 
 
 def _older(checkpoints: Sequence[Checkpoint]) -> int | None:
