@@ -1,0 +1,202 @@
+"""A page of the documentation as its reader follows it: block after block, in one folder, shell and Python session."""
+
+import ast
+import asyncio
+import contextlib
+import inspect
+import io
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from doc_blocks import ROOT, Block
+from doc_command import Commands
+from doc_output import check_printed
+from doc_settings import check_hosts, load_settings
+
+Answer = str | Callable[[], str]
+
+_SECONDS = 120
+_SHELL = """if [ -e '{kept}/shell' ]; then . '{kept}/shell' 2>/dev/null; cd "$(cat '{kept}/folder')"; fi
+trap 'declare -p > {kept}/shell; pwd > {kept}/folder; env -0 > {kept}/environment' EXIT
+set -euo pipefail
+{commands}"""
+
+
+class Page:
+    """`names`: what its Python blocks see. `environment`: what its programs and shells see. `typed`: the shells' input.
+
+    `said`: what the last block printed. `instead`: texts of the page in whose place others stand when blocks run,
+    values as they are then; the ports 8765 and 8766 are always others. `folder`: where blocks run. `rest`: what is to
+    be closed at the end.
+    """
+
+    def __init__(self, path: str, place: Path, commands: Commands, fixture: Callable[[str], Any]) -> None:
+        self.path, self.fixture = path, fixture
+        self.folder, self._kept, self._programs = place / "page", place / "kept", place / "programs"
+        for made in (self.folder, self._kept, self._programs):
+            made.mkdir()
+        self.names: dict[str, Any] = {"__name__": "__main__"}
+        self.instead: dict[str, Answer] = {str(port): str(_free_port()) for port in (8765, 8766)}
+        self.environment = self._outside()
+        self.said, self.typed = "", ""
+        self.rest = contextlib.ExitStack()
+        self._runner = self.rest.enter_context(asyncio.Runner())
+        self.program("roomlore", commands.program(self._kept))
+        for name, program in (("pip", "doc_pip"), ("make", "doc_make"), ("python3", "doc_python")):
+            self.program(name, f'#!/bin/sh\nexec {sys.executable} {Path(__file__).parent}/{program}.py "$@"\n')
+
+    @property
+    def port(self) -> int:
+        """The one that stands in the place of 8765."""
+        return int(str(self.instead["8765"]))
+
+    def program(self, name: str, text: str) -> None:
+        """Puts a program before all others on the PATH."""
+        (self._programs / name).write_text(text, encoding="utf-8")
+        (self._programs / name).chmod(0o755)
+
+    def run(self, block: Block) -> str:
+        """Does with it what its language asks for, and says what that was."""
+        text = self._filled(block.text)
+        if block.title:
+            (self.folder / block.title).write_text(text, encoding="utf-8")
+        does = {"python": self._python, "sh": self._shell, "yaml": self._yaml, "json": self._json, "text": self._text}
+        return does[block.language or "text"](block, text)
+
+    def wait(self, awaited: Any) -> Any:
+        """What it gives, on the page's own loop."""
+        return self._runner.run(_result(awaited))
+
+    def close(self) -> None:
+        """Every server that a block started must still be there."""
+        try:
+            gone = [log for pid, log in self._staying() if not _alive(pid)]
+            assert not gone, "\n".join(Path(log).read_text(encoding="utf-8") for log in gone)
+        finally:
+            for pid, _ in self._staying():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, 9)
+            self.rest.close()
+
+    def _python(self, block: Block, text: str) -> str:
+        if block.title:
+            compile(text, block.place, "exec")
+            return "saved"
+        code = compile("\n" * (block.line - 1) + text, ROOT / block.page, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        with _environment(self.environment), contextlib.redirect_stdout(io.StringIO()) as out:
+            waiting = eval(code, self.names)
+            if inspect.iscoroutine(waiting):
+                self._runner.run(waiting)
+        self.said = out.getvalue()
+        return "run"
+
+    def _shell(self, block: Block, text: str) -> str:
+        if block.title:
+            return "saved"
+        done = subprocess.run(
+            ["bash", "-c", _SHELL.format(kept=self._kept, commands=text)],
+            cwd=self.folder,
+            env=self.environment,
+            input=self.typed,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, f"{block.place} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        kept = (self._kept / "environment").read_text(encoding="utf-8").split("\0")
+        self.environment = dict(pair.split("=", 1) for pair in kept if pair)
+        self.said = done.stdout
+        return "run"
+
+    def _yaml(self, block: Block, text: str) -> str:
+        content = yaml.safe_load(text)
+        assert content, f"{block.place} is empty"
+        if "memory" in content:
+            load_settings(text, self._kept / "roomlore.yaml")
+        return "parsed"
+
+    def _json(self, block: Block, text: str) -> str:
+        values = _values(text)
+        assert values, f"{block.place} is empty"
+        for value in values:
+            if isinstance(value, dict) and "mcpServers" in value:
+                check_hosts(value["mcpServers"])
+        return "parsed"
+
+    def _text(self, block: Block, text: str) -> str:
+        if block.title:
+            return "saved"
+        check_printed(text, self.said, block.place)
+        return "compared"
+
+    def _filled(self, text: str) -> str:
+        for found, answer in self.instead.items():
+            if found in text:
+                text = re.sub(
+                    rf"(?<!\w){re.escape(found)}(?!\w)", answer if isinstance(answer, str) else answer(), text
+                )
+        return text
+
+    def _staying(self) -> list[tuple[int, str]]:
+        pids = self._kept / "pids"
+        lines = pids.read_text(encoding="utf-8").splitlines() if pids.exists() else []
+        return [(int(pid), log) for pid, log in (line.split(" ", 1) for line in lines)]
+
+    def _outside(self) -> dict[str, str]:
+        """The reader's environment before the first block; nothing of this machine's own."""
+        folders = [str(self._programs), sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)]
+        return {
+            "PATH": os.pathsep.join(folders),
+            "HOME": str(self.folder),
+            "LANG": "C.UTF-8",
+            "PYTHONUTF8": "1",
+            "MEMORY_PORT": str(self.instead["8765"]),
+        }
+
+
+async def _result(awaited: Any) -> Any:
+    return await awaited
+
+
+def _values(text: str) -> list[Any]:
+    """One JSON value, or one a line."""
+    try:
+        return [json.loads(text)]
+    except json.JSONDecodeError:
+        return [json.loads(line) for line in text.splitlines()]
+
+
+@contextlib.contextmanager
+def _environment(wanted: Mapping[str, str]):
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

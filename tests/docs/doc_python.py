@@ -1,0 +1,14 @@
+"""In the place of python3: an environment that it makes sees what is installed here, and has no pip of its own."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+if __name__ == "__main__":
+    if sys.argv[1:3] != ["-m", "venv"]:
+        os.execv(sys.executable, ["python3", *sys.argv[1:]])
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", *sys.argv[3:]], check=True)
+    (packages,) = Path(sys.argv[3]).glob("lib/python*/site-packages")
+    (packages / "outside.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")

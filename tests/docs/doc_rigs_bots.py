@@ -1,0 +1,1 @@
+"""Rigs of the pages that bring roomlore to bots and frameworks."""
