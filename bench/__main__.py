@@ -20,6 +20,7 @@ from bench import (
     session_summary,
     work_sharing,
 )
+from bench.pictures import drawing
 
 BENCHES = {
     "predict-context": predict_context,
@@ -37,6 +38,7 @@ BENCHES = {
     "crash": crash,
     "evolve-speed": evolve_speed,
     "peers": peers,
+    "pictures": drawing,
 }
 
 
