@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
@@ -11,7 +12,7 @@ from starlette.responses import Response
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.strength import strength_at
 from roomlore.core.memory.intake import scope_of
-from roomlore.core.memory.models import Change, Memory, MemoryStatus, Scope
+from roomlore.core.memory.models import Change, Memory, MemoryKind, MemoryStatus, Scope
 from roomlore.core.memory.past import Blame, BlamedVersion
 from roomlore.core.memory.words_diff import Piece, words_diff
 from roomlore.surfaces.console.frame import Page
@@ -48,6 +49,28 @@ class Then:
     begins: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which of the memories there are now: of a kind, '' for all; in force or not; from where on."""
+
+    kind: str
+    status: Literal["active", "deprecated"]
+    offset: int
+
+    @property
+    def kinds(self) -> list[MemoryKind]:
+        return [MemoryKind(self.kind)] if self.kind else list(MemoryKind)
+
+    @property
+    def status_asked(self) -> str | None:
+        """None for what is shown unless somebody asks."""
+        return None if self.status == "active" else self.status
+
+    @property
+    def chosen(self) -> bool:
+        return bool(self.kind or self.status_asked)
+
+
 async def scopes(page: Page) -> Response:
     lore, after = page.lore, page.asked("after") or None
     async with lore.storage.reading() as work:
@@ -64,12 +87,14 @@ async def memory(page: Page) -> Response:
     then = await _then(page, lore, scope)
     last = min(page.number("to") or _last(stored), _last(stored))
     changes = await _changes(lore, scope, last)
-    found = await _remembered(lore, scope, then.at)
+    asked = _asked(page)
+    found = await _remembered(lore, scope, then.at, asked)
     return page.show(
         "memory.html",
         scope=scope,
         found=[(one, _strength(lore, one, then.at)) for one in found],
-        total=stored.active if stored and then.at is None else len(found),
+        total=await _total(lore, scope, asked) if then.at is None else len(found),
+        asked=asked,
         then=then,
         stretches=_stretches(changes),
         older=last - _CHANGES if last > _CHANGES else None,
@@ -126,13 +151,26 @@ async def _changes(lore: Lore, scope: str, last: int) -> list[Change]:
     """Up to the entry with this number, the newest first."""
     if last < 1:
         return []
-    found = await lore.memories.changes(scope, after=max(0, last - _CHANGES), limit=min(last, _CHANGES))
-    return found[::-1]
+    return await lore.memories.latest_changes(scope, before=last + 1, limit=_CHANGES)
 
 
-async def _remembered(lore: Lore, scope: str, at: datetime | None) -> list[Memory]:
+def _asked(page: Page) -> Asked:
+    kind, status = page.asked("kind"), page.asked("status", "active")
+    for name, given, known in (("kind", kind, ("", *MemoryKind)), ("status", status, ("active", "deprecated"))):
+        if given not in known:
+            raise InvalidInput(f"{name} is {given!r:.40}; it is one of {', '.join(filter(None, known))}.")
+    return Asked(kind, "active" if status == "active" else "deprecated", page.number("offset") or 0)
+
+
+async def _total(lore: Lore, scope: str, asked: Asked) -> int:
+    return await lore.memories.count(scope, kinds=asked.kinds, status=asked.status)
+
+
+async def _remembered(lore: Lore, scope: str, at: datetime | None, asked: Asked) -> list[Memory]:
     if at is None:
-        return await lore.memories.page(scope, limit=_MEMORIES)
+        return await lore.memories.page(
+            scope, kinds=asked.kinds, status=asked.status, limit=_MEMORIES, offset=asked.offset
+        )
     return await lore.memories.as_of(scope, at)
 
 

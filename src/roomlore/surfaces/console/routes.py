@@ -10,7 +10,18 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from roomlore.core.errors import NotFound, RoomloreError
-from roomlore.surfaces.console import changing, contexts, entering, jobs, memories, recall, rooms, sessions
+from roomlore.surfaces.console import (
+    changing,
+    contexts,
+    entering,
+    health,
+    jobs,
+    memories,
+    recall,
+    rooms,
+    sessions,
+    writing,
+)
 from roomlore.surfaces.console.frame import ROOT, Page, Visitor, read_form
 
 SIGN_IN = f"{ROOT}/sign-in"
@@ -38,13 +49,17 @@ _SHOWN: dict[str, Answer] = {
     "/memory/evolving": changing.evolving,
     "/memory/forgetting": changing.forgetting,
     "/memory/change": changing.asked,
+    "/memory/write": writing.asked,
     "/recall": recall.recall,
     "/jobs": jobs.listed,
+    "/health": health.health,
+    "/health/findings": health.findings,
     "/sign-in": entering.asked,
 }
 _SENT: dict[str, Answer] = {
     "/session/change": sessions.done,
     "/memory/change": changing.done,
+    "/memory/write": writing.done,
     "/jobs/retry": jobs.retry,
     "/sign-in": entering.enter,
     "/sign-out": entering.leave,
