@@ -227,6 +227,12 @@ async def test_changes_come_in_order_and_in_pages(http, lore):
         seen += page["changes"]
         after = page["next"]
     assert seen == told["changes"]
+    seen, before = [], ""
+    while before is not None:
+        page = await ok(http, "GET", f"/memory/changes/g?limit=4&newest_first=true{before and f'&before={before}'}")
+        seen += page["changes"]
+        before = page["next"]
+    assert seen == told["changes"][::-1]
     assert (await ok(http, "GET", "/memory/changes/g?days=0.0000001"))["changes"] == []
 
 

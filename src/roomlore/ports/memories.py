@@ -42,6 +42,12 @@ class MemoryLog(Protocol):
     ) -> list[Change]:
         """Changes of the scope with a number above `after`, ascending, those made at `since` or later."""
 
+    async def latest(
+        self, *, tenant: str, scope: str, limit: int, before: int | None = None, since: datetime | None = None
+    ) -> list[Change]:
+        """Changes of the scope with a number below `before` (None: up to the last one), descending, those made at
+        `since` or later."""
+
     async def of_evolution(self, *, tenant: str, evolution_id: str) -> list[Change]:
         """The changes that this evolution made, ascending; none where there is no such evolution."""
 

@@ -34,6 +34,8 @@ _MARKS = ("status", "head", "merged_into")
 _IDENTITY = ("memory_key", "scope_key", "tenant", "memory_id", "lineage_id", "version")
 _CONTENT = tuple(column.name for column in _m.c if column.name not in (*_IDENTITY, *_MARKS))
 
+_NO_NUMBER = 2**63 - 1
+
 _named = (_s.c.tenant == bindparam("tenant")) & (_s.c.scope == bindparam("scope"))
 _key_of_scope = select(_s.c.scope_key).where(_named).scalar_subquery()
 
@@ -68,9 +70,9 @@ def _add(table: Any, *left_out: str) -> Any:
     return insert(table).values({name: bindparam(name) for name in names}).inline()
 
 
-def _log(*where: Any) -> Any:
+def _log(*where: Any, order: Any = _c.c.number) -> Any:
     mine = (_c.c.scope_key == _key_of_scope) & (_c.c.tenant == bindparam("tenant"))
-    return select(*CHANGE_COLUMNS).where(mine, *where).order_by(_c.c.number).limit(bindparam("count"))
+    return select(*CHANGE_COLUMNS).where(mine, *where).order_by(order).limit(bindparam("count"))
 
 
 def _in_any_scope(chosen: Any) -> Any:
@@ -78,12 +80,9 @@ def _in_any_scope(chosen: Any) -> Any:
     return logged.where(_c.c.tenant == bindparam("tenant"), chosen).order_by(_s.c.scope, _c.c.number)
 
 
-def _recent() -> Any:
-    """A number reckoned with is not looked up: the index of times is walked, not the whole log."""
-    number = _c.c.number + 0
-    mine = (_c.c.scope_key == _key_of_scope) & (_c.c.tenant == bindparam("tenant"))
-    wanted = select(*CHANGE_COLUMNS).where(mine, _c.c.at >= bindparam("since"), number > bindparam("after"))
-    return wanted.order_by(number).limit(bindparam("count"))
+_recent = _c.c.at >= bindparam("since")
+_reckoned = _c.c.number + 0
+"""A number reckoned with is not looked up: the index of times is walked, not the whole log."""
 
 
 _FIND = Statement(lambda: select(*SCOPE_COLUMNS).where(_named))
@@ -122,7 +121,9 @@ _NO_SUPPORT = Statement(
     )
 )
 _CHANGES = Statement(lambda: _log(_c.c.number > bindparam("after")))
-_CHANGES_SINCE = Statement(_recent)
+_CHANGES_SINCE = Statement(lambda: _log(_recent, _reckoned > bindparam("after"), order=_reckoned))
+_LATEST = Statement(lambda: _log(_c.c.number < bindparam("before"), order=_c.c.number.desc()))
+_LATEST_SINCE = Statement(lambda: _log(_recent, _reckoned < bindparam("before"), order=_reckoned.desc()))
 _OF_EVOLUTION = Statement(lambda: _in_any_scope(_c.c.evolution_id == bindparam("evolution_id")))
 _OF_MEMORIES = Statement(lambda: _in_any_scope(among(_c.c.memory_id, "memory_ids")))
 
@@ -189,6 +190,17 @@ class SqlMemoryLog:
             rows = await self._sql.fetch(_CHANGES, **named)
         else:
             rows = await self._sql.fetch(_CHANGES_SINCE, since=to_micros(since), **named)
+        return [to_change(scope, row) for row in rows]
+
+    async def latest(
+        self, *, tenant: str, scope: str, limit: int, before: int | None = None, since: datetime | None = None
+    ) -> list[Change]:
+        below = _NO_NUMBER if before is None else before
+        named = {"tenant": escape(tenant), "scope": escape(scope), "before": below, "count": limit}
+        if since is None:
+            rows = await self._sql.fetch(_LATEST, **named)
+        else:
+            rows = await self._sql.fetch(_LATEST_SINCE, since=to_micros(since), **named)
         return [to_change(scope, row) for row in rows]
 
     async def of_evolution(self, *, tenant: str, evolution_id: str) -> list[Change]:

@@ -226,6 +226,17 @@ class MemoryService:
                 tenant=self._tenant, scope=check_scope(scope), after=after, limit=limit, since=check_moment(since)
             )
 
+    async def latest_changes(
+        self, scope: str, *, before: int | None = None, limit: int = 100, since: datetime | None = None
+    ) -> list[Change]:
+        """The log of a scope, the newest entry first: those with a number below `before`, by default all, made at
+        `since` or later."""
+        check_page(limit=limit, after=before or 0)
+        async with self._storage.reading() as work:
+            return await work.memory_log.latest(
+                tenant=self._tenant, scope=check_scope(scope), limit=limit, before=before, since=check_moment(since)
+            )
+
     async def as_of(self, scope: str, at: datetime) -> list[Memory]:
         """What the scope remembered at a time, the oldest lineage first. Raises `InvalidInput`."""
         return await self._past.as_of(check_scope(scope), at)

@@ -1,6 +1,5 @@
 """`roomlore memory log`, `diff`, `as-of` and `blame`: the past of what is remembered."""
 
-from collections import deque
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -20,7 +19,6 @@ from roomlore.surfaces.cli.moments import Edge, moment
 from roomlore.surfaces.plain import plain
 from roomlore.wiring import Lore
 
-_PAGE = 1_000
 _Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 _Group = Annotated[str, typer.Argument(help="The group's id, or a scope: group:<id>, user:<id> or agent:<id>.")]
 _Memory = Annotated[str, typer.Argument(help="The id of any version of it, or the beginning or end of that.")]
@@ -38,7 +36,7 @@ def log(
 
     async def work(lore: Lore) -> tuple[list[Change], dict[str, Evolution], ZoneInfo]:
         since = None if days is None else lore.now() - timedelta(days=check_days(days))
-        found = await _newest(lore, scope, since, limit)
+        found = await lore.memories.latest_changes(scope, limit=limit, since=since)
         return found, await _records(lore, found), ZoneInfo(lore.settings.time_zone)
 
     found, records, zone = frame_of(ctx).run(work)
@@ -48,14 +46,6 @@ def log(
         show_memories.log(found, records, show.console(), zone)
     else:
         typer.echo(f"Nothing has changed in what is remembered of {show.inert(scope)}.")
-
-
-async def _newest(lore: Lore, scope: str, since: datetime | None, limit: int) -> list[Change]:
-    """The newest first."""
-    kept: deque[Change] = deque(maxlen=limit)
-    while page := await lore.memories.changes(scope, after=kept[-1].number if kept else 0, limit=_PAGE, since=since):
-        kept.extend(page)
-    return list(reversed(kept))
 
 
 async def _records(lore: Lore, found: Iterable[Change]) -> dict[str, Evolution]:

@@ -86,11 +86,20 @@ async def memory_changes(
     limit: PageLimit,
     days: Annotated[float, Query(gt=0, le=_MOST_DAYS, description="Those of the last so many days.")] = 7,
     after: After = 0,
+    newest_first: Annotated[
+        bool, Query(description="The last change first; `before` then pages, not `after`.")
+    ] = False,
+    before: Annotated[
+        int | None, Query(ge=1, le=MOST, description="With newest_first: only those with a number below this one.")
+    ] = None,
 ) -> Response:
-    """What changed in what is remembered of a group."""
-    now = lore.now()
+    """What changed in what is remembered of a group, in order; with `newest_first` the last change first."""
+    now, scope = lore.now(), scope_of(group_id)
     since = now - timedelta(days=days)
-    found = await lore.memories.changes(scope_of(group_id), after=after, limit=limit, since=since)
+    if newest_first:
+        found = await lore.memories.latest_changes(scope, before=before, limit=limit, since=since)
+    else:
+        found = await lore.memories.changes(scope, after=after, limit=limit, since=since)
     following = found[-1].number if len(found) == limit else None
     told = {"period": memory_answers.period(since, now), "changes": memory_answers.changes(found), "next": following}
     return reply({**_of(group_id), **told})

@@ -99,8 +99,12 @@ class ChangeView(BaseModel):
 
 class ChangeLog(OfGroup):
     period: str = Field(description="From which day to which, in UTC.", examples=["2025-01-08 to 2025-01-15"])
-    changes: list[ChangeView] = Field(description="In the order in which they happened.")
-    next: int | None = Field(description="The `after` of the next page; null at the end.")
+    changes: list[ChangeView] = Field(
+        description="In the order in which they happened, or with newest_first the last one first."
+    )
+    next: int | None = Field(
+        description="The `after` of the next page, with newest_first its `before`; null at the end."
+    )
 
 
 class Counts(BaseModel):

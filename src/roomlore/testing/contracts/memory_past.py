@@ -1,12 +1,26 @@
-"""What `MemoryLog` must say of single versions."""
+"""What `MemoryLog` must say of single versions, and of what happened last."""
 
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 from roomlore.core.memory.models import Action, Change
 from roomlore.ports.storage import Storage
-from roomlore.testing.builders import change, memory
+from roomlore.testing.builders import START, change, memory
 from roomlore.testing.contracts.filling import TENANT
-from roomlore.testing.contracts.memory_log import A2, MADE, A, B, apply, gone, heads, merge, update, versions
+from roomlore.testing.contracts.memory_log import (
+    A2,
+    MADE,
+    MINUTE,
+    SCOPE,
+    A,
+    B,
+    apply,
+    gone,
+    heads,
+    merge,
+    update,
+    versions,
+)
 
 
 async def of_memories(storage: Storage, *memory_ids: str, tenant: str = TENANT) -> list[Change]:
@@ -14,7 +28,40 @@ async def of_memories(storage: Storage, *memory_ids: str, tenant: str = TENANT) 
         return await work.memory_log.of_memories(tenant=tenant, memory_ids=memory_ids)
 
 
+async def latest(
+    storage: Storage,
+    *,
+    tenant: str = TENANT,
+    scope: str = SCOPE,
+    limit: int = 9,
+    before: int | None = None,
+    since: datetime | None = None,
+) -> list[Change]:
+    async with storage.reading() as work:
+        return await work.memory_log.latest(tenant=tenant, scope=scope, limit=limit, before=before, since=since)
+
+
 class MemoryPastContract:
+    async def test_what_happened_last_stands_first(self, storage: Storage) -> None:
+        made = [change(number, memory(f"m{number}"), at=START + number * MINUTE) for number in range(1, 8)]
+        await apply(storage, *made)
+        await apply(storage, change(1, memory("elsewhere", scope="user:bo")), scope="user:bo")
+        newest = made[::-1]
+        assert await latest(storage) == newest
+        assert await latest(storage, limit=2) == newest[:2]
+        assert await latest(storage, limit=2, before=6) == newest[2:4]
+        assert await latest(storage, before=1) == []
+        assert await latest(storage, scope="user:nobody") == [] == await latest(storage, tenant="other")
+
+    async def test_what_happened_last_since_a_time(self, storage: Storage) -> None:
+        """Clocks may disagree: the order is that of the numbers."""
+        ahead = {1: 1, 2: 9, 3: 2, 4: 5, 5: 4}
+        made = [change(number, memory(f"茶{number}"), at=START + ahead[number] * MINUTE) for number in ahead]
+        await apply(storage, *made)
+        assert [one.number for one in await latest(storage, since=START + 4 * MINUTE)] == [5, 4, 2]
+        assert [one.number for one in await latest(storage, since=START + 4 * MINUTE, before=5, limit=1)] == [4]
+        assert await latest(storage, since=START + timedelta(hours=1)) == []
+
     async def test_what_became_of_versions(self, storage: Storage) -> None:
         theirs = change(1, memory("茶", scope="user:bo"))
         strong = change(6, replace(A2, strength=0.5), action=Action.STRENGTH)
