@@ -38,9 +38,11 @@ EXTRAS: Mapping[str, str] = {
 """The extras, each with a module that it brings."""
 
 
-async def diagnose(settings: Settings, *, ask: bool = False, timeout_seconds: float = 10.0) -> list[Finding]:
+async def diagnose(
+    settings: Settings, *, ask: bool = False, embed: bool = True, timeout_seconds: float = 10.0
+) -> list[Finding]:
     """How everything that the settings name stands, in a fixed order. Makes no database and changes none; `ask`: asks
-    the models for a word too, which providers may charge for."""
+    the models for a word too, which providers may charge for; `embed`: asks the embedder for a vector."""
     clock = SystemClock()
     probes = [
         Probe("settings", lambda: _at_once(_settings(settings))),
@@ -49,7 +51,7 @@ async def diagnose(settings: Settings, *, ask: bool = False, timeout_seconds: fl
         Probe("disk", lambda: _at_once(*_disk(settings))),
         Probe("work", lambda: _work(settings), slow_ms=2000),
         Probe("schedule", lambda: _at_once(_schedule(settings, clock.now()))),
-        *outside_probes(settings, clock=clock, ask=ask, timeout_seconds=timeout_seconds),
+        *outside_probes(settings, clock=clock, ask=ask, embed=embed, timeout_seconds=timeout_seconds),
     ]
     return await examine(probes, clock=clock, timeout_seconds=timeout_seconds)
 

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from roomlore.adapters.sql import connect
 from roomlore.core.errors import InvalidInput
+from roomlore.core.health import Finding
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.importers import open_import
 from roomlore.importers.memories import read_memories
@@ -25,6 +26,7 @@ from roomlore.services.replies import ReplyService
 from roomlore.services.rooms import RoomService
 from roomlore.services.sessions import SessionService
 from roomlore.settings import Settings
+from roomlore.wiring.doctor import diagnose
 from roomlore.wiring.resources import Resources, limits, make_resources
 
 
@@ -166,6 +168,11 @@ class Lore:
     def bounds(self, name: str) -> tuple[float, ...]:
         """The upper bounds of a histogram's buckets, but for the last. Raises `KeyError`."""
         return self._resources.telemetry.bounds(name)
+
+    async def examine(self, *, timeout_seconds: float = 10.0) -> list[Finding]:
+        """What `roomlore doctor` finds, of the database that is open here. Asks no model and no embedder."""
+        used = self.settings.model_copy(update={"database_url": self._resources.url})
+        return await diagnose(used, embed=False, timeout_seconds=timeout_seconds)
 
     async def ping(self) -> None:
         """Returns when the database answers; raises `StorageUnavailable`."""

@@ -24,10 +24,14 @@ _NO_SESSION = "roomlore-doctor"
 """A conversation that nobody has."""
 
 
-def outside_probes(settings: Settings, *, clock: Clock, ask: bool, timeout_seconds: float) -> list[Probe]:
-    """`ask`: asks every model that can be asked for a word."""
+def outside_probes(settings: Settings, *, clock: Clock, ask: bool, embed: bool, timeout_seconds: float) -> list[Probe]:
+    """`ask`: asks every model that can be asked for a word; `embed`: asks the embedder for a vector."""
     probes = [
-        Probe("embedder", lambda: _embedder(settings), slow_ms=1000 if settings.embeddings != "off" else None),
+        Probe(
+            "embedder",
+            lambda: _embedder(settings, ask=embed),
+            slow_ms=1000 if embed and settings.embeddings != "off" else None,
+        ),
         Probe("qdrant", lambda: _qdrant(settings), slow_ms=200 if uses_qdrant(settings) else None),
         Probe("redis", lambda: _redis(settings), slow_ms=50 if settings.redis_url else None),
         Probe("langfuse", lambda: _langfuse(settings), slow_ms=1000 if settings.langfuse_host else None),
@@ -37,7 +41,9 @@ def outside_probes(settings: Settings, *, clock: Clock, ask: bool, timeout_secon
     return [*probes, Probe("models", lambda: _models(settings, clock))] if ask else probes
 
 
-async def _embedder(settings: Settings) -> Sequence[Finding]:
+async def _embedder(settings: Settings, *, ask: bool) -> Sequence[Finding]:
+    if settings.embeddings != "off" and not ask:
+        return [_off("embedder", f"{settings.embeddings}; not asked here")]
     embedder = make_embedder(settings)
     if embedder is None:
         return [_off("embedder", "off: search goes by words (embeddings)")]

@@ -52,6 +52,8 @@ class Resources:
     """What all tenants of one process share."""
 
     settings: Settings
+    url: str
+    """Of the database that is open."""
     options: ContextOptions
     storage: Storage
     tokens: TokenCounter
@@ -168,6 +170,7 @@ async def make_resources(
     closing.push_async_callback(jobs.close)
     return Resources(
         settings=settings,
+        url=url,
         options=context_options(settings),
         storage=storage,
         tokens=tokens,

@@ -131,12 +131,13 @@ class Page:
         }
 
 
-def clock(moment: datetime, zone: ZoneInfo) -> str:
+def clock(moment: datetime, zone: ZoneInfo, *, seconds: bool = False) -> str:
     """For people, in the zone of the settings."""
+    form = "%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d %H:%M"
     try:
-        return moment.astimezone(zone).strftime("%Y-%m-%d %H:%M")
+        return moment.astimezone(zone).strftime(form)
     except OverflowError:
-        return moment.strftime("%Y-%m-%d %H:%M")
+        return moment.strftime(form)
 
 
 def address(path: str, **query: object) -> str:

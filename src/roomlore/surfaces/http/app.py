@@ -14,7 +14,7 @@ from roomlore.core.errors import RoomloreError
 from roomlore.settings import Settings
 from roomlore.surfaces.http import problems, routes
 from roomlore.surfaces.http.chat_routes import chat
-from roomlore.surfaces.http.console_route import console_pages
+from roomlore.surfaces.http.console_route import console_pages, new_watch
 from roomlore.surfaces.http.evolution_routes import evolutions
 from roomlore.surfaces.http.fact_routes import facts
 from roomlore.surfaces.http.guard import Guard
@@ -72,6 +72,7 @@ def _app(source: Lore | Settings, *routers: APIRouter) -> FastAPI:
     )
     app.state.settings = source if isinstance(source, Settings) else source.settings
     app.state.long_work = LongWork()
+    app.state.watch = new_watch()
     if isinstance(source, Lore):
         app.state.lore = source
     for router in routers:
@@ -82,11 +83,18 @@ def _app(source: Lore | Settings, *routers: APIRouter) -> FastAPI:
     return app
 
 
+@asynccontextmanager
+async def beside(app: FastAPI, lore: Lore) -> AsyncIterator[None]:
+    """What goes on beside the requests while the application is served: work that outlives them, and measuring."""
+    async with app.state.long_work.ending(), app.state.watch.watching(lore):
+        yield
+
+
 def _opening(settings: Settings) -> Any:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         opened = open_lore(settings=settings, background=settings.work_in_server)
-        async with opened as lore, app.state.long_work.ending():
+        async with opened as lore, beside(app, lore):
             app.state.lore = lore
             yield
 

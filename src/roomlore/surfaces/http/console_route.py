@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Scope
 
-from roomlore.surfaces.console import KEY_COOKIE, SIGN_IN, console_routes, is_console
+from roomlore.surfaces.console import KEY_COOKIE, SIGN_IN, Watch, console_routes, is_console
 from roomlore.surfaces.http.problems import status_of
 
 _LONGEST_ADDRESS = 2_000
@@ -18,6 +18,11 @@ _LONGEST_ADDRESS = 2_000
 
 def console_pages() -> list[Route]:
     return console_routes(_visitor, status_of)
+
+
+def new_watch() -> Watch:
+    """What keeps the readings that the console draws."""
+    return Watch()
 
 
 def key_of_cookie(scope: Scope) -> str | None:

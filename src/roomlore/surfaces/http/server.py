@@ -15,7 +15,7 @@ from roomlore.core.addresses import is_loopback
 from roomlore.core.errors import Forbidden, InvalidInput
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.settings import Settings
-from roomlore.surfaces.http.app import create_app
+from roomlore.surfaces.http.app import beside, create_app
 from roomlore.wiring import Lore, open_lore
 
 _GRACE_SECONDS = 10
@@ -52,7 +52,7 @@ async def serve(
             )
             listening(_url(door))
             server = _Server(config)
-            async with app.state.long_work.ending():
+            async with beside(app, lore):
                 await server.serve([door])
                 await _until_ended(server.server_state.tasks)
 
