@@ -24,7 +24,7 @@ SERVERS = [
 
 def test_the_reference_is_the_one_the_code_makes():
     told = (DOCS / "reference" / "mcp.md").read_text(encoding="utf-8")
-    assert told == page(), "make it anew: python -m roomlore.surfaces.mcp.reference > docs/reference/mcp.md"
+    assert told == page(), "`make reference` makes it anew"
 
 
 def test_the_reference_names_every_field():

@@ -39,7 +39,10 @@ class Metric:
 METRICS: Mapping[str, Metric] = {
     "roomlore_http_request_seconds": Metric(
         "histogram",
-        "Time until a request over HTTP was answered whole, in seconds.",
+        (
+            "Time until a request over HTTP was answered whole, in seconds: by route as `/context`, and by "
+            "`2xx` to `5xx`, or `left` where the caller left before an answer."
+        ),
         ("method", "route", "status"),
         _REQUEST_SECONDS,
         spanned=False,
@@ -62,51 +65,118 @@ METRICS: Mapping[str, Metric] = {
     "roomlore_memory_search_seconds": Metric(
         "histogram", "Time to search memories, in seconds.", ("mode", "degraded"), _SECONDS
     ),
-    "roomlore_checkpoints_total": Metric("counter", "Checkpoints of sessions asked for.", ("made_by", "result")),
+    "roomlore_checkpoints_total": Metric(
+        "counter",
+        (
+            "Checkpoints of sessions asked for: made by `caller`, `extract` (sentences chosen), `model` or "
+            "`auto` (failed ones); `done`, `conflict` or `failed`."
+        ),
+        ("made_by", "result"),
+    ),
     "roomlore_summary_tokens": Metric("histogram", "Length of summaries in force, in tokens.", (), _TOKENS),
     "roomlore_session_token_ratio": Metric(
         "histogram", "Share of the model's window that sessions took, in [0, 1].", (), _SHARES
     ),
     "roomlore_session_seconds": Metric(
         "histogram",
-        "Time that reading a session took, database or cache, and that a write took, in seconds.",
+        "Time that reading a session took, `database` or `cache`, and that a write took (`write`), in seconds.",
         ("part",),
         _SECONDS,
     ),
-    "roomlore_session_cache_total": Metric("counter", "Lookups of sessions in the cache.", ("result",)),
+    "roomlore_session_cache_total": Metric(
+        "counter",
+        (
+            "Lookups of sessions in the cache: `hit`, `changed` (brought up to date), `miss`, `bypassed` (Redis "
+            "is down)."
+        ),
+        ("result",),
+    ),
     "roomlore_sessions_truncated_total": Metric("counter", "Sessions that no longer fit the model's window."),
-    "roomlore_model_calls_total": Metric("counter", "Calls to providers of language models.", ("provider", "result")),
+    "roomlore_model_calls_total": Metric(
+        "counter",
+        (
+            "Calls to providers of language models: `answered`, `unusable`, `abandoned`, or why not: "
+            "`unreachable`, `dropped`, `timeout`, `refused`, `limited`, `broken`."
+        ),
+        ("provider", "result"),
+    ),
     "roomlore_model_call_seconds": Metric(
         "histogram", "Time that calls to providers of language models took.", ("provider", "result"), _LONG_SECONDS
     ),
     "roomlore_model_tokens_total": Metric(
-        "counter", "Tokens that providers of language models say calls took.", ("provider", "kind")
+        "counter",
+        "Tokens that providers of language models say calls took, `input` and `output`.",
+        ("provider", "kind"),
     ),
-    "roomlore_extractions_total": Metric("counter", "Extractions of short memories that were done.", ("result",)),
+    "roomlore_extractions_total": Metric(
+        "counter",
+        "Extractions of short memories: `kept`, `nothing` worth keeping, or a `fallback` because no model answered.",
+        ("result",),
+    ),
     "roomlore_fallbacks_total": Metric(
-        "counter", "Short memories kept without a model that were looked at again.", ("result",)
+        "counter",
+        (
+            "Memories kept without a model that were looked at again: `made` by a model, `nothing` worth "
+            "keeping, an `unusable` answer, `sourceless` since its messages were deleted, or `left` alone since "
+            "it had changed."
+        ),
+        ("result",),
     ),
     "roomlore_evolutions_total": Metric(
-        "counter", "Evolutions of what is remembered of groups and people.", ("result", "mode")
+        "counter",
+        (
+            "Evolutions of what is remembered of groups and people: `applied`, `nothing` to change, `empty` "
+            "since nothing new was said, `failed` since the answer was unusable, `error` or `stopped`; by a "
+            "model (`llm`), by rules (`offline`), or as asked for where nobody came to read."
+        ),
+        ("result", "mode"),
     ),
     "roomlore_evolution_seconds": Metric(
         "histogram", "Time an evolution took, waiting for its turn included, in seconds.", ("mode",), _LONG_SECONDS
     ),
     "roomlore_evolution_rejected_total": Metric("counter", "Wishes of models that evolutions did not follow."),
-    "roomlore_langfuse_prompts_total": Metric("counter", "Prompts asked for from Langfuse.", ("result",)),
-    "roomlore_replies_total": Metric("counter", "Replies asked for.", ("result",)),
+    "roomlore_langfuse_prompts_total": Metric(
+        "counter", "Prompts asked for from Langfuse: `found`, `unreachable` or `unusable`.", ("result",)
+    ),
+    "roomlore_replies_total": Metric(
+        "counter",
+        (
+            "Replies asked for: why the model stopped (`stop`, `length`, `content_filter`, `tool_calls`), "
+            "`repeated`, `refused` (the caller can mend it), `failed` or `abandoned` (the caller left)."
+        ),
+        ("result",),
+    ),
     "roomlore_reply_first_text_seconds": Metric(
         "histogram", "Time until a reply's first text, in seconds.", (), _LONG_SECONDS
     ),
     "roomlore_reply_seconds": Metric("histogram", "Time a reply took, in seconds.", (), _LONG_SECONDS),
     "roomlore_reply_prompt_tokens": Metric("histogram", "Length of replies' prompts, in tokens.", (), _PROMPTS),
-    "roomlore_recalls_total": Metric("counter", "Times a reply asked for what it might recall.", ("recall", "result")),
-    "roomlore_work_total": Metric("counter", "Attempts at durable work, and what was begun anew.", ("kind", "result")),
+    "roomlore_recalls_total": Metric(
+        "counter",
+        (
+            "Times a reply asked a hook for what it might recall: what came was `used`, there was `nothing`, or "
+            "it went without: `too_long`, `failed`, `timeout`."
+        ),
+        ("recall", "result"),
+    ),
+    "roomlore_work_total": Metric(
+        "counter",
+        (
+            "Attempts at durable work: `done`, `failed` (three in a row end it) or `stopped` (broken off as the "
+            "process ended); and `retried`, what was begun anew after it had failed for good."
+        ),
+        ("kind", "result"),
+    ),
     "roomlore_work_seconds": Metric(
         "histogram", "Time that an attempt at durable work took that was done, in seconds.", ("kind",), _LONG_SECONDS
     ),
     "roomlore_recall_blocks_total": Metric(
-        "counter", "Blocks of facts given: new, changed or kept since the one before.", ("block", "degraded")
+        "counter",
+        (
+            "Blocks of facts given: `new`, or `changed` or `kept` since the one before in the same "
+            "conversation; `changed` is what costs prompt caches."
+        ),
+        ("block", "degraded"),
     ),
     "roomlore_recall_seconds": Metric("histogram", "Time to recall facts, in seconds.", (), _SECONDS),
     "roomlore_recall_tokens": Metric("histogram", "Length of blocks of facts, in tokens.", (), _TOKENS),

@@ -48,10 +48,17 @@ def _tell_version(wanted: bool) -> None:
 @app.callback()
 def options(
     ctx: typer.Context,
-    db: Annotated[str | None, typer.Option(help="Database: a path ending in .db, or a URL.", metavar="URL")] = None,
+    db: Annotated[
+        str | None,
+        typer.Option(
+            help="The database: a path ending in `.db`, or a URL such as `sqlite:///chat.db` or `postgresql://user@host/name`.",
+            show_default="the setting database_url",
+            metavar="URL",
+        ),
+    ] = None,
     tenant: Annotated[str, typer.Option(help="Whose rooms.", metavar="NAME")] = DEFAULT_TENANT,
     config: Annotated[
-        str | None, typer.Option(help="Configuration file in the place of roomlore.yaml.", metavar="PATH")
+        str | None, typer.Option(help="The configuration file in the place of `roomlore.yaml`.", metavar="PATH")
     ] = None,
     show_version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_tell_version, is_eager=True)

@@ -30,7 +30,7 @@ def chat(
     ctx: typer.Context,
     question: Annotated[
         list[str] | None,
-        typer.Argument(help="Answered once, then the program ends; - is standard input. Left out, you talk."),
+        typer.Argument(help="Answered once, then the program ends; `-` is standard input. Left out, you talk."),
     ] = None,
     room: Annotated[str, typer.Option(help="The room's id.")] = "terminal",
     sender: Annotated[str, typer.Option("--as", help="Who you are: a sender id.", metavar="SENDER")] = "you",
@@ -39,12 +39,17 @@ def chat(
     model: Annotated[
         str | None,
         typer.Option(
-            help="Which model answers; `roomlore models` lists them.",
-            show_default="the setting reply_model, or the only one",
+            help="Which model answers, one of those that `roomlore models` lists.",
+            show_default="the setting reply_model, or the only one there is",
         ),
     ] = None,
     system: Annotated[str | None, typer.Option(help="What the model is told to be.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Every event of an answer as one line of JSON.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option(
+            "--json", help="Every event of an answer as one line of JSON: `event` is its name, beside its fields."
+        ),
+    ] = False,
 ) -> None:
     """Talk with a model that is shown what matters of the room. What both say is stored there."""
     asked = _asked(question)

@@ -26,9 +26,11 @@ def context(
     message: Annotated[
         str | None, typer.Argument(help="The message's id; by default the newest that a user wrote.")
     ] = None,
-    strategy: Annotated[str | None, typer.Option(help="threaded, weighted or recent; by default the room's.")] = None,
+    strategy: Annotated[
+        str | None, typer.Option(help="`threaded`, `weighted` or `recent`; by default the room's.")
+    ] = None,
     most: Annotated[int | None, typer.Option("--max", help="Most messages.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, with everything the library gives.")] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what the columns mean and how the message was read.")
     ] = False,

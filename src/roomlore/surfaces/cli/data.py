@@ -13,6 +13,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskProgressColum
 from roomlore.core.errors import InvalidInput, ModelUnavailable, VectorsUnavailable
 from roomlore.core.exports import ImportReport
 from roomlore.core.records import to_line
+from roomlore.importers import FORMATS
 from roomlore.surfaces.cli import indexing, show
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.plain import plain
@@ -28,13 +29,19 @@ def import_(
     path: Annotated[Path, typer.Argument(help="An export: a file, a folder or a zip.")],
     form: Annotated[
         str | None,
-        typer.Option("--format", help="jsonl, openai, chatgpt, irc, slack, telegram, discord, whatsapp or lark."),
+        typer.Option("--format", help=f"One of {', '.join(FORMATS)}; found out by looking otherwise."),
     ] = None,
     room: Annotated[str | None, typer.Option(help="Put everything into this room.")] = None,
-    timezone: Annotated[str | None, typer.Option(help="Of exports with local times, such as Asia/Shanghai.")] = None,
-    day: Annotated[str | None, typer.Option(help="First day of an IRC log without dates, such as 2024-05-01.")] = None,
-    resume: Annotated[bool, typer.Option(help="Go on where an import of this file was broken off.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
+    timezone: Annotated[str | None, typer.Option(help="Of exports with local times, such as `Asia/Shanghai`.")] = None,
+    day: Annotated[
+        str | None, typer.Option(help="The first day of an IRC log without dates, such as `2024-05-01`.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option(help="Go on where an import of this file was broken off, or begin again.")
+    ] = True,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="The report as JSON; it names up to 1,000 skipped lines.")
+    ] = False,
 ) -> None:
     """Import a chat export. Lines that cannot be read are named and skipped; the same again adds nothing twice."""
 
@@ -119,7 +126,10 @@ def _summary(report: ImportReport) -> str:
 def export(
     ctx: typer.Context,
     room: Annotated[str | None, typer.Option(help="This room only.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file; by default standard output.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A file, which appears only once it is whole; by default standard output."),
+    ] = None,
 ) -> None:
     """Write messages as JSON lines that `import` reads back without loss."""
 

@@ -14,9 +14,14 @@ from roomlore.wiring import diagnose
 
 def doctor(
     ctx: typer.Context,
-    ask: Annotated[bool, typer.Option("--ask", help="Ask the models for a word too; providers may charge.")] = False,
+    ask: Annotated[
+        bool,
+        typer.Option("--ask", help="Ask every model that can be asked for a word too; providers may charge for it."),
+    ] = False,
     timeout: Annotated[float, typer.Option(min=0.1, max=600, help="Seconds that each look may take.")] = 10.0,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="As JSON: `verdict`, the worst there is, and `findings`.")
+    ] = False,
 ) -> None:
     """Look at everything the settings name, and say what to do; 1 if something is broken."""
     found = asyncio.run(diagnose(frame_of(ctx).settings(), ask=ask, timeout_seconds=timeout))

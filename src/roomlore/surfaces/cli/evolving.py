@@ -26,10 +26,18 @@ def evolve(
     days: Annotated[float, typer.Option(help="How far back a group's first evolution reads.")] = 1.0,
     mode: Annotated[
         Mode,
-        typer.Option(help="llm asks a model once, offline goes by rules, auto is llm where a provider is set up."),
+        typer.Option(
+            help="`llm` asks a model once, `offline` goes by rules alone, `auto` is `llm` where a provider is set up."
+        ),
     ] = "auto",
-    all_: Annotated[bool, typer.Option("--all", help="Go on until no new message remains.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON; with --all a list.")] = False,
+    all_: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Go on until no new message remains: one evolution reads at most the setting `evolve_messages`.",
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON; with `--all` a list.")] = False,
 ) -> None:
     """Read what was said in a group since the last time, and let what is remembered of it evolve."""
     done: list[EvolutionResult] = []

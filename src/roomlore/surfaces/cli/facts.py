@@ -24,9 +24,12 @@ _NAMED_SKIPPED = 20
 
 _Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 _Fact = Annotated[str, typer.Argument(help="The id of any version of it, or the beginning or end of that.")]
-_Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; may be given again.")]
+_Tags = Annotated[list[str] | None, typer.Option("--tag", help="A tag; may be repeated.")]
 _Expected = Annotated[
-    str | None, typer.Option(help="The version that must be in force. Else nothing is changed.", metavar="FACT")
+    str | None,
+    typer.Option(
+        help="The version that must be in force. Else nothing is changed and the exit status is 1.", metavar="FACT"
+    ),
 ]
 _Reason = Annotated[str, typer.Option(help="Why, for the history.")]
 
@@ -36,13 +39,17 @@ def add(
     ctx: typer.Context,
     scope: Annotated[str, typer.Argument(help="Whom it is about: user:<id>, agent:<id> or group:<id>.")],
     text: Annotated[str, typer.Argument(help="What is to be remembered.")],
-    confidence: Annotated[float | None, typer.Option(help="How sure it is, from 0 to 1.")] = None,
-    category: Annotated[str, typer.Option(help="What kind of thing it is, such as preference.")] = "",
+    confidence: Annotated[
+        float | None, typer.Option(help="How sure it is, from 0 to 1. Left out, nobody said.")
+    ] = None,
+    category: Annotated[str, typer.Option(help="What kind of thing it is, such as `preference`.")] = "",
     tag: _Tags = None,
     fact_id: Annotated[
         str | None, typer.Option("--id", help="An id of your own makes the command safe to repeat.")
     ] = None,
-    as_json: _Json = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="The fact as JSON, with its `outcome`: `added` or `unchanged`.")
+    ] = False,
 ) -> None:
     """Remember a fact. What is remembered already in the same words is not added again."""
     new = NewMemory(
@@ -86,13 +93,16 @@ def update(
     ctx: typer.Context,
     fact: _Fact,
     text: Annotated[str | None, typer.Option(help="What it says from now on.")] = None,
-    confidence: Annotated[float | None, typer.Option(help="How sure it is, from 0 to 1.")] = None,
+    confidence: Annotated[float | None, typer.Option(help="How sure it is, from 0 to 1; 0 is 0.")] = None,
     no_confidence: Annotated[bool, typer.Option("--no-confidence", help="Take its confidence away.")] = False,
-    category: Annotated[str | None, typer.Option(help="What kind of thing it is; '' takes it away.")] = None,
-    tag: _Tags = None,
+    category: Annotated[str | None, typer.Option(help="What kind of thing it is; `''` takes it away.")] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option("--tag", help="A tag; may be repeated. The tags given take the place of all others."),
+    ] = None,
     expected: _Expected = None,
     reason: _Reason = "",
-    as_json: _Json = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The new version as JSON.")] = False,
 ) -> None:
     """Change a fact. It gets a new version with a new id; the one before stays in its history."""
     if no_confidence and confidence is not None:
@@ -149,13 +159,18 @@ def import_(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="DeerFlow's memory.json, or what mem0 exports.")],
     scope: Annotated[
-        str | None, typer.Option(help="Whom facts are about that do not say it, such as user:anna.")
+        str | None,
+        typer.Option(
+            help="Whom facts are about that do not say it themselves, such as `user:anna`. DeerFlow's need it."
+        ),
     ] = None,
     form: Annotated[
-        str | None, typer.Option("--from", help="deerflow or mem0; found out by looking otherwise.", metavar="NAME")
+        str | None, typer.Option("--from", help="`deerflow` or `mem0`; found out by looking otherwise.", metavar="NAME")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing; say what would come of it.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="The report as JSON, with every entry that was skipped.")
+    ] = False,
 ) -> None:
     """Import what another system remembers. Entries that cannot be read are named and skipped; the same file again
     changes nothing."""

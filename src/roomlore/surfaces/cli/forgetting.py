@@ -71,7 +71,7 @@ def _memories(done: ForgetReport) -> str:
 def verify(
     ctx: typer.Context,
     group: Annotated[
-        str | None, typer.Argument(metavar="[GROUP]", help="Only this group or scope, such as user:anna; else all.")
+        str | None, typer.Argument(metavar="[GROUP]", help="Only this group or scope, such as `user:anna`; else all.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:

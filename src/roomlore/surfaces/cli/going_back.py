@@ -19,7 +19,7 @@ def revert(
     ctx: typer.Context,
     evolution: Annotated[str, typer.Argument(help="Its id, or the beginning or end of that; `memory log` shows it.")],
     reason: _Reason = "",
-    as_json: _Json = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The changes as JSON.")] = False,
 ) -> None:
     """Take back what an evolution did, as new changes: what it made goes, what it replaced is in force again."""
 

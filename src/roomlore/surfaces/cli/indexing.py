@@ -31,7 +31,9 @@ def reindex(
     pending: Annotated[
         bool, typer.Option("--pending", help="Rebuild nothing: make the vectors that messages and memories wait for.")
     ] = False,
-    status: Annotated[bool, typer.Option("--status", help="Do nothing: say how the indexes stand.")] = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Do nothing: say how the indexes stand, and what to do.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="How the indexes stand at the end, as JSON.")] = False,
 ) -> None:
     """Make the indexes of search anew from messages and memories, those of all tenants; searches go on meanwhile."""

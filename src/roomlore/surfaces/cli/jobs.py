@@ -17,16 +17,14 @@ T = TypeVar("T")
 
 app = typer.Typer(cls=Group, invoke_without_command=True, help="See the work done behind the calls, and retry it.")
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
-JobId = Annotated[str, typer.Argument(metavar="JOB_ID")]
+JobId = Annotated[str, typer.Argument(metavar="JOB_ID", help="The id that `roomlore jobs` shows.")]
 
 
 @app.callback()
 def list_jobs(
     ctx: typer.Context,
-    status: Annotated[
-        WorkStatus | None, typer.Option(help="Only waiting, running, done, failed or cancelled ones.")
-    ] = None,
-    kind: Annotated[str | None, typer.Option(help="Only those of this kind, such as extraction.")] = None,
+    status: Annotated[WorkStatus | None, typer.Option(help="Only those that stand so.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only those of this kind, such as `extraction`.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Most jobs.")] = 20,
     as_json: AsJson = False,
 ) -> None:

@@ -18,7 +18,8 @@ def create(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(help="What will use the key.")],
     scope: Annotated[
-        list[str] | None, typer.Option(help="read, write or admin; may be repeated. By default read and write.")
+        list[str] | None,
+        typer.Option(help="`read`, `write` or `admin`; may be repeated. By default `read` and `write`."),
     ] = None,
 ) -> None:
     """Make a key for the tenant and print its secret, once."""

@@ -16,12 +16,21 @@ _PORT = 8766
 def mcp(
     ctx: typer.Context,
     scope: Annotated[
-        str | None, typer.Option(help="Whose memories are meant where a call does not say, such as user:anna.")
+        str | None,
+        typer.Option(
+            help="Whose memories are meant where a call does not say, such as `user:anna`. It is no fence: a call may "
+            "name another scope."
+        ),
     ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Without the tools that change memories.")] = False,
     http: Annotated[bool, typer.Option("--http", help="Serve streamable HTTP in the place of standard input.")] = False,
-    host: Annotated[str | None, typer.Option(help="Address, with --http; a public one needs an API key first.")] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port, with --http; 0 takes a free one.")] = _PORT,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            help="Address, with `--http`; a public one needs an API key first.", show_default="the setting host"
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port, with `--http`; 0 takes a free one.")] = _PORT,
 ) -> None:
     """Serve tools for models over MCP: on standard input and output, or over HTTP."""
     frame, whose = frame_of(ctx), None if scope is None else check_scope(scope)

@@ -35,10 +35,12 @@ MemoryName = Annotated[str, typer.Argument(help="The id of any version of it, or
 def list_(
     ctx: typer.Context,
     group: GroupName,
-    kind: Annotated[list[MemoryKind] | None, typer.Option(help="Only this kind; may be given again.")] = None,
+    kind: Annotated[list[MemoryKind] | None, typer.Option(help="Only this kind; may be repeated. By default all.")] = None,
     status: Annotated[Status, typer.Option(help="Which ones.")] = "active",
     limit: Annotated[int, typer.Option(min=1, help="Most memories.")] = 50,
-    as_json: AsJson = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="As JSON, with the messages that support each memory.")
+    ] = False,
 ) -> None:
     """List what is remembered of a group, a person or an agent, the last changed first."""
     scope, kinds = scope_of(group), tuple(kind or MemoryKind)
@@ -99,7 +101,7 @@ def search(
     query: Annotated[list[str], typer.Argument(help="A few words or a question; quotes are not needed.")],
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Most memories.")] = 5,
     threshold: Annotated[float, typer.Option(help="Only those with this score, from 0 to 1, or a higher one.")] = 0.7,
-    as_json: AsJson = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, with what each score is made of.")] = False,
 ) -> None:
     """Find what is remembered of a group that says something about a question, best first."""
 

@@ -61,7 +61,7 @@ async def _records(lore: Lore, found: Iterable[Change]) -> dict[str, Evolution]:
 def diff(
     ctx: typer.Context,
     group: _Group,
-    start: Annotated[str, typer.Argument(metavar="FROM", help="A time: 2024-05-01, 'last week', 上周五.")],
+    start: Annotated[str, typer.Argument(metavar="FROM", help="A time: `2024-05-01`, `'last week'`, `上周五`.")],
     end: Annotated[str, typer.Argument(metavar="[TO]", help="A time; by default now.")] = "now",
     as_json: _Json = False,
 ) -> None:
@@ -81,7 +81,9 @@ def diff(
 def as_of(
     ctx: typer.Context,
     group: _Group,
-    when: Annotated[list[str], typer.Argument(help="A time: 2024-05-01, 3 days ago, 上周五; quotes are not needed.")],
+    when: Annotated[
+        list[str], typer.Argument(help="A time: `2024-05-01`, `3 days ago`, `上周五`; quotes are not needed.")
+    ],
     as_json: _Json = False,
 ) -> None:
     """List what was remembered of a group at a time."""

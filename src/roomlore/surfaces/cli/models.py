@@ -20,7 +20,9 @@ app = typer.Typer(cls=Group, invoke_without_command=True, help="List language mo
 @app.callback()
 def list_models(
     ctx: typer.Context,
-    internal: Annotated[bool, typer.Option("--internal", help="Those for roomlore's own use too.")] = False,
+    internal: Annotated[
+        bool, typer.Option("--internal", help="Those for roomlore's own use too, such as `memory-summary-model`.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """List the models to choose from with their providers, and which of these have a key."""

@@ -102,7 +102,8 @@ def settings(
         typer.Option("--set", help="Give the room its own value; may be repeated.", metavar="NAME=VALUE"),
     ] = None,
     unset: Annotated[
-        list[str] | None, typer.Option("--unset", help="Take the room's own value back.", metavar="NAME")
+        list[str] | None,
+        typer.Option("--unset", help="Take the room's own value back; may be repeated.", metavar="NAME"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:

@@ -31,14 +31,21 @@ def search(
     room: Annotated[str, typer.Argument(help="The room's id.")],
     query: Annotated[list[str], typer.Argument(help="A few words or a question; quotes are not needed.")],
     limit: Annotated[int, typer.Option("--limit", "-n", help="Most messages, 1 to 200.")] = 10,
-    mode: Annotated[str, typer.Option(help="hybrid (words and meaning) or lexical (words alone).")] = "hybrid",
+    mode: Annotated[str, typer.Option(help="`hybrid`, by words and meaning, or `lexical`, by words alone.")] = "hybrid",
     sender: Annotated[list[str] | None, typer.Option(help="Only what this sender id said; may be repeated.")] = None,
-    since: Annotated[str | None, typer.Option(help="Only from this time on, such as 2024-05-01.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Only from this time on: a day or a time, such as `2024-05-01` or `2024-05-01T12:30Z`."),
+    ] = None,
     until: Annotated[str | None, typer.Option(help="Only before this time.")] = None,
     asked_at: Annotated[
-        str | None, typer.Option(help="When the question is asked: a time, or newest; by default now.")
+        str | None,
+        typer.Option(
+            help="When the question is asked, from which 'last week' is seen: a time, or `newest` for the room's "
+            "newest message; by default now."
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, with the signals behind each score.")] = False,
 ) -> None:
     """Find the messages of a room that answer a question best, each with its score and reason."""
 

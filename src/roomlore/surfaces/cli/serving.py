@@ -11,10 +11,17 @@ from roomlore.surfaces.cli.frame import frame_of
 
 def serve(
     ctx: typer.Context,
-    host: Annotated[str | None, typer.Option(help="Address; a public one needs an API key first.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.")] = None,
+    host: Annotated[
+        str | None, typer.Option(help="Address; a public one needs an API key first.", show_default="the setting host")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.", show_default="the setting port")] = None,
     work: Annotated[
-        bool | None, typer.Option("--work/--no-work", help="Do the work behind the calls here, or leave it to workers.")
+        bool | None,
+        typer.Option(
+            "--work/--no-work",
+            help="Do the work behind the calls here, or leave it to `roomlore worker`.",
+            show_default="the setting work_in_server",
+        ),
     ] = None,
 ) -> None:
     """Serve the HTTP API and the web console until stopped."""

@@ -31,6 +31,7 @@ _EXAMPLE = '\'{"global_state": {"current_intent": "refund"}}\''
 
 Conversation = Annotated[str, typer.Argument(help="The conversation: the id of its room.")]
 AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+SessionJson = Annotated[bool, typer.Option("--json", help="The session as JSON.")]
 
 
 @app.command()
@@ -42,9 +43,13 @@ def create(
     patient: Annotated[str | None, typer.Option(help="A patient id to keep with the session.")] = None,
     session: Annotated[
         str | None,
-        typer.Option("--from", help="A file with the JSON of an older session; - is standard input.", metavar="FILE"),
+        typer.Option(
+            "--from",
+            help="A file with the JSON of an older session, whose state is taken over; `-` is standard input.",
+            metavar="FILE",
+        ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: SessionJson = False,
 ) -> None:
     """Begin a session. One that is there stays as it is; ids that it lacks are filled in."""
     brought = None if session is None else _read_object(_file(session), f"--from {session}")
@@ -78,7 +83,11 @@ async def _all_sessions(lore: Lore) -> list[Session]:
 
 
 @app.command("show")
-def show_(ctx: typer.Context, conversation: Conversation, as_json: AsJson = False) -> None:
+def show_(
+    ctx: typer.Context,
+    conversation: Conversation,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, with every field that was ever written.")] = False,
+) -> None:
     """Show a session: who, how it stands, the last turns, and what agents keep with it."""
 
     async def work(lore: Lore) -> SessionValue:
@@ -96,7 +105,7 @@ def context(
     ctx: typer.Context,
     conversation: Conversation,
     query: Annotated[
-        str | None, typer.Option(help="What the user says now: counted, not stored. - is standard input.")
+        str | None, typer.Option(help="What the user says now: counted, not stored. `-` is standard input.")
     ] = None,
     window: Annotated[
         int | None,
@@ -112,7 +121,7 @@ def context(
             show_default="the setting token_threshold_ratio",
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, with everything the library gives.")] = False,
 ) -> None:
     """Show what a model would be given: the summary, the turns after it, and how full its window is."""
     asked = _text(query) or ""
@@ -140,12 +149,18 @@ async def _is_covered(lore: Lore, built: SessionContext) -> bool:
 def turn(
     ctx: typer.Context,
     conversation: Conversation,
-    user_query: Annotated[str | None, typer.Option(help="What the user said; - is standard input.")] = None,
-    agent_response: Annotated[str | None, typer.Option(help="What the agent answered; - is standard input.")] = None,
+    user_query: Annotated[str | None, typer.Option(help="What the user said; `-` is standard input.")] = None,
+    agent_response: Annotated[str | None, typer.Option(help="What the agent answered; `-` is standard input.")] = None,
     user: Annotated[str, typer.Option(help="Who asked; by default the session's user.")] = "",
     agent: Annotated[str, typer.Option(help="Which agent answered.")] = "",
     turn_id: Annotated[str | None, typer.Option(help="An id of your own makes the command safe to repeat.")] = None,
-    sent_at: Annotated[str | None, typer.Option(help="When, such as 2024-05-01T12:30Z; by default now.")] = None,
+    sent_at: Annotated[
+        str | None,
+        typer.Option(
+            help="When, such as `2024-05-01T12:30Z`; by default now. Without a zone it is in that of the setting "
+            "`time_zone`."
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Store a turn: the user's query, the agent's answer, or both. Makes the session where there is none."""
@@ -171,18 +186,23 @@ def checkpoint(
     ctx: typer.Context,
     conversation: Conversation,
     summary: Annotated[
-        str | None, typer.Argument(help="The summary; - is standard input. Left out, roomlore makes it.")
+        str | None, typer.Argument(help="The summary; `-` is standard input. Left out, roomlore makes it.")
     ] = None,
     turns: Annotated[
         int | None, typer.Option(help="Turns shown verbatim at least.", show_default="the setting recent_turns")
     ] = None,
     covers_through: Annotated[
-        str | None, typer.Option(help="The last message that the summary stands for; `session context` names it.")
+        str | None, typer.Option(help="The last message that the summary stands for, as `session context` names it.")
     ] = None,
     expected: Annotated[
-        str | None, typer.Option(help="The checkpoint that must be in force; '' for none. Else nothing is changed.")
+        str | None,
+        typer.Option(
+            help="The checkpoint that must be in force, `''` for none; if another one is, nothing is changed."
+        ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="The checkpoint as JSON; `null` where there was nothing to summarise.")
+    ] = False,
 ) -> None:
     """Put a summary in the place of what it stands for; without one roomlore makes it."""
     told = _text(summary)
@@ -206,7 +226,7 @@ def checkpoint(
 
 
 @app.command()
-def reset(ctx: typer.Context, conversation: Conversation, as_json: AsJson = False) -> None:
+def reset(ctx: typer.Context, conversation: Conversation, as_json: SessionJson = False) -> None:
     """Begin the conversation anew: what was said is not shown any more. Nothing is deleted."""
 
     async def work(lore: Lore) -> SessionValue:
@@ -244,8 +264,8 @@ def checkpoints(
 def state(
     ctx: typer.Context,
     conversation: Conversation,
-    patch: Annotated[str, typer.Argument(help="A JSON merge patch; - is standard input.")],
-    as_json: AsJson = False,
+    patch: Annotated[str, typer.Argument(help="A JSON merge patch; `-` is standard input.")],
+    as_json: SessionJson = False,
 ) -> None:
     """Merge a patch into what agents keep with a session: objects merge, null removes."""
     wanted = _read_object(_text(patch) or "", "The patch")

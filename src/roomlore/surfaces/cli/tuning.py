@@ -21,9 +21,16 @@ def tune(
     labels: Annotated[
         Path | None, typer.Argument(help="JSON lines of labels; by default the feedback that contexts got.")
     ] = None,
-    room: Annotated[list[str] | None, typer.Option(help="This room only; may be repeated.")] = None,
-    folds: Annotated[int, typer.Option(min=2, max=20, help="Parts to test on in turn.")] = 5,
-    apply: Annotated[bool, typer.Option("--apply", help="Give the rooms the new weights if they did better.")] = False,
+    room: Annotated[list[str] | None, typer.Option(help="Learn from this room only; may be repeated.")] = None,
+    folds: Annotated[
+        int, typer.Option(min=2, max=20, help="Into how many parts the messages are split for testing.")
+    ] = 5,
+    apply: Annotated[
+        bool,
+        typer.Option(
+            "--apply", help="Give the rooms that had labels the new weights as their own settings, if they did better."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
     """Fit the weights of `weighted`, tested on messages they were not fitted on.

@@ -16,7 +16,14 @@ _LOOK_SECONDS = 1.0
 def worker(
     ctx: typer.Context,
     at_once: Annotated[
-        int | None, typer.Option("--at-once", min=1, max=64, help="Pieces of durable work at a time.")
+        int | None,
+        typer.Option(
+            "--at-once",
+            min=1,
+            max=64,
+            help="Pieces of durable work at a time.",
+            show_default="the setting work_at_once",
+        ),
     ] = None,
 ) -> None:
     """Do the work behind the calls, of all tenants, until stopped."""

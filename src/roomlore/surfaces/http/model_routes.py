@@ -13,5 +13,6 @@ models = APIRouter(tags=["models"])
 
 @models.get("/models", response_model=views.ModelList)
 async def list_models(lore: Reader) -> Response:
-    """The models to choose from, in the order configured, and whether their providers can be asked. Never a key."""
+    """The models to choose from, in the order configured, with their providers in order and whether these can be asked:
+    they have a key, or need none. Never a key."""
     return reply({"models": plain(await lore.models.list_available_models())})

@@ -61,7 +61,7 @@ def page_limit(request: Request, limit: Limit | None = None) -> int:
 
 
 def queried_room(
-    room_id: Annotated[str | None, Query(description="The room.")] = None,
+    room_id: Annotated[str | None, Query(description="The room. Needed.")] = None,
     group_id: Annotated[str | None, Query(description="Another name for room_id.")] = None,
     chat_id: Annotated[str | None, Query(description="Another name for room_id.")] = None,
     conversation_id: Annotated[str | None, Query(description="Another name for room_id.")] = None,

@@ -98,7 +98,8 @@ async def forget(
 ) -> Response:
     """Removes what a person said and what follows from it. Without `confirm` nothing is done but saying what would.
 
-    What takes longer than 30 seconds goes on; where the server ends before it does, the same request takes it up."""
+    What takes longer than 30 seconds goes on and is answered with 202; the same request waits for it. Where the server
+    ends before it does, the same request takes it up."""
     if wanted.dry_run:
         return reply(_told(await lore.privacy.forget(wanted.user_id, dry_run=True)))
     if not wanted.confirm:

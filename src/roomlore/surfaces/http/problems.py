@@ -1,7 +1,7 @@
 """Errors as RFC 9457 problem details: every one says what happened and what to do."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
@@ -30,28 +30,81 @@ STATUS: Mapping[type[errors.RoomloreError], int] = {
     errors.ModelUnavailable: 503,
 }
 
-_KINDS: Mapping[int, tuple[str, str]] = {
-    400: ("unreadable", "The request cannot be read"),
-    401: ("key-needed", "An API key is needed"),
-    403: ("forbidden", "Not allowed"),
-    404: ("not-found", "Not found"),
-    405: ("method-not-allowed", "Method not allowed"),
-    409: ("conflict", "Conflict with what is stored"),
-    413: ("too-large", "The request is too large"),
-    415: ("unsupported-content-type", "The content type is not supported"),
-    422: ("invalid-input", "The input cannot be used as it is"),
-    500: ("error", "Something went wrong in roomlore"),
-    502: ("bad-model-output", "A model's answer cannot be used"),
-    503: ("unavailable", "Something roomlore depends on does not answer"),
-}
-_OWN_KINDS: Mapping[type[errors.RoomloreError], tuple[str, str]] = {
-    errors.BudgetTooSmall: ("budget-too-small", "What must be shown does not fit the window"),
-}
+
+class Kind(NamedTuple):
+    """A kind of problem: `urn:roomlore:<name>`, and when it is the answer."""
+
+    status: int
+    name: str
+    title: str
+    when: str
+
+
+KINDS = (
+    Kind(400, "unreadable", "The request cannot be read", "The body is not JSON, or not UTF-8."),
+    Kind(401, "key-needed", "An API key is needed", "The API key is missing, unknown or revoked."),
+    Kind(
+        403,
+        "forbidden",
+        "Not allowed",
+        "The key lacks the scope, or the request comes from elsewhere while there is no key.",
+    ),
+    Kind(404, "not-found", "Not found", "No such room, message, conversation, context, fact, job or path."),
+    Kind(405, "method-not-allowed", "Method not allowed", "The path does not take this method."),
+    Kind(
+        409,
+        "conflict",
+        "Conflict with what is stored",
+        "The same id is stored with other content, another checkpoint, reset or change of a fact was faster, or a job "
+        "is retried that has not failed.",
+    ),
+    Kind(
+        413,
+        "too-large",
+        "The request is too large",
+        "The body is larger than `max_body_bytes`; said as soon as it is known.",
+    ),
+    Kind(
+        415,
+        "unsupported-content-type",
+        "The content type is not supported",
+        "The body is not sent as JSON, or is a JSON Patch (RFC 6902) where a merge patch is meant.",
+    ),
+    Kind(
+        422,
+        "invalid-input",
+        "The input cannot be used as it is",
+        "A value cannot be used, or a limit is passed: text, batch, page, depth.",
+    ),
+    Kind(
+        422,
+        "budget-too-small",
+        "What must be shown does not fit the window",
+        "The summary and the query alone do not fit the model's window.",
+    ),
+    Kind(
+        500,
+        "error",
+        "Something went wrong in roomlore",
+        "Nobody foresaw this; the log says where, under the request's id.",
+    ),
+    Kind(502, "bad-model-output", "A model's answer cannot be used", "A model's answer cannot be used."),
+    Kind(
+        503,
+        "unavailable",
+        "Something roomlore depends on does not answer",
+        "The database, or another service, does not answer; try again after `Retry-After` seconds.",
+    ),
+)
+_OWN_KINDS: Mapping[type[errors.RoomloreError], str] = {errors.BudgetTooSmall: "budget-too-small"}
 """Of errors that share their status with another kind."""
+_NAMED: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
+_USUAL: Mapping[int, Kind] = {kind.status: kind for kind in KINDS if kind.name not in _OWN_KINDS.values()}
 _HINTS: Mapping[int, str] = {
     404: "There is nothing at this path; /openapi.json lists what there is.",
     405: "This path does not take this method; /openapi.json lists those it takes.",
 }
+_STRANGE = Kind(0, "error", "The request failed", "")
 _RETRY_SECONDS = "2"
 
 
@@ -76,14 +129,14 @@ def respond(
     detail: str,
     headers: Mapping[str, str] | None = None,
     *,
-    kind: tuple[str, str] | None = None,
+    kind: str | None = None,
 ) -> Response:
-    """The problem as a response. `kind`: its name and title, by default those of the status."""
-    name, title = kind or _KINDS.get(status, ("error", "The request failed"))
+    """The problem as a response. `kind`: the name of one, by default that of the status."""
+    told = _NAMED[kind] if kind else _USUAL.get(status, _STRANGE)
     raw_path = scope.get("raw_path")
     problem = {
-        "type": f"urn:roomlore:{name}",
-        "title": title,
+        "type": f"urn:roomlore:{told.name}",
+        "title": told.title,
         "status": status,
         "detail": detail,
         "instance": raw_path.decode("ascii", "replace") if raw_path else scope["path"],

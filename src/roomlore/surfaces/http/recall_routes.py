@@ -90,7 +90,8 @@ class RecollectionView(BaseModel):
 async def recall_facts(
     lore: Reader, wanted: Annotated[RecallRequest, Depends(bodies.body_of(RecallRequest))]
 ) -> Response:
-    """The facts that matter for a conversation, ranked, and the block of text that holds them."""
+    """The facts and group memories that matter for a conversation, ranked, and the block of text that holds them inside
+    a token budget."""
     found = await lore.recall.build(
         wanted.scopes,
         wanted.messages,

@@ -57,7 +57,8 @@ async def add_messages(
         Literal["raise", "report"], Query(description="raise: add nothing and answer 409; report: add the others.")
     ] = "raise",
 ) -> Response:
-    """Adds one message, or `{"messages": [...]}`, in one transaction. The same message again changes nothing."""
+    """Adds one message, or `{"messages": [...]}`, in one transaction, and answers which ids were added, duplicates and
+    conflicts. The same message again changes nothing."""
     batch = _read_batch(await bodies.read_json(request))
     return reply(plain(await lore.messages.add(batch, on_conflict=on_conflict)))
 

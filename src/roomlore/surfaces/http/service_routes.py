@@ -26,7 +26,8 @@ async def ready(request: Request) -> Response:
 
 @service.get("/index", response_model=views.IndexView)
 async def index(lore: Admin) -> Response:
-    """How the indexes of search stand, over all tenants: whole, behind, being rebuilt, or out of reach."""
+    """How the indexes of search stand, over all tenants: whole, behind, being rebuilt, or out of reach, and what to
+    do."""
     return reply(plain(await lore.index.status()))
 
 

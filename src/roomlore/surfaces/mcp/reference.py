@@ -1,7 +1,6 @@
-"""The page about the tools, made from them: `python -m roomlore.surfaces.mcp.reference > docs/reference/mcp.md`."""
+"""The page about the tools, made from them: `make reference` writes it."""
 
 import json
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,8 +11,7 @@ from roomlore.surfaces.mcp.tools import TOOLS
 
 _ABOUT = f"""# MCP tools
 
-Made from the code by `python -m roomlore.surfaces.mcp.reference`; a test compares the two. [How to connect a
-host](../how-to/mcp.md) is told elsewhere.
+Made from the code; a test compares the two. [How to connect a host](../how-to/mcp.md) is told elsewhere.
 
 The server offers tools alone: no resources and no prompts. What a host gives a model to read of it:
 
@@ -96,7 +94,3 @@ def _bounds(field: Mapping[str, Any]) -> Iterator[str]:
         yield f"{least:g} to {most:,g}"
     if "maxItems" in field:
         yield f"at most {field['maxItems']}"
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())
