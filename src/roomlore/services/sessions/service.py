@@ -155,7 +155,7 @@ class SessionService:
         recent_turns: int | None = None,
         model_context_window: int | None = None,
     ) -> SessionContext:
-        """What `query_context` would answer now, for people who look: nothing is stored or noted, no checkpoint comes
+        """What `query_context` would answer now, for people who look: the database stays as it is, no checkpoint comes
         due, and a later `checkpoint` does not take it for a history that was handed out. Raises as that does."""
         options = self._options(token_threshold_ratio, recent_turns, model_context_window)
         segment = await self._asked(conversation_id, query, options)
