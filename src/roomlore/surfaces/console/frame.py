@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
 from roomlore.core.errors import Forbidden, InvalidInput
 from roomlore.surfaces.console.inert import clipped, visible
@@ -27,6 +27,7 @@ FORM_COOKIE = "roomlore_form"
 LANGUAGE_COOKIE = "roomlore_language"
 THEME_COOKIE = "roomlore_theme"
 _MOST_FORM_BYTES = 65_536
+_PARTS_AT_ONCE = 2_000
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -95,10 +96,17 @@ class Page:
         chosen = self.request.cookies.get(THEME_COOKIE, "")
         return chosen if chosen in THEMES else THEMES[0]
 
-    def show(self, template: str, status: int = 200, **values: Any) -> Response:
+    def show(self, template: str, status: int = 200, *, streamed: bool = False, **values: Any) -> Response:
+        """`streamed`: for a page that takes long to write; it is sent while it is being written, by another thread."""
         token = self.request.cookies.get(FORM_COOKIE) or secrets.token_urlsafe(24)
-        html = _templates().get_template(template).render(**self._shared(token), **values)
-        answer = HTMLResponse(html.encode("utf-8", "replace"), status, dict(_HEADERS))
+        written = _templates().get_template(template).stream(**self._shared(token), **values)
+        answer: Response
+        if streamed:
+            written.enable_buffering(_PARTS_AT_ONCE)
+            parts = (part.encode("utf-8", "replace") for part in written)
+            answer = StreamingResponse(parts, status, dict(_HEADERS), media_type="text/html")
+        else:
+            answer = HTMLResponse("".join(written).encode("utf-8", "replace"), status, dict(_HEADERS))
         if FORM_COOKIE not in self.request.cookies:
             self.keep(answer, FORM_COOKIE, token)
         return answer

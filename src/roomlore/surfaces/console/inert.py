@@ -16,6 +16,8 @@ _LATIN_ENDS = 0x2FF
 def visible(text: str) -> str:
     """The text with control, direction, zero-width and unassigned characters as ⟨U+202E⟩, repeated ones as ⟨U+202E×9⟩,
     and at most four marks on a character. Joiners inside emoji and other scripts stay."""
+    if text.isascii() and text.isprintable():
+        return text
     return str(_PILED.sub(r"\1", _ODD.sub(_written, text)))
 
 

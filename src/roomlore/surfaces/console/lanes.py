@@ -27,6 +27,9 @@ class Cell:
     look: Look | None = None
 
 
+_NONE = Cell("none")
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """A message's own thread, and what each lane shows beside it."""
@@ -41,15 +44,20 @@ def lanes(messages: Sequence[tuple[int, int]]) -> list[Row]:
     spans = _spans(messages)
     looks = {thread: _look(order, thread) for order, thread in enumerate(spans)}
     lane_of = _assigned(spans)
-    width = max((lane + 1 for lane in lane_of.values()), default=0)
+    going: list[int | None] = [None] * max((lane + 1 for lane in lane_of.values()), default=0)
     rows = []
     for place, (_, thread) in enumerate(messages):
-        cells = [Cell("none")] * width
-        for other, lane in lane_of.items():
-            if spans[other][0] <= place <= spans[other][1]:
-                cells[lane] = Cell(_part(spans[other], place, mine=other == thread), looks[other])
-        rows.append(Row(looks[thread], tuple(cells)))
+        if thread in lane_of:
+            going[lane_of[thread]] = thread
+        rows.append(Row(looks[thread], tuple(_cell(other, thread, place, spans, looks) for other in going)))
+        going = [other if other is not None and spans[other][1] > place else None for other in going]
     return rows
+
+
+def _cell(
+    other: int | None, thread: int, place: int, spans: dict[int, tuple[int, int]], looks: dict[int, Look]
+) -> Cell:
+    return _NONE if other is None else Cell(_part(spans[other], place, mine=other == thread), looks[other])
 
 
 def _spans(messages: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:

@@ -1,17 +1,30 @@
 """Rooms, what was said in one with its threads apart, and one thread by itself."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from starlette.responses import Response
 
+from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Entry
 from roomlore.surfaces.console.frame import Page
+from roomlore.surfaces.console.inert import LONGEST
 from roomlore.surfaces.console.lanes import Row, lanes
+from roomlore.wiring import Lore
 
 _ROOMS = 50
 _MESSAGES = 60
+MOST_MESSAGES = 10_000
+_LIMITS = (_MESSAGES, 500, MOST_MESSAGES)
+_AT_ONCE = 500
 _THREAD = 200
+_SHORTEST = 200
+_TEXTS = 500_000
+_CHARACTERS = 40_000_000
+_AROUND = 1_200
+_WRITTEN_OUT = 9
+"""Characters: of texts on a page, of a page, about a message, and at most for a character where none can be shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +45,68 @@ async def listed(page: Page) -> Response:
 
 
 async def room(page: Page) -> Response:
-    """The newest messages, or those before an arrival, in order of arrival."""
+    """The newest messages, or those before an arrival, in order of arrival; 60 or as many as `limit` says."""
     lore, room_id, before = page.lore, page.needed("id"), page.number("before")
+    limit = page.number("limit") or _MESSAGES
+    if limit > MOST_MESSAGES:
+        raise InvalidInput(f"limit is {limit}; it must be a whole number from 1 to {MOST_MESSAGES}.")
     known = await lore.rooms.get(room_id)
-    async with lore.storage.reading() as work:
-        entries = await work.messages.tail(tenant=lore.tenant, room_id=room_id, limit=_MESSAGES, before=before)
-        session = await work.sessions.find(tenant=lore.tenant, conversation_id=room_id)
-    first = entries[0].message.arrival if entries else 0
-    last = entries[-1].message.arrival if entries else 0
-    later = last + _MESSAGES + 1
+    entries, is_session = await _read(lore, room_id, limit, before)
+    longest = _longest(limit)
+    shown = await asyncio.to_thread(said, _fitting(entries, longest))
+    first = shown[0].entry.message.arrival if shown else 0
+    last = shown[-1].entry.message.arrival if shown else 0
+    later = last + limit + 1
     return page.show(
         "room.html",
+        streamed=len(shown) > _AT_ONCE,
         room=known,
-        is_session=bool(session and session.version),
-        said=said(entries),
+        room_id=room_id,
+        is_session=is_session,
+        said=shown,
+        longest=longest,
+        limit=None if limit == _MESSAGES else limit,
+        limits=_LIMITS,
+        at=limit,
+        cut=len(shown) < len(entries) or longest < LONGEST,
         older=first if first > 1 else None,
         newer=later if before is not None and later < known.next_arrival else None,
         newest=before is None or last + 1 >= known.next_arrival,
         last=last,
         before=before,
     )
+
+
+async def _read(lore: Lore, room_id: str, limit: int, before: int | None) -> tuple[list[Entry], bool]:
+    """A part at a time, so that nobody else waits while much is read."""
+    parts: list[list[Entry]] = []
+    missing = limit
+    async with lore.storage.reading() as work:
+        while missing:
+            count = min(missing, _AT_ONCE)
+            part = await work.messages.tail(tenant=lore.tenant, room_id=room_id, limit=count, before=before)
+            parts.append(part)
+            if len(part) < count:
+                break
+            missing, before = missing - count, part[0].message.arrival
+        session = await work.sessions.find(tenant=lore.tenant, conversation_id=room_id)
+    return [entry for part in reversed(parts) for entry in part], bool(session and session.version)
+
+
+def _longest(limit: int) -> int:
+    """How much of each text is shown: the more messages, the less."""
+    return max(_SHORTEST, min(LONGEST, _TEXTS // limit))
+
+
+def _fitting(entries: Sequence[Entry], longest: int) -> Sequence[Entry]:
+    """The newest that make a page a browser can bear, whatever their texts and ids hold; at least one."""
+    left = _CHARACTERS
+    for place in range(len(entries) - 1, -1, -1):
+        message = entries[place].message
+        left -= _AROUND + _WRITTEN_OUT * (min(len(message.text), longest) + 2 * len(message.room_id + message.id))
+        if left < 0:
+            return entries[min(place + 1, len(entries) - 1) :]
+    return entries
 
 
 async def news(page: Page) -> Response:
@@ -65,7 +120,7 @@ async def news(page: Page) -> Response:
 async def thread(page: Page) -> Response:
     room_id, message_id = page.needed("id"), page.needed("message")
     entries = await page.lore.rooms.thread(room_id, message_id, limit=_THREAD)
-    return page.show("thread.html", room_id=room_id, said=said(entries), most=_THREAD)
+    return page.show("thread.html", room_id=room_id, said=said(entries), longest=LONGEST, most=_THREAD)
 
 
 def said(entries: Sequence[Entry]) -> list[Said]:
