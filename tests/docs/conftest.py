@@ -1,18 +1,21 @@
 """Follows pages of the documentation, block after block."""
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
-import doc_rigs_bots  # noqa: F401 - marks rigs
-import doc_rigs_library  # noqa: F401 - marks rigs
-import doc_rigs_shell  # noqa: F401 - marks rigs
 import mcp  # noqa: F401 - before standard error is held, which its client keeps from the start
 import pytest
-from doc_blocks import blocks_of
-from doc_command import Commands
-from doc_list import CHECKED, SHOWN, check_unrun
-from doc_page import Page
-from doc_rigs import rig_of
+
+RIGS = ("doc_rigs_bots", "doc_rigs_groups", "doc_rigs_library", "doc_rigs_shell")
+pytest.register_assert_rewrite("doc_list", "doc_output", "doc_page", "doc_settings", *RIGS)
+
+from doc_blocks import blocks_of  # noqa: E402 - rewritten first
+from doc_command import Commands  # noqa: E402
+from doc_follow import DONE, follow_page  # noqa: E402
+
+for rigs in RIGS:
+    import_module(rigs)
 
 
 @pytest.fixture(scope="session")
@@ -25,27 +28,12 @@ def commands() -> Iterator[Commands]:
 
 @pytest.fixture
 def follow(commands: Commands, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch) -> Callable[[str], None]:
-    """Runs, compares, parses or checks every block of a page; `follow(path)` fails at the first that is not as told."""
+    """`follow(path)` runs, compares, parses or checks every block of a page, in a folder of its own."""
 
     def one(path: str) -> None:
-        page, done = Page(path, tmp_path, commands, request.getfixturevalue), []
-        monkeypatch.chdir(page.folder)
-        blocks = blocks_of(path)
-        try:
-            with rig_of(page):
-                done.extend(_does(page, block) for block in blocks)
-        finally:
-            page.close()
-        assert len(done) == len(blocks)
-        assert all(done)
+        monkeypatch.chdir(tmp_path)
+        done = follow_page(path, tmp_path, commands, request.getfixturevalue)
+        assert len(done) == len(blocks_of(path))
+        assert set(done) <= DONE
 
     return one
-
-
-def _does(page: Page, block) -> str:
-    if any(listed.means(block) for listed in SHOWN):
-        return "shown"
-    if any(listed.means(block) for listed in CHECKED):
-        check_unrun(block)
-        return "checked"
-    return page.run(block)

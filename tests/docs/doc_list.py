@@ -98,9 +98,9 @@ def _check_compose(words: list[str], block: Block) -> None:
 
 def check_command(words: list[str]) -> None:
     """Raises unless `roomlore` has this command and its arguments."""
-    command = typer.main.get_command(app)
-    with command.make_context("roomlore", words, resilient_parsing=True) as context:
-        while hasattr(command, "resolve_command") and words:
-            _, found, words = command.resolve_command(context, words)
-            command, context = found, found.make_context(found.name, list(words), parent=context)
-            words = [*context.protected_args, *context.args] if hasattr(context, "protected_args") else context.args
+    command, context, name = typer.main.get_command(app), None, "roomlore"
+    while True:
+        context = command.make_context(name, list(words), parent=context)
+        if not hasattr(command, "resolve_command"):
+            return
+        name, command, words = command.resolve_command(context, [*context._protected_args, *context.args])

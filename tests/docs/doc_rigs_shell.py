@@ -1,10 +1,17 @@
 """Rigs of the pages that are followed in a shell."""
 
 import json
+from contextlib import contextmanager
 
 from doc_page import Page
 from doc_rigs import rig
+from doc_rooms import DEERFLOW, MEM0, TELEGRAM, evolved_once, said
 
+import roomlore
+from roomlore.adapters.dbos import open_dbos
+from roomlore.core.work import work_name
+from roomlore.testing.embedding import HashEmbedder
+from roomlore.testing.embedding_server import EmbeddingServer
 from roomlore.testing.model_answers import Says
 from roomlore.testing.model_server import serve_models
 
@@ -12,6 +19,11 @@ from roomlore.testing.model_server import serve_models
 def at_openai(page: Page, url: str) -> None:
     """Calls of OpenAI go to this address."""
     page.environment["MEMORY_PROVIDERS"] = json.dumps({"openai": {"base_url": url}})
+
+
+async def model(messages: list[dict]) -> str:
+    """The reader's own."""
+    return f"(an answer to {messages[-1]['content']!r})"
 
 
 @rig("docs/quickstart.md", "docs/quickstart.zh.md")
@@ -26,3 +38,139 @@ def quickstart(page: Page):
     assert "王姐" in asked.prompt
     assert "pump" not in asked.prompt
     assert "水泵" not in asked.prompt
+
+
+@rig("README.md")
+def readme(page: Page):
+    yield from first_page(page, "club", {"ROOM": "4242", "MESSAGE": "5"})
+
+
+@rig("docs/README.zh.md")
+def readme_in_chinese(page: Page):
+    yield from first_page(page, "动漫群", {"房间": "4242", "消息": "5"})
+
+
+def first_page(page: Page, group: str, instead: dict[str, str]):
+    """A chat's export, facts of another system, a model, and a group whose memory has evolved."""
+    page.file("result.json", TELEGRAM)
+    page.file("memory.json", DEERFLOW)
+    memory, evolution = evolved_once(page, "chat.db", group)
+    page.instead |= instead | {"5de54d99": memory, "7e725aee": evolution}
+    messages = [{"role": "user", "content": "周末去哪儿？ Where do we go?"}]
+    page.names |= {"lore": page.open("chat.db"), "model": model, "messages": messages}
+    page.typed = "Which tea?\n"
+    with serve_models(default="乌龙茶。Oolong.") as server:
+        at_openai(page, server.url)
+        yield
+    told = "".join(page.printed)
+    assert "周五聚餐去哪儿？" in told
+    assert "乌龙茶。Oolong." in told
+
+
+@rig("docs/how-to/facts.md")
+def facts(page: Page):
+    lore = page.open()
+    page.file("memory.json", DEERFLOW)
+    page.file("mem0.json", MEM0)
+    page.shell("roomlore serve")
+    page.typed = "y\n"
+    page.instead["FACT"] = lambda: "tea"
+    page.wait(lore.memories.add("user:anna", "Drinks green tea", memory_id="tea"))
+    yield
+    assert "2 现在只喝乌龙茶 0.0" in page.printed[1]
+    assert page.printed[-1] == "1 ('user:anna',) [('results[1]', 'it has no memory')]\n"
+
+
+@rig("docs/how-to/search.md")
+def search(page: Page):
+    lore = page.open()
+    page.wait(said(lore, "tea", "The biscuits are on the shelf", "谁带了饼干？"))
+    page.names["lore"] = lore
+    page.shell("roomlore serve")
+    with serving(EmbeddingServer(HashEmbedder(dimensions=1024))) as server:
+        page.instead["http://localhost:8080/v1"] = server.url
+        yield
+    assert "biscuits" in page.printed[1]
+
+
+@rig("docs/how-to/sessions.md")
+def sessions(page: Page):
+    page.shell("roomlore --db chat.db serve")
+    yield
+    assert "my-model" in "".join(page.printed)
+
+
+@rig("docs/how-to/workers.md")
+def workers(page: Page):
+    """A database server where one piece of work has failed."""
+    database = page.fixture("postgres_url")
+    page.instead |= {"postgresql://roomlore@db/roomlore": database, "extraction:x1f...": "extraction:x1f"}
+    page.environment["MEMORY_DATABASE_URL"] = database
+    page.wait(failed_work(database, "x1f"))
+    yield
+    told = "".join(page.printed)
+    assert "status      failed" in told
+    assert "status      waiting" in told
+
+
+async def failed_work(database: str, own: str) -> None:
+    async def fails(steps, arguments):
+        raise roomlore.Unavailable("The disk is full.")
+
+    work, name = open_dbos(database, pauses_seconds=(0.01,), poll_seconds=0.05), work_name("default", "extraction", own)
+    work.define("extraction", fails)
+    await work.open(working=True)
+    await work.start("extraction", work_id=name, partition=name, arguments={"tenant": "default", "room_id": "tea"})
+    await work.wait(name, seconds=60)
+    await work.close()
+
+
+@rig("docs/reference/cli.md")
+def command_line(page: Page):
+    lore = page.open()
+    page.wait(said(lore, "tea", "Ann says: biscuits at four"))
+    page.wait(lore.sessions.write_turn("conv-123", turn_id="t1", user_query="Tea?", agent_response="Green tea."))
+    page.wait(lore.sessions.checkpoint("conv-123", "Ann asked for green tea.", covers_through="t1-answer"))
+    page.wait(lore.sessions.write_turn("conv-123", turn_id="t2", user_query="Cake?", agent_response="Lemon or plum."))
+    yield
+
+
+@rig("docs/reference/http.md")
+def over_http(page: Page):
+    page.shell("roomlore serve")
+    yield
+
+
+@rig("docs/reference/importers.md")
+def importers(page: Page):
+    page.file("result.json", TELEGRAM)
+    yield
+
+
+@rig("docs/reference/settings.md")
+def settings(page: Page):
+    page.wait(said(page.open(), "tea", "Green or black?"))
+    page.instead["ROOM"] = "tea"
+    page.prints["max_context_messages is 0"] = lambda: page.shell(
+        "MEMORY_MAX_CONTEXT_MESSAGES=0 roomlore rooms 2>&1 | sed 's/^roomlore: //'"
+    )
+    yield
+
+
+@contextmanager
+def serving(server):
+    """The server on a thread of its own."""
+    import asyncio
+    import threading
+
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(server.start(), loop).result()
+        yield server
+    finally:
+        asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -3,12 +3,10 @@
 import asyncio
 import json
 import os
-import re
 import signal
 import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import httpx
 import pytest
@@ -436,22 +434,6 @@ async def test_many_talk_at_once_and_each_hears_its_own():
         asks = [{**body(n, text=f"word {n}"), "room_id": f"room {n}"} for n in range(12)]
         heard = await asyncio.gather(*(hear(client, one) for one in asks))
     assert [one.text() for one in heard] == [f"WORD {n}" for n in range(12)]
-
-
-async def test_the_client_in_the_documents_works():
-    text = (Path(__file__).parents[2] / "docs" / "how-to" / "replies.md").read_text(encoding="utf-8")
-    (program,) = re.findall(r"^```python\n(import json\nimport httpx\n.*?)^```", text, re.M | re.S)
-    names: dict = {}
-    exec(compile(program, "replies.md", "exec"), names)
-    message = {"id": "m1", "sender_id": "ann", "text": "绿茶还是红茶？"}
-    async with chatting(["绿茶。\u2028"]) as (_, _lore, client):
-        heard = await asyncio.to_thread(list, names["reply"](str(client.base_url).rstrip("/"), "tea", message))
-        with pytest.raises(RuntimeError, match="stored already with other content"):
-            await asyncio.to_thread(
-                list, names["reply"](str(client.base_url).rstrip("/"), "tea", message | {"text": "?"})
-            )
-    assert "".join(data["text"] for name, data in heard if name == "text") == "绿茶。\u2028"
-    assert heard[-1][0] == "done"
 
 
 def test_openapi_describes_the_events_and_has_no_reference_that_leads_nowhere(app):

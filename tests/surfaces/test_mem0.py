@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import subprocess
 import sys
 import threading
@@ -464,26 +463,6 @@ async def test_clients_share_an_open_roomlore(lore):
         Memory(lore=lore)
     with pytest.raises(roomlore.InvalidInput, match="url"):
         AsyncMemory(url="sqlite://", lore=lore)
-
-
-def test_the_programs_of_the_document_run_in_order(monkeypatch, capsys):
-    """Where mem0 is imported, this client stands for it."""
-    text = (ROOT / "docs/how-to/moving-from-mem0.md").read_text(encoding="utf-8")
-    programs = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
-    assert len(programs) == len(re.findall(r"^```\w", text, re.M)) == 7
-    monkeypatch.setitem(sys.modules, "mem0", roomlore.surfaces.mem0)
-    for number, program in enumerate(programs, 1):
-        monkeypatch.setenv("MEMORY_DATABASE_URL", "sqlite:///memories.db")
-        exec(compile(program, f"program {number}", "exec"), {"__name__": "__main__"})
-    assert capsys.readouterr().out.splitlines() == [
-        "我对花生过敏 {'source': 'form'}",
-        "['ADD', 'UPDATE']",
-        "2",
-        "['Plays chess', 'Drinks oolong and green tea', '我对花生过敏']",
-        "3 ()",
-        "Plays chess",
-        "anna",
-    ]
 
 
 # mem0's configuration

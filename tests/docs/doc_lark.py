@@ -1,0 +1,125 @@
+"""A stand-in of the open platform of Lark and Feishu, as much as a bot needs, that tells its events to a webhook."""
+
+import asyncio
+import base64
+import hashlib
+import itertools
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import ClientConnectionError, ClientSession, web
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.padding import PKCS7
+
+from doc_stand_in import StandIn
+
+BOT, CHAT, SECRET = "ou_bot", "oc_tea", "..."
+"""`SECRET`: what the page puts for the app's secret, its token and its key."""
+_BETWEEN_SECONDS = 0.05
+
+
+class Lark(StandIn):
+    """`webhook`: where the bot listens. `tokens`: how many were handed out."""
+
+    def __init__(self, happens: Callable[["Lark"], Any], webhook: str) -> None:
+        super().__init__()
+        self._script, self._webhook = happens, webhook
+        self.tokens = 0
+        self._by_uuid: dict[str, dict[str, Any]] = {}
+        self._changed = asyncio.Condition()
+        self._ids = itertools.count(1)
+        add = self.app.router.add_route
+        add("POST", "/open-apis/auth/v3/tenant_access_token/internal", self._token)
+        add("GET", "/open-apis/bot/v3/info", self._info)
+        add("GET", "/open-apis/im/v1/messages/{id}", self._message)
+        add("POST", "/open-apis/im/v1/messages/{id}/reply", self._reply)
+
+    async def happens(self) -> Any:
+        async with ClientSession() as self._client:
+            await self._until_there()
+            return await self._script(self)
+
+    async def tell(self, kind: str, *, signed: bool = True, **event: Any) -> int:
+        """Tells the webhook of an event, encrypted and signed as the platform does; the status of its answer."""
+        header = {"event_id": f"e{next(self._ids)}", "event_type": kind, "token": SECRET, "app_id": "cli_..."}
+        status, _ = await self.post({"schema": "2.0", "header": header, "event": event}, signed=signed)
+        return status
+
+    async def post(self, content: dict[str, Any], *, signed: bool = True) -> tuple[int, dict[str, Any]]:
+        raw = json.dumps({"encrypt": _encrypted(content)}).encode()
+        made = hashlib.sha256(f"1780304400nonce{SECRET}".encode() + raw).hexdigest()
+        headers = {
+            "X-Lark-Request-Timestamp": "1780304400",
+            "X-Lark-Request-Nonce": "nonce",
+            "X-Lark-Signature": made if signed else "0" * 64,
+        }
+        async with self._client.post(self._webhook, data=raw, headers=headers) as answer:
+            return answer.status, await answer.json()
+
+    async def until_answered(self, to: str) -> dict[str, Any]:
+        async with self._changed:
+            await self._changed.wait_for(lambda: any(said["parent_id"] == to for said in self.said.values()))
+        return next(said for said in self.said.values() if said["parent_id"] == to)
+
+    async def _until_there(self) -> None:
+        """The webhook listens only after it has asked who it is."""
+        while True:
+            try:
+                await self._client.get(self._webhook)
+            except ClientConnectionError:
+                await asyncio.sleep(_BETWEEN_SECONDS)
+            else:
+                return
+
+    async def _token(self, request: web.Request) -> web.Response:
+        assert await request.json() == {"app_id": "cli_...", "app_secret": SECRET}
+        self.tokens += 1
+        return web.json_response({"code": 0, "msg": "ok", "tenant_access_token": "t-1", "expire": 7200})
+
+    async def _info(self, request: web.Request) -> web.Response:
+        self._check(request)
+        self.begin()
+        return web.json_response({"code": 0, "msg": "ok", "bot": {"open_id": BOT, "app_name": "茶"}})
+
+    async def _message(self, request: web.Request) -> web.Response:
+        self._check(request)
+        found = self.said.get(request.match_info["id"])
+        if found is None:
+            return web.json_response({"code": 230002, "msg": "The message is not found"}, status=400)
+        return web.json_response({"code": 0, "msg": "success", "data": {"items": [found]}})
+
+    async def _reply(self, request: web.Request) -> web.Response:
+        self._check(request)
+        body, parent = await request.json(), request.match_info["id"]
+        made = {"message_id": f"om_bot{next(self._ids)}", "chat_id": CHAT, "parent_id": parent, "root_id": parent,
+                "msg_type": body["msg_type"], "body": {"content": body["content"]},
+                "sender": {"id": "cli_...", "id_type": "app_id", "sender_type": "app"}}  # fmt: skip
+        async with self._changed:
+            said = self._by_uuid.setdefault(body["uuid"], made)
+            self.said[said["message_id"]] = said
+            self._changed.notify_all()
+        return web.json_response({"code": 0, "msg": "success", "data": said})
+
+    def _check(self, request: web.Request) -> None:
+        if request.headers.get("Authorization") != "Bearer t-1":
+            raise web.HTTPUnauthorized(text='{"code": 99991663, "msg": "Invalid access token"}')
+
+
+def message(id: str, sender: str, content: dict[str, Any], kind: str = "text", **more: Any) -> dict[str, Any]:
+    """The `event` of a message."""
+    said = {"message_id": id, "create_time": f"17803044{int(id[-1]):02}000", "chat_id": CHAT, "chat_type": "group",
+            "message_type": kind, "content": json.dumps(content, ensure_ascii=False), **more}  # fmt: skip
+    return {"sender": {"sender_id": {"open_id": sender}, "sender_type": "user", "tenant_key": "t"}, "message": said}
+
+
+def mention(place: int, open_id: str, name: str) -> dict[str, Any]:
+    return {"key": f"@_user_{place}", "id": {"open_id": open_id}, "name": name, "tenant_key": "t"}
+
+
+def _encrypted(content: dict[str, Any]) -> str:
+    start, key = os.urandom(16), hashlib.sha256(SECRET.encode()).digest()
+    sealing, padding = Cipher(algorithms.AES(key), modes.CBC(start)).encryptor(), PKCS7(128).padder()
+    padded = padding.update(json.dumps(content).encode()) + padding.finalize()
+    return base64.b64encode(start + sealing.update(padded) + sealing.finalize()).decode()
