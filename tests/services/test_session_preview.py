@@ -108,6 +108,19 @@ async def test_a_summary_is_made_behind_the_call(tmp_path, language, kept):
         assert len(summarizer.calls) == 1
 
 
+async def test_a_summary_that_was_broken_off_is_made_when_roomlore_opens_again(tmp_path):
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    stuck = ScriptedSummarizer(gate=asyncio.Event())
+    async with roomlore.open(url, settings=Settings(durable_work="dbos"), summarizer=stuck) as lore:
+        await talk(lore, 3)
+        job_id = await lore.sessions.begin_summary(ROOM)
+        await asyncio.wait_for(stuck.asked.wait(), SECONDS)
+    async with roomlore.open(url, settings=Settings(durable_work="dbos"), summarizer=ScriptedSummarizer()) as lore:
+        assert (await lore.jobs.wait(job_id, SECONDS)).status == "done"
+        (made,) = await lore.sessions.checkpoints(ROOM)
+        assert (made.made_by, made.turns) == ("scripted", 3)
+
+
 async def test_who_works_by_hand_has_what_was_asked_for_done():
     async with roomlore.open("sqlite://", settings=Settings(), background=False) as lore:
         await talk(lore, 3)
