@@ -184,6 +184,12 @@ async def test_nothing_is_done_by_looking_at_the_question(http, lore):
     assert await lore.jobs.page() == []
 
 
+async def test_a_group_that_nobody_knows_does_not_evolve(http, lore):
+    answer = await send(http, "/console/memory/change?what=evolve&id=nowhere", status=404)
+    assert "There is no room" in html.unescape(answer.text)
+    assert await lore.jobs.page() == []
+
+
 async def test_deleting_and_bringing_back(http, lore):
     memory = await lore.memories.add("group:g", "we drink green tea")
     gone = await send(http, f"/console/memory/change?what=delete&id={memory.memory_id}", reason="moved on")
@@ -245,7 +251,8 @@ async def test_a_person_is_forgotten_only_where_the_id_is_typed(http, lore):
     right = await send(http, path, 200, typed="ann")
     assert says("en", "forgotten.complete") in right.text
     assert await lore.rooms.page() == []
-    assert says("en", "forget.nothing") in await page(http, "/console/memory/forgetting?id=ann")
+    again = await http.get("/console/memory/forgetting?id=ann", headers={**LANGUAGES["en"], "HX-Request": "true"})
+    assert says("en", "forget.nothing") in again.text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -276,6 +283,30 @@ async def test_forgetting_that_takes_long_is_followed_and_done_once(http, lore, 
     assert await lore.rooms.page() == []
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_counting_what_would_go_keeps_nobody_waiting(http, lore, monkeypatch, language):
+    await lore.messages.add([Message(id="m1", room_id="g", sender_id="ann", text="word")])
+    counted, may_end, forget = [], asyncio.Event(), lore.privacy.forget
+
+    async def slow(user_id: str, *, dry_run: bool = False):
+        counted.append(dry_run)
+        await may_end.wait()
+        return await forget(user_id, dry_run=dry_run)
+
+    monkeypatch.setattr(lore.privacy, "forget", slow)
+    monkeypatch.setattr(changing, "_WAITED", 0.01)
+    asked = await page(http, "/console/memory/change?what=forget&id=ann", language=language)
+    piece = "/console/memory/forgetting/would?id=ann"
+    assert f'hx-get="{piece}"' in asked
+    assert says(language, "confirm.forget.do") in asked
+    assert says(language, "forget.counting") in await page(http, piece, language=language)
+    may_end.set()
+    told = (await http.get(piece, headers={**LANGUAGES[language], "HX-Request": "true"})).text
+    assert "<td>1</td>" in told
+    assert "hx-trigger" not in told
+    assert counted == [True]
+
+
 async def test_forgetting_that_fails_says_so_and_what_is_left(http, lore, monkeypatch):
     await lore.messages.add([Message(id="m1", room_id="g", sender_id="ann", text="word")])
     forget = lore.privacy.forget
@@ -288,7 +319,8 @@ async def test_forgetting_that_fails_says_so_and_what_is_left(http, lore, monkey
     monkeypatch.setattr(lore.privacy, "forget", fails)
     told = await send(http, "/console/memory/change?what=forget&id=ann", 200, typed="ann")
     assert "The disk is full" in told.text
-    assert says("en", "forgotten.left") in await page(http, "/console/memory/forgetting?id=ann")
+    left = await http.get("/console/memory/forgetting?id=ann", headers={**LANGUAGES["en"], "HX-Request": "true"})
+    assert says("en", "forgotten.left") in left.text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

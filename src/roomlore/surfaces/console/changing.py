@@ -23,7 +23,7 @@ Facts = dict[str, Any]
 async def asked(page: Page) -> Response:
     """What would be done, with a form that does it."""
     what, lore = _wish(page), page.need("write")
-    facts = await _BEFORE[what](lore, page.needed("id"))
+    facts = await _BEFORE[what](page, lore, page.needed("id"))
     return page.show("confirm.html", what=what, id=page.needed("id"), wrong=False, **facts)
 
 
@@ -46,8 +46,15 @@ async def forgetting(page: Page) -> Response:
     lore, user_id = page.need("write"), page.needed("id")
     if _long_work(page).goes_on(_forgetting(lore, user_id)):
         return await _forgotten(page, lore, user_id, _WAITED_AGAIN if "hx-request" in page.request.headers else 0.0)
-    left = await lore.privacy.forget(user_id, dry_run=True)
-    return page.show("forgetting.html", id=user_id, left=left, report=None, failed="")
+    left = await _would(page, lore, user_id, _WAITED_AGAIN if "hx-request" in page.request.headers else 0.0)
+    return page.show("forgetting.html", id=user_id, left=left, report=None, failed="", counting=left is None)
+
+
+async def would_go(page: Page) -> Response:
+    """What forgetting a person would remove; in a large store counting it takes its time."""
+    lore, user_id = page.need("write"), page.needed("id")
+    report = await _would(page, lore, user_id, _WAITED_AGAIN if "hx-request" in page.request.headers else _WAITED)
+    return page.show("would_go.html", id=user_id, report=report)
 
 
 def _wish(page: Page) -> str:
@@ -65,31 +72,30 @@ async def _result(lore: Lore, evolution_id: str) -> EvolutionResult | None:
         return None
 
 
-async def _before_evolving(lore: Lore, group_id: str) -> Facts:
+async def _before_evolving(page: Page, lore: Lore, group_id: str) -> Facts:
     scope = scope_of(group_id)
     return {"scope": scope, "back": _memory_page(scope)}
 
 
-async def _before_deleting(lore: Lore, memory_id: str) -> Facts:
+async def _before_deleting(page: Page, lore: Lore, memory_id: str) -> Facts:
     head = await lore.memories.head(memory_id)
     return {"memory": head, "scope": head.scope, "back": _lineage_page(head.memory_id)}
 
 
-async def _before_restoring(lore: Lore, memory_id: str) -> Facts:
+async def _before_restoring(page: Page, lore: Lore, memory_id: str) -> Facts:
     version, head = await lore.memories.get(memory_id), await lore.memories.head(memory_id)
     return {"memory": version, "head": head, "scope": version.scope, "back": _lineage_page(version.memory_id)}
 
 
-async def _before_reverting(lore: Lore, evolution_id: str) -> Facts:
+async def _before_reverting(page: Page, lore: Lore, evolution_id: str) -> Facts:
     record = await lore.memories.evolution(evolution_id)
     async with lore.storage.reading() as work:
         changes = await work.memory_log.of_evolution(tenant=lore.tenant, evolution_id=evolution_id)
     return {"evolution": record, "changes": changes, "scope": record.scope, "back": _memory_page(record.scope)}
 
 
-async def _before_forgetting(lore: Lore, user_id: str) -> Facts:
-    report = await lore.privacy.forget(user_id, dry_run=True)
-    return {"report": report, "scope": f"user:{user_id}", "back": ("/memories", {})}
+async def _before_forgetting(page: Page, lore: Lore, user_id: str) -> Facts:
+    return {"report": await _would(page, lore, user_id, _WAITED), "scope": f"user:{user_id}", "back": ("/memories", {})}
 
 
 async def _evolve(page: Page, lore: Lore, group_id: str, reason: str) -> Response:
@@ -116,7 +122,7 @@ async def _revert(page: Page, lore: Lore, evolution_id: str, reason: str) -> Res
 async def _forget(page: Page, lore: Lore, user_id: str, reason: str) -> Response:
     """Only where the id was typed once more: it cannot be undone."""
     if page.form.get("typed", "") != user_id:
-        facts = await _before_forgetting(lore, user_id)
+        facts = await _before_forgetting(page, lore, user_id)
         return page.show("confirm.html", 422, what="forget", id=user_id, wrong=True, **facts)
     return await _forgotten(page, lore, user_id, _WAITED)
 
@@ -131,7 +137,13 @@ async def _forgotten(page: Page, lore: Lore, user_id: str, seconds: float) -> Re
         failed = str(error)
     if page.request.method == "POST" and report is None and not failed:
         return page.go("/memory/forgetting", id=user_id)
-    return page.show("forgetting.html", id=user_id, left=None, report=report, failed=failed)
+    return page.show("forgetting.html", id=user_id, left=None, report=report, failed=failed, counting=False)
+
+
+async def _would(page: Page, lore: Lore, user_id: str, seconds: float) -> ForgetReport | None:
+    """What would go; None where it is still being counted. Who asks again waits for the same count."""
+    name = ("would forget", lore.tenant, user_id)
+    return await _long_work(page).wait(name, lambda: lore.privacy.forget(user_id, dry_run=True), seconds=seconds)
 
 
 def _forgetting(lore: Lore, user_id: str) -> tuple[str, str, str]:
@@ -152,7 +164,7 @@ def _lineage_page(memory_id: str) -> tuple[str, Facts]:
     return "/memory/one", {"id": memory_id}
 
 
-_BEFORE: Mapping[str, Callable[[Lore, str], Awaitable[Facts]]] = {
+_BEFORE: Mapping[str, Callable[[Page, Lore, str], Awaitable[Facts]]] = {
     "evolve": _before_evolving,
     "delete": _before_deleting,
     "restore": _before_restoring,

@@ -48,6 +48,7 @@ _SHOWN: dict[str, Answer] = {
     "/memory/one": memories.lineage,
     "/memory/evolving": changing.evolving,
     "/memory/forgetting": changing.forgetting,
+    "/memory/forgetting/would": changing.would_go,
     "/memory/change": changing.asked,
     "/memory/write": writing.asked,
     "/recall": recall.recall,
