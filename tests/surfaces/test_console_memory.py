@@ -235,6 +235,7 @@ async def test_evolving_is_followed_and_taken_back(http, lore, server, said, lan
 
 
 async def test_where_nothing_was_said_the_evolution_says_so(http, lore):
+    await lore.memories.add("group:g", "we drink green tea")
     begun = await send(http, "/console/memory/change?what=evolve&id=g")
     job = parse_qs(urlsplit(begun.headers["location"]).query)["job"][0]
     await lore.jobs.wait(job, SECONDS)
