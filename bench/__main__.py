@@ -4,6 +4,7 @@ import argparse
 import asyncio
 
 from bench import (
+    console_pages,
     context_speed,
     crash,
     evolve_speed,
@@ -20,7 +21,7 @@ from bench import (
     session_summary,
     work_sharing,
 )
-from bench.pictures import drawing
+from bench.pictures import drawing, screenshots
 
 BENCHES = {
     "predict-context": predict_context,
@@ -38,7 +39,9 @@ BENCHES = {
     "crash": crash,
     "evolve-speed": evolve_speed,
     "peers": peers,
+    "console-pages": console_pages,
     "pictures": drawing,
+    "screenshots": screenshots,
 }
 
 

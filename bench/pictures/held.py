@@ -3,15 +3,27 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from hashlib import sha256
 from unittest.mock import patch
 
 import roomlore
 from roomlore import Lore, Settings
 from roomlore.ports.language import Summarizer
-from roomlore.testing import FrozenClock, SequentialIds
+from roomlore.testing import FrozenClock
 from roomlore.wiring import resources
 
 BEGIN = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+class CountedIds:
+    """Ids that look as roomlore's do, in the order in which they are made, and the same in each run."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def new(self) -> str:
+        self._count += 1
+        return f"{self._count:016x}{sha256(str(self._count).encode()).hexdigest()[:16]}"
 
 
 @asynccontextmanager
@@ -22,7 +34,7 @@ async def held(
     clock = FrozenClock(BEGIN)
     with (
         patch.object(resources, "SystemClock", lambda: clock),
-        patch.object(resources, "TimeOrderedIds", SequentialIds),
+        patch.object(resources, "TimeOrderedIds", CountedIds),
     ):
         async with roomlore.open(url, settings=settings, summarizer=summarizer, background=False) as lore:
             yield lore, clock

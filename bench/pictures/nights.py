@@ -170,9 +170,9 @@ def _handle(lines: Sequence[str], words: str) -> str:
 
 def settings(server: ModelServer, **more: Any) -> Settings:
     """The evolving model at this server."""
-    entry = {"internal": True, "providers": [{"name": "scripted", "model_id": "scripted"}]}
+    entry = {"internal": True, "providers": [{"name": "local", "model_id": "scripted"}]}
     return Settings(
-        models={_MODEL: entry}, providers={"scripted": {"base_url": server.url}}, durable_work="process", **more
+        models={_MODEL: entry}, providers={"local": {"base_url": server.url}}, durable_work="process", **more
     )
 
 

@@ -1,0 +1,145 @@
+"""Takes the screenshots of the console from a real server, in a real browser: `python -m bench screenshots`.
+
+Needs playwright, Chromium, fonts with Chinese and emoji, and pngquant where the pictures are to be small.
+"""
+
+import argparse
+import asyncio
+import shutil
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from bench.pictures import nights
+from bench.pictures.console_store import RECENT, SESSION, SUMMARY, WINDOW, fill
+from bench.pictures.drawing import FOLDER
+from bench.pictures.held import held
+from bench.pictures.live import live
+from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM
+from roomlore.surfaces.http import create_app
+from roomlore.testing.model_server import ModelServer
+
+_PATIENCE_MS = 60_000
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A page as it is photographed. `at`: what is scrolled to, a selector; '' for the top."""
+
+    name: str
+    path: str
+    language: str
+    theme: str
+    height: int = 860
+    at: str = ""
+    opened: str = ""
+    live: bool = False
+    """Whether of a server that is busy, with a clock that goes."""
+
+
+SHOTS = (
+    Shot("console-room.png", f"/console/room?id={DEMO_ROOM}&before=128", "en-GB", "light", height=960),
+    Shot(
+        "console-context.png",
+        f"/console/context?room={DEMO_ROOM}&message={DEMO_QUESTIONS[-1]}",
+        "en-GB",
+        "dark",
+        height=1000,
+        opened=".weighed details summary",
+    ),
+    Shot("console-memory.png", f"/console/memory?id={nights.ROOM}", "zh-CN", "light", at="#log"),
+    Shot("console-past.png", f"/console/memory?id={nights.ROOM}&step=20", "en-GB", "light"),
+    Shot("console-sessions.png", f"/console/session?id={SESSION}", "zh-CN", "dark"),
+    Shot("console-recall.png", "/console/recall?scopes=user:ann&q=妈妈的生日怎么办&tokens=160", "zh-CN", "dark"),
+    Shot("console-health.png", "/console/health?still=yes", "en-GB", "dark", at="#measured", live=True),
+    Shot("console-room-zh.png", "/console/room?id=dev_group", "zh-CN", "dark"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", type=Path, default=FOLDER, help="a folder; by default docs/pictures")
+    parser.add_argument("--wide", type=int, default=1280, help="pixels")
+
+
+async def run(arguments: argparse.Namespace) -> None:
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for opened, shots in (
+        (serving, [one for one in SHOTS if not one.live]),
+        (live, [one for one in SHOTS if one.live]),
+    ):
+        async with opened() as address:
+            for shot in shots:
+                path = arguments.out / shot.name
+                async with _browsing(shot.language) as browser:
+                    await _take(browser, shot, address, path, arguments.wide)
+                _make_small(path)
+                print(f"{path}: {path.stat().st_size:,} bytes")
+
+
+@asynccontextmanager
+async def serving() -> AsyncIterator[str]:
+    """The address of a server with the store, whose clock stands still."""
+    async with ModelServer(nights.Script()) as model:
+        settings = nights.settings(
+            model,
+            time_zone="Asia/Shanghai",
+            model_context_window=WINDOW,
+            recent_turns=RECENT,
+            summary_max_tokens=SUMMARY,
+        )
+        async with held(settings) as (lore, clock):
+            await fill(lore, clock)
+            server = uvicorn.Server(uvicorn.Config(create_app(lore), port=0, log_config=None, lifespan="off"))
+            door = server.config.bind_socket()
+            running = asyncio.create_task(server.serve([door]))
+            try:
+                yield f"http://127.0.0.1:{door.getsockname()[1]}"
+            finally:
+                server.should_exit = True
+                await running
+                door.close()
+
+
+@asynccontextmanager
+async def _browsing(language: str) -> AsyncIterator[Any]:
+    playwright: Any = import_module("playwright.async_api")
+    async with playwright.async_playwright() as started:
+        browser = await started.chromium.launch(
+            executable_path=shutil.which("chromium"),
+            args=["--no-sandbox", "--disable-dev-shm-usage", f"--lang={language}"],
+            env={"LANGUAGE": language.replace("-", "_")},
+        )
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
+async def _take(browser: Any, shot: Shot, address: str, path: Path, wide: int) -> None:
+    context = await browser.new_context(
+        locale=shot.language,
+        color_scheme=shot.theme,
+        viewport={"width": wide, "height": shot.height},
+        device_scale_factor=1.5,
+    )
+    page = await context.new_page()
+    page.set_default_timeout(_PATIENCE_MS)
+    await page.goto(address + shot.path, wait_until="networkidle")
+    if shot.opened:
+        await page.locator(shot.opened).first.click()
+    if shot.at:
+        await page.locator(shot.at).first.evaluate("one => one.scrollIntoView()")
+    await page.screenshot(path=path)
+    await context.close()
+
+
+def _make_small(path: Path) -> None:
+    quantiser = shutil.which("pngquant")
+    if quantiser:
+        subprocess.run([quantiser, "--force", "--speed", "1", "--strip", "--output", path, "128", path], check=True)
