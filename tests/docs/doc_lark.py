@@ -12,11 +12,12 @@ from typing import Any
 from aiohttp import ClientConnectionError, ClientSession, web
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.padding import PKCS7
-
 from doc_stand_in import StandIn
 
 BOT, CHAT, SECRET = "ou_bot", "oc_tea", "..."
 """`SECRET`: what the page puts for the app's secret, its token and its key."""
+PEOPLE = {"ou_li": "李雷"}
+"""Whom the bot may know by name."""
 _BETWEEN_SECONDS = 0.05
 
 
@@ -34,6 +35,7 @@ class Lark(StandIn):
         add("POST", "/open-apis/auth/v3/tenant_access_token/internal", self._token)
         add("GET", "/open-apis/bot/v3/info", self._info)
         add("GET", "/open-apis/im/v1/messages/{id}", self._message)
+        add("GET", "/open-apis/contact/v3/users/{id}", self._person)
         add("POST", "/open-apis/im/v1/messages/{id}/reply", self._reply)
 
     async def happens(self) -> Any:
@@ -83,6 +85,13 @@ class Lark(StandIn):
         self.begin()
         return web.json_response({"code": 0, "msg": "ok", "bot": {"open_id": BOT, "app_name": "茶"}})
 
+    async def _person(self, request: web.Request) -> web.Response:
+        self._check(request)
+        name = PEOPLE.get(request.match_info["id"])
+        if name is None:
+            return web.json_response({"code": 41050, "msg": "no user authority"}, status=400)
+        return web.json_response({"code": 0, "msg": "success", "data": {"user": {"name": name}}})
+
     async def _message(self, request: web.Request) -> web.Response:
         self._check(request)
         found = self.said.get(request.match_info["id"])
@@ -107,10 +116,17 @@ class Lark(StandIn):
             raise web.HTTPUnauthorized(text='{"code": 99991663, "msg": "Invalid access token"}')
 
 
-def message(id: str, sender: str, content: dict[str, Any], kind: str = "text", **more: Any) -> dict[str, Any]:
+def message(message_id: str, sender: str, content: dict[str, Any], kind: str = "text", **more: Any) -> dict[str, Any]:
     """The `event` of a message."""
-    said = {"message_id": id, "create_time": f"17803044{int(id[-1]):02}000", "chat_id": CHAT, "chat_type": "group",
-            "message_type": kind, "content": json.dumps(content, ensure_ascii=False), **more}  # fmt: skip
+    said = {
+        "message_id": message_id,
+        "create_time": f"17803044{int(message_id[-1]):02}000",
+        "chat_id": CHAT,
+        "chat_type": "group",
+        "message_type": kind,
+        "content": json.dumps(content, ensure_ascii=False),
+        **more,
+    }
     return {"sender": {"sender_id": {"open_id": sender}, "sender_type": "user", "tenant_key": "t"}, "message": said}
 
 

@@ -1,9 +1,14 @@
 """Rigs of the pages that bring roomlore to bots and frameworks."""
 
+import doc_lark
+from doc_discord import ANN, BOT, CHANNEL, GUILD, LI, MESSAGE_CONTENT, Discord, message, reply
+from doc_lark import Lark
 from doc_page import Page
 from doc_rigs import rig
 from doc_rigs_shell import at_openai
+from doc_stand_in import beside, start_bot
 
+import roomlore
 from roomlore.testing.model_answers import Asked, Says
 from roomlore.testing.model_server import serve_models
 
@@ -50,3 +55,93 @@ def langgraph(page: Page):
 
 def _said(asked: Asked) -> list[tuple[str, str]]:
     return [(message["role"], message["content"]) for message in asked.body["messages"]]
+
+
+def _counts(asked: Asked) -> Says:
+    """How many messages it was shown, and a tea, in two pieces."""
+    return Says(pieces=[f"({len(asked.body['messages'])} ", "条) 绿茶。"])
+
+
+@rig("docs/how-to/discord.md")
+def discord(page: Page):
+    stand_in = Discord(_tea_in_discord)
+    with serve_models(_counts) as server, beside(stand_in):
+        at_openai(page, server.url)
+        start_bot(page, stand_in, "bot.py")
+        yield
+    assert stand_in.identified["token"] == "..."
+    assert stand_in.identified["intents"] & MESSAGE_CONTENT
+    asked, again = map(_said, server.requests)
+    assert "喝什么茶？乌龙？" in str(asked)
+    assert "7319" not in str(asked)
+    assert ("assistant", "(2 条) 绿茶。") in again
+    with roomlore.open_sync(f"sqlite:///{page.folder}/discord.db") as lore:
+        stored = {one.id: one for one in lore.messages.page(CHANNEL)}
+        first, second = (lore.replies.find(CHANNEL, one, agent_id=BOT).reply_id for one in ("105", "106"))
+    assert set(stored) == {"102", "103", "105", first, second}, "what Ann said is forgotten"
+    assert (stored["102"].text, stored["103"].sender_name) == ("喝什么茶？乌龙？", "小李")
+    assert (stored["105"].reply_to, stored["105"].mentions) == ("102", (BOT,))
+
+
+async def _tea_in_discord(there: Discord) -> None:
+    first = message("101", ANN, "which tea for Friday?")
+    await there.tell("MESSAGE_CREATE", **first)
+    await there.tell("MESSAGE_CREATE", **message("102", LI, "红茶？"))
+    await there.tell("MESSAGE_CREATE", **reply("103", LI, "green, I would say", first))
+    edited = message("102", LI, "喝什么茶？乌龙？", edited_timestamp="2026-06-01T09:50:00+00:00")
+    await there.tell("MESSAGE_UPDATE", **edited)
+    await there.tell("MESSAGE_CREATE", **message("104", ANN, "my door code is 7319"))
+    await there.tell("MESSAGE_DELETE", id="104", channel_id=CHANNEL, guild_id=GUILD)
+    await there.tell("MESSAGE_CREATE", **reply("105", LI, f"<@{BOT}> 选哪个好？", edited))
+    answered = await there.until_said("(2 条) 绿茶。", "105")
+    await there.tell("MESSAGE_CREATE", **reply("106", ANN, f"<@{BOT}> why?", answered))
+    await there.until_said("(4 条) 绿茶。", "106")
+    await there.tell("MESSAGE_CREATE", **message("107", ANN, f"<@{BOT}> Forget me"))
+    assert "for good" in (await there.until_answered("107"))["content"]
+    await there.tell("MESSAGE_CREATE", **message("108", ANN, f"<@{BOT}> forget me now"))
+    assert "Forgotten" in (await there.until_answered("108"))["content"]
+
+
+@rig("docs/how-to/lark.md")
+def lark(page: Page):
+    stand_in = Lark(_tea_in_lark, f"http://127.0.0.1:{page.port}/lark")
+    with serve_models(_counts) as server, beside(stand_in):
+        at_openai(page, server.url)
+        start_bot(page, stand_in, "lark_bot.py")
+        page.instead["https://open.feishu.cn"] = stand_in.url
+        yield
+    assert stand_in.tokens == 1
+    asked, again = map(_said, server.requests)
+    assert "@李雷 周五喝什么茶？" in str(asked)
+    assert "7319" not in str(asked)
+    assert ("assistant", "(2 条) 绿茶。") in again
+    with roomlore.open_sync(f"sqlite:///{page.folder}/lark.db") as lore:
+        stored = {one.id: one for one in lore.messages.page(doc_lark.CHAT)}
+        answer = lore.replies.find(doc_lark.CHAT, "om_3", agent_id=doc_lark.BOT)
+    assert [stored[one].sender_name for one in ("om_1", "om_3", "om_4")] == ["", "李雷", ""]
+    assert stored["om_4"].reply_to == answer.reply_id
+    assert stored["om_3"].text == "菜单\n@茶 which is green? menu (menu.example)"
+
+
+async def _tea_in_lark(there: Lark) -> None:
+    says, said = "im.message.receive_v1", doc_lark.message
+    checking = {"type": "url_verification", "challenge": "c-7", "token": doc_lark.SECRET}
+    assert await there.post(checking, signed=False) == (200, {"challenge": "c-7"})
+    assert (await there.post({**checking, "token": "guessed"}))[0] == 401
+    first = said("om_1", "ou_ann", {"text": "@_user_1 周五喝什么茶？"}, mentions=[doc_lark.mention(1, "ou_li", "李雷")])
+    assert await there.tell(says, signed=False, **first) == 401
+    assert await there.tell(says, **first) == 200
+    assert await there.tell(says, **said("om_2", "ou_li", {"text": "my door code is 7319"})) == 200
+    assert await there.tell("im.message.recalled_v1", message_id="om_2", chat_id=doc_lark.CHAT) == 200
+    elements = [{"tag": "at", "user_id": "@_user_1", "user_name": "茶"}, {"tag": "text", "text": " which is green? "},
+                {"tag": "a", "text": "menu", "href": "menu.example"}]  # fmt: skip
+    asked = said("om_3", "ou_li", {"title": "菜单", "content": [elements]}, "post", parent_id="om_1", root_id="om_1",
+                 mentions=[doc_lark.mention(1, doc_lark.BOT, "茶")])  # fmt: skip
+    assert await there.tell(says, **asked) == 200
+    assert await there.tell(says, **asked) == 200
+    answer = await there.until_answered("om_3")
+    again = said("om_4", "ou_ann", {"text": "@_user_1 为什么？"}, parent_id=answer["message_id"], root_id="om_1",
+                 mentions=[doc_lark.mention(1, doc_lark.BOT, "茶")])  # fmt: skip
+    await there.tell(says, **again)
+    await there.until_answered("om_4")
+    assert len(there.said) == 2
