@@ -18,6 +18,7 @@ from mkdocs.structure.pages import Page
 PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 _HAN = re.compile(r"[\u3400-\u9fff]+")
 _BETWEEN = "\u200b"
+_SEARCH = 'data-md-component="search" role="dialog"'
 _LINK = re.compile(r"(?<=\]\()[^)#:\s]+(?=[)#])")
 
 
@@ -42,8 +43,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Chinese pages say so to browsers and screen readers."""
-    return output.replace('<html lang="en"', '<html lang="zh"', 1) if ".zh." in page.file.src_uri else output
+    """For browsers and screen readers: Chinese pages say so, and the search has a name."""
+    named = output.replace(_SEARCH, f'{_SEARCH} aria-label="Search"')
+    return named.replace('<html lang="en"', '<html lang="zh"', 1) if ".zh." in page.file.src_uri else named
 
 
 def on_post_build(config: MkDocsConfig) -> None:

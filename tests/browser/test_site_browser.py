@@ -1,0 +1,75 @@
+"""The documentation's site in a real browser: found in both languages, nothing from elsewhere, no serious fault."""
+
+import functools
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import async_playwright
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: `make system-packages` installs it")
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_MS = 120_000
+PAGES = ("", "quickstart/", "quickstart.zh/", "reference/cli/", "explanation/soft-threads/")
+LOOKS = [("light", 1200), ("dark", 1200), ("light", 360)]
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory) -> Iterator[str]:
+    site = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(site)]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=600, capture_output=True)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+async def test_a_search_finds_pages_in_both_languages_without_leaving(address):
+    async with async_playwright() as playwright, await playwright.chromium.launch(executable_path=CHROMIUM) as browser:
+        page = await browser.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        asked, troubles = [], []
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        await page.goto(address)
+        for question, place in (
+            ("forget a person", "how-to/forget/"),
+            ("记忆", "README.zh/"),
+            ("evolve", "evolution/"),
+        ):
+            await page.fill(".md-search__input", question)
+            await page.press(".md-search__input", "End")
+            await page.wait_for_selector(f".md-search-result__link[href*='{place}']", state="attached")
+        assert [url for url in asked if not url.startswith((address, "blob:", "data:"))] == []
+        assert troubles == []
+
+
+@pytest.mark.parametrize(("scheme", "width"), LOOKS)
+async def test_pages_have_no_serious_fault_and_fit_their_width(address, scheme, width):
+    async with async_playwright() as playwright, await playwright.chromium.launch(executable_path=CHROMIUM) as browser:
+        context = await browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+        page = await context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        for place in PAGES:
+            await page.goto(address + place)
+            found = await Axe().run(page)
+            serious = [one for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
+            assert [(place, one["id"], one["nodes"][0]["html"][:200]) for one in serious] == []
+            assert await page.evaluate("document.documentElement.scrollWidth") <= width
