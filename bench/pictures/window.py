@@ -155,7 +155,7 @@ def _stack(sheet: Sheet, moments: Sequence[Moment]) -> None:
     sheet.text(24, 92, "Tokens that the model sees", size=SMALL, bold=True)
     _key(sheet, 92, ("summary", "the summary"), ("verbatim", "turns, word for word"))
     asked = round(WINDOW * THRESHOLD)
-    sheet.text(_LEFT, _y(asked) - 7, "from here a summary is asked for", size=SMALL, colour="soft")
+    sheet.text(_x(22), _y(asked) - 7, "time to summarise", size=SMALL, colour="soft")
     for tokens, name in ((0, "0"), (asked, str(asked)), (WINDOW, str(WINDOW))):
         y = _y(tokens)
         sheet.line(_LEFT, y, _RIGHT, y, "line", width=1, dashed=0 < tokens < WINDOW)
