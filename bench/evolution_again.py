@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 from functools import lru_cache
 from importlib import resources
 from itertools import count
@@ -9,8 +10,9 @@ from itertools import count
 from bench.evolution_items import ABOUT, ANN, Shown
 from roomlore import StoredMessage
 from roomlore.adapters.json_repair import repaired
+from roomlore.core.evolution.asking import ShownMessages, show_messages
 from roomlore.core.evolution.guards import said
-from roomlore.core.evolution.handles import handles_of, message_handles
+from roomlore.core.evolution.handles import handles_of
 from roomlore.core.evolution.likeness import likeness
 from roomlore.core.evolution.models import Answer, Ground, Plan, Rules
 from roomlore.core.evolution.plan import plan
@@ -77,6 +79,8 @@ def planned(told: Told, rules: Rules) -> Plan | None:
         template=_templates().get(told.record.prompt_hash, ""),
         offered=offered,
         messages=_handles(told),
+        shown=_shown(told).text,
+        quiet=lambda _: False,
         repair=repaired,
     )
     if told.record.status == "failed":
@@ -92,8 +96,13 @@ def _templates() -> dict[str, str]:
     return {prompt.hash: prompt.text for prompt in prompts}
 
 
-def _handles(told: Told) -> dict[str, Source]:
-    return message_handles(Source(told.record.room_id, message.id) for message in told.covered)
+def _handles(told: Told) -> Mapping[str, Source]:
+    return _shown(told).handles
+
+
+def _shown(told: Told) -> ShownMessages:
+    """The messages as its model saw them, but for the zone of their times."""
+    return show_messages(told.covered, room_id=told.record.room_id, quoted={}, people={}, zone=UTC)
 
 
 def _offered(told: Told) -> dict[str, Memory] | None:

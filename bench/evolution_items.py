@@ -112,20 +112,32 @@ def answer(number: int, shown: Shown) -> str:
     wishes = [_wish(number, "keep", old_id="m1"), _wish(number, "delete", old_id="m99")]
     wishes += [_wish(number, "create", place=place, evidence=evidence) for place in range(number % 3)]
     if handles and number % 4:
-        wishes.append(_wish(number, "update", place=7, old_id=handles.pop(), evidence=evidence, confidence=0.7))
+        one = handles.pop()
+        update = {"old_id": one, "evidence": evidence, "confidence": 0.7}
+        wishes.append(_wish(number, "update", place=7, habits=_habits(shown, one), **update))
     if len(handles) > 2 and number % 3 == 1:
-        wishes.append(_wish(number, "update", place=8, old_ids=[handles.pop(), handles.pop()]))
+        both = [handles.pop(), handles.pop()]
+        wishes.append(_wish(number, "update", place=8, habits=_habits(shown, *both), old_ids=both))
     if handles and number % 5 == 2:
-        wishes.append(_wish(number, "delete", old_id=handles.pop()))
+        wishes.append(_wish(number, "delete", old_id=handles.pop(), evidence=list(shown.labels)))
     if handles and number % 2:
         said = handles.pop()
         wishes.append({**_wish(number, "update", old_id=said, evidence=evidence), "statement": shown.memories[said]})
     return "\n".join(json.dumps(wish, ensure_ascii=False) for wish in wishes)
 
 
-def _wish(number: int, action: str, *, place: int | None = None, **fields: Any) -> dict[str, Any]:
-    statement = {} if place is None else {"statement": f"request {number}.{place} {_HABITS[(number + place) % 5]}"}
+def _wish(number: int, action: str, *, place: int | None = None, habits: str = "", **fields: Any) -> dict[str, Any]:
+    """`habits`: of the memories that an update is to replace, which it keeps."""
+    told = habits or _HABITS[(number + (place or 0)) % 5]
+    statement = {} if place is None else {"statement": f"request n{number}p{place} by n{number} {told}"}
     return {"action": action, **statement, "change_reason": f"request {number}", **fields}
+
+
+def _habits(shown: Shown, *handles: str) -> str:
+    """What these memories say, without the requests that said it: each habit once."""
+    said = [shown.memories[handle] for handle in handles]
+    told = [one.split(" ", 4)[4] if one.startswith("request n") else one for one in said]
+    return " & ".join(dict.fromkeys(habit for one in told for habit in one.split(" & ")))
 
 
 def _said(room: Room, number: int, place: int, sender: str) -> Message:

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace) -> None:
-    settings = Settings(evolve_schedule="", most_memories=100)
+    settings = Settings(evolve_schedule="", most_memories=100, strength_floor=1.0)
     with databases.database(arguments.database) as url:
         async with roomlore.open(url, settings=settings, background=False) as lore:
             groups = [f"speed-{uuid4().hex[:8]}-{number}" for number in range(arguments.groups)]
@@ -89,11 +89,19 @@ def statements() -> list[str]:
 @cache
 def answer() -> str:
     """Five updates, two merges, three new memories, two deletions, and ten that are kept."""
+    known = statements()
     wishes: list[dict[str, Any]] = [
-        *({"action": "update", "old_id": f"m{n}", "statement": f"{n}: {said}"} for n, said in enumerate(_new(5), 1)),
         *(
-            {"action": "update", "old_ids": [f"m{10 + n}", f"m{20 + n}"], "statement": f"{n}: {said} as well"}
-            for n, said in enumerate(_new(2), 1)
+            {"action": "update", "old_id": f"m{n}", "statement": f"{known[n - 1]}, {said[:120]}"}
+            for n, said in enumerate(_new(5), 1)
+        ),
+        *(
+            {
+                "action": "update",
+                "old_ids": [f"m{n + 10}", f"m{n + 20}"],
+                "statement": f"{known[n + 9]}, {known[n + 19]}",
+            }
+            for n in (1, 2)
         ),
         *({"action": "create", "statement": f"{said}, newly"} for said in _new(3)),
         *({"action": "delete", "old_id": f"m{n}"} for n in (48, 49)),

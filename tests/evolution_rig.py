@@ -87,8 +87,8 @@ def update(handle: str, statement: str, *evidence: str, **more: Any) -> dict[str
     }
 
 
-def delete(handle: str, reason: str = "over") -> dict[str, Any]:
-    return {"action": "delete", "old_id": handle, "change_reason": reason}
+def delete(handle: str, reason: str = "over", evidence: Sequence[str] = ("c1",)) -> dict[str, Any]:
+    return {"action": "delete", "old_id": handle, "change_reason": reason, "evidence": list(evidence)}
 
 
 def settings(*servers: ModelServer, seconds: float = SECONDS, **more: Any) -> Settings:

@@ -315,14 +315,15 @@ async def test_at_most_fifty_memories_are_offered_and_those_that_were_spoken_of(
 
 async def test_at_most_a_share_of_the_memories_is_deleted():
     said = CHINESE
-    async with ModelServer(default=lines(*(delete(f"m{n}") for n in range(1, 6)))) as server, opened(server) as lore:
+    answer = lines(*(delete(f"m{n}") for n in range(1, 6)))
+    async with ModelServer(default=answer) as server, opened(server, strength_floor=1.0) as lore:
         await remember(lore, said.known)
         await talk(lore, said, range(1, 3))
         result = await lore.memories.evolve("g")
         assert (result.stats.deleted, len(result.rejected)) == (1, 4)
     async with (
-        ModelServer(default=lines(*(delete(f"m{n}") for n in range(1, 6)))) as server,
-        opened(server, evolve_delete_share=0.6) as lore,
+        ModelServer(default=answer) as server,
+        opened(server, evolve_delete_share=0.6, strength_floor=1.0) as lore,
     ):
         await remember(lore, said.known)
         await talk(lore, said, range(1, 3))

@@ -181,10 +181,11 @@ async def test_a_strength_set_meanwhile_is_not_written_over(url):
 
 async def test_three_times_overtaken_is_a_conflict_and_changes_nothing(url):
     said = ENGLISH
+    edits = [f"{said.known[0]}, edit {letter}" for letter in "abc"]
 
     async def script(asked):
-        n = len(server.requests)
-        await elsewhere(url, lambda other: other.memories.update(old.memory_id, statement=f"Edit {n}"))
+        edit = edits[len(server.requests) - 1]
+        await elsewhere(url, lambda other: other.memories.update(old.memory_id, statement=edit))
         return lines(update("m1", said.better[0], "c1"))
 
     async with ModelServer(script) as server, opened(server, url=url) as lore:
@@ -192,7 +193,7 @@ async def test_three_times_overtaken_is_a_conflict_and_changes_nothing(url):
         await talk(lore, said, range(1, 4))
         with pytest.raises(Conflict, match="evolve it again"):
             await lore.memories.evolve("g")
-        assert (len(server.requests), await active(lore), await mark(lore)) == (3, ["Edit 3"], None)
+        assert (len(server.requests), await active(lore), await mark(lore)) == (3, edits[2:], None)
         assert await lore.memories.evolutions("group:g") == []
         assert b'roomlore_evolutions_total{mode="auto",result="error"} 1.0' in lore.prometheus()
 
@@ -393,7 +394,10 @@ async def test_deletions_are_counted_against_what_is_active_when_they_are_done(u
             await elsewhere(url, lambda other, memory=memory: other.memories.delete(memory.memory_id))
         return lines(delete("m1"), delete("m2"))
 
-    async with ModelServer(script) as server, opened(server, url=url, evolve_delete_share=0.4) as lore:
+    async with (
+        ModelServer(script) as server,
+        opened(server, url=url, evolve_delete_share=0.4, strength_floor=1.0) as lore,
+    ):
         old = await remember(lore, said.known)
         await talk(lore, said, range(1, 4))
         result = await lore.memories.evolve("g")

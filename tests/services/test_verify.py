@@ -159,8 +159,8 @@ FIRST = """\
 {"action": "create", "statement": "The group drinks green tea", "evidence": ["c2"]}
 {"action": "create", "statement": "Bob brings the cakes", "evidence": ["c2"]}"""
 SECOND = """\
-{"action": "update", "old_ids": ["m1", "m2"], "statement": "周五 tea at four", "evidence": ["c1"]}
-{"action": "delete", "old_id": "m3", "reason": "Bob left"}"""
+{"action": "update", "old_ids": ["m1", "m2"], "statement": "每周五下午四点开会，喝 green tea", "evidence": ["c1"]}
+{"action": "delete", "old_id": "m3", "reason": "Bob left", "evidence": ["c1"]}"""
 ABOUT_ANN = '{"action": "create", "statement": "Lives in Berlin", "confidence": 0.9, "evidence": ["c1"]}'
 
 
@@ -176,7 +176,9 @@ async def test_what_was_evolved_reverted_restored_and_forgotten_is_sound():
     ):
         await fill(lore)
         first = await lore.memories.evolve("tea", mode="llm")
-        await lore.messages.add([Message(id="m5", room_id="tea", sender_id="bob", text="改到四点")])
+        await lore.messages.add(
+            [Message(id="m5", room_id="tea", sender_id="bob", text="改到四点, and no more cakes from me")]
+        )
         second = await lore.memories.evolve("tea", mode="llm")
         about = await lore.memories.evolve("user:ann", mode="llm")
         assert [one.stats.created for one in (first, second, about)] == [3, 0, 1]

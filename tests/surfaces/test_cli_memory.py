@@ -60,7 +60,8 @@ def remembered(*statements: str, scope: str = "group:g") -> list[str]:
 
 
 @both
-def test_an_evolution_shows_what_it_did_and_what_it_did_not(model, said):
+def test_an_evolution_shows_what_it_did_and_what_it_did_not(model, said, monkeypatch):
+    monkeypatch.setenv("MEMORY_STRENGTH_FLOOR", "1")
     known = remembered(*said.known)
     model.script = [
         lines(

@@ -77,6 +77,12 @@ def show_messages(
     return ShownMessages("\n".join(lines), handles)
 
 
+def lines_of(shown: str) -> dict[str, str]:
+    """What `show_messages` shows, by handle, without the times: 'name: text'."""
+    told = (line.partition(" ") for line in shown.splitlines())
+    return {handle: rest.partition("] ")[2] for handle, _, rest in told}
+
+
 def _about(memory: Memory, *, stale: bool) -> str:
     words = [f"v{memory.version}", f"{memory.supported_at:%Y-%m-%d}", *(["stale"] if stale else [])]
     if memory.confidence is not None:

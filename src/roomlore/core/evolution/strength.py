@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from roomlore.core.memory.models import Memory
 
 _DAY = timedelta(days=1)
+_LONG = timedelta(days=14)
 
 
 def decayed(strength: float, since_support_days: float, half_life_days: float) -> float:
@@ -27,6 +28,11 @@ def strength_at(memory: Memory, now: datetime, half_life_days: float) -> float:
 def is_stale(memory: Memory, now: datetime, floor: float, half_life_days: float) -> bool:
     """Whether it has faded below the floor."""
     return strength_at(memory, now, half_life_days) < floor
+
+
+def is_quiet(memory: Memory, now: datetime, floor: float, half_life_days: float) -> bool:
+    """Whether it tells something that nobody spoke of it: it has faded, or went two weeks without support."""
+    return is_stale(memory, now, floor, half_life_days) or now - memory.supported_at >= _LONG
 
 
 def _bounded(value: float) -> float:

@@ -27,7 +27,7 @@ def without_unfounded(
     were an answer. Where no create among them gives evidence, the prompt does not ask for any, and everything is left
     in.
     """
-    if not any(wish.kind == "create" and wish.evidence for wish in examples.wishes):
+    if not asks_evidence(examples):
         return answer
     gives = any(wish.evidence for wish in answer.wishes)
     asked = [wish for wish in answer.wishes if gives or wish.kind != "create"]
@@ -38,6 +38,11 @@ def without_unfounded(
         wishes=tuple(wish for wish in answer.wishes if wish not in unfounded),
         rejected=(*answer.rejected, *(refused(wish, _WHY) for wish in unfounded)),
     )
+
+
+def asks_evidence(examples: Answer) -> bool:
+    """Whether the prompt asks for it: whether a create among its examples gives any."""
+    return any(wish.kind == "create" and wish.evidence for wish in examples.wishes)
 
 
 def _is_unfounded(wish: Wish, offered: Mapping[str, Memory], messages: Mapping[str, Source], reworded: float) -> bool:

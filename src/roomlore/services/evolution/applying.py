@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from roomlore.core.errors import InvalidInput
@@ -14,6 +15,7 @@ from roomlore.core.evolution.likeness import likeness
 from roomlore.core.evolution.models import Answer, Plan, Wish
 from roomlore.core.evolution.plan import plan
 from roomlore.core.evolution.result import EvolutionResult
+from roomlore.core.evolution.strength import is_quiet
 from roomlore.core.evolution.understanding import understood
 from roomlore.core.memory.models import Memory, Source
 from roomlore.core.memory.reading import own_words
@@ -90,6 +92,13 @@ class Applying:
             template=answered.template,
             offered=read.offered,
             messages=read.handles,
+            shown=read.shown,
+            quiet=partial(
+                is_quiet,
+                now=read.at,
+                floor=self._options.strength_floor,
+                half_life_days=self._options.rules.half_life_days,
+            ),
             repair=self._repair,
         )
         usable = any(_can_be_done(wish, read.offered) for wish in answer.wishes)
