@@ -16,6 +16,7 @@ from roomlore.surfaces.cli.app import app
 FORMULA = "a formula"
 PICTURE = "a picture drawn in letters"
 REAL_MODEL = "what a real model answered once"
+SIGNATURE = "a signature that the code says, and that a test compares with it"
 SYNTAX = "the form of a command, with words for what to put there"
 BENCH = "takes minutes to hours; its name and options are checked"
 DOCKER = "needs Docker and images from elsewhere; files, services and commands of ours are checked"
@@ -31,7 +32,8 @@ class Listed:
     why: str
 
     def means(self, block: Block) -> bool:
-        return block.page == self.page and block.text.lstrip().startswith(self.begins)
+        text_or_commands = block.language in ("", "text", "sh")
+        return block.page == self.page and text_or_commands and block.text.lstrip().startswith(self.begins)
 
 
 SHOWN = [
@@ -45,6 +47,7 @@ SHOWN = [
     Listed("docs/explanation/soft-threads.md", "P(t and c in one thread)", FORMULA),
     Listed("docs/explanation/soft-threads.md", "2 * (sum of p", FORMULA),
     Listed("docs/reference/cli.md", "roomlore [--db URL]", SYNTAX),
+    Listed("docs/reference/python.md", "", SIGNATURE),
 ]
 """Nothing prints them, so there is nothing to compare."""
 

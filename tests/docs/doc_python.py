@@ -6,9 +6,15 @@ import sys
 import sysconfig
 from pathlib import Path
 
+
+def make_environment(folder: str) -> None:
+    """As `python3 -m venv`, at once and without asking anybody for packages."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    (packages,) = Path(folder).glob("lib/python*/site-packages")
+    (packages / "outside.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
+
+
 if __name__ == "__main__":
     if sys.argv[1:3] != ["-m", "venv"]:
         os.execv(sys.executable, ["python3", *sys.argv[1:]])
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", *sys.argv[3:]], check=True)
-    (packages,) = Path(sys.argv[3]).glob("lib/python*/site-packages")
-    (packages / "outside.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
+    make_environment(*sys.argv[3:])
