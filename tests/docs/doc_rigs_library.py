@@ -78,12 +78,16 @@ def moving_from_mem0(page: Page):
 def openai_agents(page: Page):
     """The SDK asks the scripted server, in the protocol that it speaks, and reports to nobody."""
     import agents
+    import httpx
     from agents.models import _openai_shared as shared
     from openai import AsyncOpenAI
 
     with serve_models(default="带防晒霜。") as server:
         agents.set_tracing_disabled(True)
-        agents.set_default_openai_client(AsyncOpenAI(base_url=server.url, api_key="sk-test"), use_for_tracing=False)
+        # Each program of the page has a loop of its own, and a connection of an earlier one is of no use there.
+        own = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0))
+        client = AsyncOpenAI(base_url=server.url, api_key="sk-test", http_client=own)
+        agents.set_default_openai_client(client, use_for_tracing=False)
         agents.set_default_openai_api("chat_completions")
         try:
             page.names["lore"] = page.open("chat.db")
@@ -92,6 +96,7 @@ def openai_agents(page: Page):
             shared._default_openai_client, shared._use_responses_by_default = None, True
             agents.set_tracing_disabled(False)
     assert page.printed[2] == "带防晒霜。\n"
+    assert "Ann burns easily in the sun" in server.requests[-1].prompt
     assert page.wait(page.names["session"].get_items(limit=1))
 
 
