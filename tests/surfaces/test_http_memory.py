@@ -95,7 +95,14 @@ async def test_an_evolution_answers_as_the_design_says(http, lore, server, said)
     assert await ok(http, "GET", f"/memory/evolution/{told['evolution_id']}") == told
 
 
-async def test_where_nothing_is_new_nothing_is_done(http):
+async def test_a_group_that_nobody_knows_is_not_found(http):
+    answer = await http.post("/memory/evolve/%E8%8C%B6")
+    assert (answer.status_code, answer.json()["type"]) == (404, "urn:roomlore:not-found")
+    assert "There is no room '茶'" in answer.json()["detail"]
+
+
+async def test_where_nothing_is_new_nothing_is_done(http, lore):
+    await lore.memories.add("group:茶", "喜欢绿茶", kind=MemoryKind.GROUP)
     told = await ok(http, "POST", "/memory/evolve/%E8%8C%B6")
     assert (told["group_id"], told["scope"], told["changes"]) == ("茶", "group:茶", [])
     assert told["message"] == "There are no new messages."

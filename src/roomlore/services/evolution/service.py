@@ -53,13 +53,15 @@ class EvolutionService:
         self._telemetry = telemetry
 
     async def evolve(self, *, tenant: str, scope: str, days: float, mode: Mode) -> EvolutionResult:
-        """Evolves a scope here and now, and comes back when it is done."""
+        """Evolves a scope here and now, and comes back when it is done. `NotFound` for a group nobody knows."""
+        await self._known(tenant, scope)
         piece = Piece.of(tenant=tenant, scope=scope, days=days, mode=mode, evolution_id=self._ids.new())
         return await self._evolve(piece, Direct())
 
     async def begin(self, *, tenant: str, scope: str, days: float, mode: Mode) -> BegunEvolution:
         """Hands the same in as durable work. Where there is nothing to read the work is done, its progress says so, and
-        `result` finds nothing."""
+        `result` finds nothing. `NotFound` for a group nobody knows."""
+        await self._known(tenant, scope)
         piece = Piece.of(tenant=tenant, scope=scope, days=days, mode=mode, evolution_id=self._ids.new())
         if mode == "llm":
             await self._asking.check()
@@ -90,6 +92,18 @@ class EvolutionService:
             log.warning("an evolution's answer could not be used", extra={"evolution": piece.evolution_id})
         if result.message:
             await steps.report(result.message)
+
+    async def _known(self, tenant: str, scope: str) -> None:
+        """Whether the group has a room, or anything was ever remembered of it. Of a person nothing need be known."""
+        kind, _, room_id = scope.partition(":")
+        if kind != "group":
+            return
+        async with self._storage.reading() as work:
+            if await work.rooms.find(tenant=tenant, room_id=room_id):
+                return
+            if await work.memory_log.scope(tenant=tenant, scope=scope):
+                return
+        raise NotFound(f"There is no room {room_id!r:.80}; a room appears with its first message.")
 
     async def _evolve(self, piece: Piece, steps: Steps) -> EvolutionResult:
         begun, result = self._clock.monotonic(), "stopped"
