@@ -78,7 +78,7 @@ class Script:
         elif change[1] not in self.standing:
             return
         elif change[0] == "edit":
-            await work.writer.replace(**here, entry=self._say(change[1], change[2]))
+            await work.writer.replace(**here, entries=[self._say(change[1], change[2])])
         else:
             del self.standing[change[1]]
             await work.writer.erase(**here, arrivals=[change[1]], now=START)

@@ -129,8 +129,9 @@ class MessageWriter(Protocol):
     async def append(self, *, tenant: str, room_id: str, entries: Sequence[Entry]) -> Room:
         """Adds entries whose arrivals continue `next_arrival` without a gap; returns the room after it."""
 
-    async def replace(self, *, tenant: str, room_id: str, entry: Entry) -> Room:
-        """Puts the entry in the place of the one with its arrival (an edit)."""
+    async def replace(self, *, tenant: str, room_id: str, entries: Sequence[Entry]) -> Room:
+        """Puts the entries in the place of those with their arrivals (edits); threads move as `relink` moves them.
+        `NotFound` where no visible message has an entry's arrival and id."""
 
     async def erase(self, *, tenant: str, room_id: str, arrivals: Sequence[int], now: datetime) -> Room:
         """Empties these messages and hides them; id and arrival stay taken."""

@@ -190,24 +190,28 @@ class SqlMessageWriter:
         await self._index.add(room, spelled, revision=stored.revision)
         return stored
 
-    async def replace(self, *, tenant: str, room_id: str, entry: Entry) -> Room:
-        """`NotFound` where no visible message has this arrival and id."""
+    async def replace(self, *, tenant: str, room_id: str, entries: Sequence[Entry]) -> Room:
         room = self._locks.held(tenant, room_id)
-        arrival = entry.message.arrival
-        rows = await self._stored(room, [arrival])
-        if not rows or unescape(rows[0][1]) != entry.message.id:
-            raise NotFound(f"There is no message {entry.message.id!r} at arrival {arrival} to replace.")
-        _, _, sender, keywords, thread, length = rows[0]
-        await self._put(_REPLACE_MESSAGE, room, arrival, _named(_m, message_row(*_at(room), entry.message)))
-        await self._put(_REPLACE_FEATURES, room, arrival, _named(_f, features_row(*_at(room), entry)))
-        moved = await self._move(room, arrival, thread, entry.link.thread)
-        await self._sql.many(_COUNT_PEOPLE, [*_speakers(room, [entry]), _silent(room, sender, arrival)])
+        entries = sorted(entries, key=lambda entry: entry.message.arrival)
+        old = {row[0]: row for row in await self._stored(room, [entry.message.arrival for entry in entries])}
+        _check_there(entries, old)
+        if not entries:
+            return await self._step(room, None)
+        await self._put_all(
+            _REPLACE_MESSAGE, room, [_named(_m, message_row(*_at(room), one.message)) for one in entries]
+        )
+        await self._put_all(_REPLACE_FEATURES, room, [_named(_f, features_row(*_at(room), one)) for one in entries])
+        moved = await self._move_all(room, entries, old)
+        silent = [_silent(room, row[2], arrival) for arrival, row in old.items()]
+        await self._sql.many(_COUNT_PEOPLE, [*_speakers(room, entries), *silent])
         await self._sql.fetch(_NO_PEOPLE_LEFT, **_params(room))
-        change = Counter(entry.features.keywords)
-        change.subtract(read_list(keywords))
+        change = Counter(word for entry in entries for word in entry.features.keywords)
+        for row in old.values():
+            change.subtract(read_list(row[3]))
         await self._count_words(room, change)
-        spelled = self._index.spell(room, [entry.message])
-        stored = await self._step(room, entry, words=spelled[0].length - length)
+        spelled = self._index.spell(room, [entry.message for entry in entries])
+        words = sum(one.length for one in spelled) - sum(row[5] for row in old.values())
+        stored = await self._step(room, entries[-1], words=words)
         await self._index.put(room, spelled, revision=stored.revision)
         await self._index.touch(room, moved, revision=stored.revision)
         return stored
@@ -256,6 +260,12 @@ class SqlMessageWriter:
     async def _stored(self, room: LockedRoom, arrivals: Sequence[int]) -> Sequence[Sequence[Any]]:
         return await self._sql.fetch(_STORED, arrivals=numbers_text(arrivals), **_params(room))
 
+    async def _put_all(self, statement: Statement, room: LockedRoom, rows: Sequence[Mapping[str, Any]]) -> None:
+        """`rows`: values by the names of columns, the arrival among them."""
+        bind, its = statement.on(self._sql.dialect).bind, _params(room)
+        given = [{f"new_{name}": value for name, value in row.items()} for row in rows]
+        await self._sql.many(statement, [bind({**its, "own": one["new_arrival"], **one}) for one in given])
+
     async def _put(self, statement: Statement, room: LockedRoom, arrival: int, values: Mapping[str, Any]) -> None:
         new = {f"new_{name}": value for name, value in values.items()}
         await self._sql.fetch(statement, own=arrival, **_params(room), **new)
@@ -265,6 +275,15 @@ class SqlMessageWriter:
         if old == new:
             return []
         return [row[0] for row in await self._sql.fetch(_MOVE, own=arrival, old=old, new=new, **_params(room))]
+
+    async def _move_all(
+        self, room: LockedRoom, entries: Sequence[Entry], old: Mapping[int, Sequence[Any]]
+    ) -> list[int]:
+        moved: list[int] = []
+        for entry in entries:
+            arrival = entry.message.arrival
+            moved += await self._move(room, arrival, old[arrival][4], entry.link.thread)
+        return moved
 
     async def _count_words(self, room: LockedRoom, change: Mapping[str, int]) -> None:
         key, tenant = _at(room)
@@ -305,6 +324,13 @@ def _check_arrivals(entries: Sequence[Entry]) -> None:
     for before, after in pairwise(entries):
         if after.message.arrival != before.message.arrival + 1:
             raise Conflict(f"Arrival {after.message.arrival} does not follow {before.message.arrival}.")
+
+
+def _check_there(entries: Sequence[Entry], stored: Mapping[int, Sequence[Any]]) -> None:
+    for entry in entries:
+        row = stored.get(entry.message.arrival)
+        if row is None or unescape(row[1]) != entry.message.id:
+            raise NotFound(f"There is no message {entry.message.id!r} at arrival {entry.message.arrival} to replace.")
 
 
 def _speakers(room: LockedRoom, entries: Sequence[Entry]) -> list[tuple[Any, ...]]:

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from roomlore.core.privacy.traces import Span, cut_out, weight
 
@@ -37,8 +37,15 @@ def _repeated(text: str, said: str) -> list[Span]:
     spans = [found.span(1) for found in _QUOTED.finditer(text) if found[1] in lines]
     for line in lines:
         if weight(line) >= _LINE_LEAST:
-            spans += [found.span() for found in re.finditer(re.escape(line), text)]
+            spans += _places(text, line)
     return spans
+
+
+def _places(text: str, line: str) -> Iterator[Span]:
+    at = text.find(line)
+    while at >= 0:
+        yield at, at + len(line)
+        at = text.find(line, at + len(line))
 
 
 def _is_wide(run: str) -> bool:

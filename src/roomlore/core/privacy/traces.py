@@ -126,17 +126,15 @@ class Traces:
             return
         at, last = 0, len(text) - _ANCHOR
         while at <= last:
-            found = self._at(text, at)
+            lengths = self._lengths.get(text[at : at + _ANCHOR])
+            found = self._at(text, at, lengths) if lengths else 0
             if found:
-                yield at, at + len(found)
-                at += len(found)
-            else:
-                at += 1
+                yield at, at + found
+            at += found or 1
 
-    def _at(self, text: str, at: int) -> str:
-        """By their lengths: many passages may begin alike."""
-        lengths = self._lengths.get(text[at : at + _ANCHOR], ())
-        return next((text[at : at + size] for size in lengths if text[at : at + size] in self.said), "")
+    def _at(self, text: str, at: int, lengths: Iterable[int]) -> int:
+        """The longest passage that stands there, 0 for none; by their lengths, as many passages may begin alike."""
+        return next((size for size in lengths if text[at : at + size] in self.said), 0)
 
 
 def cut_out(text: str, spans: Sequence[Span]) -> str:

@@ -133,7 +133,7 @@ class MessageService:
             people = await work.rooms.participants(tenant=self._tenant, room_id=room_id)
             features = replace(analyse(message, Participants.of(people)), partners=entry.features.partners)
             changed = replace(entry, message=message, features=features)
-            await work.writer.replace(tenant=self._tenant, room_id=room_id, entry=changed)
+            await work.writer.replace(tenant=self._tenant, room_id=room_id, entries=[changed])
             await self._due.note(work, self._tenant, room_id, [changed])
         self._due.announce()
         return message

@@ -94,8 +94,9 @@ class MessagesWithout:
             people = await work.rooms.participants(tenant=tenant, room_id=room_id)
             people.pop(person.user_id, None)
             known = Participants.of(people)
-            for entry in await work.messages.by_arrival(tenant=tenant, room_id=room_id, arrivals=arrivals):
-                await work.writer.replace(tenant=tenant, room_id=room_id, entry=self._entry(entry, person, known))
+            found = await work.messages.by_arrival(tenant=tenant, room_id=room_id, arrivals=arrivals)
+            entries = [self._entry(entry, person, known) for entry in found]
+            await work.writer.replace(tenant=tenant, room_id=room_id, entries=entries)
             await self._owe_vectors(work, tenant, room_id, arrivals)
         await self._remove_vectors(person, room_id, arrivals, tally)
 

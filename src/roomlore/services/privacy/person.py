@@ -12,7 +12,7 @@ from roomlore.ports.privacy import RoomOfPerson
 from roomlore.ports.storage import Storage, UnitOfWork
 
 _PAGE = 500
-_ASKED_AT_ONCE = 5_000
+_ASKED_AT_ONCE = 50_000
 
 
 @dataclass(slots=True)

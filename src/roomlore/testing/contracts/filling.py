@@ -28,10 +28,10 @@ async def erase(storage: Storage, *arrivals: int) -> Room:
         return await work.writer.erase(tenant=TENANT, room_id=ROOM, arrivals=arrivals, now=START)
 
 
-async def replace(storage: Storage, new: Entry) -> Room:
+async def replace(storage: Storage, *new: Entry, room_id: str = ROOM) -> Room:
     async with storage.writing() as work:
-        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        return await work.writer.replace(tenant=TENANT, room_id=ROOM, entry=new)
+        await work.rooms.lock(tenant=TENANT, room_id=room_id, now=START)
+        return await work.writer.replace(tenant=TENANT, room_id=room_id, entries=new)
 
 
 async def relink(storage: Storage, links: Mapping[int, Link]) -> Room:

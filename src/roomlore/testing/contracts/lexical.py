@@ -71,7 +71,7 @@ async def _write_and_stop(storage: Storage) -> None:
     async with storage.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
         await work.writer.append(tenant=TENANT, room_id=ROOM, entries=[entry(5, text="brand new deploy")])
-        await work.writer.replace(tenant=TENANT, room_id=ROOM, entry=entry(1, text="brand"))
+        await work.writer.replace(tenant=TENANT, room_id=ROOM, entries=[entry(1, text="brand")])
         await work.writer.erase(tenant=TENANT, room_id=ROOM, arrivals=[3], now=START)
         raise _StopError
 

@@ -146,7 +146,7 @@ class TenantsContract:
             await work.rooms.lock(tenant="other", room_id=ROOM, now=START)
             await work.writer.erase(tenant="other", room_id=ROOM, arrivals=[1, 2, 3], now=START)
             with pytest.raises(NotFound):
-                await work.writer.replace(tenant="other", room_id=ROOM, entry=entry(1, text="x"))
+                await work.writer.replace(tenant="other", room_id=ROOM, entries=[entry(1, text="x")])
         async with storage.reading() as work:
             answers = await _all_reads(work, TENANT)
             (record,) = await work.usage.page(tenant=TENANT, room_id=None, judged=False, after=None, limit=9)

@@ -67,6 +67,35 @@ class WriterContract:
         with pytest.raises(InvalidInput, match="m1"):
             await fill(storage, [entry(1, metadata={"when": START})])
 
+    async def test_edits_at_once_are_the_same_as_one_after_the_other(self, storage: Storage) -> None:
+        said = [entry(n, sender_id="ann", features=features(keywords=(f"k{n % 3}", "all"))) for n in range(1, 9)]
+        others = [
+            entry(n, sender_id=f"u{n}", text=f"改了 {n}", features=features(keywords=(f"k{n % 2}", "茶")))
+            for n in (2, 5, 7)
+        ]
+        told = []
+        for room_id, groups in (("at once", [others[::-1]]), ("piecewise", [[one] for one in others])):
+            await fill(storage, said, room_id=room_id)
+            for group in groups:
+                room = await replace(storage, *group, room_id=room_id)
+            async with storage.reading() as work:
+                here = {"tenant": TENANT, "room_id": room_id}
+                words = await work.threads.keyword_counts(**here, keywords=["all", "k0", "k1", "k2", "茶"])
+                found = await work.lexical.look_up(**here, words=["改", "text"])
+                assert found is not None
+                people = await work.rooms.participants(**here)
+                entries = await work.messages.by_arrival(**here, arrivals=range(1, 9))
+            told.append((room.messages, words, people, [one.message.text for one in entries], list(found.arrivals)))
+        assert told[0] == told[1]
+        assert told[0][1]["茶"] == 3
+
+    async def test_edits_of_what_is_not_there_change_nothing(self, storage: Storage) -> None:
+        await fill(storage, [entry(1), entry(2)])
+        for wrong in (entry(3), entry(2, id="other")):
+            with pytest.raises(NotFound):
+                await replace(storage, entry(1, text="changed"), wrong)
+        assert await everything(storage) == [entry(1), entry(2)]
+
     async def test_an_edit_takes_the_place_of_what_it_edits(self, storage: Storage) -> None:
         await fill(storage, conversation())
         edited = entry(
