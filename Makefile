@@ -59,6 +59,9 @@ system-packages:
 	@if ! command -v chromium >/dev/null; then \
 		apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; \
 	fi
+	@if ! command -v curl >/dev/null || ! command -v git >/dev/null; then \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends curl git; \
+	fi
 
 ci: system-packages
 	$(MAKE) test
