@@ -1,7 +1,8 @@
 """How this service is: what it measured lately, as small charts; what waits; and what `roomlore doctor` finds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from starlette.responses import Response
@@ -10,7 +11,7 @@ from roomlore.core.health import worst
 from roomlore.core.measured import quantile
 from roomlore.surfaces.console.charts import HEIGHT, WIDTH, Unit, draw
 from roomlore.surfaces.console.frame import Page
-from roomlore.surfaces.console.measuring import EVERY_SECONDS, HISTOGRAMS, Watch, buckets
+from roomlore.surfaces.console.measuring import EVERY_SECONDS, HISTOGRAMS, Watch
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore
 
@@ -89,16 +90,19 @@ async def _standing(lore: Lore) -> Mapping[str, Any]:
 
 
 def _routes(lore: Lore) -> list[Asked]:
-    counts: dict[tuple[str, str], float] = {}
-    for labels, count in lore.series(f"{_REQUESTS}_count"):
-        key = labels["method"], labels["route"]
-        counts[key] = counts.get(key, 0) + count
-    often = sorted(counts, key=lambda key: (-counts[key], key))[:_MOST_ROUTES]
-    return [_asked(lore, *key) for key in often]
+    """Those asked for most, over one look at the counters."""
+    bounds = lore.bounds(_REQUESTS)
+    places = {bound: place for place, bound in enumerate((*bounds, inf))}
+    held: dict[tuple[str, str], list[float]] = {}
+    failed: dict[tuple[str, str], float] = {}
+    for labels, count in lore.series(f"{_REQUESTS}_bucket"):
+        route, place = (labels["method"], labels["route"]), places[float(labels["le"])]
+        held.setdefault(route, [0.0] * len(places))[place] += count
+        if labels["status"] == "5xx" and place == len(bounds):
+            failed[route] = failed.get(route, 0.0) + count
+    often = sorted(held, key=lambda route: (-held[route][-1], route))[:_MOST_ROUTES]
+    return [_asked(route, held[route], failed.get(route, 0.0), bounds) for route in often]
 
 
-def _asked(lore: Lore, method: str, route: str) -> Asked:
-    wanted = {"method": method, "route": route}
-    held, bounds = buckets(lore, _REQUESTS, wanted), lore.bounds(_REQUESTS)
-    failed = buckets(lore, _REQUESTS, {**wanted, "status": "5xx"})[-1]
-    return Asked(method, route, held[-1], failed, quantile(0.5, bounds, held), quantile(0.95, bounds, held))
+def _asked(route: tuple[str, str], held: Sequence[float], failed: float, bounds: Sequence[float]) -> Asked:
+    return Asked(*route, held[-1], failed, quantile(0.5, bounds, held), quantile(0.95, bounds, held))

@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from math import inf
 
 from roomlore.core.errors import describe
 from roomlore.core.measured import Reading, kept
@@ -81,17 +82,16 @@ async def _read(lore: Lore) -> Reading:
 
 def _counters(lore: Lore) -> dict[str, tuple[float, ...]]:
     told = {name: (_sum(lore, *which),) for name, which in COUNTERS.items()}
-    return told | {name: buckets(lore, series) for name, series in HISTOGRAMS.items()}
+    return told | {name: _buckets(lore, series) for name, series in HISTOGRAMS.items()}
 
 
 def _sum(lore: Lore, series: str, wanted: Mapping[str, str]) -> float:
     return sum(value for labels, value in lore.series(series) if wanted.items() <= labels.items())
 
 
-def buckets(lore: Lore, histogram: str, wanted: Mapping[str, str] | None = None) -> tuple[float, ...]:
-    """How much lies at or below each bound, and in all; of the parts with these labels."""
-    found = dict.fromkeys((*lore.bounds(histogram), float("inf")), 0.0)
+def _buckets(lore: Lore, histogram: str) -> tuple[float, ...]:
+    """How much lies at or below each bound, and in all."""
+    found = dict.fromkeys((*lore.bounds(histogram), inf), 0.0)
     for labels, value in lore.series(f"{histogram}_bucket"):
-        if (wanted or {}).items() <= labels.items():
-            found[float(labels["le"])] += value
+        found[float(labels["le"])] += value
     return tuple(found.values())

@@ -1,0 +1,127 @@
+"""What a page of the console costs the database does not grow with what is stored."""
+
+import sqlite3
+from dataclasses import dataclass, field
+
+import httpx
+import pytest
+
+import roomlore
+from roomlore import Message, Settings
+from roomlore.surfaces.http import create_app
+
+FIRST, COPIES = 200, 100
+ROOMS = 2_000
+STEPS = 50
+WALKED = {"sessions": 10 * ROOMS // STEPS}
+"""Rooms that are no sessions are walked over, at some steps each."""
+SHIFTED = {"arrival", "thread", "parent"}
+PAGES = {
+    "rooms": "/console",
+    "rooms later": "/console?after=m",
+    "room": "/console/room?id=tea",
+    "room earlier": "/console/room?id=tea&before=150",
+    "news": "/console/room/news?id=tea&after=1",
+    "thread": "/console/thread?id=tea&message=0",
+    "context": "/console/context?room=tea&message=150",
+    "memories": "/console/memories",
+    "memory": "/console/memory?id=tea",
+    "sessions": "/console/sessions",
+    "jobs": "/console/jobs",
+    "health": "/console/health",
+}
+
+
+@dataclass(slots=True)
+class Work:
+    """What every SQLite connection of this process did: statements, and steps of its virtual machine in fifties."""
+
+    statements: int = 0
+    steps: int = 0
+    connections: list[sqlite3.Connection] = field(default_factory=list)
+
+    def begin(self, connection: sqlite3.Connection) -> sqlite3.Connection:
+        connection.set_trace_callback(self._stated)
+        connection.set_progress_handler(self._stepped, STEPS)
+        return connection
+
+    def _stated(self, statement: str) -> None:
+        self.statements += 1
+
+    def _stepped(self) -> int:
+        self.steps += 1
+        return 0
+
+
+@pytest.fixture
+def work(monkeypatch):
+    told, connect = Work(), sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *given, **named: told.begin(connect(*given, **named)))
+    return told
+
+
+async def costs(url: str, work: Work) -> dict[str, tuple[int, int]]:
+    """Statements and steps of each page's second visit."""
+    found = {}
+    async with roomlore.open(url, settings=Settings(embeddings="off"), background=False) as lore:
+        transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+            for name, path in PAGES.items():
+                assert (await http.get(path)).status_code == 200, name
+                before = work.statements, work.steps
+                assert (await http.get(path)).status_code == 200, name
+                found[name] = work.statements - before[0], work.steps - before[1]
+    return found
+
+
+async def fill(url: str) -> None:
+    async with roomlore.open(url, settings=Settings(embeddings="off"), background=False) as lore:
+        said = [
+            Message(
+                id=str(n), room_id="tea", sender_id=f"u{n % 5}", text=f"@u{(n + 1) % 5} 周五 round {n % 40} of tea?"
+            )
+            for n in range(FIRST)
+        ]
+        await lore.messages.add(said)
+        await lore.memories.add("group:tea", "they drink tea on Fridays")
+
+
+def multiply(path: str) -> None:
+    """The room a hundred times over, and 2,000 rooms more: as if all of it had been said."""
+    with sqlite3.connect(path) as store:
+        for table in ("messages", "message_features"):
+            names = [row[1] for row in store.execute(f"PRAGMA table_info({table})")]
+            for copy in range(1, COPIES):
+                by = copy * FIRST
+                taken = [_copied(name, by) for name in names]
+                store.execute(
+                    f"INSERT INTO {table} ({', '.join(names)}) SELECT {', '.join(taken)} FROM {table} "
+                    f"WHERE arrival <= {FIRST}"
+                )
+        total = FIRST * COPIES
+        store.execute("UPDATE rooms SET messages = ?, next_arrival = ? WHERE room_id = 'tea'", (total, total + 1))
+        names = [row[1] for row in store.execute("PRAGMA table_info(rooms)") if row[1] != "room_key"]
+        taken = ["room_id || '-' || n" if name == "room_id" else name for name in names]
+        store.execute(
+            f"WITH RECURSIVE many(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many WHERE n < {ROOMS}) "
+            f"INSERT INTO rooms ({', '.join(names)}) SELECT {', '.join(taken)} FROM rooms, many WHERE room_id = 'tea'"
+        )
+
+
+def _copied(name: str, by: int) -> str:
+    if name in SHIFTED:
+        return f"{name} + {by}"
+    return f"message_id || '-' || {by}" if name == "message_id" else name
+
+
+async def test_twenty_thousand_messages_cost_no_more_than_two_hundred(tmp_path, work):
+    path = str(tmp_path / "store.db")
+    await fill(f"sqlite:///{path}")
+    small = await costs(f"sqlite:///{path}", work)
+    multiply(path)
+    large = await costs(f"sqlite:///{path}", work)
+    assert {name: count for name, (count, _) in large.items()} == {name: count for name, (count, _) in small.items()}
+    allowed = {name: 3 * steps + 100 + WALKED.get(name, 0) for name, (_, steps) in small.items()}
+    grown = {name: steps for name, (_, steps) in large.items() if steps > allowed[name]}
+    assert grown == {}
+    assert small["room"][1] > 10

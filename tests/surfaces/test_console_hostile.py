@@ -1,0 +1,187 @@
+"""A room whose people want to break the console: every page it reaches is read, and holds nothing but what is known."""
+
+import html
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from urllib.parse import quote
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import roomlore
+from hostile_room import NAMES, ROOM, TEXTS, hostile
+from roomlore import Message, Settings
+from roomlore.core.memory.models import Source
+from roomlore.surfaces.console import rooms
+from roomlore.surfaces.console.inert import visible
+from roomlore.surfaces.console.lanes import LANES, Cell, lanes
+from roomlore.surfaces.http import create_app
+
+COUNT = 2 * len(TEXTS)
+OF_A_KIND = 6
+TAGS = """html head meta title link script noscript body header nav main footer a form input button div section article
+p h1 h2 h3 ul ol li span b strong bdi time table thead tbody tr th td code pre blockquote label details summary dl dt dd
+meter progress select option textarea ins del br svg polyline line rect"""
+ATTRIBUTES = """href src rel type name value content charset lang class id for action method role tabindex datetime dir
+scope min max maxlength required placeholder autocomplete hidden open selected checked data-theme media http-equiv defer
+viewbox points x1 x2 y1 y2
+preserveaspectratio x y width height rx step rows minlength pattern list cols inputmode spellcheck size"""
+HIDDEN = re.compile("[\u200b\u202a-\u202e\u2066-\u2069\ufeff\u2028\u2029\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+
+KEPT = re.compile(r'<input type="hidden"[^>]*>')
+"""What a form sends back as it is, and nobody sees."""
+
+
+class Read(HTMLParser):
+    """What a page is made of, as a browser reads it."""
+
+    def __init__(self, shown: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: Counter[str] = Counter()
+        self.attributes: set[str] = set()
+        self.addresses: list[str] = []
+        self.scripts: list[str | None] = []
+        self.text: list[str] = []
+        self.feed(shown)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags[tag] += 1
+        self.attributes |= {name for name, _ in attrs if not name.startswith("aria-") and not name.startswith("hx-")}
+        given = dict(attrs)
+        self.addresses += [given[name] for name in ("href", "src", "action", "hx-get") if name in given]
+        if tag == "script":
+            self.scripts.append(given.get("src"))
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+@pytest.fixture
+async def lore():
+    async with roomlore.open("sqlite://", settings=Settings(durable_work="process"), background=False) as opened:
+        said = list(hostile(COUNT))
+        await opened.messages.add(said)
+        for number, text in enumerate(TEXTS):
+            if text.strip():
+                known = f's{number}"><script>window.taken=1</script>'
+                source = Source(ROOM, said[number].id)
+                await opened.memories.add(f"group:{ROOM}", f"{text[:1_500]}{number}", sources=[source], memory_id=known)
+        await opened.memories.update('s0"><script>window.taken=1</script>', statement=TEXTS[1], reason=TEXTS[2])
+        await opened.sessions.write_turn(ROOM + "s", NAMES[0], NAMES[6], TEXTS[0], TEXTS[2])
+        yield opened
+
+
+@pytest.fixture
+async def http(lore):
+    transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as asking:
+        yield asking
+
+
+def check(path: str, shown: str) -> Read:
+    read = Read(shown)
+    assert read.tags.keys() <= set(TAGS.split()), path
+    assert read.attributes <= set(ATTRIBUTES.split()), path
+    assert [one for one in read.addresses if not one.startswith(("/console", "#"))] == [], path
+    assert read.scripts == ["/console/static/htmx.min.js"], path
+    assert {name: read.tags[name] for name in ("html", "body", "header", "main", "footer", "h1")} == dict.fromkeys(
+        ("html", "body", "header", "main", "footer", "h1"), 1
+    ), path
+    assert HIDDEN.search(KEPT.sub("", shown)) is None, path
+    assert HIDDEN.search("".join(read.text)) is None, path
+    assert max(map(len, re.findall("[\u0300-\u036f]+", shown)), default=0) <= 4, path
+    return read
+
+
+async def test_every_page_a_hostile_room_leads_to_is_made_of_what_is_known(http):
+    waiting, seen, kinds = ["/console", "/console/sessions", "/console/jobs", "/console/health"], set(), Counter()
+    scopes = quote(f"group:{ROOM.split()[0]}", safe="")
+    waiting += [f"/console/recall?scopes={scopes}&q={quote(text[:400])}" for text in TEXTS[:4]]
+    waiting += [f"/console/room?id={quote(ROOM, safe='')}&limit=500"]
+    while waiting:
+        path = waiting.pop(0)
+        kind = path.partition("?")[0]
+        if path in seen or "/static/" in path or kinds[kind] >= OF_A_KIND:
+            continue
+        seen.add(path)
+        kinds[kind] += 1
+        answer = await http.get(path)
+        assert answer.status_code in (200, 404, 422), (path, answer.text[:300])
+        if kind == "/console/room/news":
+            continue
+        read = check(path, answer.text)
+        waiting += [one.partition("#")[0] for one in read.addresses if one.startswith("/console")]
+    for part in ("", "/room", "/thread", "/context", "/sessions", "/session", "/memories", "/memory", "/memory/one"):
+        assert kinds[f"/console{part}"], part
+    assert kinds["/console/memory/change"] >= 2
+
+
+async def test_what_was_said_is_there_as_text(http):
+    shown = (await http.get("/console/room", params={"id": ROOM, "limit": 500})).text
+    told = " ".join("".join(Read(shown).text).split())
+    for text in ("<script>window.taken = 1</script>", "{{ 7 * 7 }}", "'); DROP TABLE messages; --", "⟨U+202E⟩gpj.exe"):
+        assert text in told
+    assert "مرحبا بالعالم" in told
+    assert "👩\u200d🚀" in told
+    assert "49" not in re.findall(r"\d+", told.partition("{{ 7 * 7 }}")[2][:40])
+
+
+async def test_a_large_page_is_sent_in_parts_and_cuts_texts(http, lore):
+    await lore.messages.add(
+        [Message(id=f"n{n}", room_id="long", sender_id="ann", text=f"{n} " + "茶" * 900) for n in range(520)]
+    )
+    shown = (await http.get("/console/room?id=long&limit=10000")).text
+    assert [int(n) for n in re.findall(r"\b(\d+) 茶", shown)] == list(range(520))
+    assert "茶" * 150 in shown
+    assert "茶" * 201 not in shown
+    assert shown.rstrip().endswith("</html>")
+    few = (await http.get("/console/room?id=long")).text
+    assert "茶" * 900 in few
+    assert 'limit=10000"' in few
+    first = html.unescape(
+        re.search(r'rel="prev" href="([^"]+)"', (await http.get("/console/room?id=long&limit=500")).text)[1]
+    )
+    assert "limit=500" in first
+    assert len(re.findall("<article", (await http.get(first)).text)) == 20
+    for limit in ("0", "10001", "x"):
+        assert (await http.get(f"/console/room?id=long&limit={limit}")).status_code == 422
+
+
+async def test_a_page_grows_no_further_than_a_browser_can_bear(http, lore, monkeypatch):
+    monkeypatch.setattr(rooms, "_CHARACTERS", 100_000)
+    shown = (await http.get("/console/room", params={"id": ROOM, "limit": 500})).text
+    numbers = [int(n) for n in re.findall(r'<li id="m(\d+)"', shown)]
+    assert 0 < len(numbers) < COUNT
+    assert numbers == list(range(COUNT - len(numbers) + 1, COUNT + 1))
+    monkeypatch.setattr(rooms, "_CHARACTERS", 1)
+    shown = (await http.get("/console/room", params={"id": ROOM})).text
+    assert re.findall(r'<li id="m(\d+)"', shown) == [str(COUNT)]
+    assert 'rel="prev"' in shown
+
+
+@given(st.lists(st.integers(0, 12), max_size=60))
+def test_lanes_are_those_of_looking_at_every_thread_for_every_message(threads):
+    rows = lanes([(place, thread) for place, thread in enumerate(threads)])
+    spans = {one: (threads.index(one), len(threads) - 1 - threads[::-1].index(one)) for one in threads}
+    for place, row in enumerate(rows):
+        told = {cell.look.number for cell in row.cells if cell.look}
+        begun = {one for one, (first, last) in spans.items() if first <= place <= last}
+        assert told <= begun
+        assert len(told) == min(len(begun), LANES) or len(begun) > LANES
+        assert all((cell == Cell("none")) == (cell.look is None) for cell in row.cells)
+    in_lane = [
+        {n for n, cell in enumerate(row.cells) if cell.look and cell.look.number == one}
+        for one in spans
+        for row in rows
+    ]
+    assert all(len(places) <= 1 for places in in_lane)
+
+
+@given(st.text(max_size=300))
+def test_no_text_hides_anything(text):
+    shown = visible(text)
+    assert HIDDEN.search(shown) is None
