@@ -258,6 +258,7 @@ async def test_a_memory_that_faded_is_shown_as_stale():
 @both
 async def test_nothing_new_is_nothing_done(said):
     async with ModelServer(default=lines(create(said.new[0], "c1"))) as server, opened(server) as lore:
+        await remember(lore, said.known[:1])
         for _ in range(2):
             empty = await lore.memories.evolve("g")
             assert (empty.message, empty.changes, empty.messages) == ("There are no new messages.", (), 0)
