@@ -1,7 +1,9 @@
 """Checking that what is stored of a tenant holds together."""
 
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import TypeVar
 
 from roomlore.core.memory.models import Evolution, Scope
 from roomlore.core.soundness.report import Fault, Findings, VerifyProgress, VerifyReport
@@ -12,6 +14,7 @@ from roomlore.ports.storage import Storage
 from roomlore.services.privacy.verify_indexes import IndexChecks
 
 Progress = Callable[[VerifyProgress], None]
+_Read = TypeVar("_Read", ReadChange, ReadVersion)
 _PAGE = 1000
 _SCOPES = 200
 _TRIES = 5
@@ -85,36 +88,28 @@ class Verifier:
         await self._look_for_changes(scope, check, findings)
 
     async def _read_log(self, scope: Scope, check: ScopeCheck, findings: Findings) -> None:
-        """To the first page that is not full: a log that grows as fast as it is read has no end."""
-        after, more = 0, True
-        while more:
-            page = await self._page_of_log(scope, after)
+        async for page in _pages(partial(self._page_of_log, scope)):
             for one in page:
                 if one.change is None:
                     check.skip_change(one.number, one.why)
                 else:
                     check.add_change(one.change)
-                after = one.number
             findings.saw("changes", len(page))
-            more = len(page) == _PAGE
 
     async def _page_of_log(self, scope: Scope, after: int) -> list[ReadChange]:
         async with self._storage.reading() as work:
             return await work.audit.log(tenant=scope.tenant, scope=scope.scope, after=after, limit=_PAGE)
 
     async def _read_versions(self, scope: Scope, check: ScopeCheck, findings: Findings) -> None:
-        after, more, missing = 0, True, Counter[str]()
-        while more:
-            page = await self._page_of_versions(scope, after)
+        missing = Counter[str]()
+        async for page in _pages(partial(self._page_of_versions, scope)):
             for one in page:
                 if one.stored is None:
                     check.skip_version(one.memory_id, one.why)
                 else:
                     check.add_version(one.stored)
-                after = one.number
             findings.saw("memories", len(page))
             missing += await self._check_sources(scope, [one.stored for one in page if one.stored], findings)
-            more = len(page) == _PAGE
         for what, count in missing.items():
             findings.note(f"scope {scope.scope}", f"{count} of the messages that its memories rest on are {what}.")
 
@@ -191,6 +186,16 @@ class Verifier:
             )
             for mark in ahead
         )
+
+
+async def _pages(read: Callable[[int], Awaitable[list[_Read]]]) -> AsyncIterator[list[_Read]]:
+    """By the number that the last one read has, to the first page that is not full: what grows as fast as it is read
+    has no end."""
+    page = await read(0)
+    while len(page) == _PAGE:
+        yield page
+        page = await read(page[-1].number)
+    yield page
 
 
 def _unlike(
