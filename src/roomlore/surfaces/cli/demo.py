@@ -104,4 +104,5 @@ def _tell_next(database: str | None) -> None:
 
 def _program() -> str:
     """What to type: from a clone the program may not be on the PATH."""
-    return "roomlore" if shutil.which("roomlore") else shlex.quote(sys.argv[0])
+    called = Path(sys.argv[0])
+    return shlex.quote(str(called)) if called.name == "roomlore" and not shutil.which("roomlore") else "roomlore"
