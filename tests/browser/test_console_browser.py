@@ -15,6 +15,7 @@ import roomlore
 from roomlore import Lore, Message, Settings
 from roomlore.core.memory.models import Source
 from roomlore.surfaces.http import create_app
+from roomlore.surfaces.http.app import beside
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: `make system-packages` installs it")
@@ -33,6 +34,7 @@ TALK = (
 PAGES = {
     "rooms": "/console",
     "room": "/console/room?id=tea",
+    "room-500": "/console/room?id=tea&limit=500",
     "no-such-room": "/console/room?id=none",
     "thread": "/console/thread?id=tea&message=m3",
     "context": "/console/context?room=tea&message=m6",
@@ -48,6 +50,8 @@ PAGES = {
     "recall": "/console/recall",
     "recalled": "/console/recall?scopes=group:tea&q=tea",
     "jobs": "/console/jobs",
+    "health": "/console/health",
+    "findings": "/console/health/findings",
     "sign-in": "/console/sign-in",
 }
 LOOKS = [("light", "en-GB", 1200), ("dark", "zh-CN", 1200), ("light", "zh-CN", 320), ("dark", "en-GB", 320)]
@@ -79,12 +83,14 @@ async def serving() -> AsyncIterator[tuple[str, Lore]]:
     settings = Settings(durable_work="process")
     async with roomlore.open("sqlite://", settings=settings) as lore:
         await fill(lore)
-        config = uvicorn.Config(create_app(lore), port=0, log_config=None, access_log=False, lifespan="off")
+        app = create_app(lore)
+        config = uvicorn.Config(app, port=0, log_config=None, access_log=False, lifespan="off")
         server = uvicorn.Server(config)
         door = config.bind_socket()
         running = asyncio.create_task(server.serve([door]))
         try:
-            yield f"http://127.0.0.1:{door.getsockname()[1]}", lore
+            async with beside(app, lore):
+                yield f"http://127.0.0.1:{door.getsockname()[1]}", lore
         finally:
             server.should_exit = True
             await running
@@ -206,3 +212,17 @@ async def test_language_and_colours_are_chosen_without_a_script():
         await page.get_by_role("button", name="深色").click()
         await page.locator("html[data-theme=dark]").wait_for()
         assert await page.get_by_role("button", name="深色").get_attribute("aria-pressed") == "true"
+
+
+async def test_health_draws_what_is_measured_and_asks_again_by_itself():
+    async with serving() as (address, lore), browsing() as browser, looking(browser, "dark", "zh-CN", 390) as page:
+        await page.goto(f"{address}/console/health")
+        await page.get_by_text("可以工作，但有值得留意之处。").wait_for()
+        drawn = page.get_by_role("img", name="每分钟存储的消息")
+        assert await drawn.count() == 0
+        await lore.messages.add([Message(id="new", room_id="tea", sender_id="anna", text="再来一杯")])
+        await drawn.wait_for()
+        assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        await page.get_by_role("link", name="不再自动刷新").click()
+        await page.get_by_role("link", name="每 10 秒自动刷新").wait_for()
+        assert await page.locator("[hx-trigger^=every]").count() == 0
