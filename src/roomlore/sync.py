@@ -4,13 +4,14 @@ import asyncio
 import functools
 import inspect
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import AsyncExitStack, contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 
 from roomlore.core.errors import Unavailable
+from roomlore.core.health import Finding
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.ports.language import Embedder, Summarizer
 from roomlore.settings import Settings
@@ -173,6 +174,15 @@ class SyncLore:
 
     def prometheus(self) -> bytes:
         return self._lore.prometheus()
+
+    def series(self, name: str) -> Sequence[tuple[Mapping[str, str], float]]:
+        return self._lore.series(name)
+
+    def bounds(self, name: str) -> tuple[float, ...]:
+        return self._lore.bounds(name)
+
+    def examine(self, *, timeout_seconds: float = 10.0) -> list[Finding]:
+        return self._loop.run(self._lore.examine(timeout_seconds=timeout_seconds))
 
     def ping(self) -> None:
         self._loop.run(self._lore.ping())
