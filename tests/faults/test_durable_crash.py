@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -12,6 +11,7 @@ import pytest
 
 from roomlore.adapters.dbos import open_dbos
 from roomlore.ports.durable import DurableWork
+from worker_processes import Process, Workers, end, kill, printed, workers_of
 
 WORKER = Path(__file__).with_name("durable_worker.py")
 KILLS = 8
@@ -50,47 +50,18 @@ async def hand_in(work: DurableWork, count: int, partitions: int = PARTITIONS) -
         )
 
 
-class Workers:
-    """Processes that work; none outlives its test."""
-
-    def __init__(self, url: str, diary: Path) -> None:
-        self._given = [url, str(diary)]
-        self._all: list[asyncio.subprocess.Process] = []
-
-    async def spawn(self, *, pause: float = 0.0, name: str = "one") -> asyncio.subprocess.Process:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, str(WORKER), *self._given, str(pause), name,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        self._all.append(process)
-        return process
-
-    async def kill_all(self) -> None:
-        for process in self._all:
-            if process.returncode is None:
-                await kill(process)
-
-
 @pytest.fixture
 async def workers(url, diary) -> AsyncIterator[Workers]:
-    started = Workers(url, diary)
-    yield started
-    await started.kill_all()
+    async with workers_of(WORKER, url, str(diary)) as started:
+        yield started
 
 
-async def opened(process: asyncio.subprocess.Process) -> None:
-    assert process.stdout is not None
-    assert await process.stdout.readline() == b"open\n"
+async def start(workers: Workers, *, pause: float = 0.0, name: str = "one") -> Process:
+    return await workers.spawn(pause, name)
 
 
-async def kill(process: asyncio.subprocess.Process) -> None:
-    process.kill()
-    await process.communicate()
-
-
-async def end(process: asyncio.subprocess.Process) -> None:
-    await process.communicate(b"")
-    assert process.returncode == 0
+async def opened(process: Process) -> None:
+    await printed(process, "open")
 
 
 async def until(condition: Callable[[], Awaitable[bool] | bool], *, seconds: float = 60) -> None:
@@ -133,7 +104,7 @@ async def test_killed_at_any_instant(url, workers, diary):
     async with desk(url) as work:
         await hand_in(work, PIECES)
         for number in range(KILLS):
-            process = await workers.spawn(pause=0.05)
+            process = await start(workers, pause=0.05)
             if number % 4:
                 await opened(process)
                 await asyncio.sleep(chance.uniform(0.0, 0.6))
@@ -141,7 +112,7 @@ async def test_killed_at_any_instant(url, workers, diary):
                 await asyncio.sleep(chance.uniform(0.3, 2.0))
             await kill(process)
         assert len(await work.page(status="done")) < PIECES
-        process = await workers.spawn()
+        process = await start(workers)
         await all_done(work, PIECES)
         await end(process)
         assert {state.error for state in await work.page(limit=PIECES)} == {""}
@@ -153,9 +124,9 @@ async def test_killed_at_any_instant(url, workers, diary):
 async def test_another_process_takes_over(url, workers, diary):
     """The one that was killed never comes back. On SQLite the other stands by until then."""
     async with desk(url) as work:
-        first = await workers.spawn(pause=0.5)
+        first = await start(workers, pause=0.5)
         await opened(first)
-        second = await workers.spawn(name="two")
+        second = await start(workers, name="two")
         await opened(second)
         await hand_in(work, 12)
         await until(lambda: "one" in diary.read_text())
@@ -167,14 +138,14 @@ async def test_another_process_takes_over(url, workers, diary):
 
 async def test_ended_politely_it_leaves_its_work_to_the_others(url, workers, diary):
     async with desk(url) as work:
-        first = await workers.spawn(pause=0.3)
+        first = await start(workers, pause=0.3)
         await opened(first)
         await hand_in(work, 8)
         await until(lambda: len(written(diary)) >= AT_ONCE)
         await end(first)
         states = await work.page()
         assert {state.status for state in states} in ({"waiting"}, {"waiting", "done"})
-        second = await workers.spawn(name="two")
+        second = await start(workers, name="two")
         await all_done(work, 8)
         await end(second)
     assert assert_whole(diary, 8) == 0
@@ -196,7 +167,7 @@ async def test_two_processes_share_the_work(url, workers, diary, capsys):
 
 
 async def _timed(work: DurableWork, workers: Workers, names: list[str], *, first: int, count: int) -> float:
-    processes = [await workers.spawn(pause=0.1, name=name) for name in names]
+    processes = [await start(workers, pause=0.1, name=name) for name in names]
     for process in processes:
         await opened(process)
     begun = time.monotonic()
@@ -214,7 +185,7 @@ async def test_one_of_two_processes_is_killed_half_way(url, workers, diary):
     count = 60
     async with desk(url) as work:
         await hand_in(work, count)
-        processes = [await workers.spawn(pause=0.1, name=name) for name in ("one", "two")]
+        processes = [await start(workers, pause=0.1, name=name) for name in ("one", "two")]
         await until(lambda: len(written(diary)) >= count / 2 and diary.read_text().endswith(" one\n"))
         await kill(processes[0])
         await all_done(work, count)

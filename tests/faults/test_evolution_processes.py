@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sqlite3
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -17,35 +16,11 @@ from extraction_rig import until
 from roomlore import Lore, Settings
 from roomlore.testing.model_answers import Says
 from roomlore.testing.model_server import ModelServer
+from worker_processes import Process, Workers, kill, workers_of
 
 WORKER = Path(__file__).with_name("evolving_worker.py")
 QUICK = Says(text=lines(create(CHINESE.new[0], "c1")))
 SLOW = Says(text=QUICK.text, after=60)
-
-
-class Workers:
-    """Processes on one database and one model; none outlives its test."""
-
-    def __init__(self, url: str, server: ModelServer) -> None:
-        self._given = (url, server.url)
-        self._all: list[asyncio.subprocess.Process] = []
-
-    async def spawn(self, verb: str) -> asyncio.subprocess.Process:
-        """One that is ready, or has handed its work in."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, str(WORKER), *self._given, verb,
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        self._all.append(process)
-        assert process.stdout is not None
-        while await process.stdout.readline() != b"ready\n":
-            assert not process.stdout.at_eof()
-        return process
-
-    async def kill_all(self) -> None:
-        for process in self._all:
-            if process.returncode is None:
-                await kill(process)
 
 
 @pytest.fixture(params=["sqlite_url", "postgres_url"])
@@ -61,9 +36,13 @@ async def server() -> AsyncIterator[ModelServer]:
 
 @pytest.fixture
 async def workers(url, server) -> AsyncIterator[Workers]:
-    started = Workers(url, server)
-    yield started
-    await started.kill_all()
+    async with workers_of(WORKER, url, server.url) as started:
+        yield started
+
+
+async def start(workers: Workers, verb: str) -> Process:
+    """One that is ready, or has handed its work in."""
+    return await workers.spawn(verb, until="ready")
 
 
 @pytest.fixture
@@ -73,12 +52,7 @@ async def lore(url) -> AsyncIterator[Lore]:
         yield opened
 
 
-async def kill(process: asyncio.subprocess.Process) -> None:
-    process.kill()
-    await process.communicate()
-
-
-async def go(process: asyncio.subprocess.Process) -> dict[str, int]:
+async def go(process: Process) -> dict[str, int]:
     """Lets it evolve, and says what came of it."""
     printed, _ = await process.communicate(b"go\n")
     assert process.returncode == 0
@@ -111,7 +85,7 @@ async def test_processes_that_evolve_a_group_at_once_do_it_one_after_the_other(l
 
     server.answer = script
     await talk(lore, CHINESE, range(1, 501))
-    processes = await asyncio.gather(*(workers.spawn("evolve") for _ in range(4)))
+    processes = await asyncio.gather(*(start(workers, "evolve") for _ in range(4)))
     results = await asyncio.gather(*map(go, processes))
     assert sorted(result["messages"] for result in results) == [0, 100, 200, 200]
     assert sum(result["created"] for result in results) == 1
@@ -126,14 +100,14 @@ async def test_processes_that_evolve_a_group_at_once_do_it_one_after_the_other(l
 async def test_killed_while_the_model_thinks_another_process_goes_on(lore, server, workers):
     server.default = SLOW
     await talk(lore, CHINESE, range(1, 8))
-    first = await workers.spawn("evolve")
+    first = await start(workers, "evolve")
     assert first.stdin is not None
     first.stdin.write(b"go\n")
     await asked(server, 1)
     await kill(first)
     assert (await active(lore), await mark(lore)) == ([], None)
     server.default = QUICK
-    result = await go(await workers.spawn("evolve"))
+    result = await go(await start(workers, "evolve"))
     assert (result["created"], result["messages"]) == (1, 7)
     assert (await active(lore), await mark(lore)) == ([CHINESE.new[0]], 7)
     assert len(await lore.memories.evolutions("group:g")) == 1
@@ -142,12 +116,12 @@ async def test_killed_while_the_model_thinks_another_process_goes_on(lore, serve
 async def test_durable_work_that_was_killed_while_the_model_thinks_is_done_by_the_next(lore, server, workers):
     server.default = SLOW
     await talk(lore, CHINESE, range(1, 8))
-    process = await workers.spawn("begin")
+    process = await start(workers, "begin")
     await asked(server, 1)
     await kill(process)
     assert await active(lore) == []
     server.default = QUICK
-    await workers.spawn("work")
+    await start(workers, "work")
     await remembered(lore, [CHINESE.new[0]])
     assert (len(server.requests), await mark(lore)) == (2, 7)
     assert len(await lore.memories.evolutions("group:g")) == 1
@@ -177,7 +151,7 @@ async def test_durable_work_that_was_killed_after_the_model_answered_does_not_as
     """What came of it cannot be stored, since another process writes; the answer is kept all the same."""
     server.default = Says(text=QUICK.text, after=1)
     await talk(lore, CHINESE, range(1, 8))
-    process = await workers.spawn("begin")
+    process = await start(workers, "begin")
     await asked(server, 1)
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -186,7 +160,7 @@ async def test_durable_work_that_was_killed_after_the_model_answered_does_not_as
         await kill(process)
         other.execute("ROLLBACK")
     assert await active(lore) == []
-    await workers.spawn("work")
+    await start(workers, "work")
     await remembered(lore, [CHINESE.new[0]])
     (record,) = await lore.memories.evolutions("group:g")
     assert (record.raw_answer, record.usage.input_tokens, len(server.requests)) == (QUICK.text, 7, 1)
@@ -196,14 +170,14 @@ async def test_an_answer_that_was_paid_for_counts_though_more_was_said_since(lor
     """The next process reads what the killed one read, and it asks for nothing: to be open is enough."""
     server.default = Says(text=QUICK.text, after=1)
     await talk(lore, CHINESE, range(1, 8))
-    process = await workers.spawn("begin")
+    process = await start(workers, "begin")
     await asked(server, 1)
     async with busy(url):
         await until(lambda: answered(server))
         await asyncio.sleep(1)
         await kill(process)
     await talk(lore, CHINESE, range(8, 12))
-    await workers.spawn("nothing")
+    await start(workers, "nothing")
     await remembered(lore, [CHINESE.new[0]])
     (record,) = await lore.memories.evolutions("group:g")
     assert (record.first_arrival, record.last_arrival, record.facts["remaining"]) == (1, 7, 4)

@@ -2,7 +2,6 @@
 
 import asyncio
 import sqlite3
-import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -14,35 +13,12 @@ from extraction_rig import CHINESE, conversations, memories, records, until
 from roomlore import Lore, Settings
 from roomlore.testing.model_answers import Says
 from roomlore.testing.model_server import ModelServer
+from worker_processes import Process, Workers, end, kill, workers_of
 
 WORKER = Path(__file__).with_name("replying_worker.py")
 AT_ONCE = 2
 """Memories that a process makes again at a time."""
 QUICK, SLOW = Says(text=CHINESE.summary), Says(text=CHINESE.summary, after=30)
-
-
-class Workers:
-    """Processes that reply and extract; none outlives its test."""
-
-    def __init__(self, url: str, server: ModelServer) -> None:
-        self._given = (url, server.url)
-        self._all: list[asyncio.subprocess.Process] = []
-
-    async def spawn(self, first: int = 1, count: int = 0, room: str = "r") -> asyncio.subprocess.Process:
-        """One that has stored its replies."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, str(WORKER), *self._given, room, str(first), str(count),
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        self._all.append(process)
-        assert process.stdout is not None
-        assert await process.stdout.readline() == b"written\n"
-        return process
-
-    async def kill_all(self) -> None:
-        for process in self._all:
-            if process.returncode is None:
-                await kill(process)
 
 
 @pytest.fixture
@@ -53,19 +29,13 @@ async def server() -> AsyncIterator[ModelServer]:
 
 @pytest.fixture
 async def workers(sqlite_url, server) -> AsyncIterator[Workers]:
-    started = Workers(sqlite_url, server)
-    yield started
-    await started.kill_all()
+    async with workers_of(WORKER, sqlite_url, server.url) as started:
+        yield started
 
 
-async def kill(process: asyncio.subprocess.Process) -> None:
-    process.kill()
-    await process.communicate()
-
-
-async def end(process: asyncio.subprocess.Process) -> None:
-    await process.communicate(b"")
-    assert process.returncode == 0
+async def start(workers: Workers, *, first: int = 1, count: int = 0, room: str = "r") -> Process:
+    """One that has stored its replies."""
+    return await workers.spawn(room, first, count, until="written")
 
 
 @pytest.fixture
@@ -92,12 +62,12 @@ async def until_asked(server: ModelServer, count: int) -> None:
 async def test_killed_while_the_model_thinks(lore, server, workers):
     server.default = SLOW
     for kills in (1, 2):
-        process = await workers.spawn(count=5 if kills == 1 else 0)
+        process = await start(workers, count=5 if kills == 1 else 0)
         await until_asked(server, kills)
         await kill(process)
     assert await memories(lore) == []
     server.default = QUICK
-    process = await workers.spawn()
+    process = await start(workers)
     await made(lore, 1)
     await end(process)
     (memory,) = await memories(lore)
@@ -109,7 +79,7 @@ async def test_killed_while_the_model_thinks(lore, server, workers):
 async def test_killed_after_the_model_answered(lore, sqlite_url, server, workers):
     """The memory cannot be stored, since another process writes; the answer is kept all the same."""
     server.default = Says(text=CHINESE.summary, after=0.3)
-    process = await workers.spawn(count=5)
+    process = await start(workers, count=5)
     await until_asked(server, 1)
     with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"), isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -118,7 +88,7 @@ async def test_killed_after_the_model_answered(lore, sqlite_url, server, workers
         await kill(process)
         other.execute("ROLLBACK")
     assert await memories(lore) == []
-    process = await workers.spawn()
+    process = await start(workers)
     await made(lore, 1)
     await end(process)
     (record,) = await records(lore)
@@ -133,9 +103,9 @@ async def _answered(server: ModelServer) -> bool:
 async def test_killed_between_replies(lore, server, workers):
     """What counts lies in the messages: nothing is lost and nothing made twice."""
     for first in (1, 5):
-        process = await workers.spawn(first=first, count=4)
+        process = await start(workers, first=first, count=4)
         await kill(process)
-    process = await workers.spawn(first=9, count=2)
+    process = await start(workers, first=9, count=2)
     await made(lore, 2)
     await end(process)
     found = await records(lore)
@@ -149,15 +119,15 @@ async def test_killed_between_replies(lore, server, workers):
 
 async def test_killed_while_memories_are_made_again(lore, server, workers):
     await server.stop()
-    process = await workers.spawn(count=30)
+    process = await start(workers, count=30)
     await made(lore, 6)
     await kill(process)
     await server.start()
     server.default = Says(text=CHINESE.summary, after=0.2)
-    process = await workers.spawn()
+    process = await start(workers)
     await until_asked(server, 3)
     await kill(process)
-    process = await workers.spawn()
+    process = await start(workers)
 
     async def all_made() -> bool:
         return {memory.made_by for memory in await memories(lore)} == {"first/tiny"}
@@ -171,7 +141,7 @@ async def test_killed_while_memories_are_made_again(lore, server, workers):
 
 
 async def test_two_processes_share_a_file(lore, server, workers):
-    processes = [await workers.spawn(first=first, count=5, room="r") for first in (1, 6)]
+    processes = [await start(workers, first=first, count=5, room="r") for first in (1, 6)]
     await made(lore, 2)
     for process in processes:
         await end(process)

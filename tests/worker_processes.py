@@ -1,0 +1,61 @@
+"""Processes that a test starts, and may kill at any moment."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+Process = asyncio.subprocess.Process
+
+
+class Workers:
+    """Processes of one program; the first arguments of all are `given`. None outlives its test."""
+
+    def __init__(self, program: Path, *given: str) -> None:
+        self._program = program
+        self._given = given
+        self._all: list[Process] = []
+
+    async def spawn(self, *arguments: object, until: str = "") -> Process:
+        """One more, once it has printed the line `until`; at once where that is empty."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, str(self._program), *self._given, *map(str, arguments),
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        self._all.append(process)
+        if until:
+            await printed(process, until)
+        return process
+
+    async def kill_all(self) -> None:
+        for process in self._all:
+            if process.returncode is None:
+                await kill(process)
+
+
+@asynccontextmanager
+async def workers_of(program: Path, *given: str) -> AsyncIterator[Workers]:
+    started = Workers(program, *given)
+    try:
+        yield started
+    finally:
+        await started.kill_all()
+
+
+async def printed(process: Process, line: str) -> None:
+    """Comes back once the process has printed the line; others before it are passed over."""
+    assert process.stdout is not None
+    while (await process.stdout.readline()).rstrip() != line.encode():
+        assert not process.stdout.at_eof()
+
+
+async def kill(process: Process) -> None:
+    process.kill()
+    await process.communicate()
+
+
+async def end(process: Process) -> None:
+    """Lets it end by itself, as it does where its standard input does."""
+    await process.communicate(b"")
+    assert process.returncode == 0
