@@ -35,6 +35,7 @@ from roomlore.adapters.sql.memory_log import (
     _OF_MEMORIES,
     _PAGE_AFTER,
     _TOUCHED,
+    _TOUCHES,
 )
 from roomlore.adapters.sql.watermarks import _FIND, _MOVE
 from roomlore.testing import START, change, memory
@@ -69,6 +70,7 @@ ALONG_KEYS = (
     _MARK,
     _NO_SUPPORT,
     _PAGE_AFTER,
+    _TOUCHES,
     _LOG,
     _SUPPORTING,
 )

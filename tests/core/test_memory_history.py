@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.core.errors import Conflict
-from roomlore.core.memory.history import Walk, at_time, diff, makers, origins
+from roomlore.core.memory.history import Touch, Walk, at_time, diff, makers, origins
 from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.models import Action, Change, Memory, MemoryStatus
 from roomlore.core.memory.reverting import reverted, touched
@@ -54,10 +54,11 @@ def by_id(memories) -> dict[str, Memory]:
 
 
 def walked(changes: list[Change], walk: Walk, size: int) -> list[Change]:
-    counted: list[Change] = []
+    """The changes that count."""
+    start = walk.number
     while not walk.done:
-        counted += walk.take([one for one in changes if one.number > walk.read][:size])
-    return counted
+        walk.take([Touch.of(one) for one in changes if one.number > walk.read][:size])
+    return [one for one in changes if start < one.number <= walk.number]
 
 
 @given(seeds, st.integers(0, 60), st.integers(-1, 14), st.integers(1, 70))
@@ -66,8 +67,8 @@ def test_what_was_in_force_is_what_the_log_says_up_to_then(seed, length, minutes
     so_far = [one for one in changes if one.at <= at]
     walk = Walk(at)
     assert walked(changes, walk, size) == so_far
-    assert by_id(walk.memories()) == by_id(active(replay(so_far))) == by_id(at_time(changes, at))
-    assert [one.created_at for one in walk.memories()] == sorted(one.created_at for one in walk.memories())
+    assert by_id(walk.chosen(changes)) == by_id(active(replay(so_far))) == by_id(at_time(changes, at))
+    assert [one.created_at for one in walk.chosen(changes)] == sorted(one.created_at for one in walk.chosen(changes))
 
 
 @given(seeds, st.integers(1, 40), st.integers(-1, 9), st.integers(20, 40))
@@ -78,17 +79,17 @@ def test_where_clocks_disagree_the_order_of_the_log_counts(seed, length, minutes
     at = START + minutes * MINUTE
     last = max((one.number for one in changes[:size] if one.at <= at), default=0)
     walk = Walk(at)
-    walk.take(changes[:size])
+    walk.take([Touch.of(one) for one in changes[:size]])
     assert walk.number == last
-    assert by_id(walk.memories()) == by_id(active(replay(changes[:last])))
+    assert by_id(walk.chosen(changes)) == by_id(active(replay(changes[:last])))
 
 
 def test_a_page_of_later_changes_ends_the_walk():
     late = [change(n, memory(f"m{n}"), at=START + timedelta(days=1)) for n in range(1, 4)]
     walk = Walk(START)
-    assert walk.take(late) == []
+    walk.take([Touch.of(one) for one in late])
     assert walk.done
-    assert (walk.number, walk.read, walk.memories()) == (0, 3, [])
+    assert (walk.number, walk.read, walk.chosen(late)) == (0, 3, [])
 
 
 @given(seeds, st.integers(0, 60), st.integers(0, 12), st.integers(0, 12), st.integers(1, 30))
@@ -99,9 +100,9 @@ def test_a_difference_is_between_what_was_in_force(seed, length, one, other, siz
     walked(changes, before, size)
     after = Walk(end, after=before)
     between = walked(changes, after, size)
-    found = diff("group:茶", start, end, before=before.memories(), after=after.memories(), changes=between)
+    found = diff("group:茶", start, end, before=before.chosen(changes), after=after.chosen(changes), changes=between)
     was, now = [{m.lineage_id: m for m in at_time(changes, at)} for at in (start, end)]
-    assert {m.lineage_id: m for m in after.memories()} == now
+    assert {m.lineage_id: m for m in after.chosen(changes)} == now
     assert {m.lineage_id for m in found.added} == now.keys() - was.keys()
     assert {m.lineage_id for m in found.removed} == was.keys() - now.keys()
     both = was.keys() & now.keys()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from roomlore.core.memory.history import Touch
 from roomlore.core.memory.models import Change, Evolution, Memory, MemoryKind, MemoryStatus, Scope
 
 
@@ -41,6 +42,10 @@ class MemoryLog(Protocol):
         self, *, tenant: str, scope: str, after: int, limit: int, since: datetime | None = None
     ) -> list[Change]:
         """Changes of the scope with a number above `after`, ascending, those made at `since` or later."""
+
+    async def touches(self, *, tenant: str, scope: str, after: int, limit: int) -> list[Touch]:
+        """The changes that `changes` gives, without what they say. A change that leaves a version as active as it was
+        may say so (`Touch.active`)."""
 
     async def latest(
         self, *, tenant: str, scope: str, limit: int, before: int | None = None, since: datetime | None = None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, delete, exists, func, select, union_all, update
+from sqlalchemy import bindparam, case, delete, exists, func, literal, select, union_all, update
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema as shared
@@ -17,6 +17,7 @@ from roomlore.adapters.sql.memory_rows import (
     SCOPE_COLUMNS,
     change_values,
     content_values,
+    read_memory,
     read_sources,
     to_change,
     to_scope,
@@ -24,9 +25,19 @@ from roomlore.adapters.sql.memory_rows import (
 from roomlore.adapters.sql.outbox import MEMORIES_DUE, SqlOutbox
 from roomlore.adapters.sql.rooms import LockedScope, Locks
 from roomlore.adapters.sql.statements import Statement, among
-from roomlore.adapters.sql.values import escape, escape_or_none, names_text, to_micros, unescape, unescape_or_none
+from roomlore.adapters.sql.values import (
+    escape,
+    escape_or_none,
+    from_micros,
+    names_text,
+    read_list,
+    to_micros,
+    unescape,
+    unescape_or_none,
+)
 from roomlore.core.errors import InvalidInput
-from roomlore.core.memory.models import Change, MemoryStatus, Scope
+from roomlore.core.memory.history import Touch
+from roomlore.core.memory.models import Action, Change, MemoryStatus, Scope
 from roomlore.ports.indexing import MEMORY_VECTORS
 
 _s, _m, _src, _c = schema.scopes, schema.memories, schema.sources, schema.changes
@@ -35,6 +46,11 @@ _IDENTITY = ("memory_key", "scope_key", "tenant", "memory_id", "lineage_id", "ve
 _CONTENT = tuple(column.name for column in _m.c if column.name not in (*_IDENTITY, *_MARKS))
 
 _NO_NUMBER = 2**63 - 1
+_LEAVES_ACTIVE = {
+    **dict.fromkeys((Action.CREATE.value, Action.UPDATE.value, Action.MERGE.value, Action.RESTORE.value), True),
+    Action.DELETE.value: False,
+}
+"""Whether the version that a change made or touched is active after it; others leave it as it was."""
 
 _named = (_s.c.tenant == bindparam("tenant")) & (_s.c.scope == bindparam("scope"))
 _key_of_scope = select(_s.c.scope_key).where(_named).scalar_subquery()
@@ -73,6 +89,14 @@ def _add(table: Any, *left_out: str) -> Any:
 def _log(*where: Any, order: Any = _c.c.number) -> Any:
     mine = (_c.c.scope_key == _key_of_scope) & (_c.c.tenant == bindparam("tenant"))
     return select(*CHANGE_COLUMNS).where(mine, *where).order_by(order).limit(bindparam("count"))
+
+
+def _touches() -> Any:
+    """What a version is after a revert, it alone says."""
+    told = case((_c.c.action == literal(Action.REVERT.value), _c.c.memory))
+    mine = (_c.c.scope_key == _key_of_scope) & (_c.c.tenant == bindparam("tenant"))
+    wanted = select(_c.c.number, _c.c.at, _c.c.memory_id, _c.c.closes, _c.c.action, told)
+    return wanted.where(mine, _c.c.number > bindparam("after")).order_by(_c.c.number).limit(bindparam("count"))
 
 
 def _in_any_scope(chosen: Any) -> Any:
@@ -124,6 +148,7 @@ _CHANGES = Statement(lambda: _log(_c.c.number > bindparam("after")))
 _CHANGES_SINCE = Statement(lambda: _log(_recent, _reckoned > bindparam("after"), order=_reckoned))
 _LATEST = Statement(lambda: _log(_c.c.number < bindparam("before"), order=_c.c.number.desc()))
 _LATEST_SINCE = Statement(lambda: _log(_recent, _reckoned < bindparam("before"), order=_reckoned.desc()))
+_TOUCHES = Statement(_touches)
 _OF_EVOLUTION = Statement(lambda: _in_any_scope(_c.c.evolution_id == bindparam("evolution_id")))
 _OF_MEMORIES = Statement(lambda: _in_any_scope(among(_c.c.memory_id, "memory_ids")))
 
@@ -191,6 +216,10 @@ class SqlMemoryLog:
         else:
             rows = await self._sql.fetch(_CHANGES_SINCE, since=to_micros(since), **named)
         return [to_change(scope, row) for row in rows]
+
+    async def touches(self, *, tenant: str, scope: str, after: int, limit: int) -> list[Touch]:
+        named = {"tenant": escape(tenant), "scope": escape(scope), "after": after, "count": limit}
+        return [_to_touch(scope, row) for row in await self._sql.fetch(_TOUCHES, **named)]
 
     async def latest(
         self, *, tenant: str, scope: str, limit: int, before: int | None = None, since: datetime | None = None
@@ -270,6 +299,15 @@ class SqlMemoryLog:
         if rows:
             compiled = statement.on(self._sql.dialect)
             await self._sql.many(statement, [compiled.bind(row) for row in rows])
+
+
+def _to_touch(scope: str, row: Row) -> Touch:
+    number, at, memory_id, closes, action, told = row
+    if told is not None:
+        active: bool | None = read_memory(told, scope).status is MemoryStatus.ACTIVE
+    else:
+        active = _LEAVES_ACTIVE.get(action)
+    return Touch(number, from_micros(at), unescape(memory_id), read_list(closes), active)
 
 
 def _to_version(held: _Held, row: Row) -> VersionRow:

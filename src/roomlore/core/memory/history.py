@@ -2,6 +2,7 @@
 to."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from roomlore.core.memory.log import Versions
@@ -9,55 +10,72 @@ from roomlore.core.memory.models import Change, Memory, MemoryStatus
 from roomlore.core.memory.past import MemoryDiff, Revised
 
 
-class Walk:
-    """Goes along a log, a page at a time, up to a moment; None is its end.
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """What a change did to what is in force, without what it says. `active`: whether the version that it made or
+    touched is active after it; None: as it was before."""
 
-    `in_force`: the active memories so far, by id. `number`: of the last change that counts. `read`: of the last one
-    that was looked at. `done`: nothing more has to be read.
+    number: int
+    at: datetime
+    memory_id: str
+    closes: Sequence[str]
+    active: bool | None
+
+    @classmethod
+    def of(cls, change: Change) -> "Touch":
+        active = change.memory.status is MemoryStatus.ACTIVE
+        return cls(change.number, change.at, change.memory.memory_id, change.closes, active)
+
+
+class Walk:
+    """Goes along a log, a page at a time, up to a moment.
+
+    `in_force`: the active versions so far, each with the number of the change that it is as it is since. `number`: of
+    the last change that counts. `read`: of the last one that was looked at. `done`: nothing more has to be read.
 
     Entries stand in the order in which they were made. Where clocks disagreed, an entry before one of that moment
     counts as made by then too; a whole page of later ones ends the walk.
     """
 
-    def __init__(self, at: datetime | None, *, after: "Walk | None" = None) -> None:
+    def __init__(self, at: datetime, *, after: "Walk | None" = None) -> None:
         """`after`: begins where that walk ended."""
         self.at = at
-        self.in_force: dict[str, Memory] = dict(after.in_force) if after else {}
+        self.in_force: dict[str, int] = dict(after.in_force) if after else {}
         self.number: int = after.number if after else 0
         self.read = self.number
         self.done = False
-        self._later: list[Change] = []
+        self._later: list[Touch] = []
 
-    def take(self, page: Sequence[Change]) -> list[Change]:
-        """Takes in the changes that follow those read so far, and gives those that now count."""
-        by_then = [place for place, change in enumerate(page, start=1) if self.at is None or change.at <= self.at]
+    def take(self, page: Sequence[Touch]) -> None:
+        """Takes in what follows what was read so far."""
+        by_then = [place for place, one in enumerate(page, start=1) if one.at <= self.at]
         self.done = not by_then
         self.read = page[-1].number if page else self.read
         if not by_then:
-            return []
-        counted = [*self._later, *page[: by_then[-1]]]
+            return
+        for one in (*self._later, *page[: by_then[-1]]):
+            self._apply(one)
         self._later = list(page[by_then[-1] :])
-        for change in counted:
-            self._apply(change)
-        return counted
 
-    def memories(self) -> list[Memory]:
-        """What is in force, the oldest lineage first."""
-        return sorted(self.in_force.values(), key=_oldest_first)
+    def chosen(self, changes: Iterable[Change]) -> list[Memory]:
+        """What is in force, the oldest lineage first; `changes`: of one scope, at least those that made it so."""
+        found = (one.memory for one in changes if self.in_force.get(one.memory.memory_id) == one.number)
+        return sorted(found, key=_oldest_first)
 
-    def _apply(self, change: Change) -> None:
-        self.number = change.number
-        for memory_id in (*change.closes, change.memory.memory_id):
+    def _apply(self, touch: Touch) -> None:
+        self.number = touch.number
+        stays = touch.memory_id in self.in_force if touch.active is None else touch.active
+        for memory_id in (*touch.closes, touch.memory_id):
             self.in_force.pop(memory_id, None)
-        if change.memory.status is MemoryStatus.ACTIVE:
-            self.in_force[change.memory.memory_id] = change.memory
+        if stays:
+            self.in_force[touch.memory_id] = touch.number
 
 
-def at_time(changes: Iterable[Change], at: datetime) -> list[Memory]:
+def at_time(changes: Sequence[Change], at: datetime) -> list[Memory]:
     """What was in force at a time, the oldest lineage first; `changes`: the whole log."""
     walk = Walk(at)
-    walk.take(list(changes))
-    return walk.memories()
+    walk.take([Touch.of(change) for change in changes])
+    return walk.chosen(changes)
 
 
 def diff(

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.memory import history
-from roomlore.core.memory.history import Walk
+from roomlore.core.memory.history import Touch, Walk
 from roomlore.core.memory.intake import check_moment
 from roomlore.core.memory.models import Change, Evolution, Memory, Source
 from roomlore.core.memory.past import Blame, BlamedVersion, Evidence, MemoryDiff
@@ -14,6 +14,7 @@ from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
 
 _PAGE = 500
+_TOUCHES = 5000
 
 
 class Past:
@@ -28,9 +29,8 @@ class Past:
         """What the scope remembered at a time, the oldest lineage first. Goes by when it was remembered, not by since
         when it is said to be known. Raises `InvalidInput`."""
         walk = Walk(_moment(at, "at"))
-        async for _ in self._along(scope, walk):
-            pass
-        return walk.memories()
+        await self._along(scope, walk)
+        return await self._chosen(scope, walk)
 
     async def diff(self, scope: str, start: datetime, end: datetime | None = None) -> MemoryDiff:
         """What is in force at `end` against `start`; `end`: by default now. Raises `InvalidInput`."""
@@ -38,13 +38,12 @@ class Past:
         if ends < begins:
             raise InvalidInput(f"The end, {ends.isoformat()}, is before the start, {begins.isoformat()}; swap them.")
         before = Walk(begins)
-        async for _ in self._along(scope, before):
-            pass
-        after, changes = Walk(ends, after=before), list[Change]()
-        known = {memory.lineage_id for memory in before.in_force.values()}
-        async for counted in self._along(scope, after):
-            changes += (change for change in counted if change.memory.lineage_id in known)
-        return history.diff(scope, begins, ends, before=before.memories(), after=after.memories(), changes=changes)
+        await self._along(scope, before)
+        after = Walk(ends, after=before)
+        changes = [change async for change in self._between(scope, after)]
+        was, now = await self._chosen(scope, before), await self._chosen(scope, after)
+        counted = [change for change in changes if change.number <= after.number]
+        return history.diff(scope, begins, ends, before=was, after=now, changes=counted)
 
     async def blame(self, memory_id: str) -> Blame:
         """What made a memory: every version that its version in force goes back to, the newest first. Raises
@@ -63,12 +62,26 @@ class Past:
         blamed = [_blamed(versions[name], versions, makers, made_by, messages) for name in ordered]
         return Blame(memory=head, versions=tuple(blamed))
 
-    async def _along(self, scope: str, walk: Walk) -> AsyncIterator[list[Change]]:
-        """The changes that count, page by page; no page is read while another one is looked at."""
+    async def _along(self, scope: str, walk: Walk) -> None:
+        """Without what the changes say, which is most of the work of reading them."""
+        while not walk.done:
+            async with self._storage.reading() as work:
+                page = await work.memory_log.touches(tenant=self._tenant, scope=scope, after=walk.read, limit=_TOUCHES)
+            walk.take(page)
+
+    async def _between(self, scope: str, walk: Walk) -> AsyncIterator[Change]:
+        """The changes that the walk looks at, whole; no page is read while another one is looked at."""
         while not walk.done:
             async with self._storage.reading() as work:
                 page = await work.memory_log.changes(tenant=self._tenant, scope=scope, after=walk.read, limit=_PAGE)
-            yield walk.take(page)
+            walk.take([Touch.of(change) for change in page])
+            for change in page:
+                yield change
+
+    async def _chosen(self, scope: str, walk: Walk) -> list[Memory]:
+        async with self._storage.reading() as work:
+            changes = await work.memory_log.of_memories(tenant=self._tenant, memory_ids=list(walk.in_force))
+        return walk.chosen(change for change in changes if change.scope == scope)
 
     async def _origins(self, work: UnitOfWork, head: Memory) -> dict[str, Memory]:
         """Read lineage by lineage: as often as something was merged, not as there are versions."""

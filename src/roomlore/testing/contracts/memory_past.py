@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from roomlore.core.memory.history import Touch
 from roomlore.core.memory.models import Action, Change
 from roomlore.ports.storage import Storage
 from roomlore.testing.builders import START, change, memory
@@ -52,6 +53,28 @@ class MemoryPastContract:
         assert await latest(storage, limit=2, before=6) == newest[2:4]
         assert await latest(storage, before=1) == []
         assert await latest(storage, scope="user:nobody") == [] == await latest(storage, tenant="other")
+
+    async def test_what_changes_did_to_what_is_in_force(self, storage: Storage) -> None:
+        """A change that leaves a version as active as it was may leave that open."""
+        made = (
+            *MADE,
+            change(5, A2, action=Action.UPDATE, closes=("a",)),
+            change(6, replace(A2, strength=0.5), action=Action.STRENGTH),
+            change(7, gone(A2), action=Action.REVERT, undoes="e1"),
+            change(8, A, action=Action.REVERT, undoes="e1"),
+            change(9, memory("c"), action=Action.RESTORE),
+        )
+        await apply(storage, *made)
+        async with storage.reading() as work:
+            here = {"tenant": TENANT, "scope": SCOPE}
+            told = await work.memory_log.touches(**here, after=0, limit=99)
+            assert await work.memory_log.touches(**here, after=4, limit=2) == told[4:6]
+            assert await work.memory_log.touches(tenant="other", scope=SCOPE, after=0, limit=9) == []
+        expected = [Touch.of(one) for one in made]
+        assert [replace(one, active=None) for one in told] == [replace(one, active=None) for one in expected]
+        pairs = [(one.active, other.active) for one, other in zip(told, expected, strict=True)]
+        assert all(one in (None, other) for one, other in pairs)
+        assert [one for one, _ in pairs[6:8]] == [False, True]
 
     async def test_what_happened_last_since_a_time(self, storage: Storage) -> None:
         """Clocks may disagree: the order is that of the numbers."""

@@ -90,6 +90,7 @@ async def _memory_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
         "memory_log.scopes after": await log.scopes(tenant=tenant, after="", limit=9),
         "memory_log.changes": await log.changes(**here, after=0, limit=9),
         "memory_log.changes since": await log.changes(**here, after=0, limit=9, since=START),
+        "memory_log.touches": await log.touches(**here, after=0, limit=9),
         "memory_log.latest": await log.latest(**here, limit=9),
         "memory_log.latest since": await log.latest(**here, limit=9, since=START),
         "memory_log.of_evolution": await log.of_evolution(tenant=tenant, evolution_id="e1"),
