@@ -189,6 +189,17 @@ async def test_what_cannot_be_saved_comes_back_as_it_was_typed(http, lore, langu
 
 
 @both
+async def test_lines_stay_as_they_are_though_a_browser_sends_other_ends_of_them(http, lore, language):
+    first = await lore.memories.add(scope="user:anna", statement="\n".join(FACTS[language]))
+    path = f"/console/memory/write?id={first.memory_id}"
+    typed = "\r\n".join(FACTS[language])
+    saved = await send(http, path, 303, language, statement=typed)
+    assert "done=same" in saved.headers["location"]
+    await send(http, path, 303, language, statement=f"{typed}\r\n1")
+    assert (await lore.memories.head(first.memory_id)).statement == f"{first.statement}\n1"
+
+
+@both
 async def test_what_somebody_changed_meanwhile_is_not_overwritten(http, lore, language):
     memory = await lore.memories.add("user:anna", "likes tea")
     path = f"/console/memory/write?id={memory.memory_id}"

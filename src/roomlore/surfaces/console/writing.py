@@ -53,7 +53,7 @@ async def done(page: Page) -> Response:
     lore = page.need("write")
     head = await _head(page, lore)
     scope = head.scope if head else check_scope(page.needed("scope"))
-    draft = Draft(**{one.name: page.form.get(one.name, str(one.default)) for one in fields(Draft)})
+    draft = _typed(page.form)
     if wrong := _wrong(draft):
         return _form(page, scope, head, draft, 422, wrong=wrong)
     try:
@@ -62,6 +62,12 @@ async def done(page: Page) -> Response:
         now = await lore.memories.head(head.memory_id) if head else None
         return _form(page, scope, now, draft, 409, problem=str(error))
     return page.go("/memory/one", id=memory.memory_id, done=outcome)
+
+
+def _typed(form: Mapping[str, str]) -> Draft:
+    """A browser sends each line end as CR LF, whatever the field held."""
+    given = {one.name: form.get(one.name, str(one.default)) for one in fields(Draft)}
+    return Draft(**{name: value.replace("\r\n", "\n") for name, value in given.items()})
 
 
 async def _head(page: Page, lore: Lore) -> Memory | None:
