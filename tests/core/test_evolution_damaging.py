@@ -31,8 +31,8 @@ LINES = {
 OFFERED = handles_of(memory(f"id{n}", statement=text) for n, text in enumerate(KNOWN))
 
 
-def left(*wishes, quiet=False, asked=True, lines=None):
-    given = any(wish.evidence for wish in wishes)
+def left(*wishes, quiet=False, asked=True, lines=None, given=None):
+    given = any(wish.evidence for wish in wishes) if given is None else given
     talk = Talk(LINES if lines is None else lines, KNOWN)
     guarded = Guarded(offered=OFFERED, talk=talk, quiet=lambda _: quiet, asked=asked, given=given)
     return without_damage(Answer(tuple(replace(one, line=n) for n, one in enumerate(wishes, 1)), ()), guarded)
@@ -128,8 +128,8 @@ def test_a_create_that_says_what_is_known_and_more_is_left_to_be_its_next_versio
 @pytest.mark.parametrize("handle", ["m1", "m3"])
 def test_what_was_quiet_for_long_may_be_deleted_without_a_message(handle):
     wish, unrelated = delete(handle), {"c4": LINES["c4"]}
-    assert left(wish, lines=unrelated).wishes == ()
-    assert left(wish, lines=unrelated, quiet=True).wishes == (wish,)
+    assert left(wish, lines=unrelated, given=True).wishes == ()
+    assert left(wish, lines=unrelated, given=True, quiet=True).wishes == (wish,)
 
 
 def test_not_even_then_where_messages_say_it():
@@ -148,14 +148,17 @@ def test_after_two_weeks_it_tells_something_that_nobody_spoke_of_it(days, quiet)
 def test_a_prompt_that_asks_for_no_evidence_gets_none(wish):
     lines = {key: LINES[key] for key in ("c1", "c3", "c4")}
     assert left(wish, asked=False, lines=lines).wishes == (wish,)
-    assert len(left(wish, asked=wish.kind == "delete", lines={"c4": LINES["c4"]}).wishes) == 0
 
 
-def test_where_an_answer_cites_nothing_all_that_was_said_counts():
+def test_an_answer_without_any_evidence_is_held_against_what_it_is_about():
+    """Models that know a format without evidence change and delete too."""
     moved = update("They meet at the shed on Saturdays at ten", handles=("m3",))
-    assert left(moved).wishes == (moved,)
+    unrelated = {"c4": LINES["c4"]}
+    assert left(moved, lines=unrelated).wishes == (moved,)
     assert left(moved, create("They like tea", "c4")).wishes[0].kind == "create"
-    assert left(moved, lines={"c4": LINES["c4"]}).wishes == ()
+    assert left(delete("m3"), lines=unrelated).wishes == (delete("m3"),)
+    assert left(delete("m4")).wishes == ()
+    assert left(update("They like tea", handles=("m3",)), lines=unrelated).wishes == ()
 
 
 TEXTS = st.sampled_from(

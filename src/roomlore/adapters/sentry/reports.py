@@ -58,7 +58,7 @@ def _ids() -> dict[str, str]:
     """Of the request or the work that runs, as its log lines have them; a work's id begins with its tenant, who is not
     told."""
     now = get_contextvars()
-    ids = {name: str(now[name]) for name in ("request_id", "job", "work_id") if name in now}
+    ids: dict[str, str] = {name: str(now[name]) for name in ("request_id", "job", "work_id") if name in now}
     return ids if "work_id" not in ids else {**ids, "work_id": ids["work_id"].partition(":")[2]}
 
 

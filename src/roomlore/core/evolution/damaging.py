@@ -20,7 +20,8 @@ class _Harm(ValueError):
 class Guarded:
     """What wishes are held against. `offered`: by handle. `talk`: what was said. `quiet`: whether it tells something
     that a memory was not spoken of. `asked`: whether the prompt asks for evidence. `given`: whether the answer gives
-    any; where it does not, all that was said counts."""
+    any. Where it gives none in any line, as models do that know a format without it, nothing can be held against what
+    is cited: then all that was said counts, for an update of something else and a delete of what is still said."""
 
     offered: Mapping[str, Memory]
     talk: Talk
@@ -78,6 +79,8 @@ class Guarded:
             self._check(wish, handle, heard, merged=True)
 
     def _check(self, wish: Wish, handle: str, heard: Sequence[Wording], *, merged: bool = False) -> None:
+        if not self.given:
+            return
         memory = self.talk.of(self.offered[handle].statement)
         if why := loss(memory, self.talk.of(wish.statement), heard, merged=merged):
             raise _Harm(f"{handle} stays: {why[0].lower()}{why[1:]}")
@@ -87,7 +90,7 @@ class Guarded:
             wording = self.talk.of(memory.statement)
             if still_says(wording, heard):
                 raise _Harm(f"{handle} stays: a message still says it.")
-            if self.asked and not is_spoken_of(wording, cited) and not self.quiet(memory):
+            if self.asked and self.given and not is_spoken_of(wording, cited) and not self.quiet(memory):
                 raise _Harm(f"{handle} stays: no message that is given as evidence speaks of it.")
 
 

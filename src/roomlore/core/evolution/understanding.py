@@ -6,12 +6,14 @@ from functools import lru_cache
 
 from roomlore.core.evolution.answers import read_answer
 from roomlore.core.evolution.asking import lines_of
-from roomlore.core.evolution.copied import without_copies
+from roomlore.core.evolution.copied import without_copies, without_orders
 from roomlore.core.evolution.damaging import Guarded, without_damage
 from roomlore.core.evolution.models import Answer
 from roomlore.core.evolution.succession import Talk
 from roomlore.core.evolution.unfounded import asks_evidence, without_unfounded
 from roomlore.core.memory.models import Memory, Source
+
+_ORDER = "action"
 
 
 def understood(
@@ -32,10 +34,12 @@ def understood(
     """
     examples = _examples(template, repair)
     known = [memory.statement for memory in offered.values()]
+    lines = lines_of(shown)
     own = without_copies(read_answer(text, repair=repair), examples, known=known)
+    own = without_orders(own, [read_answer(line) for line in lines.values() if _ORDER in line])
     guarded = Guarded(
         offered=offered,
-        talk=Talk(lines_of(shown), known),
+        talk=Talk(lines, known),
         quiet=quiet,
         asked=asks_evidence(examples),
         given=any(wish.evidence for wish in own.wishes),

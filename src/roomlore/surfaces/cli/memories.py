@@ -35,7 +35,9 @@ MemoryName = Annotated[str, typer.Argument(help="The id of any version of it, or
 def list_(
     ctx: typer.Context,
     group: GroupName,
-    kind: Annotated[list[MemoryKind] | None, typer.Option(help="Only this kind; may be repeated. By default all.")] = None,
+    kind: Annotated[
+        list[MemoryKind] | None, typer.Option(help="Only this kind; may be repeated. By default all.")
+    ] = None,
     status: Annotated[Status, typer.Option(help="Which ones.")] = "active",
     limit: Annotated[int, typer.Option(min=1, help="Most memories.")] = 50,
     as_json: Annotated[
