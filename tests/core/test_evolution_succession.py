@@ -68,6 +68,13 @@ def test_numbers_and_days_are_the_same_in_both_languages(text, told):
     assert {(one.kind, one.value) for one in particulars(text, NOBODY)} == told
 
 
+@pytest.mark.parametrize("run", ["二" * 24_000, "一" + "万" * 24_000, "十" * 24_000], ids=["digits", "powers", "tens"])
+def test_a_message_of_numerals_alone_is_no_number_and_harms_nothing(run):
+    assert particulars(f"{run}点，三点半", Names([], [])) == particulars("三点半", Names([], []))
+    talk = Talk({"c1": f"Ann: {run}点"}, ["They meet at nine"])
+    assert still_says(talk.of("They meet at nine"), talk.every) is False
+
+
 def test_names_are_those_of_speakers_and_what_is_written_as_one():
     names = Names(["老蒋", "Anna Lee", "ben", "x"], ["we met Carla on Monday. Then Tom, and Uncle Jo"])
     assert names.within("老蒋 and Carla saw Anna Lee, ben, Carlas, Then") == ["Anna Lee", "Carla", "老蒋"]

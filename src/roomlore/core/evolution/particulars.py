@@ -17,8 +17,10 @@ _CHINESE_DAYS = dict(zip("一二三四五六日天末", (*_DAYS[:7], "sun", "wee
 _DIGITS = re.compile(r"(?<![a-z\d_.:])\d+(?:[.:]\d+)*")
 _NUMERALS = {**{digit: at for at, digit in enumerate("零一二三四五六七八九")}, "〇": 0, "两": 2, "兩": 2}
 _POWERS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "萬": 10_000}
+_NUMERAL = f"[{''.join(_NUMERALS)}{''.join(_POWERS)}]"
 _CHINESE = re.compile(
-    rf"(?P<number>[{''.join(_NUMERALS)}{''.join(_POWERS)}]+)"
+    # Sixteen: what is longer is no number, and each run is looked at once, whatever a hostile message repeats.
+    rf"(?<!{_NUMERAL})(?P<number>{_NUMERAL}{{1,16}})"
     r"(?=[点點时時号號元块塊个個次天周週月年岁歲层層楼樓位名人条條斤里米刻级級])|(?<=[点點])半"
 )
 _ENGLISH = {
