@@ -245,7 +245,8 @@ sys.exit("sentry_sdk" in sys.modules)
     "dsn",
     [
         "sentry.example/1", f"https://{PUBLIC}@sentry.example/", f"https://{PUBLIC}@sentry.example/茶", "https://sentry.example/1",
-        f"ftp://{PUBLIC}@sentry.example/1",
+        f"ftp://{PUBLIC}@sentry.example/1", f"https://{PUBLIC}@sentry.example:none/1",
+        f"https://{PUBLIC}@sentry.example:65536/1",
     ],
 )  # fmt: skip
 def test_a_dsn_that_is_none_stops_the_start_and_is_not_shown(dsn):

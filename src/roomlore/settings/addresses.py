@@ -1,6 +1,7 @@
 """Settings that are addresses: each check gives the value back, or raises `ValueError`."""
 
 import re
+from urllib.parse import urlsplit
 
 _DATABASE = re.compile(r"^(sqlite|postgres|postgresql)(\+[a-z0-9]+)?://|\.db$")
 _SENTRY = re.compile(r"https?://[^/@\s:]+(:[^/@\s]*)?@[^/@\s]+(/[^\s?#]*)?/\d+")
@@ -26,6 +27,6 @@ def redis(value: str) -> str:
 
 def sentry(value: str) -> str:
     """What Sentry calls a DSN: an address with a public key before the host and the number of a project at the end."""
-    if value and not _SENTRY.fullmatch(value):
+    if value and (not _SENTRY.fullmatch(value) or urlsplit(value).port == 0):
         raise ValueError("no DSN of Sentry")
     return value
