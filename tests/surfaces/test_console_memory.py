@@ -185,9 +185,10 @@ async def test_nothing_is_done_by_looking_at_the_question(http, lore):
 
 
 async def test_a_group_that_nobody_knows_does_not_evolve(http, lore):
-    answer = await send(http, "/console/memory/change?what=evolve&id=nowhere", status=404)
-    assert "There is no room" in html.unescape(answer.text)
-    assert await lore.jobs.page() == []
+    await send(http, "/console/memory/change?what=evolve&id=nowhere")
+    (job,) = await lore.jobs.page()
+    assert (await lore.jobs.wait(job.job_id)).progress.startswith("There is no room 'nowhere' yet")
+    assert await lore.memories.evolutions("group:nowhere") == []
 
 
 async def test_deleting_and_bringing_back(http, lore):

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from evolution_rig import CHINESE, both, create, delete, keep, lines, opened, remember, talk, update
-from roomlore import MemoryKind
+from roomlore import MemoryKind, Message
 from roomlore.surfaces.http import create_app
 from roomlore.testing.model_answers import Fails, Says
 from roomlore.testing.model_server import ModelServer
@@ -95,14 +95,25 @@ async def test_an_evolution_answers_as_the_design_says(http, lore, server, said)
     assert await ok(http, "GET", f"/memory/evolution/{told['evolution_id']}") == told
 
 
-async def test_a_group_that_nobody_knows_is_not_found(http):
-    answer = await http.post("/memory/evolve/%E8%8C%B6")
-    assert (answer.status_code, answer.json()["type"]) == (404, "urn:roomlore:not-found")
-    assert "There is no room '茶'" in answer.json()["detail"]
+async def test_a_group_that_nobody_knows_is_told_of(http):
+    told = await ok(http, "POST", "/memory/evolve/%E8%8C%B6")
+    assert (told["message"], told["changes"]) == (
+        "There is no room '茶' yet; a room appears with its first message.",
+        [],
+    )
 
 
-async def test_where_nothing_is_new_nothing_is_done(http, lore):
-    await lore.memories.add("group:茶", "喜欢绿茶", kind=MemoryKind.GROUP)
+async def test_messages_older_than_was_asked_for_are_told_of(http, lore):
+    long_ago = lore.now() - timedelta(days=30)
+    await lore.messages.add(Message(id="1", room_id="茶", sender_id="ann", text="绿茶", sent_at=long_ago))
+    told = await ok(http, "POST", "/memory/evolve/%E8%8C%B6?days=2")
+    assert told["message"] == "There are no messages of the last 2 days. Older ones are there: ask for more days."
+
+
+async def test_where_nothing_is_new_nothing_is_done(http, lore, server):
+    server.script = [lines(create("大家喝绿茶", "c1"))]
+    await lore.messages.add(Message(id="1", room_id="茶", sender_id="ann", text="绿茶"))
+    await ok(http, "POST", "/memory/evolve/%E8%8C%B6")
     told = await ok(http, "POST", "/memory/evolve/%E8%8C%B6")
     assert (told["group_id"], told["scope"], told["changes"]) == ("茶", "group:茶", [])
     assert told["message"] == "There are no new messages."
@@ -274,7 +285,7 @@ async def test_a_time_is_needed_and_must_be_one(http, path):
 
 @both
 async def test_blame_goes_down_to_the_messages(http, lore, server, said):
-    server.script = [lines(create(said.new[0], "c1", "c2")), lines(update("m1", said.new[1], "c1"))]
+    server.script = [lines(create(said.new[0], "c1", "c2")), lines(update("m1", f"{said.new[0]}; {said.new[1]}", "c1"))]
     for numbers in (range(1, 4), range(4, 6)):
         await talk(lore, said, numbers)
         told = await ok(http, "POST", "/memory/evolve/g")

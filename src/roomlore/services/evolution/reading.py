@@ -20,6 +20,7 @@ from roomlore.services.evolution.piece import Piece, Read, Span, Standing
 NO_ROOM = ""
 """The watermark of a person there is the second from which on what they say is read, wherever they say it."""
 _ALL = 2**31 - 1
+_NOTHING_NEW = "There are no new messages."
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,20 @@ class Reading:
                 if shown.handles:
                     return await self._all(work, piece, place, page, shown, span, since)
             await self._pass_over(piece, place, messages[-1].arrival)
+
+    async def why_nothing(self, piece: Piece) -> str:
+        """What to say where `read` finds nothing: a mistyped group and one that was never read have reasons of their
+        own."""
+        if piece.user_id is not None:
+            return _NOTHING_NEW
+        async with self._storage.reading() as work:
+            room = await work.rooms.find(tenant=piece.tenant, room_id=piece.room_id)
+            marks = await work.watermarks.find(tenant=piece.tenant, room_id=piece.room_id, names=[piece.watermark])
+        if room is None:
+            return f"There is no room {piece.room_id!r:.80} yet; a room appears with its first message."
+        if not marks and room.messages:
+            return f"There are no messages of the last {piece.days:g} days. Older ones are there: ask for more days."
+        return _NOTHING_NEW
 
     async def standing(self, piece: Piece, read: Read) -> Standing:
         """The scope now. Its number is read first: a change that comes after it is met when the plan is applied."""

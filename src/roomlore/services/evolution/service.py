@@ -21,7 +21,6 @@ from roomlore.services.evolution.results import NO_LINE
 from roomlore.services.evolution.turns import Turns
 
 _ATTEMPTS = 3
-_NOTHING_NEW = "There are no new messages."
 
 log = logging.getLogger(__name__)
 
@@ -53,15 +52,13 @@ class EvolutionService:
         self._telemetry = telemetry
 
     async def evolve(self, *, tenant: str, scope: str, days: float, mode: Mode) -> EvolutionResult:
-        """Evolves a scope here and now, and comes back when it is done. `NotFound` for a group nobody knows."""
-        await self._known(tenant, scope)
+        """Evolves a scope here and now, and comes back when it is done."""
         piece = Piece.of(tenant=tenant, scope=scope, days=days, mode=mode, evolution_id=self._ids.new())
         return await self._evolve(piece, Direct())
 
     async def begin(self, *, tenant: str, scope: str, days: float, mode: Mode) -> BegunEvolution:
         """Hands the same in as durable work. Where there is nothing to read the work is done, its progress says so, and
-        `result` finds nothing. `NotFound` for a group nobody knows."""
-        await self._known(tenant, scope)
+        `result` finds nothing."""
         piece = Piece.of(tenant=tenant, scope=scope, days=days, mode=mode, evolution_id=self._ids.new())
         if mode == "llm":
             await self._asking.check()
@@ -93,18 +90,6 @@ class EvolutionService:
         if result.message:
             await steps.report(result.message)
 
-    async def _known(self, tenant: str, scope: str) -> None:
-        """Whether the group has a room, or anything was ever remembered of it. Of a person nothing need be known."""
-        kind, _, room_id = scope.partition(":")
-        if kind != "group":
-            return
-        async with self._storage.reading() as work:
-            if await work.rooms.find(tenant=tenant, room_id=room_id):
-                return
-            if await work.memory_log.scope(tenant=tenant, scope=scope):
-                return
-        raise NotFound(f"There is no room {room_id!r:.80}; a room appears with its first message.")
-
     async def _evolve(self, piece: Piece, steps: Steps) -> EvolutionResult:
         begun, result = self._clock.monotonic(), "stopped"
         done: EvolutionResult | None = None
@@ -129,7 +114,7 @@ class EvolutionService:
         while True:
             read = await self._read(piece, steps)
             if read is None:
-                return piece.nothing(_NOTHING_NEW, self._clock.now())
+                return piece.nothing(await self._reading.why_nothing(piece), self._clock.now())
             count = len(read.handles)
             await steps.report(f"reading {count} message{'' if count == 1 else 's'}")
             answered = await self._asking.answer(piece, read, steps)

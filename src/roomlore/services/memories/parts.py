@@ -10,10 +10,10 @@ class Evolver(Protocol):
     """Evolves scopes, of any tenant."""
 
     async def evolve(self, *, tenant: str, scope: str, days: float, mode: Mode) -> EvolutionResult:
-        """Evolves a scope here and now, and comes back when it is done; `NotFound` for a group nobody knows."""
+        """Evolves a scope here and now, and comes back when it is done."""
 
     async def begin(self, *, tenant: str, scope: str, days: float, mode: Mode) -> BegunEvolution:
-        """Hands the same in as durable work; `NotFound` for a group nobody knows."""
+        """Hands the same in as durable work."""
 
     async def result(self, *, tenant: str, evolution_id: str) -> EvolutionResult:
         """What came of it; `NotFound` where nothing was recorded."""

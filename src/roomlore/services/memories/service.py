@@ -299,9 +299,8 @@ class MemoryService:
         another one that is under way. A scope such as 'user:anna' will do for `group_id`: then what that person said
         becomes facts, one room at a time, and a model is needed: rules find nothing about one person.
 
-        Raises `NotFound` where there is no such room, and nothing remembered of it either; `ModelUnavailable` where
-        'llm' is asked for and no provider answers, and nothing is changed then; `Conflict` where others kept changing
-        the same memories meanwhile; `InvalidInput`, `StorageUnavailable`.
+        Raises `ModelUnavailable` where 'llm' is asked for and no provider answers; nothing is changed then. Raises
+        `Conflict` where others kept changing the same memories meanwhile, `InvalidInput`, `StorageUnavailable`.
         """
         return await self._evolver.evolve(
             tenant=self._tenant, scope=scope_of(group_id), days=check_days(days), mode=check_mode(mode)
@@ -309,8 +308,8 @@ class MemoryService:
 
     async def begin_evolution(self, group_id: str, *, days: float = 1, mode: Mode = "auto") -> BegunEvolution:
         """As `evolve`, as durable work: comes back at once. `lore.jobs.wait` waits for it, `evolved` says what came of
-        it. Raises `NotFound` as `evolve` does, `ModelUnavailable` where 'llm' is asked for and no provider has a key,
-        `InvalidInput`, `StorageUnavailable`."""
+        it. Raises `ModelUnavailable` where 'llm' is asked for and no provider has a key, `InvalidInput`,
+        `StorageUnavailable`."""
         return await self._evolver.begin(
             tenant=self._tenant, scope=scope_of(group_id), days=check_days(days), mode=check_mode(mode)
         )
