@@ -2,6 +2,7 @@
 
 import html
 import re
+import tracemalloc
 from collections import Counter
 from html.parser import HTMLParser
 from urllib.parse import quote
@@ -149,6 +150,28 @@ async def test_a_large_page_is_sent_in_parts_and_cuts_texts(http, lore):
     assert len(re.findall("<article", (await http.get(first)).text)) == 20
     for limit in ("0", "10001", "x"):
         assert (await http.get(f"/console/room?id=long&limit={limit}")).status_code == 422
+
+
+async def test_a_room_that_is_larger_than_memory_can_be_looked_at(http, lore):
+    """Of each text no more is held than is shown, whatever there is of it."""
+    huge = "茶" * 100_000
+    for start in range(0, 600, 50):
+        await lore.messages.add(
+            [Message(id=f"h{n}", room_id="huge", sender_id="ann", text=huge) for n in range(start, start + 50)]
+        )
+    await page_of_all(http, "huge")
+    tracemalloc.start()
+    try:
+        shown = await page_of_all(http, "huge")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert shown.count("<article") == 600
+    assert peak < 600 * len(huge)
+
+
+async def page_of_all(http, room_id: str) -> str:
+    return (await http.get("/console/room", params={"id": room_id, "limit": 10_000})).text
 
 
 async def test_a_page_grows_no_further_than_a_browser_can_bear(http, lore, monkeypatch):

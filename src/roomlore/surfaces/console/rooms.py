@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.responses import Response
 
@@ -51,8 +51,8 @@ async def room(page: Page) -> Response:
     if limit > MOST_MESSAGES:
         raise InvalidInput(f"limit is {limit}; it must be a whole number from 1 to {MOST_MESSAGES}.")
     known = await lore.rooms.get(room_id)
-    entries, is_session = await _read(lore, room_id, limit, before)
     longest = _longest(limit)
+    entries, is_session = await _read(lore, room_id, limit, before, longest)
     shown = await asyncio.to_thread(said, _fitting(entries, longest))
     first = shown[0].entry.message.arrival if shown else 0
     last = shown[-1].entry.message.arrival if shown else 0
@@ -77,20 +77,30 @@ async def room(page: Page) -> Response:
     )
 
 
-async def _read(lore: Lore, room_id: str, limit: int, before: int | None) -> tuple[list[Entry], bool]:
-    """A part at a time, so that nobody else waits while much is read."""
+async def _read(lore: Lore, room_id: str, limit: int, before: int | None, longest: int) -> tuple[list[Entry], bool]:
+    """A part at a time, so that nobody else waits while much is read, and of each text no more than is shown: a room
+    may hold more than memory does."""
     parts: list[list[Entry]] = []
-    missing = limit
+    missing, at_once = limit, _MESSAGES
     async with lore.storage.reading() as work:
         while missing:
-            count = min(missing, _AT_ONCE)
+            count = min(missing, at_once)
             part = await work.messages.tail(tenant=lore.tenant, room_id=room_id, limit=count, before=before)
-            parts.append(part)
+            parts.append([_short(entry, longest) for entry in part])
+            at_once = _AT_ONCE if sum(len(entry.message.text) for entry in part) < _TEXTS else _MESSAGES
             if len(part) < count:
                 break
             missing, before = missing - count, part[0].message.arrival
         session = await work.sessions.find(tenant=lore.tenant, conversation_id=room_id)
     return [entry for part in reversed(parts) for entry in part], bool(session and session.version)
+
+
+def _short(entry: Entry, longest: int) -> Entry:
+    """With one character more than is shown, which tells that there is more."""
+    message = entry.message
+    if len(message.text) <= longest and not message.metadata:
+        return entry
+    return replace(entry, message=replace(message, text=message.text[: longest + 1], metadata={}))
 
 
 def _longest(limit: int) -> int:
