@@ -22,12 +22,14 @@ _BETWEEN_SECONDS = 0.05
 
 
 class Lark(StandIn):
-    """`webhook`: where the bot listens. `tokens`: how many were handed out."""
+    """`webhook`: where the bot listens. `tokens`: how many were handed out. Of the first stranger a gateway's page is
+    all that comes."""
 
     def __init__(self, happens: Callable[["Lark"], Any], webhook: str) -> None:
         super().__init__()
         self._script, self._webhook = happens, webhook
         self.tokens = 0
+        self._gateway_is_down = True
         self._by_uuid: dict[str, dict[str, Any]] = {}
         self._changed = asyncio.Condition()
         self._ids = itertools.count(1)
@@ -88,6 +90,9 @@ class Lark(StandIn):
     async def _person(self, request: web.Request) -> web.Response:
         self._check(request)
         name = PEOPLE.get(request.match_info["id"])
+        if name is None and self._gateway_is_down:
+            self._gateway_is_down = False
+            return web.Response(status=502, text="<html>Bad Gateway</html>", content_type="text/html")
         if name is None:
             return web.json_response({"code": 41050, "msg": "no user authority"}, status=400)
         return web.json_response({"code": 0, "msg": "success", "data": {"user": {"name": name}}})

@@ -130,6 +130,9 @@ async def _tea_in_lark(there: Lark) -> None:
     assert (await there.post({**checking, "token": "guessed"}))[0] == 401
     first = said("om_1", "ou_ann", {"text": "@_user_1 周五喝什么茶？"}, mentions=[doc_lark.mention(1, "ou_li", "李雷")])
     assert await there.tell(says, signed=False, **first) == 401
+    for strange in ({}, {"header": {}}, {"header": {"token": 5}}, {"type": "url_verification"}):
+        assert (await there.post(strange))[0] == 401
+    assert (await there.post({"header": {"token": doc_lark.SECRET, "event_type": says}}))[0] == 200
     assert await there.tell(says, **first) == 200
     assert await there.tell(says, **said("om_2", "ou_li", {"text": "my door code is 7319"})) == 200
     assert await there.tell("im.message.recalled_v1", message_id="om_2", chat_id=doc_lark.CHAT) == 200
