@@ -115,13 +115,16 @@ def recall(page: Page):
 
 @rig("docs/how-to/replies.md")
 def replies(page: Page):
-    wants = Says(tool_calls=(ToolCall("call-1", "weather", '{"city": "Qingdao"}'),))
+    wants = {
+        "weather": Says(tool_calls=(ToolCall("call-1", "weather", '{"city": "Qingdao"}'),)),
+        "search_chat": Says(tool_calls=(ToolCall("call-2", "search_chat", '{"query": "青岛要带什么"}'),)),
+    }
     told, answers = {"tool": "Sunny in Qingdao. 晴。"}, []
 
     def answer(asked):
         last = asked.body["messages"][-1]
         if asked.body.get("tools") and last["role"] != "tool":
-            return wants
+            return wants[asked.body["tools"][0]["function"]["name"]]
         if "绿茶还是红茶" in str(last):
             return Says(pieces=["绿茶", "。"])
         return told.get(last["role"], "绿茶。\u2028")
@@ -132,11 +135,16 @@ def replies(page: Page):
         page.names |= {"json": json, "lore": lore, "weather": weather, "run": run, "message": asks(1)}
         page.prints["<memory>"] = lambda: shown_memory(page, server)
         page.shell("git init -q . && git add replies.db && echo tea > tea.txt && git add -N tea.txt")
+        page.before["past ="] = lambda: page.names.update(message=asks(3))
         page.before["waiting ="] = lambda: page.names.update(message=asks(2))
         page.before["import json"] = lambda: answers.append(page.names["reply"].text)
         page.typed = "which tea did Bob want?\n"
         yield
         check_client(page)
+        found = [
+            said["content"] for asked in server.requests for said in asked.body["messages"] if said["role"] == "tool"
+        ]
+        assert any("去青岛要带什么？" in one for one in found)
     assert page.printed[1] == "茉莉花茶，毛巾和水。\n"
     assert answers == ["Sunny in Qingdao. 晴。"]
 
