@@ -89,7 +89,8 @@ class Reading:
         if room is None:
             return f"There is no room {piece.room_id!r:.80} yet; a room appears with its first message."
         if not marks and room.messages:
-            return f"There are no messages of the last {piece.days:g} days. Older ones are there: ask for more days."
+            last = "day" if piece.days == 1 else f"{piece.days:g} days"
+            return f"There are no messages of the last {last}. Older ones are there: ask for more days."
         return _NOTHING_NEW
 
     async def standing(self, piece: Piece, read: Read) -> Standing:
