@@ -140,6 +140,9 @@ async def test_a_large_page_is_sent_in_parts_and_cuts_texts(http, lore):
     assert "茶" * 150 in shown
     assert "茶" * 201 not in shown
     assert shown.rstrip().endswith("</html>")
+    for limit, at_once in ((60, True), (61, False), (500, False)):
+        answer = await http.get(f"/console/room?id=long&limit={limit}")
+        assert ("content-length" in answer.headers) is at_once
     few = (await http.get("/console/room?id=long")).text
     assert "茶" * 900 in few
     assert 'limit=10000"' in few

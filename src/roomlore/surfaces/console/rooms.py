@@ -59,7 +59,7 @@ async def room(page: Page) -> Response:
     later = last + limit + 1
     return page.show(
         "room.html",
-        streamed=len(shown) > _AT_ONCE,
+        streamed=len(shown) > _MESSAGES,
         room=known,
         room_id=room_id,
         is_session=is_session,
