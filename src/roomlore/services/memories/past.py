@@ -39,9 +39,10 @@ class Past:
             raise InvalidInput(f"The end, {ends.isoformat()}, is before the start, {begins.isoformat()}; swap them.")
         before = Walk(begins)
         await self._along(scope, before)
-        after = Walk(ends, after=before)
-        changes = [change async for change in self._between(scope, after)]
-        was, now = await self._chosen(scope, before), await self._chosen(scope, after)
+        was = await self._chosen(scope, before)
+        known, after = {memory.lineage_id for memory in was}, Walk(ends, after=before)
+        changes = [one async for one in self._between(scope, after) if one.memory.lineage_id in known]
+        now = await self._chosen(scope, after)
         counted = [change for change in changes if change.number <= after.number]
         return history.diff(scope, begins, ends, before=was, after=now, changes=counted)
 
