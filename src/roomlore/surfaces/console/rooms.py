@@ -129,8 +129,10 @@ async def news(page: Page) -> Response:
 
 async def thread(page: Page) -> Response:
     room_id, message_id = page.needed("id"), page.needed("message")
-    entries = await page.lore.rooms.thread(room_id, message_id, limit=_THREAD)
-    return page.show("thread.html", room_id=room_id, said=said(entries), longest=LONGEST, most=_THREAD)
+    entries = [_short(entry, LONGEST) for entry in await page.lore.rooms.thread(room_id, message_id, limit=_THREAD)]
+    shown = await asyncio.to_thread(said, entries)
+    streamed = len(shown) > _MESSAGES
+    return page.show("thread.html", streamed=streamed, room_id=room_id, said=shown, longest=LONGEST, most=_THREAD)
 
 
 def said(entries: Sequence[Entry]) -> list[Said]:
