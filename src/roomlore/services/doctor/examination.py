@@ -43,7 +43,7 @@ async def _one(probe: Probe, clock: Clock, seconds: float) -> list[Finding]:
 
 
 def _of_error(part: str, error: RoomloreError) -> Finding:
-    advice = "Mend the setting." if isinstance(error, InvalidInput) else "See there; then run this again."
+    advice = "Mend the setting." if isinstance(error, InvalidInput) else "Mend what it names; then run this again."
     return Finding(part, "fail", str(error), advice)
 
 
