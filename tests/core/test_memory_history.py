@@ -5,7 +5,7 @@ from datetime import timedelta
 from random import Random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from roomlore.core.errors import Conflict
@@ -189,6 +189,7 @@ def test_taking_an_evolution_back_gives_what_was_before(seed, length, width):
     assert take_back(told, own, len(told.changes)) == [], "once"
 
 
+@example(5, 18, 3, 3)
 @given(seeds, st.integers(1, 20), st.integers(1, 6), st.integers(1, 8))
 def test_what_was_changed_since_is_left_and_named(seed, length, width, later):
     told = story(seed, length)

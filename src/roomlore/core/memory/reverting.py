@@ -73,7 +73,7 @@ def _check_untouched(
 ) -> None:
     """`Conflict` unless the versions are as the evolution left them, and nothing else is in force in their place."""
     left, names = replay(own, there), touched(own)
-    lineages = {left[name].lineage_id for name in names if _is_active(left[name]) or _is_active(back.get(name))}
+    lineages = {left[name].lineage_id for name in names}
     others = [one for name, one in there.items() if name not in names and one.lineage_id in lineages]
     later = [one for one in logged if one.number > own[-1].number and one.action is Action.REDACT]
     changed = [name for name in names if there[name] != left[name]]
