@@ -67,7 +67,8 @@ class Connections:
             await self._turns.acquire()
             return
         try:
-            await asyncio.wait_for(self._turns.acquire(), WAIT_SECONDS)
+            async with asyncio.timeout(WAIT_SECONDS):  # `wait_for` may swallow a cancellation that comes with the turn
+                await self._turns.acquire()
         except TimeoutError as exc:
             raise StorageUnavailable("All connections to the database are busy; try again.") from exc
 

@@ -81,6 +81,19 @@ class TransactionsContract:
         last = await append_one(storage, "last")
         assert [found.message.arrival for found in await everything(storage)] == list(range(1, last + 1))
 
+    async def test_a_writer_cancelled_as_its_turn_comes_is_cancelled(self, storage: Storage) -> None:
+        for steps in range(8):
+            async with storage.writing():
+                task = asyncio.create_task(append_one(storage, "cancelled"))
+                await asyncio.sleep(0.01)
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            ended = task.done()
+            task.cancel()
+            (came,) = await asyncio.gather(task, return_exceptions=True)
+            assert ended or isinstance(came, asyncio.CancelledError)
+        assert await append_one(storage, "last") >= 1
+
     async def test_a_cancelled_reader_leaves_a_working_store(self, storage: Storage) -> None:
         await fill(storage, [entry(n) for n in range(1, 400)])
         for _ in range(8):
