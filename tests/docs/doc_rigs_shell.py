@@ -1,9 +1,6 @@
 """Rigs of the pages that are followed in a shell."""
 
-import asyncio
 import json
-import threading
-from contextlib import contextmanager
 
 from doc_page import Page
 from doc_rigs import rig
@@ -14,6 +11,7 @@ from roomlore.adapters.dbos import open_dbos
 from roomlore.core.work import work_name
 from roomlore.testing.embedding import HashEmbedder
 from roomlore.testing.embedding_server import EmbeddingServer
+from roomlore.testing.loopback import on_a_thread
 from roomlore.testing.model_answers import Says
 from roomlore.testing.model_server import serve_models
 
@@ -89,7 +87,7 @@ def search(page: Page):
     page.wait(said(lore, "tea", "The biscuits are on the shelf", "谁带了饼干？"))
     page.names["lore"] = lore
     page.shell("roomlore serve")
-    with serving(EmbeddingServer(HashEmbedder(dimensions=1024))) as server:
+    with on_a_thread(EmbeddingServer(HashEmbedder(dimensions=1024))) as server:
         page.instead["http://localhost:8080/v1"] = server.url
         yield
     assert "biscuits" in page.printed[1]
@@ -157,19 +155,3 @@ def settings(page: Page):
         "MEMORY_MAX_CONTEXT_MESSAGES=0 roomlore rooms 2>&1 | sed 's/^roomlore: //'"
     )
     yield
-
-
-@contextmanager
-def serving(server):
-    """The server on a thread of its own."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
-        asyncio.run_coroutine_threadsafe(server.start(), loop).result()
-        yield server
-    finally:
-        asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()

@@ -5,13 +5,12 @@ import re
 
 import httpx
 import pytest
+from console_rig import LANGUAGES, asking, page
 
 import roomlore
 from roomlore import MemoryKind, Settings, Source
 from roomlore.surfaces.console.tongues import tongue
-from roomlore.surfaces.http import create_app
 
-LANGUAGES = {"en": {"Accept-Language": "en"}, "zh": {"Accept-Language": "zh"}}
 FACTS = {"en": ("Anna prefers green tea", "Anna prefers oolong"), "zh": ("安娜喜欢喝绿茶", "安娜只喝乌龙茶")}
 EVIL = '"><script>alert(1)</script></textarea>\u202e'
 both = pytest.mark.parametrize("language", LANGUAGES)
@@ -28,18 +27,6 @@ async def lore():
 async def http(lore):
     async with asking(lore) as client:
         yield client
-
-
-def asking(lore, key: str = "") -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1))
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers)
-
-
-async def page(http, path: str, status: int = 200, language: str = "en") -> str:
-    answer = await http.get(path, headers=LANGUAGES[language])
-    assert answer.status_code == status, answer.text[:500]
-    return answer.text
 
 
 def form(shown: str) -> dict[str, str]:

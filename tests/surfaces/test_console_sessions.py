@@ -7,15 +7,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+from console_rig import LANGUAGES, asking, page
 
 import roomlore
 from roomlore import Message, Settings
 from roomlore.surfaces.console.tongues import tongue
-from roomlore.surfaces.http import create_app
 from session_rig import ScriptedSummarizer
 
 SECONDS = 60
-LANGUAGES = {"en": {"Accept-Language": "en"}, "zh": {"Accept-Language": "zh"}}
 SAID = {"en": ("question {}: how long did it take?", "answer {}"), "zh": ("第{}问：花了多久？", "第{}答：很快。")}
 SMALL = Settings(model_context_window=200, recent_turns=2)
 EVIL = '"><script>alert(1)</script>\u202e'
@@ -32,18 +31,6 @@ async def lore():
 async def http(lore):
     async with asking(lore) as client:
         yield client
-
-
-def asking(lore, key: str = "") -> httpx.AsyncClient:
-    transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1))
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers)
-
-
-async def page(http, path: str, status: int = 200, language: str = "en") -> str:
-    answer = await http.get(path, headers=LANGUAGES[language])
-    assert answer.status_code == status, answer.text[:500]
-    return answer.text
 
 
 async def send(http, path: str, status: int = 303) -> httpx.Response:

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import threading
 from abc import ABC, abstractmethod
-from typing import Self
+from collections.abc import Iterator
+from typing import Self, TypeVar
 
 
 class LoopbackServer(ABC):
@@ -61,3 +63,22 @@ class LoopbackServer(ABC):
     @abstractmethod
     async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request and its answer; whether the connection goes on."""
+
+
+Server = TypeVar("Server", bound=LoopbackServer)
+
+
+@contextlib.contextmanager
+def on_a_thread(server: Server) -> Iterator[Server]:
+    """The server on a thread of its own, for programs and tests that have no event loop running."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="loopback-server", daemon=True)
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(server.start(), loop).result()
+        yield server
+    finally:
+        asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -2,12 +2,11 @@
 
 import asyncio
 import json
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
-from roomlore.testing.loopback import LoopbackServer
+from roomlore.testing.loopback import LoopbackServer, on_a_thread
 from roomlore.testing.model_answers import Answer, Asked, Drops, Fails, Hangs, Says, Sends, pieces, problem, whole
 
 Reply = Answer | str
@@ -79,21 +78,11 @@ class ModelServer(LoopbackServer):
         return await (_streamed(writer, answer, asked) if asked.streaming else _said(writer, answer))
 
 
-@contextmanager
-def serve_models(script: Script = (), *, default: Reply = "ready", port: int = 0) -> Iterator[ModelServer]:
+def serve_models(
+    script: Script = (), *, default: Reply = "ready", port: int = 0
+) -> AbstractContextManager[ModelServer]:
     """The server on a thread of its own, for programs and tests that have no event loop running."""
-    server = ModelServer(script, default=default, port=port)
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever, name="model-server", daemon=True)
-    thread.start()
-    try:
-        asyncio.run_coroutine_threadsafe(server.start(), loop).result()
-        yield server
-    finally:
-        asyncio.run_coroutine_threadsafe(server.stop(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+    return on_a_thread(ModelServer(script, default=default, port=port))
 
 
 async def _read(reader: asyncio.StreamReader) -> Asked:

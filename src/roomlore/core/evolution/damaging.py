@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from roomlore.core.errors import InvalidInput
-from roomlore.core.evolution.handles import find
+from roomlore.core.evolution.handles import found
 from roomlore.core.evolution.likeness import likeness
 from roomlore.core.evolution.models import Answer, Rejected, Rules, Wish
 from roomlore.core.evolution.steps import refused
@@ -48,10 +47,8 @@ class Guarded:
         """The handles under which memories were offered; what was not is refused elsewhere."""
         handles = {memory.memory_id: handle for handle, memory in self.offered.items()}
         for given in wish.handles:
-            try:
-                yield handles[find(given, self.offered).memory_id]
-            except InvalidInput:
-                continue
+            if memory := found(given, self.offered):
+                yield handles[memory.memory_id]
 
     def _create(self, wish: Wish, heard: Sequence[Wording]) -> None:
         """One that repeats a memory takes its place."""

@@ -42,6 +42,14 @@ def find(handle: str, offered: Mapping[str, T]) -> T:
     raise InvalidInput(f"{handle[:_LONGEST]!r:.60} is no handle, and ids are not looked up; {_span(offered)}.")
 
 
+def found(handle: str, offered: Mapping[str, T]) -> T | None:
+    """As `find`; None where there is nothing, and nobody asks why."""
+    try:
+        return find(handle, offered)
+    except InvalidInput:
+        return None
+
+
 def _span(offered: Mapping[str, object]) -> str:
     names = list(offered)
     return f"use {names[0]} to {names[-1]}" if names else "nothing was offered"

@@ -8,9 +8,8 @@ memory stays: refusing loses nothing that the memory says.
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.guards import said
-from roomlore.core.evolution.handles import find
+from roomlore.core.evolution.handles import found
 from roomlore.core.evolution.particulars import Names, Particular, denials, particulars, turns, without_particulars
 from roomlore.core.terms import terms
 
@@ -80,19 +79,12 @@ class Talk:
 
     def cited(self, handles: Sequence[str]) -> list[Wording]:
         """Of the messages under these handles."""
-        return [self.of(line) for handle in handles if (line := _found(handle, self._lines))]
+        return [self.of(line) for handle in handles if (line := found(handle, self._lines))]
 
     def of(self, text: str) -> Wording:
         if text not in self._found:
             self._found[text] = Wording(text, self._names)
         return self._found[text]
-
-
-def _found(handle: str, lines: Mapping[str, str]) -> str:
-    try:
-        return find(handle, lines)
-    except InvalidInput:
-        return ""
 
 
 def is_related(memory: Wording, statement: Wording) -> bool:

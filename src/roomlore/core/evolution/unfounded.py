@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from roomlore.core.errors import InvalidInput
-from roomlore.core.evolution.handles import find
+from roomlore.core.evolution.handles import found
 from roomlore.core.evolution.likeness import likeness
 from roomlore.core.evolution.models import Answer, Wish
 from roomlore.core.evolution.steps import refused
@@ -46,15 +45,8 @@ def asks_evidence(examples: Answer) -> bool:
 
 
 def _is_unfounded(wish: Wish, offered: Mapping[str, Memory], messages: Mapping[str, Source], reworded: float) -> bool:
-    if wish.kind not in ("create", "update") or any(_has(handle, messages) for handle in wish.evidence):
+    if wish.kind not in ("create", "update") or any(found(handle, messages) for handle in wish.evidence):
         return False
-    known = [find(handle, offered) for handle in wish.handles if _has(handle, offered)]
+    known = [memory for handle in wish.handles if (memory := found(handle, offered))]
     least = _RELATED if len(known) > 1 else reworded
     return all(likeness(wish.statement, memory.statement) < least for memory in known)
-
-
-def _has(handle: str, offered: Mapping[str, object]) -> bool:
-    try:
-        return bool(find(handle, offered))
-    except InvalidInput:
-        return False
