@@ -3,6 +3,7 @@
 import math
 import re
 import unicodedata
+from functools import lru_cache
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.models import Rules
@@ -17,6 +18,7 @@ _WHITE = frozenset("\t\n\r")
 _ROUNDING = 1e-9
 
 
+@lru_cache(maxsize=1 << 10)
 def said(statement: str) -> str:
     """The form in which statements are compared: folded, without white space and punctuation that change nothing."""
     return _LOOSE_SPACE.sub("", " ".join(_PROSE.sub(" ", fold(statement)).split()))
@@ -26,7 +28,7 @@ def clean_statement(given: str, rules: Rules) -> str:
     """The statement on one line. Raises `InvalidInput` with the reason why it cannot be kept."""
     if is_longer(given, rules.statement_chars):
         raise InvalidInput(f"The statement is longer than {rules.statement_chars} characters.")
-    if any(_is_control(character) for character in given):
+    if not given.isprintable() and any(_is_control(character) for character in given):
         raise InvalidInput("The statement has control characters in it.")
     if not said(given):
         raise InvalidInput("The statement is empty.")

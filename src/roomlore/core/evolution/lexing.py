@@ -103,6 +103,8 @@ class _Lexer:
 
 
 def _quoted(inside: str) -> str:
+    if '"' not in inside and "\\" not in inside:
+        return json.dumps(inside)
     escaped = re.sub(r'\\.|"', _escaped, inside)
     try:
         return json.dumps(json.loads(f'"{escaped}"', strict=False))

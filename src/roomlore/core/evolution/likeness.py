@@ -6,6 +6,7 @@ where one says, in the same order, all that the other says.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from roomlore.core.terms import terms
@@ -14,21 +15,30 @@ _OTHERWISE = 0.8
 """The most for statements of which each says something that the other does not."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """Of one statement: in their order, and each once."""
+
+    in_order: Sequence[str]
+    different: frozenset[str]
+
+
 def likeness(one: str, other: str) -> float:
     """In [0, 1]; 1 where they differ in nothing but the form of words and in words that mean nothing alone."""
-    short, long = sorted((_words(one), _words(other)), key=len)
-    if not short:
+    short, long = sorted((_words(one), _words(other)), key=lambda words: len(words.in_order))
+    if not short.in_order:
         return 0.0
-    if _is_within(short, iter(long)):
-        return 2 * len(short) / (len(short) + len(long))
-    shared = len(set(short) & set(long))
-    return min(2 * shared / (len(set(short)) + len(set(long))), _OTHERWISE)
+    shared = len(short.different & long.different)
+    if shared == len(short.different) and _is_within(short.in_order, iter(long.in_order)):
+        return 2 * len(short.in_order) / (len(short.in_order) + len(long.in_order))
+    return min(2 * shared / (len(short.different) + len(long.different)), _OTHERWISE)
 
 
 @lru_cache(maxsize=1 << 12)
-def _words(statement: str) -> Sequence[str]:
+def _words(statement: str) -> _Words:
     """Stems of words, and single Chinese characters: their pairs would differ at every insertion."""
-    return tuple(term for term in terms(statement) if not _is_pair(term))
+    found = tuple(term for term in terms(statement) if not _is_pair(term))
+    return _Words(found, frozenset(found))
 
 
 def _is_pair(term: str) -> bool:
