@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -75,6 +75,17 @@ async def test_what_is_no_time_is_refused(lore, at):
     for asked in (lore.memories.as_of(TEA, at), lore.memories.diff(TEA, at)):
         with pytest.raises(InvalidInput, match=r"datetime"):
             await asked
+
+
+@pytest.mark.parametrize(("day", "hours"), [(datetime.min, 8), (datetime.max, -8)], ids=["first", "last"])
+async def test_a_time_beyond_the_calendar_is_told_as_people_write_it(lore, day, hours):
+    at = day.replace(tzinfo=timezone(timedelta(hours=hours)))
+    for asked in (lore.memories.as_of(TEA, at), lore.memories.changes(TEA, since=at)):
+        with pytest.raises(InvalidInput, match="years 1 to 9999") as refused:
+            await asked
+        assert f" is {at.isoformat()}, " in str(refused.value)
+        assert "such as 2024-05-01T12:00Z" in str(refused.value)
+        assert "datetime" not in str(refused.value)
 
 
 async def test_what_is_no_scope_is_refused(lore):

@@ -226,4 +226,7 @@ def _moment(given: Any, name: str) -> datetime | None:
     try:
         return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
     except OverflowError as error:
-        raise InvalidInput(f"{name} is {given!r:.60}; it must be within the years 1 to 9999 in UTC.") from error
+        raise InvalidInput(
+            f"{name} is {given.isoformat()}, which is not within the years 1 to 9999 in UTC; give a day or a time "
+            "such as 2024-05-01T12:00Z."
+        ) from error
