@@ -17,18 +17,21 @@ _WAITED = 2.0
 _WAITED_AGAIN = 10.0
 """Seconds that a form, and a script that asks again, wait for a person to be forgotten."""
 
+_TELLS_NO_TEXT = frozenset({"evolve", "forget"})
+"""Of what can be wished for: all else shows what is stored, and needs the scope for reading too."""
+
 Facts = dict[str, Any]
 
 
 async def asked(page: Page) -> Response:
     """What would be done, with a form that does it."""
-    what, lore = _wish(page), page.need("write")
+    what, lore = _wish(page)
     facts = await _BEFORE[what](page, lore, page.needed("id"))
     return page.show("confirm.html", what=what, id=page.needed("id"), wrong=False, **facts)
 
 
 async def done(page: Page) -> Response:
-    what, lore = _wish(page), page.need("write")
+    what, lore = _wish(page)
     return await _DO[what](page, lore, page.needed("id"), page.form.get("reason", "").strip())
 
 
@@ -57,11 +60,12 @@ async def would_go(page: Page) -> Response:
     return page.show("would_go.html", id=user_id, report=report)
 
 
-def _wish(page: Page) -> str:
+def _wish(page: Page) -> tuple[str, Lore]:
+    """What is to be done, for who may do it and see what is shown of it."""
     what = page.asked("what")
     if what not in _DO:
         raise InvalidInput(f"what is {what!r:.40}; it is one of {', '.join(_DO)}.")
-    return what
+    return what, page.need("write") if what in _TELLS_NO_TEXT else page.need("read", "write")
 
 
 async def _result(lore: Lore, evolution_id: str) -> EvolutionResult | None:

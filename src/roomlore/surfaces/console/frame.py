@@ -63,8 +63,12 @@ class Page:
         """For reading."""
         return self.need("read")
 
-    def need(self, scope: str) -> Lore:
+    def need(self, scope: str, *more: str) -> Lore:
+        """Raises `Forbidden` where the visitor lacks one of these scopes. What shows stored text needs `read`, whatever
+        else it needs."""
         assert self.visitor is not None
+        for one in more:
+            self.visitor.need(one)
         return self.visitor.need(scope)
 
     def asked(self, name: str, default: str = "") -> str:

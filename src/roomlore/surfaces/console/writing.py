@@ -40,7 +40,7 @@ class Draft:
 
 async def asked(page: Page) -> Response:
     """An empty form for a scope, or one that holds what a memory says."""
-    lore = page.need("write")
+    lore = page.need("read", "write")
     head = await _head(page, lore)
     scope = head.scope if head else check_scope(page.needed("scope"))
     group = scope.startswith("group:")
@@ -50,7 +50,7 @@ async def asked(page: Page) -> Response:
 
 async def done(page: Page) -> Response:
     """Saves it; where it cannot be, the form comes back with what was typed and why."""
-    lore = page.need("write")
+    lore = page.need("read", "write")
     head = await _head(page, lore)
     scope = head.scope if head else check_scope(page.needed("scope"))
     draft = _typed(page.form)
