@@ -191,24 +191,44 @@ def test_owners_in_metadata_are_left_out(memory, caplog):
 # With a model
 
 
+def handle_of(statement, asked):
+    """Under which one the model was offered it."""
+    return next(line.split(" ", 1)[0] for line in block(asked, "memories") if statement in line)
+
+
+def first_learns_then_corrects(asked):
+    if "花生" not in "".join(block(asked, "memories")):
+        return lines(create("对花生过敏", "c1"), create("Lives in Rome", "c1"))
+    home, nuts = (handle_of(one, asked) for one in ("Lives in Rome", "对花生过敏"))
+    return lines(update(home, "Lives in Chengdu", "c1"), delete(nuts))
+
+
 def test_a_model_changes_what_is_known_of_the_user(url):
-    answers = [
-        lines(create("对花生过敏", "c1"), create("Lives in Rome", "c1")),
-        lines(update("m1", "Lives in Chengdu", "c1"), delete("m2")),
-    ]
-    with serve_models(answers) as server, Memory(with_model(server), url=url) as memory:
+    with serve_models(first_learns_then_corrects) as server, Memory(with_model(server), url=url) as memory:
         first = memory.add("我对花生过敏，住在罗马。", **ANNA, run_id="r1", metadata={"topic": "home"})
         assert sorted(events(first)) == [("ADD", "Lives in Rome"), ("ADD", "对花生过敏")]
         shown = [line for line in block(server.requests[0], "messages") if line]
         assert len(shown) == 1
         known = {one["memory"]: one for one in memory.get_all(filters={**ANNA, "run_id": "r1"})["results"]}
         assert known["Lives in Rome"]["metadata"] == {"topic": "home"}
-        changed = memory.add([{"role": "user", "content": "I moved, and was tested."}], **ANNA)["results"]
+        said_now = "I moved from Rome, I live in Chengdu now. 医生查过，我对花生不过敏了。"
+        changed = memory.add([{"role": "user", "content": said_now}], **ANNA)["results"]
         assert {one["event"] for one in changed} == {"UPDATE", "DELETE"}
         moved = next(one for one in changed if one["event"] == "UPDATE")
-        assert moved["memory"] == "Lives in Chengdu"
-        assert known[moved["previous_memory"]]["id"] == moved["id"]
+        assert (moved["memory"], moved["previous_memory"]) == ("Lives in Chengdu", "Lives in Rome")
+        assert known["Lives in Rome"]["id"] == moved["id"]
         assert said(memory.get_all(filters=ANNA)) == ["Lives in Chengdu"]
+
+
+@pytest.mark.parametrize("answer", ["ready", lines(update("m9", "Lives in Chengdu", "c1"))], ids=["no line", "refused"])
+def test_a_model_that_says_nothing_of_use_is_asked_once(url, answer):
+    with serve_models([lines(create("住在成都", "c1"))], default=answer) as server:
+        with Memory(with_model(server), url=url) as memory:
+            memory.add("我住在成都", **ANNA)
+            assert memory.add("I moved.", **ANNA) == {"results": []}
+            assert len(server.requests) == 2
+            memory.add("To Rome.", **ANNA)
+        assert [line for line in block(server.requests[2], "messages") if "I moved." in line]
 
 
 def test_what_was_kept_word_for_word_is_not_read_again(url):

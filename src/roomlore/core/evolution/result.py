@@ -28,9 +28,10 @@ class EvolutionResult:
     """What an evolution did.
 
     `mode`: who read the messages, 'llm' or 'offline'. `message`: in a sentence, why nothing was done, '' where
-    something was. `changes`: those of the log, in order. `rejected`: lines of the model's answer that were not
-    followed, each with its reason. `messages`: how many were read; `remaining`: how many new ones are still to be read.
-    `model`: what answered, '' without one. Where nothing was read, nothing is recorded under `evolution_id`.
+    something was. `failed`: nothing in the model's answer could be followed, so the messages stay unread.
+    `changes`: those of the log, in order. `rejected`: lines of the model's answer that were not followed, each with its
+    reason. `messages`: how many were read; `remaining`: how many new ones are still to be read. `model`: what answered,
+    '' without one. Where nothing was read, nothing is recorded under `evolution_id`.
     """
 
     evolution_id: str
@@ -38,6 +39,7 @@ class EvolutionResult:
     mode: Mode
     at: datetime
     message: str = ""
+    failed: bool = False
     stats: Stats = field(default_factory=Stats)
     changes: tuple[Change, ...] = ()
     rejected: tuple[Rejected, ...] = ()

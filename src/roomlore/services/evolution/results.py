@@ -10,7 +10,7 @@ from roomlore.core.evolution.result import EvolutionResult, Stats
 from roomlore.core.memory.models import Action, Change, Evolution, EvolutionStatus
 from roomlore.services.evolution.piece import Answered, Piece, Read
 
-NO_LINE = "The model's answer has no line that can be used, so nothing was changed and the messages stay unread."
+_NO_LINE = "The model's answer has no line that can be used, so nothing was changed and the messages stay unread."
 _NO_CHANGE = "The messages change nothing of what is remembered."
 
 
@@ -38,7 +38,7 @@ def record(piece: Piece, read: Read, answered: Answered, plan: Plan, *, failed: 
             "remaining": read.remaining + (len(read.messages) if failed else 0),
             "lines": [one.line for one in plan.rejected],
         },
-        error=NO_LINE if failed else "",
+        error=_NO_LINE if failed else "",
         started_at=read.at,
         finished_at=now,
     )
@@ -54,6 +54,7 @@ def told(kept: Evolution, changes: Sequence[Change]) -> EvolutionResult:
         mode=facts.get("mode", "llm"),
         at=kept.finished_at,
         message=kept.error or ("" if changes else _NO_CHANGE),
+        failed=kept.status == "failed",
         stats=Stats(
             kept=facts.get("kept", 0),
             updated=done[Action.UPDATE] + done[Action.MERGE],

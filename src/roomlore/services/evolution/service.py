@@ -17,7 +17,6 @@ from roomlore.services.evolution.asking import Asking
 from roomlore.services.evolution.direct import Direct
 from roomlore.services.evolution.piece import EVOLUTION, Piece, Read, Span
 from roomlore.services.evolution.reading import Reading
-from roomlore.services.evolution.results import NO_LINE
 from roomlore.services.evolution.turns import Turns
 
 _ATTEMPTS = 3
@@ -83,9 +82,9 @@ class EvolutionService:
         """One evolution, as durable work."""
         piece = Piece(**arguments)
         result = await self._evolve(piece, steps)
-        if piece.goes_on and result.remaining >= piece.goes_on and result.message != NO_LINE:
+        if piece.goes_on and result.remaining >= piece.goes_on and not result.failed:
             await self.hand_in(piece.next())
-        if result.message == NO_LINE:
+        if result.failed:
             log.warning("an evolution's answer could not be used", extra={"evolution": piece.evolution_id})
         if result.message:
             await steps.report(result.message)
@@ -149,6 +148,6 @@ class EvolutionService:
 def _kind(done: EvolutionResult) -> str:
     if done.changes:
         return "applied"
-    if done.message == NO_LINE:
+    if done.failed:
         return "failed"
     return "nothing" if done.messages else "empty"

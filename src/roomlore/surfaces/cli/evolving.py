@@ -47,22 +47,16 @@ def evolve(
         while True:
             with _waiting(scope_of(group)):
                 done.append(await lore.memories.evolve(group, days=days, mode=mode))
-            failed = await _failed(lore, done[-1])
             if not as_json:
-                _tell(done[-1], out, failed=failed, all_=all_)
-            if failed or not all_ or not done[-1].remaining:
-                return failed
+                _tell(done[-1], out, all_=all_)
+            if done[-1].failed or not all_ or not done[-1].remaining:
+                return done[-1].failed
 
     failed = frame_of(ctx).run(work)
     if as_json:
         show.as_json(plain(done if all_ else done[0]))
     if failed:
         raise typer.Exit(1)
-
-
-async def _failed(lore: Lore, result: EvolutionResult) -> bool:
-    """Whether messages were read and nothing could be done with what the model said."""
-    return bool(result.messages) and (await lore.memories.evolution(result.evolution_id)).status == "failed"
 
 
 @contextmanager
@@ -75,9 +69,9 @@ def _waiting(scope: str) -> Iterator[None]:
         yield
 
 
-def _tell(result: EvolutionResult, out: Console, *, failed: bool, all_: bool) -> None:
+def _tell(result: EvolutionResult, out: Console, *, all_: bool) -> None:
     if result.message:
-        out.print(Text(show.inert(result.message), "yellow" if failed else ""))
+        out.print(Text(show.inert(result.message), "yellow" if result.failed else ""))
     if result.messages:
         out.print(_head(result))
         show_memories.changes(result.changes, out)
@@ -86,7 +80,7 @@ def _tell(result: EvolutionResult, out: Console, *, failed: bool, all_: bool) ->
         out.print(Text("not followed:", "yellow"))
         for one in result.rejected:
             out.print(show_memories.indented(_rejected(one)))
-    if result.remaining and not all_ and not failed:
+    if result.remaining and not all_ and not result.failed:
         left = "1 new message remains" if result.remaining == 1 else f"{result.remaining} new messages remain"
         out.print(Text(f"{left}; --all reads on.", "dim"))
 

@@ -42,7 +42,7 @@ async def infer(lore: Lore, said: Sequence[Said], note: Note, owners: Owners) ->
     while True:
         done = await lore.memories.evolve(f"user:{owners.user_id}", mode="llm")
         changes += done.changes
-        if not done.remaining or not done.messages:
+        if done.failed or not done.remaining or not done.messages:
             return [_event(change) for change in changes if change.action is not Action.STRENGTH]
 
 
