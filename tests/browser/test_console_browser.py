@@ -12,7 +12,7 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser, Page, async_playwright
 
 import roomlore
-from roomlore import Lore, Message, Settings
+from roomlore import Lore, Message, NewMemory, Settings
 from roomlore.core.memory.models import Source
 from roomlore.surfaces.http import create_app
 from roomlore.surfaces.http.app import beside
@@ -182,6 +182,23 @@ async def test_the_slider_goes_back_without_leaving_the_page():
             await page.keyboard.press("Home")
         await page.get_by_role("heading", name="Remembered on").wait_for()
         assert "step" not in page.url
+
+
+async def test_another_time_is_paged_with_the_keyboard_on_a_phone():
+    async with serving() as (address, lore), browsing() as browser, looking(browser, "dark", "zh-CN", 320) as page:
+        many = [NewMemory(scope="user:anna", statement=f"安娜喝过第 {n} 种茶") for n in range(130)]
+        await lore.memories.add_all(many)
+        await page.goto(f"{address}/console/memory?id=user:anna")
+        async with page.expect_response(lambda answer: "step=0" in answer.url):
+            await page.get_by_role("slider").focus()
+            await page.keyboard.press("Home")
+        await page.get_by_text("130 条中的 100 条").wait_for()
+        await page.get_by_role("link", name="下一页").focus()
+        await page.keyboard.press("Enter")
+        await page.get_by_text("130 条中的 30 条").wait_for()
+        assert await page.locator("#then .statement").first.inner_text() == many[100].statement
+        assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        assert await faults(page) == []
 
 
 @pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])

@@ -4,13 +4,13 @@ import asyncio
 import html
 import re
 from datetime import timedelta
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 import pytest
 
 from evolution_rig import CHINESE, ENGLISH, create, lines, opened, remember, talk, update
-from roomlore import Message
+from roomlore import Message, NewMemory
 from roomlore.core.errors import StorageUnavailable
 from roomlore.core.memory.models import Source
 from roomlore.surfaces.console import changing
@@ -157,6 +157,35 @@ async def test_the_slider_and_the_date_go_back(http, lore):
     assert says("en", "memory.empty.then") in await page(http, f"/console/memory?id=g&at={day_before}")
     later = (lore.now() + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
     assert "black coffee" in listed(await page(http, f"/console/memory?id=g&at={later}"))
+
+
+@both
+@pytest.mark.parametrize("way", ["at", "step"])
+async def test_many_memories_of_another_time_are_paged_and_the_moment_stays(http, lore, said, language, way):
+    known = [f"{said.known[0]} ({n})" for n in range(250)]
+    await lore.memories.add_all([NewMemory(scope="group:g", statement=one) for one in known])
+    then = lore.now().isoformat()
+    for one in (await lore.memories.page("group:g", limit=3))[::2]:
+        await lore.memories.delete(one.memory_id, said.why)
+    await lore.memories.add("group:g", said.new[0])
+    address = f"/console/memory?{urlencode({'id': 'g', way: then if way == 'at' else 0})}"
+    pages, moments = [], set()
+    while address:
+        there = listed(await page(http, address, language=language))
+        pages.append(re.findall(r'<p class="statement" dir="auto">(.*?)</p>', there))
+        assert says(language, "memory.total", shown=len(pages[-1]), total=250) in there
+        assert (says(language, "frame.first") in there) == (len(pages) > 1)
+        following = re.search(r'rel="next" href="([^"]+)"', there)
+        address = html.unescape(following[1]) if following else None
+        moments |= set(parse_qs(urlsplit(address).query)["at"]) if address else set()
+    assert [len(one) for one in pages] == [100, 100, 50]
+    assert [html.unescape(one) for found in pages for one in found] == known
+    assert len(moments) == 1
+    assert way == "step" or moments == {then}
+    beyond = await page(http, f"/console/memory?{urlencode({'id': 'g', 'at': then, 'offset': 900})}", language=language)
+    assert says(language, "memory.empty.then") not in beyond
+    first = html.unescape(re.search(rf'href="([^"]+)">{says(language, "frame.first")}<', beyond)[1])
+    assert known[0] in words(await page(http, first))
 
 
 def listed(shown: str) -> str:

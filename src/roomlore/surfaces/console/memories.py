@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
-from typing import Literal
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
@@ -51,7 +51,7 @@ class Then:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which of the memories there are now: of a kind, '' for all; in force or not; from where on."""
+    """Which of the memories: from where on; and of those there are now, of a kind, '' for all, in force or not."""
 
     kind: str
     status: Literal["active", "deprecated"]
@@ -68,7 +68,7 @@ class Asked:
 
     @property
     def chosen(self) -> bool:
-        return bool(self.kind or self.status_asked)
+        return bool(self.kind or self.status_asked or self.offset)
 
 
 async def scopes(page: Page) -> Response:
@@ -88,12 +88,12 @@ async def memory(page: Page) -> Response:
     last = min(page.number("to") or _last(stored), _last(stored))
     changes = await _changes(lore, scope, last)
     asked = _asked(page)
-    found = await _remembered(lore, scope, then.at, asked)
+    found, total = await _remembered(lore, scope, then.at, asked)
     return page.show(
         "memory.html",
         scope=scope,
         found=[(one, _strength(lore, one, then.at)) for one in found],
-        total=await _total(lore, scope, asked) if then.at is None else len(found),
+        total=total,
         asked=asked,
         then=then,
         stretches=_stretches(changes),
@@ -162,16 +162,14 @@ def _asked(page: Page) -> Asked:
     return Asked(kind, "active" if status == "active" else "deprecated", page.number("offset") or 0)
 
 
-async def _total(lore: Lore, scope: str, asked: Asked) -> int:
-    return await lore.memories.count(scope, kinds=asked.kinds, status=asked.status)
-
-
-async def _remembered(lore: Lore, scope: str, at: datetime | None, asked: Asked) -> list[Memory]:
-    if at is None:
-        return await lore.memories.page(
-            scope, kinds=asked.kinds, status=asked.status, limit=_MEMORIES, offset=asked.offset
-        )
-    return await lore.memories.as_of(scope, at)
+async def _remembered(lore: Lore, scope: str, at: datetime | None, asked: Asked) -> tuple[list[Memory], int]:
+    """A page of them, and how many there are on all pages."""
+    if at is not None:
+        then = await lore.memories.as_of(scope, at)
+        return then[asked.offset : asked.offset + _MEMORIES], len(then)
+    which: Any = {"kinds": asked.kinds, "status": asked.status}
+    found = await lore.memories.page(scope, limit=_MEMORIES, offset=asked.offset, **which)
+    return found, await lore.memories.count(scope, **which)
 
 
 def _strength(lore: Lore, one: Memory, at: datetime | None) -> float:
