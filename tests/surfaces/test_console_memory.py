@@ -13,6 +13,7 @@ from evolution_rig import CHINESE, ENGLISH, create, lines, opened, remember, tal
 from roomlore import Message, NewMemory
 from roomlore.core.errors import StorageUnavailable
 from roomlore.core.memory.models import Source
+from roomlore.core.privacy.report import ForgetReport
 from roomlore.surfaces.console import changing
 from roomlore.surfaces.console.tongues import tongue
 from roomlore.surfaces.http import create_app
@@ -336,6 +337,54 @@ async def test_counting_what_would_go_keeps_nobody_waiting(http, lore, monkeypat
     assert "<td>1</td>" in told
     assert "hx-trigger" not in told
     assert counted == [True]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_no_more_is_counted_at_a_time_for_a_tenant_than_there_may_be(lore, monkeypatch, language):
+    """Whoever asks for one count too many is told what to do, and gets it once another has ended."""
+    counted, may_end = [], {f"人{n}": asyncio.Event() for n in range(10)}
+
+    async def slow(self, user_id: str, *, dry_run: bool = False):
+        counted.append(user_id)
+        await may_end[user_id].wait()
+        return ForgetReport(user_id=user_id, dry_run=dry_run, started_at=lore.now(), finished_at=lore.now())
+
+    monkeypatch.setattr(type(lore.privacy), "forget", slow)
+    monkeypatch.setattr(changing, "_WAITED", 0.01)
+    monkeypatch.setattr(changing, "_WAITED_AGAIN", 0.01)
+    _, our_key = await lore.keys.create("us")
+    _, their_key = await lore.for_tenant("other").keys.create("them")
+    full, counting = says(language, "forget.full"), says(language, "forget.counting")
+    transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1))
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
+
+        async def told(person: str, path: str = "/console/memory/forgetting/would", key: str = our_key, **more):
+            headers = {**LANGUAGES[language], "Authorization": f"Bearer {key}", **more}
+            return await http.get(f"{path}?{urlencode({'what': 'forget', 'id': person})}", headers=headers)
+
+        allowed = [f"人{n}" for n in range(changing._MOST_COUNTS)]
+        for person in (*allowed, *allowed):
+            assert counting in (await told(person)).text
+        assert len(counted) == len(allowed)
+        for n in range(changing._MOST_COUNTS, 10):
+            refused = await told(f"人{n}")
+            assert (refused.status_code, full in refused.text) == (429, True)
+            assert not re.search("hx-trigger|http-equiv", refused.text)
+        assert (await told("人9", "/console/memory/forgetting")).status_code == 429
+        asked = await told("人9", "/console/memory/change")
+        assert (asked.status_code, full in asked.text) == (200, True)
+        piece = await told("人9", **{"HX-Request": "true"})
+        assert (piece.status_code, full in piece.text) == (200, True), "a script shows no piece of another status"
+        assert counted == allowed
+        assert counting in (await told("人9", key=their_key)).text, "others count as if nobody else did"
+        may_end["人0"].set()
+        assert says(language, "forget.nothing") in (await told("人0")).text
+        assert counting in (await told("人9")).text
+        assert (await told("人8")).status_code == 429
+        for person in (*allowed[1:], "人9"):
+            may_end[person].set()
+            assert says(language, "forget.nothing") in (await told(person)).text
+        assert says(language, "forget.nothing") in (await told("人9", key=their_key)).text
 
 
 async def test_forgetting_that_fails_says_so_and_what_is_left(http, lore, monkeypatch):

@@ -109,6 +109,29 @@ async def test_long_work_that_fails_tells_who_waits_and_can_be_asked_for_again()
     assert await work.wait("name", does, seconds=60) == "done"
 
 
+async def test_work_under_way_is_counted_by_how_its_name_begins():
+    work, may_end = LongWork(), asyncio.Event()
+    for name in (
+        ("count", "茶", "安"),
+        ("count", "茶", "ann"),
+        ("count", "tea", "ann"),
+        ("forget", "茶", "安"),
+        "count",
+    ):
+        assert await work.wait(name, may_end.wait, seconds=0) is None
+    assert [work.under_way(*one) for one in (("count", "茶"), ("count",), ("c",), ("count", "茶", "安", "x"))] == [
+        2,
+        3,
+        0,
+        0,
+    ]
+    may_end.set()
+    assert await work.wait(("count", "茶", "安"), may_end.wait, seconds=60)
+    async with work.ending():
+        assert await work.wait("count", may_end.wait, seconds=60)
+    assert work.under_way() == 0
+
+
 async def test_long_work_ends_with_the_server():
     work, ended = LongWork(), []
 

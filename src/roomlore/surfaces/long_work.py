@@ -34,6 +34,11 @@ class LongWork:
         """Whether this work is under way."""
         return name in self._going
 
+    def under_way(self, *beginning: Hashable) -> int:
+        """How much work there is under way whose name, a tuple, begins like this."""
+        names = [name for name in self._going if isinstance(name, tuple)]
+        return sum(name[: len(beginning)] == beginning for name in names)
+
     @asynccontextmanager
     async def ending(self) -> AsyncIterator[None]:
         """Breaks off what still goes on when the block ends."""

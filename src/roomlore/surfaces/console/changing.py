@@ -1,6 +1,7 @@
 """Changing what is remembered: each wish is asked back first, on a page of its own."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import Response
@@ -16,11 +17,22 @@ from roomlore.wiring import Lore
 _WAITED = 2.0
 _WAITED_AGAIN = 10.0
 """Seconds that a form, and a script that asks again, wait for a person to be forgotten."""
+_MOST_COUNTS = 3
+"""Counts of what forgetting would remove that are under way at a time, for one tenant."""
 
 _TELLS_NO_TEXT = frozenset({"evolve", "forget"})
 """Of what can be wished for: all else shows what is stored, and needs the scope for reading too."""
 
 Facts = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What forgetting a person would remove. `report`: None where it is still being counted, or, with `full`, where too
+    much else is."""
+
+    report: ForgetReport | None
+    full: bool = False
 
 
 async def asked(page: Page) -> Response:
@@ -47,17 +59,19 @@ async def forgetting(page: Page) -> Response:
     """How forgetting a person stands; a browser asks again by itself until it is over. Where nothing is under way, what
     is still stored of the person says whether it came to its end."""
     lore, user_id = page.need("write"), page.needed("id")
+    seconds = _WAITED_AGAIN if _by_script(page) else 0.0
     if _long_work(page).goes_on(_forgetting(lore, user_id)):
-        return await _forgotten(page, lore, user_id, _WAITED_AGAIN if "hx-request" in page.request.headers else 0.0)
-    left = await _would(page, lore, user_id, _WAITED_AGAIN if "hx-request" in page.request.headers else 0.0)
-    return page.show("forgetting.html", id=user_id, left=left, report=None, failed="", counting=left is None)
+        return await _forgotten(page, lore, user_id, seconds)
+    left = await _would(page, lore, user_id, seconds)
+    told: Facts = {"left": left.report, "full": left.full, "counting": left.report is None}
+    return page.show("forgetting.html", _status(page, left), id=user_id, report=None, failed="", **told)
 
 
 async def would_go(page: Page) -> Response:
     """What forgetting a person would remove; in a large store counting it takes its time."""
     lore, user_id = page.need("write"), page.needed("id")
-    report = await _would(page, lore, user_id, _WAITED_AGAIN if "hx-request" in page.request.headers else _WAITED)
-    return page.show("would_go.html", id=user_id, report=report)
+    would = await _would(page, lore, user_id, _WAITED_AGAIN if _by_script(page) else _WAITED)
+    return page.show("would_go.html", _status(page, would), id=user_id, report=would.report, full=would.full)
 
 
 def _wish(page: Page) -> tuple[str, Lore]:
@@ -99,7 +113,9 @@ async def _before_reverting(page: Page, lore: Lore, evolution_id: str) -> Facts:
 
 
 async def _before_forgetting(page: Page, lore: Lore, user_id: str) -> Facts:
-    return {"report": await _would(page, lore, user_id, _WAITED), "scope": f"user:{user_id}", "back": ("/memories", {})}
+    would = await _would(page, lore, user_id, _WAITED)
+    shown = {"report": would.report, "full": would.full}
+    return {**shown, "scope": f"user:{user_id}", "back": ("/memories", {})}
 
 
 async def _evolve(page: Page, lore: Lore, group_id: str, reason: str) -> Response:
@@ -141,13 +157,25 @@ async def _forgotten(page: Page, lore: Lore, user_id: str, seconds: float) -> Re
         failed = str(error)
     if page.request.method == "POST" and report is None and not failed:
         return page.go("/memory/forgetting", id=user_id)
-    return page.show("forgetting.html", id=user_id, left=None, report=report, failed=failed, counting=False)
+    told: Facts = {"report": report, "failed": failed, "left": None, "full": False, "counting": False}
+    return page.show("forgetting.html", id=user_id, **told)
 
 
-async def _would(page: Page, lore: Lore, user_id: str, seconds: float) -> ForgetReport | None:
-    """What would go; None where it is still being counted. Who asks again waits for the same count."""
-    name = ("would forget", lore.tenant, user_id)
-    return await _long_work(page).wait(name, lambda: lore.privacy.forget(user_id, dry_run=True), seconds=seconds)
+async def _would(page: Page, lore: Lore, user_id: str, seconds: float) -> Counted:
+    """What would go. Who asks again waits for the same count."""
+    work, of_all, name = _long_work(page), ("would forget", lore.tenant), ("would forget", lore.tenant, user_id)
+    if not work.goes_on(name) and work.under_way(*of_all) >= _MOST_COUNTS:
+        return Counted(None, full=True)
+    return Counted(await work.wait(name, lambda: lore.privacy.forget(user_id, dry_run=True), seconds=seconds))
+
+
+def _by_script(page: Page) -> bool:
+    return "hx-request" in page.request.headers
+
+
+def _status(page: Page, counted: Counted) -> int:
+    """Of a page that was asked for the count alone; a script shows what comes with 200 only."""
+    return 429 if counted.full and not _by_script(page) else 200
 
 
 def _forgetting(lore: Lore, user_id: str) -> tuple[str, str, str]:
