@@ -35,7 +35,7 @@ class RedisServer:
         address = ["--port", str(self._port), "--bind", "127.0.0.1", "--unixsocket", f"{self._folder}/redis.sock"]
         command = [_BINARY, *address, "--dir", str(self._folder), *_NOTHING_ON_DISK]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
@@ -67,7 +67,7 @@ class RedisServer:
     def command(self, *words: bytes) -> bytes:
         """The answer as it comes, in RESP2; only for answers of one line."""
         sent = b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
-        with socket.create_connection(("127.0.0.1", self._port), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", self._port), timeout=20) as connection:
             connection.sendall(sent)
             return connection.makefile("rb").readline()
 

@@ -51,7 +51,7 @@ def test_closing_ends_the_calls_of_other_threads(tmp_path):
         thread.start()
         under_way.wait()
         lore.ping()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
     with roomlore.open_sync(url) as again:
         assert sum(room.messages for room in again.rooms.page()) == (0 if ends else len(BATCH))
@@ -99,7 +99,7 @@ def test_tools_are_plain_functions_or_async_ones(tmp_path, form):
     together = threading.Barrier(2)
 
     def plain(call):
-        together.wait(10)
+        together.wait(60)
         return f"{call.name}: 晴"
 
     async def awaited(call):

@@ -320,7 +320,7 @@ async def test_it_closes_while_the_database_is_down_and_goes_on_later(postgres_s
         held.set()
         with pytest.raises(StorageUnavailable):
             await work.find("w")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             await work.close()
         admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
     async with opened(work):
@@ -360,7 +360,7 @@ asyncio.run(main())
 
 async def test_a_program_that_forgets_to_close_ends_all_the_same(url):
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", FORGETFUL, url)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         assert await process.wait() == 0
     diary = Diary()
     async with opened(make(url), does=diary.work("a")) as work:

@@ -21,7 +21,7 @@ async def jobs() -> AsyncIterator[InProcessJobs]:
 
 
 async def until(condition) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - what is waited for is what the job did, whatever it is
             await asyncio.sleep(0.001)
 

@@ -57,7 +57,7 @@ async def test_a_locked_room_does_not_keep_what_is_due_waiting(postgres):
     await make_due(postgres, START)
     async with postgres.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert names(await take(postgres, START)) == [ROOM]
             assert await schedule(postgres, Due(at=START), START + MINUTE)
         await work.sessions.save(session=session(2))
@@ -70,7 +70,7 @@ async def test_a_session_that_is_being_written_is_passed_over(postgres):
     async with postgres.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
         await work.sessions.save(session=session(2))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert names(await take(postgres, START + MINUTE)) == ["b"]
     assert names(await take(postgres, START + MINUTE)) == [ROOM]
 

@@ -33,7 +33,7 @@ async def assert_whole(url: str, numbers: list[int]) -> None:
     """Opened again, everything acknowledged is indexed by itself, by words and by meaning."""
     settings = roomlore.Settings(index_lease_seconds=0.2, vectors="sql")
     async with roomlore.open(url, settings=settings, embedder=HashEmbedder()) as lore:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while (await lore.index.status()).vectors != "whole":
                 await asyncio.sleep(0.1)
                 async for _ in lore.index.drain():

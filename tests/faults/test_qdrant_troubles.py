@@ -39,7 +39,7 @@ async def lore(qdrant) -> AsyncIterator[roomlore.Lore]:
 
 
 async def soon(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await condition():  # noqa: ASYNC110 - what is waited for is the state of a store
             await asyncio.sleep(0.02)
 

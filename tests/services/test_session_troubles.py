@@ -81,7 +81,7 @@ async def test_one_slow_summary_holds_up_no_other():
         working = asyncio.create_task(rig.sessions.catch_up())
         await model.asked.wait()
         held, model.gate = model.gate, None
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while await summarised(rig, 12) < 4:  # noqa: ASYNC110 - another task's work, which sets nothing
                 await asyncio.sleep(0.05)
         assert not working.done()

@@ -51,7 +51,7 @@ class _Answer(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if not self.server.hold.is_set() and asked["input"] != ["roomlore"]:
             self.server.waiting.set()
-            self.server.hold.wait(30)
+            self.server.hold.wait(120)
         body = self.server.answer(asked["input"]) if self.server.status == 200 else b"{}"
         try:
             self.send_response(self.server.status)

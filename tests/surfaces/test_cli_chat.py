@@ -16,7 +16,7 @@ from roomlore.surfaces.cli.app import app
 from roomlore.testing.model_answers import Fails, Says
 from roomlore.testing.model_server import serve_models
 
-SECONDS = 20
+SECONDS = 60
 
 
 @contextmanager

@@ -270,9 +270,9 @@ def stopped(*arguments: str, server: embedding_server.EmbeddingServer) -> subpro
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
     ) as process:
         try:
-            assert server.waiting.wait(30)
+            assert server.waiting.wait(120)
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=120)
         finally:
             process.kill()
             server.hold.set()

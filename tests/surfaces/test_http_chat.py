@@ -82,7 +82,7 @@ async def serving(lore):
     while not service.started:  # noqa: ASYNC110 - uvicorn tells nobody
         await asyncio.sleep(0.005)
     port = service.servers[0].sockets[0].getsockname()[1]
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60) as client:
         yield client
     service.should_exit = True
     await running
@@ -293,7 +293,7 @@ async def test_a_service_that_is_stopped_keeps_what_was_said(monkeypatch, tmp_pa
         at: list[str] = []
         running = asyncio.ensure_future(serve(settings, listening=at.append))
         await until_true(lambda: at)
-        async with httpx.AsyncClient(base_url=at[0], timeout=20) as client:
+        async with httpx.AsyncClient(base_url=at[0], timeout=60) as client:
             hearing = asyncio.ensure_future(hear(client, body()))
             await asyncio.sleep(0.7)
             os.kill(os.getpid(), signal.SIGTERM)
