@@ -13,7 +13,7 @@ OVER = os.environ["STAND_IN"] + "/over"
 
 def press_when_over() -> None:
     try:
-        urllib.request.urlopen(OVER, timeout=100).close()
+        urllib.request.urlopen(OVER, timeout=250).close()
     finally:
         os.kill(os.getpid(), signal.SIGINT)
 

@@ -12,7 +12,7 @@ from typing import Any
 from aiohttp import web
 from doc_page import Page
 
-_SECONDS = 60
+_SECONDS = 200
 _BOT = """#!/bin/sh
 if [ "$1" = "{program}" ]; then exec {python} {runner} "$@"; fi
 exec {python} "$@"
