@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,26 +14,33 @@ from aiohttp import ClientConnectionError, ClientSession, web
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.padding import PKCS7
 from doc_stand_in import StandIn
+from yarl import URL
 
 BOT, CHAT, SECRET = "ou_bot", "oc_tea", "..."
 """`SECRET`: what the page puts for the app's secret, its token and its key."""
 PEOPLE = {"ou_li": "李雷"}
 """Whom the bot may know by name."""
+LATE = "ou_late"
 _BETWEEN_SECONDS = 0.05
+_ENDING_SECONDS = 1.0
+"""A bot that waits for nothing has ended by then."""
 
 
 class Lark(StandIn):
-    """`webhook`: where the bot listens. `tokens`: how many were handed out. Of the first stranger a gateway's page is
-    all that comes."""
+    """`webhook`: where the bot listens. `tokens`: how many were handed out. `replied`: to which messages, as often as
+    the bot sent it. Of the first stranger a gateway's page is all that comes, and of the late one an answer only once
+    the bot ends."""
 
     def __init__(self, happens: Callable[["Lark"], Any], webhook: str) -> None:
         super().__init__()
         self._script, self._webhook = happens, webhook
         self.tokens = 0
+        self.replied: list[str] = []
         self._gateway_is_down = True
         self._by_uuid: dict[str, dict[str, Any]] = {}
         self._changed = asyncio.Condition()
         self._ids = itertools.count(1)
+        self._caught: tuple[bytes, dict[str, str]] = (b"", {})
         add = self.app.router.add_route
         add("POST", "/open-apis/auth/v3/tenant_access_token/internal", self._token)
         add("GET", "/open-apis/bot/v3/info", self._info)
@@ -45,20 +53,30 @@ class Lark(StandIn):
             await self._until_there()
             return await self._script(self)
 
-    async def tell(self, kind: str, *, signed: bool = True, **event: Any) -> int:
+    async def tell(self, kind: str, *, signed: bool = True, age: float = 0, **event: Any) -> int:
         """Tells the webhook of an event, encrypted and signed as the platform does; the status of its answer."""
         header = {"event_id": f"e{next(self._ids)}", "event_type": kind, "token": SECRET, "app_id": "cli_..."}
-        status, _ = await self.post({"schema": "2.0", "header": header, "event": event}, signed=signed)
+        status, _ = await self.post({"schema": "2.0", "header": header, "event": event}, signed=signed, age=age)
         return status
 
-    async def post(self, content: dict[str, Any], *, signed: bool = True) -> tuple[int, dict[str, Any]]:
-        raw = json.dumps({"encrypt": _encrypted(content)}).encode()
-        made = hashlib.sha256(f"1780304400nonce{SECRET}".encode() + raw).hexdigest()
+    async def post(self, content: dict[str, Any], *, signed: bool = True, age: float = 0) -> tuple[int, dict[str, Any]]:
+        """`age`: seconds since it was signed."""
+        raw, stamp = json.dumps({"encrypt": _encrypted(content)}).encode(), str(int(time.time() - age))
+        made = hashlib.sha256(f"{stamp}nonce{SECRET}".encode() + raw).hexdigest()
         headers = {
-            "X-Lark-Request-Timestamp": "1780304400",
+            "X-Lark-Request-Timestamp": stamp,
             "X-Lark-Request-Nonce": "nonce",
             "X-Lark-Signature": made if signed else "0" * 64,
         }
+        self._caught = raw, headers
+        return await self._send(raw, headers)
+
+    async def replay(self) -> int:
+        """Sends again what was sent last, byte for byte."""
+        status, _ = await self._send(*self._caught)
+        return status
+
+    async def _send(self, raw: bytes, headers: dict[str, str]) -> tuple[int, dict[str, Any]]:
         async with self._client.post(self._webhook, data=raw, headers=headers) as answer:
             return answer.status, await answer.json()
 
@@ -66,6 +84,16 @@ class Lark(StandIn):
         async with self._changed:
             await self._changed.wait_for(lambda: any(said["parent_id"] == to for said in self.said.values()))
         return next(said for said in self.said.values() if said["parent_id"] == to)
+
+    async def _until_gone(self) -> None:
+        place = URL(self._webhook)
+        while True:
+            try:
+                _, writing = await asyncio.open_connection(place.host, place.port)
+            except ConnectionError:
+                return
+            writing.close()
+            await asyncio.sleep(_BETWEEN_SECONDS)
 
     async def _until_there(self) -> None:
         """The webhook listens only after it has asked who it is."""
@@ -90,6 +118,9 @@ class Lark(StandIn):
     async def _person(self, request: web.Request) -> web.Response:
         self._check(request)
         name = PEOPLE.get(request.match_info["id"])
+        if request.match_info["id"] == LATE:
+            await self._until_gone()
+            await asyncio.sleep(_ENDING_SECONDS)
         if name is None and self._gateway_is_down:
             self._gateway_is_down = False
             return web.Response(status=502, text="<html>Bad Gateway</html>", content_type="text/html")
@@ -110,6 +141,7 @@ class Lark(StandIn):
         made = {"message_id": f"om_bot{next(self._ids)}", "chat_id": CHAT, "parent_id": parent, "root_id": parent,
                 "msg_type": body["msg_type"], "body": {"content": body["content"]},
                 "sender": {"id": "cli_...", "id_type": "app_id", "sender_type": "app"}}  # fmt: skip
+        self.replied.append(parent)
         async with self._changed:
             said = self._by_uuid.setdefault(body["uuid"], made)
             self.said[said["message_id"]] = said

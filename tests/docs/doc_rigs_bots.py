@@ -1,5 +1,7 @@
 """Rigs of the pages that bring roomlore to bots and frameworks."""
 
+from collections import Counter
+
 import doc_lark
 from doc_discord import ANN, BOT, CHANNEL, GUILD, LI, MESSAGE_CONTENT, Discord, message, reply
 from doc_lark import Lark
@@ -111,14 +113,15 @@ def lark(page: Page):
         page.instead["https://open.feishu.cn"] = stand_in.url
         yield
     assert stand_in.tokens == 1
-    asked, again = map(_said, server.requests)
+    assert Counter(stand_in.replied) == {"om_3": 2, "om_4": 1, "om_5": 1}
+    asked, again, _ = map(_said, server.requests)
     assert "@李雷 周五喝什么茶？" in str(asked)
     assert "7319" not in str(asked)
     assert ("assistant", "(2 条) 绿茶。") in again
     with roomlore.open_sync(f"sqlite:///{page.folder}/lark.db") as lore:
         stored = {one.id: one for one in lore.messages.page(doc_lark.CHAT)}
         answer = lore.replies.find(doc_lark.CHAT, "om_3", agent_id=doc_lark.BOT)
-    assert [stored[one].sender_name for one in ("om_1", "om_3", "om_4")] == ["", "李雷", ""]
+    assert [stored[one].sender_name for one in ("om_1", "om_3", "om_4", "om_5")] == ["", "李雷", "", ""]
     assert stored["om_4"].reply_to == answer.reply_id
     assert stored["om_3"].text == "菜单\n@茶 which is green? menu (menu.example)"
 
@@ -140,11 +143,20 @@ async def _tea_in_lark(there: Lark) -> None:
                 {"tag": "a", "text": "menu", "href": "menu.example"}]  # fmt: skip
     asked = said("om_3", "ou_li", {"title": "菜单", "content": [elements]}, "post", parent_id="om_1", root_id="om_1",
                  mentions=[doc_lark.mention(1, doc_lark.BOT, "茶")])  # fmt: skip
+    for age in (3600, -3600):
+        assert await there.tell(says, age=age, **asked) == 401
+        assert await there.replay() == 401
     assert await there.tell(says, **asked) == 200
-    assert await there.tell(says, **asked) == 200
+    assert await there.replay() == 200
     answer = await there.until_answered("om_3")
+    assert await there.replay() == 200
     again = said("om_4", "ou_ann", {"text": "@_user_1 为什么？"}, parent_id=answer["message_id"], root_id="om_1",
                  mentions=[doc_lark.mention(1, doc_lark.BOT, "茶")])  # fmt: skip
     await there.tell(says, **again)
     await there.until_answered("om_4")
+    assert await there.tell(says, **asked) == 200, "as after a restart: told of by an id that the bot does not know"
     assert len(there.said) == 2
+    late = said(
+        "om_5", doc_lark.LATE, {"text": "@_user_1 现在呢？"}, mentions=[doc_lark.mention(1, doc_lark.BOT, "茶")]
+    )
+    assert await there.tell(says, **late) == 200
