@@ -71,6 +71,13 @@ class Chain:
         return self.telemetry.registry.get_sample_value(name, labels) or 0.0
 
 
+async def soon(met: Callable[[], bool]) -> None:
+    """Waits for what a server notices in its own time."""
+    async with asyncio.timeout(15):
+        while not met():  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.005)
+
+
 Build = Callable[..., "asyncio.Future[Chain]"]
 
 
@@ -200,11 +207,18 @@ async def test_each_provider_has_the_whole_time(chain):
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-async def test_when_all_fail_the_last_error_is_raised_and_each_was_told_of(chain, caplog, streaming):
+async def test_when_all_fail_the_error_names_each_and_is_of_the_last_ones_kind(chain, caplog, streaming):
     made = await chain(Fails(status=500), Fails(status=401), Hangs())
     with pytest.raises(ModelUnavailable, match="provider third did not answer within") as caught:
         await (made.streamed(timeout_seconds=SOON) if streaming else made.complete(timeout_seconds=SOON))
     assert caught.value.cause == "timeout"
+    assert str(caught.value) == (
+        "None of the 3 providers of the model 'm' that were asked could be used: "
+        "1. The provider first answers with HTTP 500: try again later. "
+        "2. The provider second answers with HTTP 401: check the key in SECOND_KEY. "
+        f"3. The provider third did not answer within {SOON:g} s: try later, or raise model_timeout_seconds."
+    )
+    assert not any(key in str(caught.value) for key in KEYS.values())
     told = [(r.provider, r.attempt, r.cause) for r in caplog.records if r.levelno == logging.WARNING]
     assert told == [("first", 1, "broken"), ("second", 2, "refused"), ("third", 3, "timeout")]
 
@@ -226,8 +240,36 @@ async def test_an_answer_that_cannot_be_used_is_the_next_providers_turn(chain, c
 
 async def test_when_no_answer_can_be_used_that_is_the_error(chain):
     made = await chain("嗯", "ok", "hm")
-    with pytest.raises(BadModelOutput, match="too short"):
+    with pytest.raises(BadModelOutput) as caught:
         await made.complete(check=long_enough)
+    assert str(caught.value) == (
+        "None of the 3 providers of the model 'm' that were asked could be used: "
+        "1. The provider first: The summary is too short. 2. The provider second: The summary is too short. "
+        "3. The provider third: The summary is too short."
+    )
+
+
+async def test_one_that_was_asked_alone_is_told_as_it_is(chain):
+    made = await chain(Fails(status=500), keys={"FIRST_KEY": "sk-first-1"})
+    with pytest.raises(ModelUnavailable) as caught:
+        await made.complete()
+    assert str(caught.value) == "The provider first answers with HTTP 500: try again later."
+
+
+@pytest.mark.parametrize(
+    ("answers", "kind", "cause"),
+    [
+        (("嗯", Fails(status=429), Fails(status=404)), ModelUnavailable, "refused"),
+        ((Fails(status=404), Fails(status=500), "嗯"), BadModelOutput, None),
+    ],
+    ids=["the last one refuses", "the last one says too little"],
+)
+async def test_the_kind_of_error_is_the_last_ones(chain, answers, kind, cause):
+    made = await chain(*answers)
+    with pytest.raises(kind) as caught:
+        await made.complete(check=long_enough)
+    assert [f"{place}. The provider {name}" in str(caught.value) for place, name in enumerate(NAMES, 1)] == [True] * 3
+    assert getattr(caught.value, "cause", None) == cause
 
 
 async def test_unusable_answers_do_not_make_a_provider_rest(chain):
@@ -350,8 +392,9 @@ async def test_a_try_that_nobody_waited_for_lets_the_next_one_try(chain, streami
     made = await failing(chain, times=3)
     made.clock.advance(15)
     made.servers[0].default = Hangs()
+    before = made.counts[0]
     call = asyncio.ensure_future(made.streamed() if streaming else made.complete())
-    await asyncio.sleep(0.1)
+    await soon(lambda: made.counts[0] > before)
     call.cancel()
     await asyncio.gather(call, return_exceptions=True)
     assert made.total("roomlore_model_calls_total", provider="first", result="abandoned") == 1
@@ -419,9 +462,8 @@ async def test_closing_a_stream_ends_the_request_and_blames_nobody(chain):
     for _ in range(4):
         async with aclosing(made.models.stream("m", asked())) as pieces:
             await anext(pieces)
-    await asyncio.sleep(0.1)
-    assert all(request.left_at is not None for request in made.servers[0].requests)
-    assert made.servers[0].open_connections == 0
+    await soon(lambda: all(request.left_at is not None for request in made.servers[0].requests))
+    await soon(lambda: made.servers[0].open_connections == 0)
     assert made.counts == [4, 0, 0]
     assert made.total("roomlore_model_calls_total", provider="first", result="abandoned") == 4
 
@@ -490,10 +532,9 @@ async def test_a_test_asks_those_that_rest_too_and_wakes_them(chain):
 async def test_cancelling_a_call_ends_its_request(chain):
     made = await chain(Hangs())
     call = asyncio.ensure_future(made.complete())
-    await asyncio.sleep(0.1)
+    await soon(lambda: bool(made.servers[0].requests))
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    await asyncio.sleep(0.05)
-    assert made.servers[0].requests[0].left_at is not None
+    await soon(lambda: made.servers[0].requests[0].left_at is not None)
     assert made.counts == [1, 0, 0]

@@ -5,6 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 
+from roomlore.core.chat.failure import Failure, all_failed
 from roomlore.core.chat.models import ChatAnswer, ChatPiece, ChatRequest, Usage
 from roomlore.core.chat.registry import ModelEntry, ModelRegistry, Offer
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, RoomloreError, describe
@@ -72,18 +73,18 @@ class ModelService:
         """The first usable answer of the model's providers in order, each of which gets `timeout_seconds`.
 
         Raises `NotFound` for an unknown model, `BadModelOutput` where the last one asked failed the `check`, else
-        `ModelUnavailable`.
+        `ModelUnavailable`; where several were asked, the text names each with its cause.
         """
         entry = self._registry.require(model_id)
         seconds = timeout_seconds or self._timeout_seconds
-        problem: RoomloreError | None = None
+        failures: list[tuple[str, Failure]] = []
         for attempt, offer in enumerate(self._candidates(entry), 1):
             try:
                 return await self._ask(offer, request, seconds, check)
             except (ModelUnavailable, BadModelOutput) as error:
-                problem = error
+                failures.append((offer.provider.name, error))
                 self._warn(entry, offer, attempt, error)
-        raise problem or self._nobody(entry)
+        raise self._failed(entry, failures)
 
     async def stream(
         self, model_id: str, request: ChatRequest, *, timeout_seconds: float | None = None
@@ -92,7 +93,7 @@ class ModelService:
         off later raises `ModelUnavailable`. Closing the iterator ends the request."""
         entry = self._registry.require(model_id)
         seconds = timeout_seconds or self._timeout_seconds
-        problem: RoomloreError | None = None
+        failures: list[tuple[str, Failure]] = []
         for attempt, offer in enumerate(self._candidates(entry), 1):
             begun = False
             try:
@@ -105,8 +106,8 @@ class ModelService:
                 self._warn(entry, offer, attempt, error)
                 if begun:
                     raise
-                problem = error
-        raise problem or self._nobody(entry)
+                failures.append((offer.provider.name, error))
+        raise self._failed(entry, failures)
 
     async def _ask(self, offer: Offer, request: ChatRequest, seconds: float, check: Check | None) -> ChatAnswer:
         ends = self._clock.monotonic() + seconds
@@ -233,6 +234,9 @@ class ModelService:
             seconds=self._clock.monotonic() - begun,
             usage=usage,
         )
+
+    def _failed(self, entry: ModelEntry, failures: Sequence[tuple[str, Failure]]) -> Failure:
+        return all_failed(entry.model_id, failures) if failures else self._nobody(entry)
 
     def _nobody(self, entry: ModelEntry) -> ModelUnavailable:
         """Why no provider was asked."""
