@@ -59,7 +59,7 @@ async def forgetting(page: Page) -> Response:
     """How forgetting a person stands; a browser asks again by itself until it is over. Where nothing is under way, what
     is still stored of the person says whether it came to its end."""
     lore, user_id = page.need("write"), page.needed("id")
-    seconds = _WAITED_AGAIN if _by_script(page) else 0.0
+    seconds = _seconds(page, at_first=0.0)
     if _long_work(page).goes_on(_forgetting(lore, user_id)):
         return await _forgotten(page, lore, user_id, seconds)
     left = await _would(page, lore, user_id, seconds)
@@ -70,7 +70,7 @@ async def forgetting(page: Page) -> Response:
 async def would_go(page: Page) -> Response:
     """What forgetting a person would remove; in a large store counting it takes its time."""
     lore, user_id = page.need("write"), page.needed("id")
-    would = await _would(page, lore, user_id, _WAITED_AGAIN if _by_script(page) else _WAITED)
+    would = await _would(page, lore, user_id, _seconds(page, at_first=_WAITED))
     return page.show("would_go.html", _status(page, would), id=user_id, report=would.report, full=would.full)
 
 
@@ -167,6 +167,11 @@ async def _would(page: Page, lore: Lore, user_id: str, seconds: float) -> Counte
     if not work.goes_on(name) and work.under_way(*of_all) >= _MOST_COUNTS:
         return Counted(None, full=True)
     return Counted(await work.wait(name, lambda: lore.privacy.forget(user_id, dry_run=True), seconds=seconds))
+
+
+def _seconds(page: Page, *, at_first: float) -> float:
+    """What a page waits for is waited for longer by the script in it that asks again."""
+    return _WAITED_AGAIN if _by_script(page) else at_first
 
 
 def _by_script(page: Page) -> bool:
