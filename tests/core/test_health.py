@@ -5,13 +5,15 @@ from dataclasses import replace
 import pytest
 
 from roomlore.core.health import DatabaseLook, Finding, judge_database, judge_disk, judge_skew, worst
+from roomlore.core.health_words import say
 
 GIB = 1024**3
 SOUND = DatabaseLook(engine="SQLite", version="0006", head="0006", size_bytes=3 * 1024**2, write_ms=1.5)
 
 
 def test_the_worst_counts():
-    found = [Finding("a", "ok", ""), Finding("b", "fail", ""), Finding("c", "warn", "")]
+    said = say("redis.answers")
+    found = [Finding("redis", "ok", said), Finding("disk", "fail", said), Finding("keys", "warn", said)]
     assert (worst(found), worst(found[::2]), worst(found[:1]), worst([])) == ("fail", "warn", "ok", "ok")
 
 

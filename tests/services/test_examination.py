@@ -4,7 +4,10 @@ import asyncio
 
 from roomlore.core.errors import CacheUnavailable, InvalidInput
 from roomlore.core.health import Finding
+from roomlore.core.health_words import say
 from roomlore.services.doctor import Probe, examine
+
+WELL = say("langfuse.answers", name="好 well")
 
 
 class Ticks:
@@ -25,7 +28,7 @@ def probe(part, error=None, **more):
     async def look():
         if error is not None:
             raise error
-        return [Finding(part, "ok", "好 well")]
+        return [Finding(part, "ok", WELL)]
 
     return Probe(part, look, **more)
 
@@ -39,7 +42,7 @@ async def test_what_goes_wrong_is_a_finding_in_its_place():
 
     async def after():
         await started.wait()
-        return [Finding("last", "ok", "a"), Finding("more", "warn", "b", "c")]
+        return [Finding("last", "ok", WELL), Finding("more", "warn", WELL, say("clock.do"))]
 
     found = await examine(
         [

@@ -7,12 +7,13 @@ from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import roomlore
 from roomlore import Message, Settings
 from roomlore.core.measured import Reading
+from roomlore.surfaces.console import doctor_words
 from roomlore.surfaces.console.charts import HEIGHT, WIDTH, draw
 from roomlore.surfaces.console.health import told
 from roomlore.surfaces.console.measuring import COUNTERS, HISTOGRAMS, Watch
@@ -80,11 +81,21 @@ async def test_with_one_reading_it_says_what_to_do_next(http, language):
 
 
 @pytest.mark.parametrize("language", SPOKEN)
-async def test_what_doctor_finds_is_shown_and_what_is_fine_folded_away(http, language):
+async def test_what_doctor_finds_is_shown_and_what_is_fine_folded_away(http, lore, language):
     shown = await page(http, "/console/health/findings", language)
     assert says(language, "verdict.all.warn") in shown
-    assert "in memory: all is gone" in shown.partition("<details>")[0]
-    assert '<strong lang="en">settings</strong>' in shown.partition("<details>")[2]
+    trouble, _, fine = shown.partition("<details>")
+    told = {one.part: one for one in await lore.examine()}
+    for text in (told["database"].said, told["database"].todo):
+        assert html.escape(doctor_words.told(text, language=language), quote=False) in trouble
+    for name in ("settings", "disk", "redis", "qdrant"):
+        if name in told:
+            assert f"<strong>{doctor_words.part(name, language=language)}</strong>" in fine
+            assert html.escape(doctor_words.told(told[name].said, language=language), quote=False) in fine
+    if language == "zh":
+        sentences = re.findall(r"<bdi>(.*?)</bdi>", shown)
+        assert len(sentences) > 8
+        assert [one for one in sentences if not re.search("[\u4e00-\u9fff]", one)] == []
     assert 'hx-get="/console/health/findings"' in await page(http, language=language)
 
 
@@ -123,6 +134,7 @@ async def test_a_server_reads_its_counters_by_itself_and_stops_with_it(lore):
     assert {len(one.counters) for one in watch._readings} == {len(COUNTERS) + len(HISTOGRAMS)}
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0.01, 5), st.integers(0, 1_000)), min_size=1, max_size=80))
 def test_every_line_stays_in_its_picture_and_says_as_much_as_it_shows(steps):
     readings, minutes, number = [reading(0, 0)], 0.0, 0

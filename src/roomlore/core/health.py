@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from roomlore.core.health_words import SAYINGS, Saying, say
+
 Verdict = Literal["ok", "warn", "fail"]
 
 _ORDER: tuple[Verdict, ...] = ("ok", "warn", "fail")
@@ -15,14 +17,24 @@ _LITTLE_DISK, _NO_DISK = 1024 * _MIB, 100 * _MIB
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. `part`: what; `told`: how it stands; `advice`: what to do, '' where nothing; `ms`:
-    how long the look took, None where nothing had to be asked."""
+    """One thing that was looked at. `part`: what, one of `PARTS`; `said`: how it stands; `todo`: what to do, None where
+    nothing; `ms`: how long the look took, None where nothing had to be asked."""
 
     part: str
     verdict: Verdict
-    told: str
-    advice: str = ""
+    said: Saying
+    todo: Saying | None = None
     ms: float | None = None
+
+    @property
+    def told(self) -> str:
+        """How it stands, in English."""
+        return self.said.by(SAYINGS)
+
+    @property
+    def advice(self) -> str:
+        """What to do, in English; '' where nothing."""
+        return self.todo.by(SAYINGS) if self.todo else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,33 +61,32 @@ def worst(findings: Iterable[Finding]) -> Verdict:
 
 def judge_database(look: DatabaseLook) -> Finding:
     """Whether roomlore can work on it."""
-    told = f"{look.engine}, schema {look.version or 'none yet'}, {look.size_bytes / _MIB:.1f} MiB"
+    known = {"engine": look.engine, "version": look.version, "mib": look.size_bytes / _MIB}
     if look.version is None:
-        return Finding("database", "warn", told, "It is new: the first command that stores something makes its tables.")
+        return Finding("database", "warn", say("database.new", **known), say("database.new.do"))
     if look.version > look.head:
-        return Finding("database", "fail", told, "A newer roomlore wrote it: upgrade roomlore here.")
+        return Finding("database", "fail", say("database.other", **known), say("database.newer.do"))
     if look.version < look.head:
-        advice = f"Back it up; the next command that opens it brings it to schema {look.head}."
-        return Finding("database", "warn", told, advice)
-    told += f", a write took {look.write_ms or 0:.1f} ms"
+        return Finding("database", "warn", say("database.other", **known), say("database.older.do", head=look.head))
+    written = say("database.written", ms=look.write_ms or 0.0, **known)
     if look.write_ms is not None and look.write_ms > _SLOW_WRITE_MS:
-        return Finding("database", "warn", told, "Writing is slow: look at the disk and at what else writes there.")
-    return Finding("database", "ok", told)
+        return Finding("database", "warn", written, say("database.slow.do"))
+    return Finding("database", "ok", written)
 
 
 def judge_skew(seconds: float) -> Finding:
     """`seconds`: the database's clock ahead of ours."""
-    told = f"the database's clock is {abs(seconds):.1f} s {'ahead of' if seconds >= 0 else 'behind'} this machine's"
+    said = say("clock.ahead" if seconds >= 0 else "clock.behind", seconds=abs(seconds))
     if abs(seconds) > _SKEW_SECONDS:
-        return Finding("clock", "warn", told, "Set both machines by NTP: leases and schedules go by the clock.")
-    return Finding("clock", "ok", told)
+        return Finding("clock", "warn", said, say("clock.do"))
+    return Finding("clock", "ok", said)
 
 
 def judge_disk(free_bytes: int) -> Finding:
     """`free_bytes`: where the database file lies."""
-    told = f"{free_bytes / 1024 / _MIB:.1f} GiB free beside the database"
+    said = say("disk.free", gib=free_bytes / 1024 / _MIB)
     if free_bytes < _NO_DISK:
-        return Finding("disk", "fail", told, "Make room now: SQLite stops when the disk is full.")
+        return Finding("disk", "fail", said, say("disk.none.do"))
     if free_bytes < _LITTLE_DISK:
-        return Finding("disk", "warn", told, "Make room soon.")
-    return Finding("disk", "ok", told)
+        return Finding("disk", "warn", said, say("disk.little.do"))
+    return Finding("disk", "ok", said)

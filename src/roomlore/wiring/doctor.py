@@ -14,6 +14,7 @@ from roomlore.adapters.sql.look import folder_of, look_at
 from roomlore.core.addresses import is_loopback
 from roomlore.core.errors import InvalidInput
 from roomlore.core.health import Finding, judge_database, judge_disk, judge_skew
+from roomlore.core.health_words import say
 from roomlore.ports.coordination import Clock
 from roomlore.services.doctor import Probe, examine
 from roomlore.settings import Settings
@@ -63,21 +64,21 @@ async def _at_once(*findings: Finding) -> Sequence[Finding]:
 def _settings(settings: Settings) -> Finding:
     names = [name for name in type(settings).model_fields if settings.source(name) != "default"]
     sources = sorted({settings.source(name) for name in names})
-    told = f"{len(names)} set ({', '.join(sources)})" if names else "all as they ship"
+    known = {"count": len(names), "sources": ", ".join(sources), "strange": ", ".join(settings.ignored)}
     if settings.ignored:
-        told += f"; no settings of roomlore: {', '.join(settings.ignored)}"
-        return Finding("settings", "warn", told, "Unset these variables, or mend their names.")
-    return Finding("settings", "ok", told)
+        said = say("settings.some.strange" if names else "settings.none.strange", **known)
+        return Finding("settings", "warn", said, say("settings.strange.do"))
+    return Finding("settings", "ok", say("settings.some" if names else "settings.none", **known))
 
 
 def _extras(settings: Settings) -> list[Finding]:
     there = [name for name, module in EXTRAS.items() if _is_there(module)]
     needed = sorted(_needed(settings) - set(there))
-    told = f"installed: {', '.join(there) or 'none'}"
+    known = {"there": ", ".join(there), "missing": ", ".join(needed)}
     if needed:
-        advice = f"pip install 'roomlore[{','.join(needed)}]'"
-        return [Finding("extras", "fail", f"{told}; missing for these settings: {', '.join(needed)}", advice)]
-    return [Finding("extras", "ok", told)]
+        said = say("extras.some.missing" if there else "extras.none.missing", **known)
+        return [Finding("extras", "fail", said, say("extras.missing.do", extras=",".join(needed)))]
+    return [Finding("extras", "ok", say("extras.some" if there else "extras.none", **known))]
 
 
 def _is_there(module: str) -> bool:
@@ -103,16 +104,13 @@ def _needed(settings: Settings) -> set[str]:
 async def _database(settings: Settings, clock: Clock) -> list[Finding]:
     look = await look_at(settings.database_url, clock=clock)
     if look.engine == "SQLite" and folder_of(settings.database_url) is None:
-        advice = "Set database_url to a file or a PostgreSQL to keep anything."
-        return [Finding("database", "warn", "in memory: all is gone when the process ends", advice)]
+        return [Finding("database", "warn", say("database.memory"), say("database.memory.do"))]
     found = [judge_database(look)]
     found += [] if look.skew_seconds is None else [judge_skew(look.skew_seconds)]
     if settings.vectors == "pgvector" and not look.has_pgvector:
-        advice = "Install pgvector on the server (PostgreSQL only), or set vectors to auto."
-        found.append(Finding("vectors", "fail", "vectors is pgvector, which this database has not", advice))
+        found.append(Finding("vectors", "fail", say("vectors.none"), say("vectors.none.do")))
     if not is_loopback(settings.host) and not look.has_keys:
-        told = f"{settings.host} can be reached from other machines and no API key exists"
-        found.append(Finding("keys", "fail", told, "Make one with `roomlore keys create NAME`; serving refuses else."))
+        found.append(Finding("keys", "fail", say("keys.none", host=settings.host), say("keys.none.do")))
     return found
 
 
@@ -127,24 +125,24 @@ async def _work(settings: Settings) -> list[Finding]:
     if settings.durable_work == "process" or not can_keep_work(settings.database_url):
         return [_work_in_process(settings)]
     left = await asyncio.to_thread(is_work_left, settings.database_url)
-    told = f"kept by DBOS beside the database; {'some waits or runs' if left else 'none waits'}"
+    said = say("work.left" if left else "work.none")
     if left and not settings.work_in_server:
-        return [Finding("work", "warn", told, "See that a `roomlore worker` runs: the server leaves the work to it.")]
-    return [Finding("work", "ok", told)]
+        return [Finding("work", "warn", said, say("work.left.do"))]
+    return [Finding("work", "ok", said)]
 
 
 def _work_in_process(settings: Settings) -> Finding:
-    told = "kept in each process alone; one that is killed begins it anew from the data"
     if settings.durable_work == "dbos":
         raise InvalidInput("durable_work is dbos: it needs the extra `durable` and a database that is not in memory.")
     if settings.database_url.startswith("postgres"):
-        return Finding("work", "warn", told, "Install the extra `durable`, so that processes share the work.")
-    return Finding("work", "ok", told)
+        return Finding("work", "warn", say("work.process"), say("work.process.do"))
+    return Finding("work", "ok", say("work.process"))
 
 
 def _schedule(settings: Settings, now: datetime) -> Finding:
     if not settings.evolve_schedule:
-        return Finding("schedule", "ok", "groups evolve only when asked to (evolve_schedule is empty)")
+        return Finding("schedule", "ok", say("schedule.off"))
     zone = ZoneInfo(settings.time_zone)
     coming = Cron(settings.evolve_schedule, zone).next(now).astimezone(zone)
-    return Finding("schedule", "ok", f"groups evolve next at {coming:%Y-%m-%d %H:%M} ({settings.time_zone})")
+    said = say("schedule.next", at=f"{coming:%Y-%m-%d %H:%M}", zone=settings.time_zone)
+    return Finding("schedule", "ok", said)

@@ -10,6 +10,7 @@ from roomlore.adapters.redis import open_redis
 from roomlore.adapters.sentry import reach_sentry
 from roomlore.core.chat.registry import ModelRegistry, Provider
 from roomlore.core.health import Finding, Verdict
+from roomlore.core.health_words import say
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.ports.coordination import Clock
 from roomlore.ports.vectors import MESSAGES
@@ -43,44 +44,45 @@ def outside_probes(settings: Settings, *, clock: Clock, ask: bool, embed: bool, 
 
 async def _embedder(settings: Settings, *, ask: bool) -> Sequence[Finding]:
     if settings.embeddings != "off" and not ask:
-        return [_off("embedder", f"{settings.embeddings}; not asked here")]
+        return [Finding("embedder", "ok", say("embedder.quiet", embedder=settings.embeddings))]
     embedder = make_embedder(settings)
     if embedder is None:
-        return [_off("embedder", "off: search goes by words (embeddings)")]
+        return [Finding("embedder", "ok", say("embedder.off"))]
     try:
         await embedder.embed(["ready 准备好了"], kind="query")
     finally:
         await embedder.close()
-    return [Finding("embedder", "ok", f"{embedder.model.name}, {embedder.model.dimensions} dimensions")]
+    model = embedder.model
+    return [Finding("embedder", "ok", say("embedder.answers", name=model.name, dimensions=model.dimensions))]
 
 
 async def _qdrant(settings: Settings) -> Sequence[Finding]:
     if not uses_qdrant(settings):
-        return [_off("qdrant", "not used: vectors lie in the database")]
+        return [Finding("qdrant", "ok", say("qdrant.off"))]
     if settings.embeddings == "off":
-        return [Finding("qdrant", "warn", "not used: embeddings is off", "Set embeddings, or unset qdrant_url.")]
+        return [Finding("qdrant", "warn", say("qdrant.idle"), say("qdrant.idle.do"))]
     vectors = make_qdrant(settings)
     try:
         held = await vectors.generation(collection=MESSAGES)
     finally:
         await vectors.close()
-    return [Finding("qdrant", "ok", "answers" if held else "answers; holds no messages yet, they are indexed behind")]
+    return [Finding("qdrant", "ok", say("qdrant.answers" if held else "qdrant.empty"))]
 
 
 async def _redis(settings: Settings) -> Sequence[Finding]:
     if not settings.redis_url:
-        return [_off("redis", "not used: sessions are read from the database (redis_url)")]
+        return [Finding("redis", "ok", say("redis.off"))]
     cache = open_redis(settings.redis_url, timeout_seconds=settings.redis_timeout_seconds)
     try:
         await cache.get(tenant=DEFAULT_TENANT, conversation_id=_NO_SESSION)
     finally:
         await cache.close()
-    return [Finding("redis", "ok", "answers")]
+    return [Finding("redis", "ok", say("redis.answers"))]
 
 
 async def _langfuse(settings: Settings) -> Sequence[Finding]:
     if not settings.langfuse_host:
-        return [_off("langfuse", "not used: prompts are those that ship (langfuse_host)")]
+        return [Finding("langfuse", "ok", say("langfuse.off"))]
     name = KEPT_ELSEWHERE[0]
     there = await ask_langfuse(
         settings.langfuse_host,
@@ -90,14 +92,14 @@ async def _langfuse(settings: Settings) -> Sequence[Finding]:
         label=settings.langfuse_label,
         timeout_seconds=settings.langfuse_timeout_seconds,
     )
-    return [Finding("langfuse", "ok", f"answers; {'has' if there else 'has no'} prompt {name}")]
+    return [Finding("langfuse", "ok", say("langfuse.answers" if there else "langfuse.without", name=name))]
 
 
 async def _sentry(settings: Settings, timeout_seconds: float) -> Sequence[Finding]:
     if not settings.sentry_dsn:
-        return [_off("sentry", "not used: errors are told in the log alone (sentry_dsn)")]
+        return [Finding("sentry", "ok", say("sentry.off"))]
     host = await reach_sentry(settings.sentry_dsn, timeout_seconds=timeout_seconds)
-    return [Finding("sentry", "ok", f"{host} answers; it is told of errors nobody foresaw")]
+    return [Finding("sentry", "ok", say("sentry.answers", host=host))]
 
 
 def _providers(settings: Settings, timeout_seconds: float) -> list[Probe]:
@@ -117,10 +119,12 @@ def _provider(provider: Provider, key: str | None, *, chosen: bool, seconds: flo
 
     async def look() -> Sequence[Finding]:
         if provider.key_variable and not key:
-            told = f"no key in {provider.key_variable}; it is not asked"
-            return [Finding(part, "warn" if chosen else "ok", told, f"Set {provider.key_variable} to use it.")]
+            said = say("provider.keyless", variable=provider.key_variable)
+            advice = say("provider.keyless.do", variable=provider.key_variable)
+            return [Finding(part, "warn" if chosen else "ok", said, advice)]
         await reach_provider(provider, key=key, timeout_seconds=seconds)
-        return [Finding(part, "ok", "can be reached" + (f"; {provider.key_variable} is set" if key else ""))]
+        answers = say("provider.keyed" if key else "provider.answers", variable=provider.key_variable)
+        return [Finding(part, "ok", answers)]
 
     return Probe(part, look, slow_ms=2000)
 
@@ -145,9 +149,6 @@ def _of_trials(trials: Sequence[ModelTrial]) -> list[Finding]:
 def _of_trial(trial: ModelTrial, bad: Verdict) -> Finding:
     part = f"model {trial.model_id}"
     if trial.error:
-        return Finding(part, bad, f"{trial.provider}: {trial.error}", "`roomlore models test` asks again.")
-    return Finding(part, "ok", f"{trial.provider}: answered", ms=trial.seconds * 1000)
-
-
-def _off(part: str, told: str) -> Finding:
-    return Finding(part, "ok", told)
+        said = say("model.fails", provider=trial.provider, error=trial.error)
+        return Finding(part, bad, said, say("model.fails.do"))
+    return Finding(part, "ok", say("model.answers", provider=trial.provider), ms=trial.seconds * 1000)

@@ -6,10 +6,8 @@ from dataclasses import dataclass, replace
 
 from roomlore.core.errors import InvalidInput, RoomloreError, describe
 from roomlore.core.health import Finding
+from roomlore.core.health_words import say
 from roomlore.ports.coordination import Clock
-
-_HANGS = "Check that it runs and is not overloaded, and the network between."
-_UNFORESEEN = "This is not foreseen: report it, with how to see it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +32,23 @@ async def _one(probe: Probe, clock: Clock, seconds: float) -> list[Finding]:
         async with asyncio.timeout(seconds):
             findings = list(await probe.look())
     except TimeoutError:
-        return [Finding(probe.part, "fail", f"no answer within {seconds:g} s", _HANGS)]
+        return [Finding(probe.part, "fail", say("look.late", seconds=seconds), say("look.late.do"))]
     except RoomloreError as error:
         return [_of_error(probe.part, error)]
     except Exception as error:  # noqa: BLE001 - one look that breaks must not hide the others
-        return [Finding(probe.part, "fail", describe(error), _UNFORESEEN)]
+        return [Finding(probe.part, "fail", say("look.broken", error=describe(error)), say("look.broken.do"))]
     return [_timed(finding, probe, (clock.monotonic() - begun) * 1000) for finding in findings]
 
 
 def _of_error(part: str, error: RoomloreError) -> Finding:
-    advice = "Mend the setting." if isinstance(error, InvalidInput) else "Mend what it names; then run this again."
-    return Finding(part, "fail", str(error), advice)
+    if isinstance(error, InvalidInput):
+        return Finding(part, "fail", say("look.refused", error=str(error)), say("look.refused.do"))
+    return Finding(part, "fail", say("look.failed", error=str(error)), say("look.failed.do"))
 
 
 def _timed(finding: Finding, probe: Probe, ms: float) -> Finding:
     if probe.slow_ms is None or finding.ms is not None:
         return finding
     if ms > probe.slow_ms and finding.verdict == "ok":
-        advice = f"It is slow (over {probe.slow_ms:g} ms): look at its load and the network between."
-        return replace(finding, verdict="warn", advice=advice, ms=ms)
+        return replace(finding, verdict="warn", todo=say("look.slow.do", ms=probe.slow_ms), ms=ms)
     return replace(finding, ms=ms)

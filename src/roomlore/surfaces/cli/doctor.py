@@ -8,7 +8,6 @@ import typer
 from roomlore.core.health import Finding, worst
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
-from roomlore.surfaces.plain import plain
 from roomlore.wiring import diagnose
 
 
@@ -27,12 +26,17 @@ def doctor(
     found = asyncio.run(diagnose(frame_of(ctx).settings(), ask=ask, timeout_seconds=timeout))
     verdict = worst(found)
     if as_json:
-        show.as_json({"verdict": verdict, "findings": plain(found)})
+        show.as_json({"verdict": verdict, "findings": [_told(one) for one in found]})
     else:
         shape = show.table("", "part", "ms", "what was found", "what to do", right=("ms",), fixed=("", "part"))
         show.console().print(show.rows(shape, map(_line, found)))
     if verdict == "fail":
         raise typer.Exit(1)
+
+
+def _told(finding: Finding) -> dict[str, object]:
+    told = {"told": finding.told, "advice": finding.advice, "ms": finding.ms}
+    return {"part": finding.part, "verdict": finding.verdict, **told}
 
 
 def _line(finding: Finding) -> list[str]:

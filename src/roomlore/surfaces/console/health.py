@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -9,6 +10,7 @@ from starlette.responses import Response
 
 from roomlore.core.health import worst
 from roomlore.core.measured import quantile
+from roomlore.surfaces.console import doctor_words
 from roomlore.surfaces.console.charts import HEIGHT, WIDTH, Unit, draw
 from roomlore.surfaces.console.frame import Page
 from roomlore.surfaces.console.measuring import EVERY_SECONDS, HISTOGRAMS, Watch
@@ -59,7 +61,14 @@ async def findings(page: Page) -> Response:
     lore = page.need("admin")
     work: LongWork = page.request.app.state.long_work
     found = await work.wait("doctor", lambda: lore.examine(timeout_seconds=_LOOK_SECONDS), seconds=_WAITED)
-    return page.show("findings.html", found=found or [], verdict=worst(found or []), over=found is not None)
+    return page.show(
+        "findings.html",
+        found=found or [],
+        verdict=worst(found or []),
+        over=found is not None,
+        told=partial(doctor_words.told, language=page.tongue.language),
+        part=partial(doctor_words.part, language=page.tongue.language),
+    )
 
 
 def told(value: float | None, unit: Unit) -> str:

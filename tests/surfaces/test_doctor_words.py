@@ -1,0 +1,96 @@
+"""What `roomlore doctor` finds is said in every language of the console: a finding without Chinese fails here."""
+
+import ast
+import re
+import string
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import roomlore
+from roomlore.core.health import Finding
+from roomlore.core.health_words import PARTS, SAYINGS, say
+from roomlore.surfaces.console import doctor_words
+from roomlore.surfaces.console.tongues import LANGUAGES
+
+HAN = re.compile(r"[\u4e00-\u9fff]")
+SOURCES = [
+    ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(Path(roomlore.__file__).parent.rglob("*.py"))
+    if "health_words" in path.read_text(encoding="utf-8") and path.name != "doctor_words.py"
+]
+
+
+def fields(template: str) -> dict[str, str]:
+    """The names of its fields, each with its format."""
+    return {name: spec or "" for _, name, spec, _ in string.Formatter().parse(template) if name is not None}
+
+
+def first_arguments(*functions: str) -> Iterator[ast.expr]:
+    for node in (node for tree in SOURCES for node in ast.walk(tree)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
+            yield node.args[0]
+
+
+def texts(given: ast.expr) -> set[str]:
+    """Those it may be; a choice has two."""
+    if isinstance(given, ast.IfExp):
+        return texts(given.body) | texts(given.orelse)
+    return {given.value} if isinstance(given, ast.Constant) else set()
+
+
+def test_what_is_said_anywhere_is_known_and_everything_known_is_said():
+    said = list(first_arguments("say"))
+    assert [ast.unparse(one) for one in said if not texts(one)] == [], "a key stands where it is said"
+    assert {key for one in said for key in texts(one)} == set(SAYINGS)
+
+
+def test_every_part_that_is_looked_at_is_known():
+    named = {part for one in first_arguments("Finding", "Probe") for part in texts(one)}
+    begun = {
+        node.value.values[0].value.strip()
+        for tree in SOURCES
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.JoinedStr) and node.targets[0].id == "part"
+    }
+    assert begun == {"model", "provider"}
+    assert named | begun | {"models"} == PARTS
+
+
+def test_chinese_has_every_saying_and_every_part_with_the_same_fields():
+    chinese = doctor_words.words("zh")
+    assert set(chinese) == {*SAYINGS, *(f"part.{part}" for part in PARTS)}
+    assert {key: fields(chinese[key]) for key in SAYINGS} == {key: fields(text) for key, text in SAYINGS.items()}
+    assert [key for key in SAYINGS if not HAN.search(chinese[key])] == []
+    assert {key for key in chinese if key.startswith("part.") and not HAN.search(chinese[key])} == {
+        "part.langfuse", "part.qdrant", "part.redis", "part.sentry",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("key", SAYINGS)
+def test_every_saying_can_be_said(key, language):
+    values = {name: 12.5 if spec else f"茶 {{{name}}}" for name, spec in fields(SAYINGS[key]).items()}
+    shown = doctor_words.told(say(key, **values), language=language)
+    assert all(str(value) in shown for value in values.values())
+    assert not shown.endswith("。。")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_nothing_to_do_is_said_as_nothing(language):
+    finding = Finding("redis", "ok", say("redis.answers"))
+    assert (finding.advice, doctor_words.told(finding.todo, language=language)) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("part", "english", "chinese"),
+    [
+        ("disk", "disk", "磁盘"),
+        ("provider near", "provider near", "供应商 near"),
+        ("model 聊天", "model 聊天", "模型 聊天"),
+    ],
+)
+def test_a_part_keeps_the_name_that_follows(part, english, chinese):
+    assert doctor_words.part(part, language="en") == english
+    assert doctor_words.part(part, language="zh") == chinese
