@@ -67,6 +67,16 @@ class Messages(Protocol):
     ) -> list[StoredMessage]:
         """Messages with arrival > `after`, ascending; `sender_id`: only those of this sender."""
 
+    async def recent_with_hashes(
+        self, *, tenant: str, room_id: str, limit: int, before: int | None = None
+    ) -> list[tuple[StoredMessage, str]]:
+        """As `recent`, each with the content hash that it had at that moment."""
+
+    async def page_with_hashes(
+        self, *, tenant: str, room_id: str, after: int, limit: int, sender_id: str | None = None
+    ) -> list[tuple[StoredMessage, str]]:
+        """As `page`, each with the content hash that it had at that moment."""
+
     async def count(self, *, tenant: str, room_id: str, after: int, sender_id: str | None = None) -> int:
         """How many messages `page` has in all."""
 

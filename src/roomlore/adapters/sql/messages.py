@@ -20,6 +20,7 @@ NEWEST_OF_ALL = 2**62
 visible = and_(in_room(_m), _m.c.deleted_at.is_(None))
 """Messages of the room that are not deleted."""
 
+_HASHED_COLUMNS = (*MESSAGE_COLUMNS, _m.c.content_hash)
 _before = _m.c.arrival < bindparam("before")
 _after = _m.c.arrival > bindparam("after")
 _of_sender = _m.c.sender_id == bindparam("sender_id")
@@ -40,8 +41,12 @@ def _arrivals_since() -> Select[Any]:
     return _newest(chosen)
 
 
-def _page(*where: ColumnElement[bool]) -> Select[Any]:
-    return select(*MESSAGE_COLUMNS).where(visible, *where).order_by(_m.c.arrival).limit(bindparam("count"))
+def _recent(*columns: ColumnElement[Any]) -> Select[Any]:
+    return _newest(select(*columns).where(visible, _before))
+
+
+def _page(columns: Sequence[ColumnElement[Any]], *where: ColumnElement[bool]) -> Select[Any]:
+    return select(*columns).where(visible, _after, *where).order_by(_m.c.arrival).limit(bindparam("count"))
 
 
 def _count(*where: ColumnElement[bool]) -> Select[Any]:
@@ -73,9 +78,12 @@ _BY_ARRIVAL = Statement(lambda: entries(among(_m.c.arrival, "arrivals")))
 _PLAIN = Statement(lambda: select(*MESSAGE_COLUMNS).where(visible, among(_m.c.arrival, "arrivals")))
 _TAIL = Statement(lambda: _newest(entries(_before)))
 _TAIL_SINCE = Statement(lambda: _newest(entries(_m.c.arrival.in_(_arrivals_since()))))
-_RECENT = Statement(lambda: _newest(select(*MESSAGE_COLUMNS).where(visible, _before)))
-_PAGE = Statement(lambda: _page(_after))
-_PAGE_OF = Statement(lambda: _page(_after, _of_sender))
+_RECENT = Statement(lambda: _recent(*MESSAGE_COLUMNS))
+_RECENT_HASHED = Statement(lambda: _recent(*_HASHED_COLUMNS))
+_PAGE = Statement(lambda: _page(MESSAGE_COLUMNS))
+_PAGE_HASHED = Statement(lambda: _page(_HASHED_COLUMNS))
+_PAGE_OF = Statement(lambda: _page(MESSAGE_COLUMNS, _of_sender))
+_PAGE_OF_HASHED = Statement(lambda: _page(_HASHED_COLUMNS, _of_sender))
 _COUNT = Statement(lambda: _count(_after))
 _COUNT_OF = Statement(lambda: _count(_after, _of_sender))
 _FIRST_SINCE = Statement(_first_since)
@@ -153,22 +161,35 @@ class SqlMessages:
         rows = await self._rows(_RECENT, tenant, room_id, before=before, count=limit)
         return [to_message(room_id, row) for row in reversed(rows)]
 
+    async def recent_with_hashes(
+        self, *, tenant: str, room_id: str, limit: int, before: int | None = None
+    ) -> list[tuple[StoredMessage, str]]:
+        before = NEWEST_OF_ALL if before is None else before
+        rows = await self._rows(_RECENT_HASHED, tenant, room_id, before=before, count=limit)
+        return [(to_message(room_id, row), row[-1]) for row in reversed(rows)]
+
     async def page(
         self, *, tenant: str, room_id: str, after: int, limit: int, sender_id: str | None = None
     ) -> list[StoredMessage]:
-        bounds = {"after": after, "count": limit}
-        if sender_id is None:
-            rows = await self._rows(_PAGE, tenant, room_id, **bounds)
-        else:
-            rows = await self._rows(_PAGE_OF, tenant, room_id, sender_id=escape(sender_id), **bounds)
+        rows = await self._said(_PAGE, _PAGE_OF, tenant, room_id, sender_id, after=after, count=limit)
         return [to_message(room_id, row) for row in rows]
 
+    async def page_with_hashes(
+        self, *, tenant: str, room_id: str, after: int, limit: int, sender_id: str | None = None
+    ) -> list[tuple[StoredMessage, str]]:
+        rows = await self._said(_PAGE_HASHED, _PAGE_OF_HASHED, tenant, room_id, sender_id, after=after, count=limit)
+        return [(to_message(room_id, row), row[-1]) for row in rows]
+
     async def count(self, *, tenant: str, room_id: str, after: int, sender_id: str | None = None) -> int:
-        if sender_id is None:
-            rows = await self._rows(_COUNT, tenant, room_id, after=after)
-        else:
-            rows = await self._rows(_COUNT_OF, tenant, room_id, after=after, sender_id=escape(sender_id))
+        rows = await self._said(_COUNT, _COUNT_OF, tenant, room_id, sender_id, after=after)
         return int(rows[0][0])
+
+    async def _said(
+        self, by_anybody: Statement, by_one: Statement, tenant: str, room_id: str, sender_id: str | None, **bounds: int
+    ) -> Sequence[Sequence[Any]]:
+        if sender_id is None:
+            return await self._rows(by_anybody, tenant, room_id, **bounds)
+        return await self._rows(by_one, tenant, room_id, sender_id=escape(sender_id), **bounds)
 
     async def first_since(self, *, tenant: str, room_id: str, since: datetime) -> int | None:
         rows = await self._rows(_FIRST_SINCE, tenant, room_id, since=to_micros(since))

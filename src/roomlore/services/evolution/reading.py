@@ -1,7 +1,7 @@
 """Reading what an evolution goes by: new messages, what is remembered, and where the watermark stands."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
@@ -44,10 +44,11 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """Messages with the hashes of their content."""
+    """New messages of a room with the hashes of their content, and what people are called there."""
 
     messages: Sequence[StoredMessage]
     prints: Mapping[str, str]
+    people: Mapping[str, str]
 
 
 class Reading:
@@ -72,11 +73,10 @@ class Reading:
                 page = await self._page(work, piece, place, span) if place else None
                 if not place or not page or not page.messages:
                     return None
-                messages = page.messages
-                shown = await self._shown(work, piece, place.room_id, messages)
+                shown = await self._shown(work, piece, place.room_id, page)
                 if shown.handles:
                     return await self._all(work, piece, place, page, shown, span, since)
-            await self._pass_over(piece, place, messages[-1].arrival)
+            await self._pass_over(piece, place, page.messages[-1].arrival)
 
     async def why_nothing(self, piece: Piece) -> str:
         """What to say where `read` finds nothing: a mistyped group and one that was never read have reasons of their
@@ -109,11 +109,8 @@ class Reading:
     async def before(self, piece: Piece, read: Read, *, limit: int) -> Before:
         """At most so many messages, and as many deleted statements."""
         async with self._storage.reading() as work:
-            page = await _printed(
-                work,
-                piece,
-                read.room_id,
-                lambda: work.messages.recent(tenant=piece.tenant, room_id=read.room_id, limit=limit, before=read.first),
+            found = await work.messages.recent_with_hashes(
+                tenant=piece.tenant, room_id=read.room_id, limit=limit, before=read.first
             )
             gone = await work.memories.page(
                 tenant=piece.tenant,
@@ -122,7 +119,7 @@ class Reading:
                 status=MemoryStatus.DEPRECATED,
                 limit=limit,
             )
-        return Before(page.messages, page.prints, [memory.statement for memory in gone])
+        return Before(_messages(found), _prints(found), [memory.statement for memory in gone])
 
     async def _since(self, work: UnitOfWork, piece: Piece) -> datetime:
         """From when on what was never read is new; of a person, in whatever room, what came after the first evolution
@@ -140,28 +137,25 @@ class Reading:
         waiting: list[tuple[datetime, str, _Place]] = []
         for room_id in await work.rooms.of_sender(tenant=piece.tenant, sender_id=piece.user_id):
             place = await _place_in(work, piece, room_id, since)
-            first = await _page(work, piece, place, limit=1) if place else []
+            first = await _first(work, piece, place) if place else []
             if place and first:
                 waiting.append((first[0].at, room_id, place))
         return min(waiting, key=lambda one: one[:2])[2] if waiting else None
 
     async def _page(self, work: UnitOfWork, piece: Piece, place: _Place, span: Span | None) -> _Page:
-        async def page() -> list[StoredMessage]:
-            found = await _page(work, piece, place, limit=self._most_messages)
-            if span is None or span.room_id != place.room_id:
-                return found
-            return [message for message in found if message.arrival <= span.last]
+        here = {"tenant": piece.tenant, "room_id": place.room_id}
+        found = await work.messages.page_with_hashes(
+            **here, after=place.after, limit=self._most_messages, sender_id=piece.user_id
+        )
+        if span is not None and span.room_id == place.room_id:
+            found = [(message, known) for message, known in found if message.arrival <= span.last]
+        return _Page(_messages(found), _prints(found), await work.rooms.participants(**here) if found else {})
 
-        return await _printed(work, piece, place.room_id, page)
-
-    async def _shown(
-        self, work: UnitOfWork, piece: Piece, room_id: str, messages: Sequence[StoredMessage]
-    ) -> ShownMessages:
-        here = {"tenant": piece.tenant, "room_id": room_id}
-        replied = [message.reply_to for message in messages if message.reply_to]
-        quoted = {entry.message.id: entry.message for entry in await work.messages.by_id(**here, message_ids=replied)}
-        people = await work.rooms.participants(**here)
-        return show_messages(messages, room_id=room_id, quoted=quoted, people=people, zone=self._zone)
+    async def _shown(self, work: UnitOfWork, piece: Piece, room_id: str, page: _Page) -> ShownMessages:
+        replied = [message.reply_to for message in page.messages if message.reply_to]
+        found = await work.messages.by_id(tenant=piece.tenant, room_id=room_id, message_ids=replied)
+        quoted = {entry.message.id: entry.message for entry in found}
+        return show_messages(page.messages, room_id=room_id, quoted=quoted, people=page.people, zone=self._zone)
 
     async def _all(
         self,
@@ -189,7 +183,7 @@ class Reading:
             prints=page.prints,
             shown=shown.text,
             handles=shown.handles,
-            people=await work.rooms.participants(tenant=piece.tenant, room_id=place.room_id),
+            people=page.people,
             offered=offered,
             language=language("\n".join(message.text for message in messages)),
             basis=_basis(place, shown, list(offered.values())),
@@ -223,13 +217,12 @@ async def prints_of(work: UnitOfWork, piece: Piece, room_id: str, message_ids: S
     return await work.messages.fingerprints(tenant=piece.tenant, room_id=room_id, message_ids=message_ids)
 
 
-async def _printed(
-    work: UnitOfWork, piece: Piece, room_id: str, page: Callable[[], Awaitable[Sequence[StoredMessage]]]
-) -> _Page:
-    """The hashes are read before the messages: every query sees what is there by then, and what changes in between is
-    met by its old hash when the answer is applied."""
-    prints = await prints_of(work, piece, room_id, [message.id for message in await page()])
-    return _Page([message for message in await page() if message.id in prints], prints)
+def _messages(found: Sequence[tuple[StoredMessage, str]]) -> list[StoredMessage]:
+    return [message for message, _ in found]
+
+
+def _prints(found: Sequence[tuple[StoredMessage, str]]) -> dict[str, str]:
+    return {message.id: known for message, known in found}
 
 
 async def _place_in(work: UnitOfWork, piece: Piece, room_id: str, since: datetime) -> _Place | None:
@@ -241,9 +234,9 @@ async def _place_in(work: UnitOfWork, piece: Piece, room_id: str, since: datetim
     return None if first is None else _Place(room_id, 0, first - 1)
 
 
-async def _page(work: UnitOfWork, piece: Piece, place: _Place, *, limit: int) -> list[StoredMessage]:
+async def _first(work: UnitOfWork, piece: Piece, place: _Place) -> list[StoredMessage]:
     return await work.messages.page(
-        tenant=piece.tenant, room_id=place.room_id, after=place.after, limit=limit, sender_id=piece.user_id
+        tenant=piece.tenant, room_id=place.room_id, after=place.after, limit=1, sender_id=piece.user_id
     )
 
 

@@ -120,6 +120,31 @@ class MessagesContract:
             assert await work.messages.page(tenant=TENANT, room_id=ROOM, after=0, limit=4) == said[:4]
             assert await work.messages.page(tenant=TENANT, room_id=ROOM, after=4, limit=4) == said[4:]
 
+    async def test_recent_and_page_with_the_hashes_that_fingerprints_tell(self, storage: Storage) -> None:
+        texts = ["部署完成", "rolled back", "再试一次", "it works", "好"]
+        await fill(storage, [entry(n, text=text, sender_id=f"u{n % 2}") for n, text in enumerate(texts, start=1)])
+        await erase(storage, 2)
+        here: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM}
+        async with storage.reading() as work:
+            messages = work.messages
+            pairs = [
+                await messages.page_with_hashes(**here, after=0, limit=3),
+                await messages.page_with_hashes(**here, after=1, limit=9, sender_id="u1"),
+                await messages.recent_with_hashes(**here, limit=2),
+                await messages.recent_with_hashes(**here, limit=2, before=4),
+            ]
+            plain = [
+                await messages.page(**here, after=0, limit=3),
+                await messages.page(**here, after=1, limit=9, sender_id="u1"),
+                await messages.recent(**here, limit=2),
+                await messages.recent(**here, limit=2, before=4),
+            ]
+            prints = await messages.fingerprints(**here, message_ids=["m1", "m3", "m4", "m5"])
+        assert [[said.arrival for said, _ in found] for found in pairs] == [[1, 3, 4], [3, 5], [4, 5], [1, 3]]
+        assert [[said for said, _ in found] for found in pairs] == plain
+        assert all(prints[said.id] == known for found in pairs for said, known in found)
+        assert len(set(prints.values())) == 4
+
     async def test_the_same_id_lives_in_two_rooms(self, storage: Storage) -> None:
         await fill(storage, [entry(1, text="here")])
         await fill(storage, [entry(1, room_id="other", text="there")], room_id="other")
