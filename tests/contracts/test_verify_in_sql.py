@@ -9,7 +9,9 @@ import pytest
 
 from roomlore.adapters.sql import SqlStorage
 from roomlore.core.memory.models import Action, Change, Memory, MemoryStatus, Source
+from roomlore.core.search import EmbeddingModel, IndexState
 from roomlore.core.soundness.report import VerifyReport
+from roomlore.ports.indexing import WORDS
 from roomlore.services.privacy.verify import Verifier
 from roomlore.services.privacy.verify_indexes import IndexChecks
 from roomlore.testing import START, FrozenClock, change, entry, evolution, memory
@@ -28,19 +30,28 @@ def story(scope: str, prefix: str) -> list[Change]:
     """Two memories, one of them changed and then merged into the other, and one that is deleted."""
     a = memory(f"{prefix}a", scope=scope, statement="安妮喝绿茶", sources=CITED, evolution_id="e1")
     b, c = memory(f"{prefix}b", scope=scope), memory(f"{prefix}c", scope=scope)
-    a2 = following(a, f"{prefix}a2", 2, statement="安妮只喝绿茶")
+    a2 = following(a, f"{prefix}a2", 2, statement="安妮只喝绿茶", change_summary="She said so", evolution_id=None)
     both = replace(following(b, f"{prefix}b2", 2), parents=(b.memory_id, a2.memory_id))
+    gone = replace(c, status=GONE, change_summary="说错了")
     steps = [
-        (Action.CREATE, a, ()),
-        (Action.CREATE, b, ()),
-        (Action.CREATE, c, ()),
-        (Action.UPDATE, a2, (a.memory_id,)),
-        (Action.MERGE, both, (b.memory_id, a2.memory_id)),
-        (Action.DELETE, replace(c, status=GONE), ()),
+        (Action.CREATE, a, (), None),
+        (Action.CREATE, b, (), None),
+        (Action.CREATE, c, (), None),
+        (Action.UPDATE, a2, (a.memory_id,), a.statement),
+        (Action.MERGE, both, (b.memory_id, a2.memory_id), b.statement),
+        (Action.DELETE, gone, (), c.statement),
     ]
     return [
-        change(number, made, action=action, closes=closes, evolution_id="e1" if number == 1 else None)
-        for number, (action, made, closes) in enumerate(steps, start=1)
+        change(
+            number,
+            made,
+            action=action,
+            closes=closes,
+            old_statement=old,
+            reason=made.change_summary,
+            evolution_id="e1" if number == 1 else None,
+        )
+        for number, (action, made, closes, old) in enumerate(steps, start=1)
     ]
 
 
@@ -78,7 +89,15 @@ async def test_what_was_written_in_order_is_sound(filled):
     report = await verify(filled)
     assert report.sound
     assert report.faults == ()
-    assert report.checked == {"scopes": 2, "memories": 10, "changes": 12, "sources": 8, "evolutions": 2}
+    assert report.checked == {
+        "scopes": 2,
+        "memories": 10,
+        "changes": 12,
+        "sources": 8,
+        "evolutions": 2,
+        "rooms": 1,
+        "messages": 3,
+    }
     assert [note.where for note in report.notes] == ["vectors"]
 
 
@@ -90,6 +109,17 @@ async def test_one_scope_alone_and_other_tenants(filled):
     assert (await verify(filled, SCOPE)).sound
     assert (await verify(filled, "user:nobody")).checked == {}
     assert (await verify(filled)).counts == {"log and tables": 1}
+
+
+def _entry(number: int, column: str, value: str) -> str:
+    return f"UPDATE memory_changes SET {column} = {value} WHERE number = {number}"
+
+
+def _support(tenant: str, message_id: str, *, key: str = "memory_key") -> str:
+    return (
+        "INSERT INTO memory_sources (tenant, room_id, message_id, memory_key)"
+        f" SELECT {tenant}, 'room', {message_id}, {key} FROM memories WHERE memory_id = 'uc'"
+    )
 
 
 DAMAGE = {
@@ -122,20 +152,57 @@ DAMAGE = {
     ),
     "not merged": ("UPDATE memories SET merged_into = NULL WHERE memory_id = 'ua2'", "merged into", "into ub"),
     "merged elsewhere": ("UPDATE memories SET merged_into = 'uc' WHERE memory_id = 'ua2'", "merged into", "into uc"),
+    "an update called a merge": (_entry(4, "action", "'merge'"), "log entries", "is merge; what it did to ua2"),
+    "a merge called an update": (_entry(5, "action", "'update'"), "log entries", "is update; what it did to ub2"),
+    "a deletion called a strength": (_entry(6, "action", "'strength'"), "log entries", "is strength"),
+    "a deletion called a revert": (_entry(6, "action", "'revert'"), "log entries", "takes back no evolution"),
+    "an update that takes back": (_entry(4, "undoes", "'e1'"), "log entries", "it takes back e1"),
+    "another old statement": (_entry(5, "old_statement", "'安妮喝茶'"), "log entries", "What it says was said before"),
+    "an old statement of something new": (_entry(1, "old_statement", "'x'"), "log entries", "was said before"),
+    "a lost old statement": (_entry(6, "old_statement", "NULL"), "log entries", "was said before"),
+    "another reason": (_entry(4, "reason", "'没说'"), "log entries", "Its reason"),
+    "a lost reason": (_entry(6, "reason", "''"), "log entries", "Its reason"),
+    "a reason of an evolution that gave none": (_entry(1, "reason", "'x'"), "log entries", "Its reason"),
     "a gap in the log": ("DELETE FROM memory_changes WHERE number = 2", "log gap", "follows number 1"),
     "a log cut short": ("DELETE FROM memory_changes WHERE number = 6", "counters", "there are 5"),
     "a wrong count of changes": ("UPDATE memory_scopes SET changes = 9", "counters", "says 9; there are 6"),
     "a wrong count of memories": ("UPDATE memory_scopes SET active = 4", "counters", "says 4; there are 1"),
     "a lost record": ("DELETE FROM evolutions", "evolutions", "e1 is not there"),
     "lost support": ("DELETE FROM memory_sources WHERE message_id = 'm2'", "support", "is not found from message m2"),
-    "wrong support": (
-        "INSERT INTO memory_sources (tenant, room_id, message_id, memory_key)"
-        " SELECT tenant, 'room', 'm2', memory_key FROM memories WHERE memory_id = 'uc'",
+    "wrong support": (_support("tenant", "'m2'"), "support", "is found from message m2"),
+    "support by a message that supports nothing": (
+        _support("tenant", "'m3'"),
         "support",
-        "is found from message m2",
+        "from message m3 of room room",
+    ),
+    "support by a message of nowhere": (_support("tenant", "'nie'"), "support", "from message nie of room room"),
+    "support of nothing": (_support("tenant", "'m1'", key="memory_key + 1000"), "support", "is not there"),
+    "support of another tenant's memory": (
+        "UPDATE memories SET tenant = 'other' WHERE memory_id = 'uc'; " + _support("'acme'", "'m1'"),
+        "support",
+        "is not there",
     ),
     "a mark beyond the end": ("UPDATE watermarks SET arrival = 4", "watermarks", "stands at 4; the room ends at 3"),
     "a mark of no room": ("UPDATE watermarks SET room_id = 'gone'", "watermarks", "ends at 0"),
+    "lost features": ("DELETE FROM message_features WHERE arrival = 2", "message features", "is not there"),
+    "features of another tenant": (
+        "UPDATE message_features SET tenant = 'other' WHERE arrival = 2",
+        "message features",
+        "is not there",
+    ),
+    "lost words": ("DELETE FROM message_words WHERE arrival = 2", "message words", "is not there"),
+    "other words": ("UPDATE message_words SET words = '茶' WHERE arrival = 1", "message words", "other words"),
+    "another count of words": ("UPDATE message_words SET length = 9 WHERE arrival = 1", "message words", "other words"),
+    "another text": ("UPDATE messages SET text = '喝茶 tea' WHERE arrival = 1", "message words", "other words"),
+    "words of a deleted message": (
+        "UPDATE messages SET deleted_at = 1 WHERE arrival = 3",
+        "message words",
+        "other words",
+    ),
+    "a wrong count of messages": ("UPDATE rooms SET messages = 4", "room counters", "says 4 messages; there are 3"),
+    "a wrong count of all words": ("UPDATE rooms SET words = 1", "room counters", "says 1 words"),
+    "an unknown role": ("UPDATE messages SET role = 'king' WHERE arrival = 1", "unreadable", "king"),
+    "an unknown link": ("UPDATE message_features SET link_kind = 'magic'", "unreadable", "magic"),
     "an unknown kind": ("UPDATE memories SET kind = 'magic' WHERE memory_id = 'ua'", "unreadable", "magic"),
     "rubbish in the log": ("UPDATE memory_changes SET memory = '{' WHERE number = 3", "unreadable", "JSON"),
     "rubbish among sources": ("UPDATE memories SET sources = '[' WHERE memory_id = 'ua'", "unreadable", ""),
@@ -153,6 +220,125 @@ async def test_damage_is_named(filled, name):
     assert any(told in fault.found for fault in mine)
     assert all(fault.mend for fault in mine)
     assert report.counts[check] == len(mine)
+
+
+STRAY_WORDS = (
+    "INSERT INTO message_words (room_key, arrival, tenant, length, changed, words)"
+    " SELECT room_key, arrival + {by}, tenant, length, changed, words FROM message_words"
+)
+LOSE_THE_INDEX = "INSERT INTO message_index (message_index) VALUES ('delete-all')"
+INDEX_ANEW = (
+    "INSERT INTO message_index (rowid, words) SELECT (room_key << 38) | (arrival << 10) | length,"
+    " printf('%xx', room_key) || replace(words, ' ', printf(' %xx', room_key)) FROM message_words WHERE words <> ''"
+)
+
+
+async def unguarded(storage: SqlStorage, table: str, *sql: str) -> None:
+    """Without the foreign key that keeps rows of messages that are not there away."""
+    async with storage.outside() as connection:
+        if connection.dialect.name == "sqlite":
+            await connection.run("PRAGMA foreign_keys = OFF")
+        else:
+            await connection.run(f"ALTER TABLE {table} DROP CONSTRAINT fk_{table}_messages")
+        for statement in sql:
+            await connection.run(statement)
+
+
+async def test_rows_of_messages_that_are_not_there_are_named(filled):
+    await unguarded(filled, "message_words", STRAY_WORDS.format(by=100))
+    report = await verify(filled)
+    assert report.counts["strays"] == 3
+    assert {fault.where for fault in report.faults if fault.check == "strays"} == {"table message_words"}
+    assert any("message at arrival 102" in fault.found for fault in report.faults)
+
+
+async def test_features_of_messages_that_are_not_there_are_named(filled):
+    await unguarded(filled, "message_features", "UPDATE message_features SET arrival = 7 WHERE arrival = 1")
+    report = await verify(filled)
+    assert report.counts == {"message features": 1, "strays": 1}
+
+
+async def only_on_sqlite(storage: SqlStorage) -> None:
+    """PostgreSQL keeps its index of the rows by itself."""
+    async with storage.reading() as work:
+        if work.connection.dialect.name != "sqlite":
+            pytest.skip("no index stands beside the rows")
+
+
+async def test_words_that_the_index_lost_are_named_and_filled_in_again(filled):
+    await only_on_sqlite(filled)
+    await damage(filled, LOSE_THE_INDEX)
+    report = await verify(filled)
+    assert report.counts == {"word index": 1}
+    assert "Not indexed are arrivals 1, 2, 3." in report.faults[0].found
+    await damage(filled, INDEX_ANEW)
+    assert (await verify(filled)).sound
+
+
+@pytest.mark.parametrize(
+    ("place", "told"), [(9, "without such a message are arrivals 9."), (2, "The index has")], ids=["nobody", "another"]
+)
+async def test_words_that_the_index_has_of_other_messages_are_named(filled, place, told):
+    await only_on_sqlite(filled)
+    word = f"SELECT (room_key << 38) | ({place} << 10) | 1, printf('%xx茶', room_key) FROM rooms"
+    await damage(filled, f"INSERT INTO message_index (rowid, words) {word}")
+    report = await verify(filled)
+    assert report.counts == {"word index": 1}
+    assert told in report.faults[0].found
+
+
+async def test_an_index_of_other_words_is_a_note(filled):
+    await damage(filled, "UPDATE message_words SET words = '茶' WHERE arrival = 1")
+    model = EmbeddingModel(name="words-0", dimensions=0)
+    state = IndexState(name=WORDS, model=model, generation="g", cursor=None, updated_at=START)
+    async with filled.writing() as work:
+        await work.index_states.save(state=state, expected=None)
+    report = await verify(filled)
+    assert report.sound
+    assert "word index" in {note.where for note in report.notes}
+
+
+async def test_words_are_the_same_in_the_rows_whatever_is_said(storage):
+    """Words that stand often, of both languages, strange signs, captions, names; and messages that say nothing."""
+    said = [
+        "茶 " * 400,
+        "tea TEA a.b/c 你好 👋🏽 e\u0301 ' \\ \"",
+        "",
+        " a\x00b \ud800",
+        "x" * 200,
+        "long words " * 2000,
+    ]
+    await fill(
+        storage,
+        [
+            entry(number, text=text, sender_name="安妮 O'Neil", metadata={"caption": "一张图 of tea"})
+            for number, text in enumerate(said, start=1)
+        ],
+    )
+    await erase(storage, 5)
+    report = await verify(storage)
+    assert report.faults == ()
+    assert report.checked["messages"] == len(said)
+
+
+@pytest.mark.parametrize("many", [1000, 1001])
+async def test_rooms_of_several_pages_are_read_to_their_end(storage, many):
+    await fill(storage, [entry(number) for number in range(1, many + 1)])
+    assert (await verify(storage)).checked == {"rooms": 1, "messages": many}
+    await damage(storage, "DELETE FROM message_features WHERE arrival >= 999")
+    assert (await verify(storage)).counts == {"message features": many - 998}
+
+
+@pytest.mark.parametrize("scope", [SCOPE, None], ids=["of one scope", "of all"])
+async def test_surplus_support_of_many_messages_is_counted_whole(filled, scope):
+    await damage(
+        filled,
+        "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1500)"
+        " INSERT INTO memory_sources (tenant, room_id, message_id, memory_key)"
+        " SELECT tenant, 'room', '茶' || n, memory_key FROM memories, numbers WHERE memory_id IN ('uc', 'gc')",
+    )
+    report = await verify(filled, scope)
+    assert report.counts == {"support": 1500 if scope else 3000}
 
 
 async def test_several_active_versions_are_named(filled):

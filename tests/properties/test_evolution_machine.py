@@ -1,5 +1,6 @@
 """Any history of evolutions, changes by hand, restorations, reverts, stale answers and crashes: the tables are what the
-log says, every moment can be looked at again, and what is taken back is as it was.
+log says, every moment can be looked at again, what is taken back is as it was, and no check finds a fault but that
+thoughts which are applied late leave no record.
 
 The model is a double that says whatever the machine thinks of; all else is real, the database too.
 """
@@ -325,6 +326,8 @@ class EvolutionMachine(RuleBasedStateMachine):
         if hasattr(self, "rig"):
             for at, then in self.seen:
                 assert {one.memory_id: one for one in self.runner.run(self.memories.as_of(SCOPE, at))} == then
+            report = self.runner.run(self.lore.privacy.verify(SCOPE))
+            assert [fault for fault in report.faults if fault.check != "evolutions"] == []
         self.runner.run(self.closing.aclose())
         self.runner.close()
 

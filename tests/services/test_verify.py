@@ -10,6 +10,7 @@ import roomlore
 from reply_rig import reply_settings
 from roomlore import InvalidInput, Message
 from roomlore.core.errors import VectorsUnavailable
+from roomlore.core.search import VectorPoint
 from roomlore.core.soundness.report import Fault, Findings, VerifyProgress, VerifyReport
 from roomlore.ports.vectors import MEMORIES, MESSAGES
 from roomlore.services.privacy import IndexChecks, PrivacyService, Verifier
@@ -53,9 +54,10 @@ async def test_what_roomlore_writes_is_sound_and_every_vector_is_there():
         "changes": 6,
         "sources": 3,
         "rooms": 1,
+        "messages": 3,
         "vectors": 3 + 2,
     }
-    assert seen == [VerifyProgress(1, 2), VerifyProgress(2, 5)]
+    assert seen == [VerifyProgress(1, 2), VerifyProgress(2, 5), VerifyProgress(2, 5, 3)]
 
 
 @pytest.mark.parametrize(
@@ -75,6 +77,18 @@ async def test_a_vector_that_is_lost_is_named(collection, scope, check):
         async for _ in lore.index.rebuild(part="vectors"):
             pass
         assert (await privacy.verify()).sound
+
+
+async def test_a_vector_of_a_message_that_says_nothing_is_seen():
+    """As many vectors as messages, and one of them too many."""
+    async with opened(HashEmbedder()) as (lore, privacy):
+        await fill(lore)
+        vectors = lore._resources.indexing.vectors
+        generation = await vectors.generation(collection=MESSAGES)
+        kept = (await HashEmbedder().embed(["茶"], kind="passage"))[0]
+        point = VectorPoint(tenant=lore.tenant, scope="tea", number=3, vector=kept)
+        await vectors.put(collection=MESSAGES, generation=generation, points=[point])
+        assert (await privacy.verify()).counts == {"message vectors": 1}
 
 
 async def test_what_waits_to_be_indexed_is_a_note():

@@ -6,9 +6,10 @@ another. Any call may raise `StorageUnavailable`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from roomlore.core.memory.models import Change
+from roomlore.core.models import StoredMessage
 from roomlore.core.soundness.scope import StoredVersion
 
 
@@ -29,6 +30,55 @@ class ReadChange:
     number: int
     change: Change | None
     why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSupport:
+    """A row by which a memory is found from a message. `number`: of the memory's row; `scope`, `memory_id`: None where
+    the tenant has no such row. `rests`: whether the memory names the message among its sources; None where these cannot
+    be read."""
+
+    room_id: str
+    message_id: str
+    number: int
+    scope: str | None = None
+    memory_id: str | None = None
+    rests: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMessage:
+    """A message with what is kept of it besides. `number`: its arrival; `message`: None where it was deleted or cannot
+    be read, then `why` says why. `features`: whether there is a row of them; `words`: what the row of its words is;
+    `length`: how many words that row counts."""
+
+    number: int
+    message_id: str
+    message: StoredMessage | None
+    features: bool
+    words: Literal["right", "other", "missing"]
+    length: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WordsAstray:
+    """Where the word index itself has other words of a room than the rows of its messages. `indexed`, `kept`: how many
+    words each of them has; `missing`, `surplus`: arrivals of messages that only the rows, and only the index has."""
+
+    indexed: int
+    kept: int
+    missing: tuple[int, ...] = ()
+    surplus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """A row of a table, of a message that is not there."""
+
+    table: str
+    room_key: int
+    arrival: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +105,21 @@ class Audit(Protocol):
     ) -> set[tuple[str, int]]:
         """Which of these messages support which of the scope's rows, by message id and number, as it is found from the
         messages."""
+
+    async def support(
+        self, *, tenant: str, scope: str | None, after: tuple[str, str, int], limit: int
+    ) -> list[ReadSupport]:
+        """The rows by which memories are found from messages, of one scope or all, ascending by room, message and
+        number, and above these; ('', '', 0) begins. Rows of no memory only where `scope` is None."""
+
+    async def messages(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[ReadMessage]:
+        """The room's messages with an arrival above `after`, ascending, deleted ones too."""
+
+    async def words_astray(self, *, tenant: str, room_id: str) -> WordsAstray | None:
+        """None where the index is made of the rows, by their counts at least, or no index stands beside the rows."""
+
+    async def strays(self, *, tenant: str, limit: int) -> list[Stray]:
+        """Rows of features and of words without a message."""
 
     async def marks_ahead(self, *, tenant: str) -> list[MarkAhead]:
         """The watermarks that are beyond the end of their room, by room and name."""

@@ -98,9 +98,9 @@ _IN_FTS5 = Statement(_in_fts5)
 _IN_TSVECTORS = Statement(_in_tsvectors)
 _LENGTHS = Statement(
     lambda: (
-        select(_w.c.arrival, _w.c.length)
-        .select_from(_w.join(_m, and_(_m.c.room_key == _w.c.room_key, _m.c.arrival == _w.c.arrival)))
-        .where(in_locked_room(_w), _m.c.deleted_at.is_(None), among(_w.c.arrival, "arrivals"))
+        select(_m.c.arrival, func.coalesce(_w.c.length, 0))
+        .select_from(_m.outerjoin(_w, and_(_m.c.room_key == _w.c.room_key, _m.c.arrival == _w.c.arrival)))
+        .where(in_locked_room(_m), _m.c.deleted_at.is_(None), among(_m.c.arrival, "arrivals"))
     )
 )
 _COUNT = Statement(

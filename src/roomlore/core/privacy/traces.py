@@ -37,6 +37,11 @@ def is_mark(text: str) -> bool:
     return text in _MARKS.values()
 
 
+def has_mark(text: str) -> bool:
+    """Whether something was taken out of the text."""
+    return any(sign in text for sign in _MARKS.values())
+
+
 def weight(text: str) -> int:
     """Characters as people see them, wide ones twice."""
     wide = 0 if text.isascii() else sum(unicodedata.east_asian_width(sign) in "WF" for sign in text)

@@ -8,6 +8,7 @@ from typing import Literal
 Check = Literal[
     "unreadable",
     "log gap",
+    "log entries",
     "log and tables",
     "versions",
     "head",
@@ -18,6 +19,11 @@ Check = Literal[
     "evolutions",
     "support",
     "watermarks",
+    "message features",
+    "message words",
+    "word index",
+    "room counters",
+    "strays",
     "memory vectors",
     "message vectors",
 ]
@@ -26,6 +32,7 @@ _BACKUP = "The log and the table of memories cannot both be right: bring this sc
 MENDS: Mapping[Check, str] = {
     "unreadable": "The row was written by somebody else, or damaged: bring it back from a backup.",
     "log gap": "Entries of the log are gone or came from elsewhere: bring the database back from a backup.",
+    "log entries": "The entry was changed since it was written: bring this scope back from a backup.",
     "log and tables": _BACKUP,
     "versions": _BACKUP,
     "head": _BACKUP,
@@ -36,6 +43,11 @@ MENDS: Mapping[Check, str] = {
     "evolutions": "The record in `evolutions` is gone: bring it back from a backup. The memories themselves are whole.",
     "support": "Set the rows of `memory_sources` to what the column `sources` of `memories` says.",
     "watermarks": "Set the column `arrival` of this mark in `watermarks` to the room's last arrival.",
+    "message features": "Bring the row back from a backup: without it the message is not shown.",
+    "message words": "Run `roomlore reindex --words`; of a deleted message set `words` to '' and `length` to 0.",
+    "word index": "Fill the table `message_index` anew from `message_words`, as the page on checking a store shows.",
+    "room counters": "Set the columns `messages` and `words` of the room's row in `rooms` to what was found.",
+    "strays": "Delete the row: its message is gone, or was never there.",
     "memory vectors": _REBUILD,
     "message vectors": _REBUILD,
 }
@@ -44,8 +56,8 @@ MENDS: Mapping[Check, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that is not as it must be. `check`: which check found it; `where`: the scope, room, memory or mark;
-    `found`: what is wrong there, in a sentence."""
+    """Something that is not as it must be. `check`: which check found it; `where`: the scope, room, memory, message or
+    mark; `found`: what is wrong there, in a sentence."""
 
     check: Check
     where: str
@@ -72,14 +84,16 @@ class VerifyProgress:
 
     scopes: int
     memories: int
+    messages: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
     """What a check of one tenant found.
 
-    `checked`: how many scopes, memories (versions), changes, sources, evolutions, rooms and vectors were looked at.
-    `faults`: at most `MOST_LISTED`; `counts`: how many there are in all, by check. `notes`: at most as many.
+    `checked`: how many scopes, memories (versions), changes, sources, evolutions, rooms, messages (deleted ones too)
+    and vectors were looked at. `faults`: at most `MOST_LISTED`; `counts`: how many there are in all, by check. `notes`:
+    at most as many.
     """
 
     checked: Mapping[str, int]

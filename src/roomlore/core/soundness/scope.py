@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 from roomlore.core.memory.models import Change, Memory, MemoryStatus, Scope
+from roomlore.core.soundness.entries import entry_faults
 from roomlore.core.soundness.report import Check, Fault
 
 _ACTIVE, _DEPRECATED = MemoryStatus.ACTIVE, MemoryStatus.DEPRECATED
@@ -35,6 +36,7 @@ class ScopeCheck:
         self._scope = scope
         self._faults: list[Fault] = []
         self._last = 0
+        self._whole = True
         self._replayed: dict[str, Memory] = {}
         self._heads: dict[str, str] = {}
         self._merged: dict[str, str] = {}
@@ -47,6 +49,7 @@ class ScopeCheck:
     def add_change(self, change: Change) -> None:
         """The next entry of the log."""
         self._follow(change.number)
+        self._check_entry(change)
         for memory_id in change.closes:
             self._close(memory_id, change)
         memory = change.memory
@@ -64,6 +67,7 @@ class ScopeCheck:
     def skip_change(self, number: int, why: str) -> None:
         """An entry of the log that cannot be read."""
         self._follow(number)
+        self._whole = False
         self._find("unreadable", f"change {number}", why)
 
     def add_version(self, stored: StoredVersion) -> None:
@@ -105,7 +109,15 @@ class ScopeCheck:
     def _follow(self, number: int) -> None:
         if number != self._last + 1:
             self._find("log gap", f"change {number}", f"It follows number {self._last}.")
+            self._whole = False
         self._last = number
+
+    def _check_entry(self, change: Change) -> None:
+        """Not where something before it is missing: nobody knows what it found."""
+        if self._whole:
+            where, head = f"change {change.number}", self._heads.get(change.memory.lineage_id)
+            for found in entry_faults(change, self._replayed, head):
+                self._find("log entries", where, found)
 
     def _close(self, memory_id: str, change: Change) -> None:
         known = self._replayed.get(memory_id)

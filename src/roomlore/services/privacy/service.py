@@ -45,10 +45,11 @@ class PrivacyService:
         self, scope: str | None = None, *, progress: Callable[[VerifyProgress], None] | None = None
     ) -> VerifyReport:
         """Reads everything that is remembered of the tenant, or of one scope, and says what does not hold together: in
-        the logs, the memories, what made them, what they rest on, the marks of work and the indexes. Changes nothing.
+        the logs, the memories, what made them, what they rest on and the indexes; of a whole tenant also in the marks
+        of work, and in what is derived of messages: features, words, counters. Changes nothing.
 
-        It may run beside writers. `progress`: is told after each scope. `report.sound` is False where there is a fault:
-        then the command line ends with 1. Raises `InvalidInput`, `StorageUnavailable`.
+        It may run beside writers. `progress`: is told after each scope and each page of messages. `report.sound` is
+        False where there is a fault: then the command line ends with 1. Raises `InvalidInput`, `StorageUnavailable`.
         """
         if scope is not None:
             check_scope(scope)

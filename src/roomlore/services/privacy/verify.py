@@ -1,17 +1,19 @@
 """Checking that what is stored of a tenant holds together."""
 
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
 from roomlore.core.memory.models import Evolution, Scope
 from roomlore.core.soundness.report import Fault, Findings, VerifyProgress, VerifyReport
-from roomlore.core.soundness.scope import ScopeCheck, StoredVersion, supported
+from roomlore.core.soundness.scope import ScopeCheck
 from roomlore.ports.audit import ReadChange, ReadVersion
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage
 from roomlore.services.privacy.verify_indexes import IndexChecks
+from roomlore.services.privacy.verify_messages import MessageChecks
+from roomlore.services.privacy.verify_support import SupportChecks
 
 Progress = Callable[[VerifyProgress], None]
 _Read = TypeVar("_Read", ReadChange, ReadVersion)
@@ -27,21 +29,27 @@ class Verifier:
         self._storage = storage
         self._clock = clock
         self._indexes = indexes
+        self._support = SupportChecks(storage=storage)
+        self._messages = MessageChecks(storage=storage, indexes=indexes)
 
     async def verify(self, *, tenant: str, scope: str | None, progress: Progress | None) -> VerifyReport:
-        """Of one scope only that scope; else of the whole tenant, its rooms too. Raises `StorageUnavailable`."""
+        """Of one scope only that scope; else of the whole tenant, its rooms and their messages too.
+
+        Raises `StorageUnavailable`.
+        """
         started, findings = self._clock.now(), Findings()
+        tell = partial(_tell, progress, findings)
         holds = await self._indexes.begin(findings)
         async for one in self._scopes(tenant, scope):
             await self._check(one, findings)
             if holds.memories:
                 await self._indexes.check_memories(one, holds, findings)
             findings.saw("scopes", 1)
-            if progress is not None:
-                progress(VerifyProgress(findings.checked["scopes"], findings.checked.get("memories", 0)))
+            tell()
+        await self._support.check_surplus(tenant, scope, findings)
         if scope is None:
             await self._check_marks(tenant, findings)
-            await self._indexes.check_rooms(tenant, holds, findings)
+            await self._messages.check(tenant, holds, findings, tell)
         return findings.report(started, self._clock.now())
 
     async def _scopes(self, tenant: str, scope: str | None) -> AsyncIterator[Scope]:
@@ -109,7 +117,7 @@ class Verifier:
                 else:
                     check.add_version(one.stored)
             findings.saw("memories", len(page))
-            missing += await self._check_sources(scope, [one.stored for one in page if one.stored], findings)
+            missing += await self._support.check_page(scope, [one.stored for one in page if one.stored], findings)
         for what, count in missing.items():
             findings.note(f"scope {scope.scope}", f"{count} of the messages that its memories rest on are {what}.")
 
@@ -124,27 +132,6 @@ class Verifier:
         async with self._storage.reading() as work:
             found = await work.memories.by_id(tenant=scope.tenant, memory_ids=memory_ids)
         return frozenset(memory.memory_id for memory in found)
-
-    async def _check_sources(self, scope: Scope, page: Sequence[StoredVersion], findings: Findings) -> Counter[str]:
-        """That memories are found from their messages too. How many messages are deleted, and unknown."""
-        missing = Counter[str]()
-        told: dict[str, set[tuple[str, int]]] = defaultdict(set)
-        for room_id, message_id, number in supported(page):
-            told[room_id].add((message_id, number))
-        numbers = {stored.number: stored.memory.memory_id for stored in page}
-        for room_id, pairs in told.items():
-            message_ids = sorted({message_id for message_id, _ in pairs})
-            async with self._storage.reading() as work:
-                prints = await work.messages.fingerprints(tenant=scope.tenant, room_id=room_id, message_ids=message_ids)
-                kept = await work.audit.supporting(
-                    tenant=scope.tenant, scope=scope.scope, room_id=room_id, message_ids=message_ids
-                )
-            missing["deleted"] += sum(prints.get(one) == "" for one in message_ids)
-            missing["unknown"] += sum(one not in prints for one in message_ids)
-            findings.saw("sources", len(pairs))
-            others = {pair for pair in kept ^ pairs if pair[1] in numbers}
-            findings.add(_unlike(scope.scope, room_id, others, kept, numbers))
-        return +missing
 
     async def _check_evolutions(self, scope: Scope, check: ScopeCheck, findings: Findings) -> None:
         asked = sorted(check.evolutions)
@@ -198,10 +185,6 @@ async def _pages(read: Callable[[int], Awaitable[list[_Read]]]) -> AsyncIterator
     yield page
 
 
-def _unlike(
-    scope: str, room_id: str, others: Iterable[tuple[str, int]], kept: set[tuple[str, int]], numbers: dict[int, str]
-) -> Iterable[Fault]:
-    for message_id, number in sorted(others):
-        how = "is found from" if (message_id, number) in kept else "is not found from"
-        where = f"scope {scope}, memory {numbers[number]}"
-        yield Fault("support", where, f"It {how} message {message_id} of room {room_id}.")
+def _tell(progress: Progress | None, findings: Findings) -> None:
+    if progress is not None:
+        progress(VerifyProgress(*(findings.checked.get(what, 0) for what in ("scopes", "memories", "messages"))))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from roomlore.core.errors import VectorsUnavailable, describe
-from roomlore.core.indexed import passage
+from roomlore.core.indexed import WORDS_MODEL
 from roomlore.core.memory.models import Scope
 from roomlore.core.models import Room
 from roomlore.core.soundness.report import Check, Fault, Findings
@@ -11,15 +11,14 @@ from roomlore.ports.indexing import MEMORY_VECTORS, VECTORS, WORDS
 from roomlore.ports.storage import Storage
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 
-_PAGE = 1000
-
 
 @dataclass(slots=True)
 class Holds:
-    """Which vector indexes are whole, so that they can be counted."""
+    """Which vector indexes are whole, so that they can be counted; and whether the word index is."""
 
     memories: bool = False
     messages: bool = False
+    words: bool = True
 
 
 class IndexChecks:
@@ -34,13 +33,14 @@ class IndexChecks:
         """Which indexes there are."""
         async with self._storage.reading() as work:
             words = await work.index_states.find(name=WORDS)
-        if words is not None and words.cursor:
+        whole = words is None or (words.cursor is None and words.model == WORDS_MODEL)
+        if not whole:
             findings.note("word index", "It is being rebuilt.")
         if self._vectors is None:
             findings.note("vectors", "No embedder is configured: vectors were not counted.")
-            return Holds()
+            return Holds(words=whole)
         memories = await self._whole(self._vectors, MEMORY_VECTORS, MEMORIES, findings)
-        return Holds(memories, await self._whole(self._vectors, VECTORS, MESSAGES, findings))
+        return Holds(memories, await self._whole(self._vectors, VECTORS, MESSAGES, findings), whole)
 
     async def check_memories(self, scope: Scope, holds: Holds, findings: Findings) -> None:
         """One vector for each active memory."""
@@ -52,43 +52,16 @@ class IndexChecks:
             return
         findings.add(_compared("memory vectors", f"scope {scope.scope}", kept, now.active))
 
-    async def check_rooms(self, tenant: str, holds: Holds, findings: Findings) -> None:
-        """One vector for each message that says something."""
-        after: str | None = None
-        while holds.messages:
-            async with self._storage.reading() as work:
-                rooms = await work.rooms.page(tenant=tenant, after=after, limit=_PAGE)
-            for room in rooms:
-                await self._check_room(room, holds, findings)
-            findings.saw("rooms", len(rooms))
-            if not rooms:
-                return
-            after = rooms[-1].room_id
-
-    async def _check_room(self, room: Room, holds: Holds, findings: Findings) -> None:
-        tenant, room_id = room.tenant, room.room_id
-        kept = await self._count(MESSAGES, tenant, room_id, holds, findings)
-        async with self._storage.reading() as work:
-            there = await work.messages.count(tenant=tenant, room_id=room_id, after=0)
-        if kept is None or kept == there:
+    async def check_room(self, room: Room, speaking: int, holds: Holds, findings: Findings) -> None:
+        """One vector for each message that says something. `speaking`: how many did, when the room was as given."""
+        kept = await self._count(MESSAGES, room.tenant, room.room_id, holds, findings)
+        if kept is None or kept == speaking:
             return
-        speaking = await self._speaking(tenant, room_id)
         async with self._storage.reading() as work:
-            now = await work.rooms.find(tenant=tenant, room_id=room_id)
+            now = await work.rooms.find(tenant=room.tenant, room_id=room.room_id)
             waiting = await work.outbox.waiting()
         if now is not None and now.revision == room.revision and not waiting:
-            findings.add(_compared("message vectors", f"room {room_id}", kept, speaking))
-
-    async def _speaking(self, tenant: str, room_id: str) -> int:
-        """How many messages there is something to embed of."""
-        found, after = 0, 0
-        while True:
-            async with self._storage.reading() as work:
-                page = await work.messages.page(tenant=tenant, room_id=room_id, after=after, limit=_PAGE)
-            if not page:
-                return found
-            found += sum(bool(passage(message)) for message in page)
-            after = page[-1].arrival
+            findings.add(_compared("message vectors", f"room {room.room_id}", kept, speaking))
 
     async def _count(self, collection: str, tenant: str, scope: str, holds: Holds, findings: Findings) -> int | None:
         """None, and no further counting, where the store went away meanwhile."""

@@ -75,8 +75,8 @@ def verify(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
-    """Check that all that is remembered holds together: logs, versions, evidence, marks, indexes. Changes nothing; ends
-    with 1 where there is a fault."""
+    """Check that what is stored holds together: logs, versions, evidence, marks, what is derived of messages, indexes.
+    Changes nothing; ends with 1 where there is a fault."""
     scope = None if group is None else scope_of(group)
     telling = Console(stderr=True, highlight=False, markup=False)
 
@@ -84,7 +84,8 @@ def verify(
         with telling.status("Reading") as status:
 
             def progress(come: VerifyProgress) -> None:
-                status.update(f"Read {come.memories} memories of {come.scopes} scopes")
+                said = f", {come.messages} messages" if come.messages else ""
+                status.update(f"Read {come.memories} memories of {come.scopes} scopes{said}")
 
             return await lore.privacy.verify(scope, progress=progress if telling.is_terminal else None)
 

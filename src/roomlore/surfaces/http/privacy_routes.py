@@ -64,7 +64,7 @@ class Forgetting(BaseModel):
 
 class FaultView(BaseModel):
     check: str = Field(description="Which check found it.")
-    where: str = Field(description="The scope, room, memory or mark.")
+    where: str = Field(description="The scope, room, memory, message or mark.")
     found: str = Field(description="What is wrong there.")
     mend: str = Field(description="What to do about it.")
 
@@ -119,7 +119,8 @@ async def verify(
         str | None, Query(min_length=1, description="Only this group or scope, such as user:anna; by default all.")
     ] = None,
 ) -> Response:
-    """Reads all that is remembered and says what does not hold together. Changes nothing."""
+    """Reads all that is remembered, and of a whole tenant its messages too, and says what does not hold together.
+    Changes nothing."""
     report = await lore.privacy.verify(None if group_id is None else scope_of(group_id))
     faults = [{**plain(one), "mend": one.mend} for one in report.faults]
     return reply({"success": True, **plain(report), "faults": faults, "sound": report.sound})
