@@ -19,6 +19,7 @@ PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md")
 _HAN = re.compile(r"[\u3400-\u9fff]+")
 _BETWEEN = "\u200b"
 _SEARCH = 'data-md-component="search" role="dialog"'
+_ALTERNATE = re.compile(r'<link rel="alternate"[^>]* hreflang=[^>]*>\s*')
 _LINK = re.compile(r"(?<=\]\()[^)#:\s]+(?=[)#])")
 
 
@@ -43,8 +44,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """For browsers and screen readers: Chinese pages say so, and the search has a name."""
-    named = output.replace(_SEARCH, f'{_SEARCH} aria-label="Search"')
+    """For browsers and screen readers: Chinese pages say so, and the search has a name. Pages name no other language in
+    their head: what the menu leads to is not the same page, and the theme would look there for a sitemap."""
+    named = _ALTERNATE.sub("", output).replace(_SEARCH, f'{_SEARCH} aria-label="Search"')
     return named.replace('<html lang="en"', '<html lang="zh"', 1) if ".zh." in page.file.src_uri else named
 
 

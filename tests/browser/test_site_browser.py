@@ -67,9 +67,12 @@ async def test_pages_have_no_serious_fault_and_fit_their_width(address, scheme, 
         context = await browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
         page = await context.new_page()
         page.set_default_timeout(PATIENCE_MS)
+        answers: list[tuple[int, str]] = []
+        page.on("response", lambda response: answers.append((response.status, response.url)))
         for place in PAGES:
-            await page.goto(address + place)
+            await page.goto(address + place, wait_until="networkidle")
             found = await Axe().run(page)
             serious = [one for one in found.response["violations"] if one["impact"] in ("serious", "critical")]
             assert [(place, one["id"], one["nodes"][0]["html"][:200]) for one in serious] == []
             assert await page.evaluate("document.documentElement.scrollWidth") <= width
+        assert [(status, url) for status, url in answers if status >= 400] == []

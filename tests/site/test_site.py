@@ -150,6 +150,7 @@ def test_both_languages_are_there_and_can_be_searched(site):
         html = (site / page / "index.html").read_text(encoding="utf-8")
         assert f'<html lang="{language}"' in html
         assert 'hreflang="zh"' in html
+        assert 'rel="alternate"' not in html, "the theme asks for a sitemap beside each"
 
 
 @pytest.mark.parametrize("page", PAGES)
