@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, delete, exists, literal, or_, select, update
 from roomlore.adapters.sql import schema, schema_memories
 from roomlore.adapters.sql.drivers import Connection
 from roomlore.adapters.sql.rooms import LockedRoom, Locks
-from roomlore.adapters.sql.statements import Statement, among, in_locked_room
+from roomlore.adapters.sql.statements import Statement, among, among_many, in_locked_room
 from roomlore.adapters.sql.values import escape, names_text, numbers_text, unescape
 from roomlore.adapters.sql.word_index import WordIndex
 from roomlore.core.models import Role
@@ -51,7 +51,7 @@ def _said_by_others() -> Any:
             _m.c.tenant == bindparam("tenant"),
             _m.c.sender_id != bindparam("user_id"),
             _m.c.role == Role.USER.value,
-            among(_m.c.text, "texts"),
+            among_many(_m.c.text, "texts"),
         )
         .distinct()
     )

@@ -81,6 +81,17 @@ def _on_postgresql(element: _Among, compiler: SQLCompiler, **options: Any) -> st
     return f"{column} = ANY (CAST(ARRAY(SELECT jsonb_array_elements_text(CAST({members} AS jsonb))) AS {kind}[]))"
 
 
+class _AmongMany(_Among):
+    inherit_cache = True
+
+
+@compiles(_AmongMany, "postgresql")
+def _hashed_on_postgresql(element: _AmongMany, compiler: SQLCompiler, **options: Any) -> str:
+    """`IS TRUE` keeps it from becoming a join, which connections here are told to walk along an index."""
+    column, members, _ = _parts(element, compiler, options)
+    return f"({column} IN (SELECT jsonb_array_elements_text(CAST({members} AS jsonb)))) IS TRUE"
+
+
 def _parts(element: _Among, compiler: SQLCompiler, options: Any) -> tuple[str, str, bool]:
     column, members = element.clauses
     numbers = isinstance(column.type, BigInteger)
@@ -93,6 +104,12 @@ def among(column: ColumnElement[Any], parameter: str) -> ColumnElement[bool]:
     One parameter however long the list, so the statement is one and the same.
     """
     return _Among(column, bindparam(parameter, type_=Text))
+
+
+def among_many(column: ColumnElement[Any], parameter: str) -> ColumnElement[bool]:
+    """As `among`, of texts that no index has, and many: PostgreSQL hashes them, where it would compare each row with
+    every member of an array."""
+    return _AmongMany(column, bindparam(parameter, type_=Text))
 
 
 def begins_or_ends(column: ColumnElement[Any]) -> ColumnElement[bool]:

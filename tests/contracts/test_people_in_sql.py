@@ -1,0 +1,49 @@
+"""How what a person said is compared with what others said, in SQL."""
+
+import asyncio
+
+import pytest
+from plans import analyse, plan
+
+from roomlore.adapters.sql import connect
+from roomlore.adapters.sql.people import _SAID_BY_OTHERS
+from roomlore.testing import entry
+from roomlore.testing.contracts.filling import TENANT, fill
+
+SAID = ("谢谢大家", "thanks all", "café ☕ e\u0301", 'he said "no\\yes"', "")
+
+
+@pytest.fixture(params=["sqlite_url", "postgres_url"])
+def filled_url(request: pytest.FixtureRequest) -> str:
+    """The address of a database with a room of 300 messages that say what is in `SAID`, and others."""
+    url = str(request.getfixturevalue(request.param))
+    asyncio.run(_fill(url))
+    return url
+
+
+async def _fill(url: str) -> None:
+    storage = await connect(url)
+    await fill(storage, [entry(number, text=text) for number, text in enumerate([*SAID, *["hm"] * 295], 1)])
+    await storage.close()
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+def test_many_texts_are_hashed_and_not_compared_one_by_one(filled_url, analysed):
+    """With an array PostgreSQL compared every message with every text."""
+    if analysed:
+        analyse(filled_url)
+    found = plan(filled_url, _SAID_BY_OTHERS)
+    assert "hashed SubPlan" in found or "LIST SUBQUERY" in found
+    assert "CORRELATED" not in found
+
+
+def test_texts_of_both_languages_are_known_again(filled_url):
+    async def common() -> set[str]:
+        storage = await connect(filled_url)
+        async with storage.reading() as work:
+            asked = [*SAID, "谢谢", "Thanks all"]
+            found = await work.people.said_by_others(tenant=TENANT, user_id="nobody", texts=asked)
+        await storage.close()
+        return found
+
+    assert asyncio.run(common()) == set(SAID)
