@@ -287,6 +287,17 @@ async def test_words_that_the_index_has_of_other_messages_are_named(filled, plac
     assert told in report.faults[0].found
 
 
+async def test_lost_words_are_put_back_by_reading_the_messages_anew(filled):
+    await damage(filled, "DELETE FROM message_words WHERE arrival = 2")
+    async with filled.writing() as work:
+        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+        messages = await work.messages.plain(tenant=TENANT, room_id=ROOM, arrivals=[1, 2, 3])
+        await work.lexical.reword(tenant=TENANT, room_id=ROOM, messages=messages)
+    assert (await verify(filled)).counts == {"room counters": 1}
+    await damage(filled, "UPDATE rooms SET words = (SELECT sum(length) FROM message_words)")
+    assert (await verify(filled)).sound
+
+
 async def test_an_index_of_other_words_is_a_note(filled):
     await damage(filled, "UPDATE message_words SET words = '茶' WHERE arrival = 1")
     model = EmbeddingModel(name="words-0", dimensions=0)
