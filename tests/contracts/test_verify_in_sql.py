@@ -352,6 +352,11 @@ async def test_surplus_support_of_many_messages_is_counted_whole(filled, scope):
     assert report.counts == {"support": 1500 if scope else 3000}
 
 
+async def test_a_message_that_cannot_be_read_is_counted_with_the_others(filled):
+    await damage(filled, "UPDATE messages SET role = 'king' WHERE arrival = 1")
+    assert (await verify(filled)).counts == {"unreadable": 1}
+
+
 async def test_several_active_versions_are_named(filled):
     """The database holds to one head alone; an active version that is no head is what it refuses, unless it is told
     otherwise by somebody who takes its checks away."""

@@ -91,6 +91,14 @@ async def test_a_vector_of_a_message_that_says_nothing_is_seen():
         assert (await privacy.verify()).counts == {"message vectors": 1}
 
 
+async def test_vectors_beside_a_message_that_cannot_be_read_are_not_compared():
+    async with opened(HashEmbedder()) as (lore, privacy):
+        await fill(lore)
+        async with lore.storage.writing() as work:
+            await work.connection.run("UPDATE messages SET role = 'king' WHERE message_id = 'm1'")
+        assert (await privacy.verify()).counts == {"unreadable": 1}
+
+
 async def test_what_waits_to_be_indexed_is_a_note():
     async with opened(HashEmbedder()) as (lore, privacy):
         await fill(lore)

@@ -16,17 +16,19 @@ _SHOWN = 20
 
 @dataclass(slots=True)
 class _Counted:
-    """What was met in a room. `speaking`: messages that there is something to embed of."""
+    """What was met in a room. `messages`: that were not deleted; `unreadable`: those of them that cannot be read;
+    `speaking`: that there is something to embed of."""
 
     messages: int = 0
     words: int = 0
     speaking: int = 0
+    unreadable: int = 0
 
     def add(self, one: ReadMessage) -> None:
         self.words += one.length
-        if one.message is not None:
-            self.messages += 1
-            self.speaking += bool(passage(one.message))
+        self.unreadable += bool(one.why)
+        self.messages += one.message is not None or bool(one.why)
+        self.speaking += one.message is not None and bool(passage(one.message))
 
 
 class MessageChecks:
@@ -69,7 +71,7 @@ class MessageChecks:
         now = await self._room(room)
         if now is not None and now.revision == room.revision:
             findings.add(_miscounted(room, counted, holds))
-        if holds.messages:
+        if holds.messages and not counted.unreadable:
             await self._indexes.check_room(room, counted.speaking, holds, findings)
 
     async def _room(self, room: Room) -> Room | None:
