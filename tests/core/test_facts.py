@@ -1,7 +1,7 @@
 """Facts renewed row by row are the facts read anew."""
 
 from datetime import UTC, datetime
-from time import perf_counter
+from time import thread_time
 from typing import NamedTuple
 
 import numpy as np
@@ -91,9 +91,9 @@ def test_the_naming_renewed_is_the_naming_made_anew(batches):
 def test_one_new_sender_in_a_room_of_very_many_is_soon_known():
     facts = facts_of(rows(*(Line(at, f"s{at}", f"Person Number {at}") for at in range(1, 20_001))), revision=1)
     late = rows(Line(20_001, "new", "Somebody New"))
-    started = perf_counter()
+    started = thread_time()
     later = renewed(facts, late, revision=2)
-    assert perf_counter() - started < 0.05
+    assert thread_time() - started < 0.05
     assert (later.naming.owner("somebodi"), facts.naming.owner("somebodi")) == (20_000, None)
     assert later.naming.owner("person") is None
 
@@ -117,9 +117,9 @@ def test_filters_narrow_by_sender_and_time():
 
 def test_many_senders_in_a_room_of_many_are_chosen_in_time():
     facts = facts_of(rows(*(Line(number, f"s{number}") for number in range(1, 5001))), revision=1)
-    started = perf_counter()
+    started = thread_time()
     assert chosen(facts, senders=facts.sender_ids[::2], since=None, until=None).size == 2500
-    assert perf_counter() - started < 0.1
+    assert thread_time() - started < 0.1
 
 
 def test_a_naive_time_is_utc():

@@ -78,6 +78,21 @@ def test_the_longest_passage_wins_and_neighbours_become_one_mark():
     assert traces.redact("number seventeen in the yardbeside the well, or not") == "[forgotten], or not"
 
 
+@pytest.mark.parametrize(
+    ("said", "before", "left"),
+    [
+        ("shoes by the red door", "he wrote ", "he wrote [forgotten]"),
+        ("门口的那双红色鞋子", "他写道：", "他写道：[已删除]"),
+    ],
+    ids=["en", "zh"],
+)
+def test_a_passage_at_the_end_goes_where_a_longer_one_begins_like_it(said, before, left):
+    """A regression: the longer one's length was taken for its, and nothing was cut out."""
+    traces = Traces("u", [said, f"{said}, and many more words, 还有很多很多话"])
+    assert traces.redact(before + said) == left
+    assert traces.redact(said) in ("[forgotten]", "[已删除]")
+
+
 def test_names_go_only_where_asked_for():
     traces = Traces("u-123", names=["Anna", "小林", "A"])
     assert traces.redact("Anna and 小林 and A") == "Anna and 小林 and A"

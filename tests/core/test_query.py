@@ -1,7 +1,7 @@
 """Reading a question: its words' worth, the people it names, the voice, the dialogue."""
 
 from itertools import product
-from time import perf_counter
+from time import thread_time
 
 import pytest
 from hypothesis import given
@@ -132,15 +132,15 @@ class TestDialogue:
     @pytest.mark.parametrize("part", [" ", "<", "*", ">", ")", "a", "a ", ":", '"', " :", '" ', "a:", "a: b ", "好："])
     def test_a_long_line_is_read_in_time(self, part):
         for head, tail in product(["", "<", "a", "a:", "a:x", 'a:"x', "a >"], ["", "y", ":", '"', "\nb: c\n"]):
-            started = perf_counter()
+            started = thread_time()
             utterances(head + part * ((20_000 - len(head + tail)) // len(part)) + tail)
-            assert perf_counter() - started < 0.3
+            assert thread_time() - started < 0.3
 
     @pytest.mark.parametrize("line", ["a", "a:\n", "a: b\n", "<a \n", ' : "\n', "a" + " " * 99 + "\n"])
     def test_so_are_many_short_ones(self, line):
-        started = perf_counter()
+        started = thread_time()
         utterances((line * 20_000)[:20_000])
-        assert perf_counter() - started < 0.5
+        assert thread_time() - started < 0.5
 
     def test_its_people_give_the_vector_and_the_latest_counts_most(self):
         query = read("Kim: green tea\nAssistant: black coffee\nKim: oolong")

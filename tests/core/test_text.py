@@ -281,11 +281,11 @@ HOSTILE = {
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_hostile_texts_take_linear_time(kind):
     text = HOSTILE[kind]
-    begun = time.perf_counter()
+    begun = time.thread_time()
     for reading in (words, keywords, is_question, is_thanks, is_greeting, language, sentences, graphemes):
         reading(text)
     truncate(text, 500_000)
-    assert time.perf_counter() - begun < 5
+    assert time.thread_time() - begun < 5
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def settings(*servers: ModelServer) -> roomlore.Settings:
     return roomlore.Settings(
         models={"m": {"providers": [{"name": name, "model_id": "tiny"} for name in names]}},
         providers={name: {"base_url": server.url} for name, server in zip(names, servers, strict=True)},
-        model_timeout_seconds=0.3,
+        model_timeout_seconds=1.0,
     )
 
 
@@ -55,13 +55,12 @@ async def test_the_second_answers_whatever_the_first_does(servers):
     bad.answer = lambda _: choice.choice(TROUBLES)
     good.default = "还在 still here"
     async with roomlore.open("sqlite://", settings=settings(bad, good)) as lore:
-        begun = time.monotonic()
         calls = [lore.models.complete("m", ASKED) for _ in range(30)]
         assert {answer.provider for answer in await asyncio.gather(*calls)} == {"at1"}
         for _ in range(10):
             texts = [piece.text async for piece in lore.models.stream("m", ASKED)]
             assert "".join(texts) == "还在 still here"
-        assert time.monotonic() - begun < 5
+        assert len(bad.requests) <= 30, "one that fails and fails is left alone"
         told = lore.prometheus().decode()
     assert 'roomlore_model_calls_total{provider="at1",result="answered"} 40.0' in told
     await asyncio.sleep(0.1)
@@ -120,9 +119,9 @@ async def test_a_garbled_answer_is_an_answer_or_an_error_and_nothing_else(server
     for _ in range(150):
         try:
             if streaming:
-                _ = [piece async for piece in client.stream(there, ASKED, key=None, timeout_seconds=2)]
+                _ = [piece async for piece in client.stream(there, ASKED, key=None, timeout_seconds=20)]
             else:
-                await client.complete(there, ASKED, key=None, timeout_seconds=2)
+                await client.complete(there, ASKED, key=None, timeout_seconds=20)
             ends.add("answered")
         except ModelUnavailable as error:
             ends.add(error.cause)

@@ -374,7 +374,7 @@ async def test_writing_a_reply_does_not_wait_for_a_model_that_hangs(said):
         for n in range(2, 12):
             await replies(lore, said, 1, first=n)
             await lore.sessions.write_turn("talk", "u1", "bot", said.asks.format(n), said.replies.format(n))
-        assert time.monotonic() - begun < 3
+        assert time.monotonic() - begun < 10
         assert server.requests[0].left_at is None
         server.default = said.summary
         # What hangs is broken off here, so that closing does not wait for it.

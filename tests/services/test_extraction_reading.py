@@ -192,7 +192,7 @@ async def test_a_very_long_talk_is_read_in_part():
 
 
 def test_text_without_end_is_read_in_time():
-    begun = time.perf_counter()
+    begun = time.thread_time()
     for text in (
         "<memory>" * 12_000,
         "<memory x" * 11_000,
@@ -203,4 +203,4 @@ def test_text_without_end_is_read_in_time():
     ):
         split_quotes(text)
         own_words(message(text=text))
-    assert time.perf_counter() - begun < 3
+    assert time.thread_time() - begun < 3

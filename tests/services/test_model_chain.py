@@ -203,7 +203,7 @@ async def test_each_provider_has_the_whole_time(chain):
     made = await chain(Hangs(), Hangs(), "at last")
     begun = time.monotonic()
     assert (await made.complete(timeout_seconds=SOON)).provider == "third"
-    assert 2 * SOON <= time.monotonic() - begun < 2 * SOON + 1
+    assert 2 * SOON <= time.monotonic() - begun < 5
 
 
 @pytest.mark.parametrize("streaming", [False, True])
