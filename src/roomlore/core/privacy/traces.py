@@ -139,7 +139,8 @@ class Traces:
 
     def _at(self, text: str, at: int, lengths: Iterable[int]) -> int:
         """The longest passage that stands there, 0 for none; by their lengths, as many passages may begin alike."""
-        return next((size for size in lengths if text[at : at + size] in self.said), 0)
+        left = len(text) - at
+        return next((size for size in lengths if size <= left and text[at : at + size] in self.said), 0)
 
 
 def cut_out(text: str, spans: Sequence[Span]) -> str:
