@@ -88,12 +88,12 @@ TOO_MUCH = re.compile(
 _MANY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {many})"
 _FILLING = (
     "INSERT INTO memory_scopes (scope_key, tenant, scope, changes, active, created_at) "
-    + _MANY.format(many=2_500)
+    + _MANY.format(many="{scopes}")
     + " SELECT i, 'acme', 'group:' || i, 20, 20, 0 FROM n",
     "INSERT INTO memories (memory_key, scope_key, tenant, memory_id, lineage_id, version, head, status, kind, "
     "statement, tags, category, strength, parents, sources, change_summary, made_by, fallback, created_at, updated_at, "
     "supported_at) "
-    + _MANY.format(many=50_000)
+    + _MANY.format(many="{memories}")
     + " SELECT i, (i - 1) / 20 + 1, 'acme', 'f' || i, 'f' || i, 1, {true}, 'active', 'fact', 'what is said', "
     "'[]', '', 1.0, '[]', '[]', '', 'caller', CASE WHEN i / 500 * 500 = i THEN {true} ELSE {false} END, i, i, i FROM n",
     "INSERT INTO memory_sources (tenant, room_id, message_id, memory_key) SELECT tenant, 'r' || scope_key, "
@@ -108,13 +108,13 @@ def _engine(url: str):
     return create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
 
 
-def _fill(url: str) -> None:
-    """50,000 memories in 2,500 scopes."""
+def _fill(url: str, scopes: int = 2_500) -> None:
+    """20 memories in each scope, all of one tenant."""
     truth = {"true": "1", "false": "0"} if url.startswith("sqlite") else {"true": "true", "false": "false"}
     engine = _engine(url)
     with engine.begin() as connection:
         for statement in _FILLING:
-            connection.exec_driver_sql(statement.format(**truth))
+            connection.exec_driver_sql(statement.format(scopes=scopes, memories=20 * scopes, **truth))
     engine.dispose()
 
 
@@ -134,6 +134,16 @@ def test_memories_are_found_along_indexes(url, analysed):
         found = plan(url, statement)
         assert not TOO_MUCH.search(found), found
     asyncio.run(_read_a_page(url))
+
+
+@pytest.mark.parametrize("analysed", [False, True])
+def test_a_page_finds_memories_by_their_keys_where_there_are_few(postgres_url, analysed):
+    _fill(postgres_url, scopes=40)
+    if analysed:
+        analyse(postgres_url)
+    found = plan(postgres_url, _PAGE)
+    assert "Index Cond: (memory_key = " in found, found
+    assert "Materialize" not in found, found
 
 
 async def _read_a_page(url: str) -> None:

@@ -32,12 +32,13 @@ def _chosen() -> ColumnElement[bool]:
 
 
 def _page() -> Any:
-    """The keys are sorted alone: what memories say is only read of those that are on the page."""
+    """The keys are sorted alone: what memories say is only read of those that are on the page. They are the tenant's:
+    asked of each memory again, PostgreSQL would expect few to be, and walk them all for each key."""
     latest = (_m.c.updated_at.desc(), _m.c.memory_id.desc())
     keys = select(_m.c.memory_key).where(_chosen()).order_by(*latest)
     page = keys.limit(bindparam("count")).offset(bindparam("start")).subquery("page")
     joined = page.join(_m, _m.c.memory_key == page.c.memory_key).join(_s, _in_scope)
-    return select(*MEMORY_COLUMNS).select_from(joined).where(_said_to_be_ours).order_by(*latest)
+    return select(*MEMORY_COLUMNS).select_from(joined).order_by(*latest)
 
 
 def _citing() -> Any:
