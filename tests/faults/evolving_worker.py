@@ -20,7 +20,7 @@ async def main(url: str, model_url: str, verb: str) -> None:
         providers={"first": {"base_url": model_url}},
         durable_work="dbos",
         evolve_timeout_seconds=60,
-        evolve_lease_seconds=2,
+        evolve_lease_seconds=6,
         evolve_schedule="",
     )
     async with open_lore(url, settings=settings, background=verb != "evolve") as lore:
