@@ -404,12 +404,12 @@ def test_a_history_tells_of_restoring(url):
 
 
 def test_a_history_ends_where_a_memory_was_merged_into_another(url):
-    merge = {"action": "update", "old_ids": ["m1", "m2"], "statement": "Drinks tea alone", "evidence": ["c1"]}
+    merge = {"action": "update", "old_ids": ["m1", "m2"], "statement": "Likes tea, 只喝茶", "evidence": ["c1"]}
     answers = [lines(create("Likes tea", "c1")), lines(create("只喝茶", "c1")), lines(merge)]
     with serve_models(answers) as server, Memory(with_model(server), url=url) as memory:
         names = [memory.add(text, **ANNA)["results"][0]["id"] for text in ("I like tea", "我只喝茶")]
         merged = memory.add("Tea and nothing else", **ANNA)["results"]
-        assert events({"results": merged}) == [("UPDATE", "Drinks tea alone")]
+        assert events({"results": merged}) == [("UPDATE", "Likes tea, 只喝茶")]
         gone = next(name for name in names if name != merged[0]["id"])
         last = memory.history(gone)[-1]
         assert (last["event"], last["new_memory"], last["is_deleted"]) == ("DELETE", None, True)
