@@ -2,7 +2,8 @@
 once.
 
 The model stands at the port of models in this process, so no time of its own is in the figures. Every evolution is the
-first one of a group of its own, all alike; each does twelve changes. Parts are timed where they are called, and what is
+first one of a group of its own, with memories that no other group has, so that nothing of them is in a cache; else all
+are alike, and each does twelve changes. Parts are timed where they are called, and what is
 left over is told as such.
 """
 
@@ -56,40 +57,45 @@ async def run(arguments: argparse.Namespace) -> None:
         async with roomlore.open(url, settings=settings, background=False) as lore:
             groups = [f"speed-{uuid4().hex[:8]}-{number}" for number in range(arguments.groups)]
             await fill(lore, groups)
-            service = evolver(lore, settings)
+            model = Instant()
+            service = evolver(lore, settings, model)
             parts: Parts = defaultdict(list)
-            answer()
-            for group in groups:
+            for number, group in enumerate(groups):
+                model.answer = answer(number)
                 await evolve(service, group, parts)
     print(f"{url.partition(':')[0]}: {len(groups)} evolutions, {MEMORIES} memories and {MESSAGES} messages each")
     report(parts)
 
 
 async def fill(lore: Lore, groups: Sequence[str]) -> None:
-    """Every group has the same messages and the same memories."""
+    """Every group has the same messages, and memories that differ in their numbers."""
     progress = Progress("groups", len(groups))
     for number, group in enumerate(groups):
         said = [Message(id=m.id, room_id=group, sender_id=m.sender_id, text=m.text) for m in chat(group, MESSAGES)]
         await lore.messages.add(said)
-        known = [NewMemory(scope=f"group:{group}", statement=one, kind=MemoryKind.GROUP) for one in statements()]
+        known = [NewMemory(scope=f"group:{group}", statement=one, kind=MemoryKind.GROUP) for one in statements(number)]
         await lore.memories.add_all(known)
         progress.at(number)
     progress.end(len(groups))
 
 
-def statements() -> list[str]:
-    """As many as there are memories, none like another."""
-    words = " ".join(message.text for message in chat("memories", 20 * MEMORIES, 11)).split()
+def statements(number: int) -> list[str]:
+    """The memories of the group with this number, none like another."""
+    words, first = _words(), 1000 * (number + 1)
     return [
-        f"{_HABITS[place % len(_HABITS)]} {' '.join(words[8 * place : 8 * place + 8])} {place}"
+        f"{_HABITS[place % len(_HABITS)]} {' '.join(words[8 * place : 8 * place + 8])} {first + place}"
         for place in range(MEMORIES)
     ]
 
 
 @cache
-def answer() -> str:
-    """Five updates, two merges, three new memories, two deletions, and ten that are kept."""
-    known = statements()
+def _words() -> list[str]:
+    return " ".join(message.text for message in chat("memories", 20 * MEMORIES, 11)).split()
+
+
+def answer(number: int) -> str:
+    """For the group with this number: five updates, two merges, three new memories, two deletions, ten kept."""
+    known = statements(number)
     wishes: list[dict[str, Any]] = [
         *(
             {"action": "update", "old_id": f"m{n}", "statement": f"{known[n - 1]}, {said[:120]}"}
@@ -116,7 +122,9 @@ def _new(count: int) -> list[str]:
 
 
 class Instant:
-    """A model that answers at once."""
+    """A model that answers at once, with what it was given."""
+
+    answer = ""
 
     async def can_ask(self, model_id: str) -> bool:
         return True
@@ -125,10 +133,10 @@ class Instant:
         return True
 
     async def complete(self, model_id: str, request: ChatRequest, **more: Any) -> ChatAnswer:
-        return ChatAnswer(text=answer(), provider="instant", model_id=model_id, usage=Usage(1, 1))
+        return ChatAnswer(text=self.answer, provider="instant", model_id=model_id, usage=Usage(1, 1))
 
 
-def evolver(lore: Lore, settings: Settings) -> EvolutionService:
+def evolver(lore: Lore, settings: Settings, model: Instant) -> EvolutionService:
     """The service as it is wired, but for the model."""
     clock = SystemClock()
     telemetry = PrometheusTelemetry(clock)
@@ -136,7 +144,7 @@ def evolver(lore: Lore, settings: Settings) -> EvolutionService:
         settings,
         lore.storage,
         InProcessWork(clock=clock, at_once=1),
-        cast(ModelService, Instant()),
+        cast(ModelService, model),
         PackagedPrompts(),
         clock=clock,
         ids=TimeOrderedIds(),
