@@ -3,7 +3,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: setup demo serve test test-model lint format docs reference bench lock ci system-packages
+.PHONY: setup demo serve test test-model lint format docs reference schema bench lock ci system-packages
 
 setup: $(STAMP)
 
@@ -39,6 +39,10 @@ docs: setup
 # What docs/reference says of the code, made from it anew. A test compares the two.
 reference: setup
 	$(BIN)/python -m docsite
+
+# The tables of a new SQLite database, made anew from the migrations. A test compares the two.
+schema: setup
+	$(BIN)/python -c "from roomlore.adapters.sql import fresh; fresh.main()"
 
 # Asks a real model, named by ROOMLORE_TEST_MODEL_URL and ROOMLORE_TEST_MODEL_ID. See docs/explanation/a-small-model.md.
 test-model: setup

@@ -9,9 +9,10 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, inspect, text
 
-from roomlore.adapters.sql import connect, migrations, schema
+from roomlore.adapters.sql import connect, fresh, migrations, schema
+from roomlore.adapters.sql.upgrade import migrate
 from roomlore.core.errors import StorageUnavailable
 
 _OPEN = """
@@ -70,6 +71,34 @@ async def test_from_empty_to_head_gives_the_schema(empty_url):
 def test_head_is_known_without_alembic():
     scripts = ScriptDirectory(str(Path(migrations.__file__).parent))
     assert scripts.get_heads() == [migrations.HEAD]
+
+
+def test_a_new_sqlite_database_is_what_the_migrations_leave():
+    engine = create_engine("sqlite://")
+    with engine.begin() as connection:
+        migrate(connection)
+        assert fresh.statements(connection) == fresh.SCRIPT.read_text(encoding="utf-8"), "`make schema` writes it anew"
+    engine.dispose()
+
+
+@pytest.mark.parametrize("file", ["", "/new.db"])
+def test_a_new_sqlite_database_is_made_without_alembic(file, tmp_path):
+    url = f"sqlite:///{tmp_path}{file}" if file else "sqlite://"
+    program = f"{_OPEN}\nassert 'alembic' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program, url], input="go\n", text=True, check=True)
+
+
+async def test_a_file_with_tables_of_another_program_gets_ours_beside_them(tmp_path):
+    url = f"sqlite:///{tmp_path / 'shared.db'}"
+    engine = _engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE theirs (n INTEGER)"))
+    await (await connect(url)).close()
+    with engine.connect() as connection:
+        names = set(inspect(connection).get_table_names())
+    engine.dispose()
+    assert {"theirs", "messages", "memories"} <= names
+    assert _versions(url) == [migrations.HEAD]
 
 
 async def test_opening_twice_changes_nothing(empty_url):

@@ -5,7 +5,7 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from roomlore.adapters.sql import migrations
+from roomlore.adapters.sql import fresh, migrations
 from roomlore.core.errors import StorageUnavailable
 
 _LOCK_OF_POSTGRES = "SELECT pg_advisory_xact_lock(7266713)"
@@ -13,14 +13,15 @@ _SCRIPTS = Path(migrations.__file__).parent
 
 
 async def upgrade(engine: AsyncEngine) -> None:
-    """Runs what migrations are missing. A database at head costs one short query and loads no Alembic."""
+    """Runs what migrations are missing. A database at head costs one short query, and a new SQLite database is made
+    at once; neither loads Alembic."""
     async with engine.connect() as connection:
         if await _version(connection) == migrations.HEAD:
             return
         await _begin(connection)
         try:
             if await _version(connection) != migrations.HEAD:
-                await connection.run_sync(_run)
+                await connection.run_sync(_bring_to_head)
             await connection.exec_driver_sql("COMMIT")
         except BaseException:
             await connection.exec_driver_sql("ROLLBACK")
@@ -48,8 +49,15 @@ def _has_versions(connection: Connection) -> bool:
     return inspect(connection).has_table("alembic_version")
 
 
-def _run(connection: Connection) -> None:
-    """Alembic is loaded here because it takes half a second and most opens need none of it."""
+def _bring_to_head(connection: Connection) -> None:
+    if fresh.is_new(connection):
+        fresh.make(connection)
+    else:
+        migrate(connection)
+
+
+def migrate(connection: Connection) -> None:
+    """Runs Alembic, which is loaded here because it takes half a second and most opens need none of it."""
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError

@@ -1,0 +1,453 @@
+CREATE TABLE alembic_version (
+  version_num VARCHAR(32) NOT NULL,
+  CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+);
+
+CREATE TABLE rooms (
+  room_key INTEGER NOT NULL,
+  tenant TEXT NOT NULL,
+  room_id TEXT NOT NULL,
+  next_arrival BIGINT NOT NULL,
+  revision BIGINT NOT NULL,
+  messages BIGINT NOT NULL,
+  created_at BIGINT NOT NULL,
+  last_sent_at BIGINT,
+  settings TEXT NOT NULL, words BIGINT DEFAULT '0' NOT NULL, index_version BIGINT DEFAULT '0' NOT NULL,
+  CONSTRAINT pk_rooms PRIMARY KEY (room_key),
+  CONSTRAINT uq_rooms_tenant_room_id UNIQUE (tenant, room_id)
+);
+
+CREATE TABLE messages (
+  room_key INTEGER NOT NULL,
+  arrival BIGINT NOT NULL,
+  tenant TEXT NOT NULL,
+  message_id TEXT NOT NULL,
+  sender_id TEXT NOT NULL,
+  sender_name TEXT NOT NULL,
+  role TEXT NOT NULL,
+  text TEXT NOT NULL,
+  sent_at BIGINT NOT NULL,
+  sent_at_estimated BOOLEAN NOT NULL,
+  reply_to TEXT,
+  root_id TEXT,
+  turn_id TEXT,
+  mentions TEXT NOT NULL,
+  has_tool_calls BOOLEAN NOT NULL,
+  metadata TEXT NOT NULL,
+  tokens BIGINT NOT NULL,
+  content_hash TEXT NOT NULL,
+  edited_at BIGINT,
+  deleted_at BIGINT,
+  CONSTRAINT pk_messages PRIMARY KEY (room_key, arrival),
+  CONSTRAINT fk_messages_rooms FOREIGN KEY(room_key) REFERENCES rooms (room_key),
+  CONSTRAINT uq_messages_room_key_message_id UNIQUE (room_key, message_id)
+);
+
+CREATE INDEX ix_messages_reply_to ON messages (room_key, reply_to, arrival) WHERE reply_to IS NOT NULL;
+
+CREATE INDEX ix_messages_root_id ON messages (room_key, root_id, arrival) WHERE root_id IS NOT NULL;
+
+CREATE INDEX ix_messages_sent_at ON messages (room_key, sent_at, arrival);
+
+CREATE INDEX ix_messages_turn_id ON messages (room_key, turn_id, arrival) WHERE turn_id IS NOT NULL;
+
+CREATE TABLE message_features (
+  room_key INTEGER NOT NULL,
+  arrival BIGINT NOT NULL,
+  tenant TEXT NOT NULL,
+  message_type TEXT NOT NULL,
+  mentions TEXT NOT NULL,
+  addressed TEXT NOT NULL,
+  mentions_all BOOLEAN NOT NULL,
+  keywords TEXT NOT NULL,
+  reply TEXT,
+  partners TEXT NOT NULL,
+  link_kind TEXT NOT NULL,
+  thread BIGINT NOT NULL,
+  parent BIGINT,
+  parent_probability DOUBLE NOT NULL,
+  new_probability DOUBLE NOT NULL,
+  mates BLOB NOT NULL,
+  CONSTRAINT pk_message_features PRIMARY KEY (room_key, arrival),
+  CONSTRAINT fk_message_features_messages FOREIGN KEY(room_key, arrival) REFERENCES messages (room_key, arrival)
+);
+
+CREATE INDEX ix_message_features_parent ON message_features (room_key, parent);
+
+CREATE INDEX ix_message_features_thread ON message_features (room_key, thread, arrival);
+
+CREATE TABLE participants (
+  room_key INTEGER NOT NULL,
+  sender_id TEXT NOT NULL,
+  tenant TEXT NOT NULL,
+  name TEXT NOT NULL,
+  first_arrival BIGINT NOT NULL,
+  last_arrival BIGINT NOT NULL,
+  messages BIGINT NOT NULL,
+  CONSTRAINT pk_participants PRIMARY KEY (room_key, sender_id),
+  CONSTRAINT fk_participants_rooms FOREIGN KEY(room_key) REFERENCES rooms (room_key)
+)
+  WITHOUT ROWID;
+
+CREATE TABLE keyword_counts (
+  room_key INTEGER NOT NULL,
+  keyword TEXT NOT NULL,
+  tenant TEXT NOT NULL,
+  messages BIGINT NOT NULL,
+  CONSTRAINT pk_keyword_counts PRIMARY KEY (room_key, keyword),
+  CONSTRAINT fk_keyword_counts_rooms FOREIGN KEY(room_key) REFERENCES rooms (room_key)
+)
+  WITHOUT ROWID;
+
+CREATE TABLE context_usage_records (
+  tenant TEXT NOT NULL,
+  context_id TEXT NOT NULL,
+  room_id TEXT NOT NULL,
+  user_id TEXT NOT NULL,
+  trigger_message_id TEXT NOT NULL,
+  strategy TEXT NOT NULL,
+  context_message_ids TEXT NOT NULL,
+  relevance_scores TEXT NOT NULL,
+  tokens BIGINT NOT NULL,
+  window_tokens BIGINT NOT NULL,
+  build_ms DOUBLE NOT NULL,
+  created_at BIGINT NOT NULL,
+  degraded TEXT,
+  arm TEXT,
+  llm_response TEXT,
+  user_feedback TEXT,
+  success_indicator DOUBLE,
+  CONSTRAINT pk_context_usage_records PRIMARY KEY (tenant, context_id)
+);
+
+CREATE INDEX ix_context_usage_records_room ON context_usage_records (tenant, room_id, context_id);
+
+CREATE TABLE api_keys (
+  key_id TEXT NOT NULL,
+  tenant TEXT NOT NULL,
+  name TEXT NOT NULL,
+  scopes TEXT NOT NULL,
+  secret_hash TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  revoked_at BIGINT,
+  CONSTRAINT pk_api_keys PRIMARY KEY (key_id),
+  CONSTRAINT uq_api_keys_secret_hash UNIQUE (secret_hash)
+);
+
+CREATE TABLE import_positions (
+  tenant TEXT NOT NULL,
+  source TEXT NOT NULL,
+  position TEXT NOT NULL,
+  saved_at BIGINT NOT NULL,
+  CONSTRAINT pk_import_positions PRIMARY KEY (tenant, source)
+);
+
+CREATE TABLE message_words (
+  room_key INTEGER NOT NULL,
+  arrival BIGINT NOT NULL,
+  tenant TEXT NOT NULL,
+  length BIGINT NOT NULL,
+  changed BIGINT NOT NULL,
+  words TEXT NOT NULL,
+  CONSTRAINT pk_message_words PRIMARY KEY (room_key, arrival),
+  CONSTRAINT fk_message_words_messages FOREIGN KEY(room_key, arrival) REFERENCES messages (room_key, arrival)
+)
+  WITHOUT ROWID;
+
+CREATE INDEX ix_message_words_changed ON message_words (room_key, changed);
+
+CREATE VIRTUAL TABLE message_index USING fts5 (words, content = '', columnsize = 0, tokenize = "ascii tokenchars '_'");
+
+CREATE VIRTUAL TABLE message_index_terms USING fts5vocab (message_index, instance);
+
+CREATE TRIGGER message_words_added AFTER INSERT ON message_words BEGIN INSERT INTO message_index (rowid, words) SELECT (new.room_key << 38) | (new.arrival << 10) | new.length, printf('%xx', new.room_key) || replace(new.words, ' ', printf(' %xx', new.room_key)) WHERE new.words <> ''; END;
+
+CREATE TRIGGER message_words_changed AFTER UPDATE OF length, words ON message_words BEGIN INSERT INTO message_index (message_index, rowid, words) SELECT 'delete', (old.room_key << 38) | (old.arrival << 10) | old.length, printf('%xx', old.room_key) || replace(old.words, ' ', printf(' %xx', old.room_key)) WHERE old.words <> ''; INSERT INTO message_index (rowid, words) SELECT (new.room_key << 38) | (new.arrival << 10) | new.length, printf('%xx', new.room_key) || replace(new.words, ' ', printf(' %xx', new.room_key)) WHERE new.words <> ''; END;
+
+CREATE TABLE index_outbox (
+  room_key INTEGER NOT NULL,
+  arrival BIGINT NOT NULL,
+  tenant TEXT NOT NULL,
+  version BIGINT NOT NULL,
+  queued BIGINT NOT NULL,
+  leased_until BIGINT,
+  lease BIGINT,
+  CONSTRAINT pk_index_outbox PRIMARY KEY (room_key, arrival),
+  CONSTRAINT fk_index_outbox_messages FOREIGN KEY(room_key, arrival) REFERENCES messages (room_key, arrival)
+)
+  WITHOUT ROWID;
+
+CREATE INDEX ix_index_outbox_queued ON index_outbox (queued, room_key, arrival);
+
+CREATE TABLE index_states (
+  name TEXT NOT NULL,
+  model TEXT NOT NULL,
+  dimensions BIGINT NOT NULL,
+  generation TEXT NOT NULL,
+  cursor TEXT,
+  updated_at BIGINT NOT NULL,
+  CONSTRAINT pk_index_states PRIMARY KEY (name)
+);
+
+CREATE TABLE vector_collections (
+  collection TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  model TEXT NOT NULL,
+  dimensions BIGINT NOT NULL,
+  generation TEXT NOT NULL,
+  epoch BIGINT NOT NULL,
+  CONSTRAINT pk_vector_collections PRIMARY KEY (collection)
+);
+
+CREATE TABLE vector_scopes (
+  scope_key INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+  collection TEXT NOT NULL,
+  epoch BIGINT NOT NULL,
+  tenant TEXT NOT NULL,
+  scope TEXT NOT NULL,
+  stamp BIGINT NOT NULL,
+  CONSTRAINT uq_vector_scopes_collection_epoch_tenant_scope UNIQUE (collection, epoch, tenant, scope)
+);
+
+CREATE TABLE vectors (
+  vector_key INTEGER NOT NULL,
+  scope_key INTEGER NOT NULL,
+  number BIGINT NOT NULL,
+  tenant TEXT NOT NULL,
+  vector BLOB,
+  CONSTRAINT pk_vectors PRIMARY KEY (vector_key),
+  CONSTRAINT uq_vectors_scope_key_number UNIQUE (scope_key, number)
+);
+
+CREATE TABLE sessions (
+  room_key INTEGER NOT NULL,
+  tenant TEXT NOT NULL,
+  user_id TEXT NOT NULL,
+  enterprise_id TEXT,
+  patient_id TEXT,
+  agent_key TEXT NOT NULL,
+  boundary BIGINT NOT NULL,
+  state TEXT NOT NULL,
+  checkpoint BIGINT,
+  version BIGINT NOT NULL,
+  marks BIGINT NOT NULL,
+  due_at BIGINT,
+  due_tries BIGINT NOT NULL,
+  due_window BIGINT NOT NULL,
+  created_at BIGINT NOT NULL,
+  updated_at BIGINT NOT NULL,
+  CONSTRAINT pk_sessions PRIMARY KEY (room_key),
+  CONSTRAINT fk_sessions_rooms FOREIGN KEY(room_key) REFERENCES rooms (room_key)
+);
+
+CREATE INDEX ix_sessions_due_at ON sessions (due_at) WHERE due_at IS NOT NULL;
+
+CREATE TABLE checkpoints (
+  room_key INTEGER NOT NULL,
+  number BIGINT NOT NULL,
+  tenant TEXT NOT NULL,
+  checkpoint_id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  summary TEXT NOT NULL,
+  covers_arrival BIGINT NOT NULL,
+  covers_through TEXT,
+  turns BIGINT NOT NULL,
+  tokens BIGINT NOT NULL,
+  recent_turns BIGINT NOT NULL,
+  language TEXT NOT NULL,
+  made_by TEXT NOT NULL,
+  created_at BIGINT NOT NULL,
+  CONSTRAINT pk_checkpoints PRIMARY KEY (room_key, number),
+  CONSTRAINT fk_checkpoints_rooms FOREIGN KEY(room_key) REFERENCES rooms (room_key),
+  CONSTRAINT uq_checkpoints_room_key_checkpoint_id UNIQUE (room_key, checkpoint_id)
+);
+
+CREATE VIEW ai_message AS
+  SELECT q.message_id AS message_id, r.room_id AS conversation_id, q.text AS query, a.text AS answer,
+  strftime('%Y-%m-%d %H:%M:%S', (q.sent_at - ((q.sent_at % 1000000) + 1000000) % 1000000) / 1000000, 'unixepoch') || printf('.%06d', ((q.sent_at % 1000000) + 1000000) % 1000000) AS create_time, q.sender_id AS create_by, strftime('%Y-%m-%d %H:%M:%S', (coalesce(a.edited_at, a.sent_at, q.edited_at) - ((coalesce(a.edited_at, a.sent_at, q.edited_at) % 1000000) + 1000000) % 1000000) / 1000000, 'unixepoch') || printf('.%06d', ((coalesce(a.edited_at, a.sent_at, q.edited_at) % 1000000) + 1000000) % 1000000) AS update_time,
+  coalesce(a.sender_id, CASE WHEN q.edited_at IS NOT NULL THEN q.sender_id END) AS update_by, q.tenant AS tenant
+  FROM messages q
+  JOIN rooms r ON r.room_key = q.room_key
+  LEFT JOIN messages a ON a.room_key = q.room_key AND a.arrival = (
+  SELECT s.arrival FROM messages s
+  WHERE s.room_key = q.room_key AND s.turn_id = q.turn_id AND s.role = 'assistant' AND s.deleted_at IS NULL
+  ORDER BY s.has_tool_calls, s.arrival DESC LIMIT 1)
+  WHERE q.role = 'user' AND q.deleted_at IS NULL AND NOT EXISTS (
+  SELECT 1 FROM messages s
+  WHERE s.room_key = q.room_key AND s.turn_id = q.turn_id AND s.role = 'user' AND s.deleted_at IS NULL
+  AND s.arrival < q.arrival)
+  UNION ALL
+  SELECT a.message_id, r.room_id, NULL, a.text, strftime('%Y-%m-%d %H:%M:%S', (a.sent_at - ((a.sent_at % 1000000) + 1000000) % 1000000) / 1000000, 'unixepoch') || printf('.%06d', ((a.sent_at % 1000000) + 1000000) % 1000000), a.sender_id, strftime('%Y-%m-%d %H:%M:%S', (a.edited_at - ((a.edited_at % 1000000) + 1000000) % 1000000) / 1000000, 'unixepoch') || printf('.%06d', ((a.edited_at % 1000000) + 1000000) % 1000000),
+  CASE WHEN a.edited_at IS NOT NULL THEN a.sender_id END, a.tenant
+  FROM messages a
+  JOIN rooms r ON r.room_key = a.room_key
+  WHERE a.role = 'assistant' AND a.deleted_at IS NULL AND NOT EXISTS (
+  SELECT 1 FROM messages s
+  WHERE s.room_key = a.room_key AND s.turn_id = a.turn_id AND s.deleted_at IS NULL
+  AND (s.role = 'user' OR (s.role = 'assistant' AND (
+  s.has_tool_calls < a.has_tool_calls OR (s.has_tool_calls = a.has_tool_calls AND s.arrival > a.arrival)))))
+  UNION ALL
+  SELECT c.checkpoint_id, r.room_id, '[MEMORY_CHECKPOINT]',
+  CASE c.language WHEN 'zh' THEN '历史摘要: ' ELSE 'Summary: ' END || c.summary, strftime('%Y-%m-%d %H:%M:%S', (c.created_at - ((c.created_at % 1000000) + 1000000) % 1000000) / 1000000, 'unixepoch') || printf('.%06d', ((c.created_at % 1000000) + 1000000) % 1000000), c.made_by, NULL, NULL,
+  c.tenant
+  FROM checkpoints c
+  JOIN rooms r ON r.room_key = c.room_key
+  WHERE c.kind = 'summary';
+
+CREATE TABLE memory_scopes (
+  scope_key INTEGER NOT NULL,
+  tenant TEXT NOT NULL,
+  scope TEXT NOT NULL,
+  changes BIGINT NOT NULL,
+  active BIGINT NOT NULL,
+  created_at BIGINT NOT NULL, index_version BIGINT DEFAULT '0' NOT NULL,
+  CONSTRAINT pk_memory_scopes PRIMARY KEY (scope_key),
+  CONSTRAINT uq_memory_scopes_tenant_scope UNIQUE (tenant, scope)
+);
+
+CREATE TABLE memories (
+  memory_key INTEGER NOT NULL,
+  scope_key INTEGER NOT NULL,
+  tenant TEXT NOT NULL,
+  memory_id TEXT NOT NULL,
+  lineage_id TEXT NOT NULL,
+  version BIGINT NOT NULL,
+  head BOOLEAN NOT NULL,
+  merged_into TEXT,
+  status TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  statement TEXT NOT NULL,
+  tags TEXT NOT NULL,
+  category TEXT NOT NULL,
+  strength DOUBLE NOT NULL,
+  confidence DOUBLE,
+  parents TEXT NOT NULL,
+  sources TEXT NOT NULL,
+  change_summary TEXT NOT NULL,
+  evolution_id TEXT,
+  made_by TEXT NOT NULL,
+  fallback BOOLEAN NOT NULL,
+  created_at BIGINT NOT NULL,
+  updated_at BIGINT NOT NULL,
+  supported_at BIGINT NOT NULL,
+  CONSTRAINT pk_memories PRIMARY KEY (memory_key),
+  CONSTRAINT fk_memories_memory_scopes FOREIGN KEY(scope_key) REFERENCES memory_scopes (scope_key),
+  CONSTRAINT uq_memories_tenant_memory_id UNIQUE (tenant, memory_id),
+  CONSTRAINT uq_memories_tenant_lineage_id_version UNIQUE (tenant, lineage_id, version),
+  CONSTRAINT ck_memories_active_is_head CHECK (head OR status = 'deprecated')
+);
+
+CREATE UNIQUE INDEX uq_memories_head ON memories (tenant, lineage_id) WHERE head = 1;
+
+CREATE INDEX ix_memories_scope ON memories (scope_key, head, kind, status, updated_at, memory_id);
+
+CREATE INDEX ix_memories_fallback ON memories (tenant, memory_id) WHERE fallback = 1 AND status = 'active';
+
+CREATE TABLE memory_sources (
+  tenant TEXT NOT NULL,
+  room_id TEXT NOT NULL,
+  message_id TEXT NOT NULL,
+  memory_key INTEGER NOT NULL,
+  CONSTRAINT pk_memory_sources PRIMARY KEY (tenant, room_id, message_id, memory_key)
+)
+  WITHOUT ROWID;
+
+CREATE TABLE memory_changes (
+  scope_key INTEGER NOT NULL,
+  number BIGINT NOT NULL,
+  tenant TEXT NOT NULL,
+  action TEXT NOT NULL,
+  memory_id TEXT NOT NULL,
+  memory TEXT NOT NULL,
+  closes TEXT NOT NULL,
+  old_statement TEXT,
+  reason TEXT NOT NULL,
+  evolution_id TEXT,
+  undoes TEXT,
+  actor TEXT NOT NULL,
+  at BIGINT NOT NULL,
+  CONSTRAINT pk_memory_changes PRIMARY KEY (scope_key, number),
+  CONSTRAINT fk_memory_changes_memory_scopes FOREIGN KEY(scope_key) REFERENCES memory_scopes (scope_key)
+);
+
+CREATE INDEX ix_memory_changes_at ON memory_changes (scope_key, at);
+
+CREATE INDEX ix_memory_changes_evolution ON memory_changes (tenant, evolution_id) WHERE evolution_id IS NOT NULL;
+
+CREATE TABLE evolutions (
+  tenant TEXT NOT NULL,
+  evolution_id TEXT NOT NULL,
+  scope TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  status TEXT NOT NULL,
+  room_id TEXT NOT NULL,
+  first_arrival BIGINT NOT NULL,
+  last_arrival BIGINT NOT NULL,
+  messages BIGINT NOT NULL,
+  prompt_name TEXT NOT NULL,
+  prompt_hash TEXT NOT NULL,
+  model TEXT NOT NULL,
+  input_tokens BIGINT NOT NULL,
+  output_tokens BIGINT NOT NULL,
+  raw_answer TEXT NOT NULL,
+  quarantined TEXT NOT NULL,
+  facts TEXT NOT NULL,
+  error TEXT NOT NULL,
+  started_at BIGINT NOT NULL,
+  finished_at BIGINT NOT NULL,
+  CONSTRAINT pk_evolutions PRIMARY KEY (tenant, evolution_id)
+);
+
+CREATE INDEX ix_evolutions_scope ON evolutions (tenant, scope, evolution_id);
+
+CREATE TABLE watermarks (
+  tenant TEXT NOT NULL,
+  room_id TEXT NOT NULL,
+  name TEXT NOT NULL,
+  arrival BIGINT NOT NULL,
+  updated_at BIGINT NOT NULL,
+  CONSTRAINT pk_watermarks PRIMARY KEY (tenant, room_id, name)
+)
+  WITHOUT ROWID;
+
+CREATE TABLE rooms_due (
+  work TEXT NOT NULL,
+  tenant TEXT NOT NULL,
+  room_id TEXT NOT NULL,
+  noted BIGINT NOT NULL,
+  noted_at BIGINT NOT NULL,
+  leased_until BIGINT,
+  CONSTRAINT pk_rooms_due PRIMARY KEY (work, tenant, room_id)
+)
+  WITHOUT ROWID;
+
+CREATE INDEX ix_rooms_due_noted_at ON rooms_due (work, noted_at);
+
+CREATE TABLE leases (
+  tenant TEXT NOT NULL,
+  name TEXT NOT NULL,
+  holder TEXT NOT NULL,
+  until BIGINT NOT NULL,
+  CONSTRAINT pk_leases PRIMARY KEY (tenant, name)
+)
+  WITHOUT ROWID;
+
+CREATE INDEX ix_participants_sender ON participants (tenant, sender_id);
+
+CREATE INDEX ix_memory_changes_memory ON memory_changes (tenant, memory_id);
+
+CREATE TABLE memory_outbox (
+  scope_key INTEGER NOT NULL,
+  memory_key INTEGER NOT NULL,
+  tenant TEXT NOT NULL,
+  version BIGINT NOT NULL,
+  queued BIGINT NOT NULL,
+  leased_until BIGINT,
+  lease BIGINT,
+  CONSTRAINT pk_memory_outbox PRIMARY KEY (scope_key, memory_key)
+)
+  WITHOUT ROWID;
+
+CREATE INDEX ix_memory_outbox_queued ON memory_outbox (queued, scope_key, memory_key);
+
+INSERT INTO alembic_version (version_num) VALUES ('0006');
