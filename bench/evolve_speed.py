@@ -29,6 +29,7 @@ from roomlore.adapters.inprocess.ids import TimeOrderedIds
 from roomlore.adapters.inprocess.jobs import InProcessJobs
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
 from roomlore.adapters.prompts import PackagedPrompts
+from roomlore.adapters.sql.store import SqlStorage
 from roomlore.core.chat.models import ChatAnswer, ChatRequest, Usage
 from roomlore.core.evolution.plan import plan
 from roomlore.core.evolution.understanding import understood
@@ -57,6 +58,7 @@ async def run(arguments: argparse.Namespace) -> None:
         async with roomlore.open(url, settings=settings, background=False) as lore:
             groups = [f"speed-{uuid4().hex[:8]}-{number}" for number in range(arguments.groups)]
             await fill(lore, groups)
+            await settle(cast(SqlStorage, lore.storage))
             model = Instant()
             service = evolver(lore, settings, model)
             parts: Parts = defaultdict(list)
@@ -77,6 +79,13 @@ async def fill(lore: Lore, groups: Sequence[str]) -> None:
         await lore.memories.add_all(known)
         progress.at(number)
     progress.end(len(groups))
+
+
+async def settle(storage: SqlStorage) -> None:
+    """PostgreSQL counts its rows by itself within a minute or so; until then its plans are those for empty tables."""
+    async with storage.outside() as connection:
+        if connection.dialect.name == "postgresql":
+            await connection.run("ANALYZE")
 
 
 def statements(number: int) -> list[str]:
