@@ -13,7 +13,7 @@ from roomlore.adapters.sql import migrations
 SCRIPT = Path(migrations.__file__).parent / "sqlite.sql"
 
 _OWN = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT IN ({others}) ORDER BY rowid"
-_STAMP = f"INSERT INTO alembic_version (version_num) VALUES ('{migrations.HEAD}')"
+_STAMP = "SELECT 'INSERT INTO alembic_version (version_num) VALUES (' || quote(version_num) || ')' FROM alembic_version"
 _SHADOWS = ("data", "idx", "config")
 
 
@@ -33,7 +33,8 @@ def statements(connection: Connection) -> str:
     themselves is left out."""
     others = ", ".join(f"'{name}'" for name in ("sqlite_sequence", *(f"message_index_{part}" for part in _SHADOWS)))
     found = connection.exec_driver_sql(_OWN.format(others=others)).scalars()
-    return "\n\n".join(f"{_tidy(sql)};" for sql in (*found, _STAMP)) + "\n"
+    stamp = connection.exec_driver_sql(_STAMP).scalars()
+    return "\n\n".join(f"{_tidy(sql)};" for sql in (*found, *stamp)) + "\n"
 
 
 def _tidy(sql: str) -> str:
