@@ -1,7 +1,8 @@
 """Times a search of memories against the least that the same work costs, in a large store and in a small one.
 
-The floor is what anybody would write who has the vectors of the group in memory: its rows read by the plain driver
-along the index of scopes, numpy's product of the question with its vectors, and the five best. Search, floor and stores
+Two floors are told. One is that of `search-speed`: numpy's product of the question with the group's vectors, and the
+engine's bare full-text query over an ordinary table that has the group in a column. The other asks no words at all: the
+group's rows by the plain driver along the index of scopes, the product, and the five best. Search, floors and stores
 take turns in one process, so the ratios hold where absolute times do not. Vectors are made up, the question's
 beforehand.
 """
@@ -24,7 +25,7 @@ import numpy as np
 import roomlore
 from bench.context_speed import timed
 from bench.made_up import MadeUpEmbedder
-from bench.memory_store import build, settings, statements
+from bench.memory_store import add_words, build, settings, statements
 from bench.search_speed import clocked
 from roomlore.core.search import Vectors
 
@@ -33,6 +34,11 @@ MADE_UP = MadeUpEmbedder()
 _ROWS = (
     "SELECT memory_id, statement, version, tags, strength, created_at, updated_at FROM memories "
     "WHERE scope_key = ? AND head AND status = 'active'"
+)
+_WORDS = (
+    "SELECT m.memory_id, m.statement, m.version, m.tags, m.strength, m.created_at, m.updated_at FROM "
+    f"(SELECT rowid FROM bench_words WHERE bench_words MATCH ? ORDER BY rank LIMIT {LIMIT}) f "
+    "CROSS JOIN memories m ON m.memory_key = f.rowid"
 )
 
 
@@ -53,6 +59,7 @@ async def run(arguments: argparse.Namespace) -> None:
         large_path, small_path = kept / f"{arguments.groups}x{each}.db", kept / f"{arguments.small}x{each}.db"
         for path, groups in ((large_path, arguments.groups), (small_path, arguments.small)):
             await asyncio.to_thread(build, path, groups, each)
+            await asyncio.to_thread(add_words, path)
         groups = range(1, arguments.groups + 1)
         sample = random.Random(5).sample(groups, min(arguments.sample, len(groups)))
         async with _subject("groups anywhere in the large store", large_path, sample, each) as many:
@@ -71,7 +78,8 @@ async def run(arguments: argparse.Namespace) -> None:
 
 @dataclass(slots=True)
 class _Subject:
-    """Some groups of one store, and seconds: of the first search in each, of searches, and of the floor."""
+    """Some groups of one store, and seconds: of the first search in each, of searches, and of what they are told
+    against: rows and numpy, numpy alone, and the full-text query."""
 
     name: str
     lore: roomlore.Lore
@@ -81,7 +89,9 @@ class _Subject:
     vectors: dict[int, Vectors]
     first: list[float] = field(default_factory=list)
     search: list[float] = field(default_factory=list)
-    floor: list[float] = field(default_factory=list)
+    bare: list[float] = field(default_factory=list)
+    product: list[float] = field(default_factory=list)
+    words: list[float] = field(default_factory=list)
 
 
 @asynccontextmanager
@@ -91,6 +101,7 @@ async def _subject(name: str, path: Path, groups: Sequence[int], each: int) -> A
     vectors = {group: MADE_UP.vectors(texts) for group, texts in said.items()}
     url = f"sqlite:///{path}"
     with closing(sqlite3.connect(path, isolation_level=None)) as sql:
+        sql.execute("PRAGMA cache_size = -16384")
         async with roomlore.open(url, settings=settings(), embedder=MADE_UP, background=False) as lore:
             yield _Subject(name, lore, sql, groups, said, vectors)
 
@@ -108,10 +119,12 @@ async def _in_turn(subjects: Sequence[_Subject], searches: int) -> None:
         vector = MADE_UP.prepare(question)
         for one in subjects if turn % 2 else reversed(subjects):
             if turn % 4 < 2:
-                one.floor.append(clocked(partial(_bare, one, group, vector)))
+                _time_floors(one, group, vector)
             await _search(one, group, question, one.search)
             if turn % 4 >= 2:
-                one.floor.append(clocked(partial(_bare, one, group, vector)))
+                _time_floors(one, group, vector)
+    for one in subjects:
+        _time_words(one, rng, max(50, searches // 10))
 
 
 def _question(rng: random.Random, said: Sequence[str]) -> str:
@@ -130,21 +143,42 @@ async def _search(one: _Subject, group: int, question: str, into: list[float]) -
         raise SystemExit(f"{one.name}: {answer[0]}")
 
 
+def _time_floors(one: _Subject, group: int, vector: Vectors) -> None:
+    one.bare.append(clocked(partial(_bare, one, group, vector)))
+    one.product.append(clocked(partial(_best, one, group, vector)))
+
+
+def _time_words(one: _Subject, rng: random.Random, searches: int) -> None:
+    """Apart from the rest: reading the words of all groups drives everybody's data out of the processor's caches."""
+    for _ in range(searches):
+        group = rng.choice(one.groups)
+        words = " OR ".join(f'"{word}"' for word in _question(rng, one.said[group]).split())
+        one.words.append(clocked(partial(_words, one, f'scope : "g{group}" AND words : ({words})')))
+
+
 def _bare(one: _Subject, group: int, vector: Vectors) -> list[Any]:
     rows = one.sql.execute(_ROWS, [group]).fetchall()
-    scores = one.vectors[group] @ vector
-    return [rows[place] for place in np.argsort(-scores)[:LIMIT]]
+    return [rows[place] for place in _best(one, group, vector)]
+
+
+def _words(one: _Subject, query: str) -> list[Any]:
+    return one.sql.execute(_WORDS, [query]).fetchall()
+
+
+def _best(one: _Subject, group: int, vector: Vectors) -> Any:
+    return np.argsort(-(one.vectors[group] @ vector))[:LIMIT]
 
 
 _HEADER = """
-Medians in ms. floor: the group's rows by the plain driver, and numpy.
+Medians in ms. floor: numpy and the full-text query. bare: the group's rows by the plain driver and numpy, no words.
 
-| searched | search | p95 | floor | ratio | first search of a group |
-|---|---|---|---|---|---|"""
+| searched | search | p95 | numpy | full text | search / floor | bare | search / bare | first search of a group |
+|---|---|---|---|---|---|---|---|---|"""
 
 
 def _row(one: _Subject) -> str:
-    search, floor = median(one.search), median(one.floor)
+    search, product, words, bare = map(median, (one.search, one.product, one.words, one.bare))
     p95 = sorted(one.search)[int(len(one.search) * 0.95)]
-    times = " | ".join(f"{seconds * 1e3:.2f}" for seconds in (search, p95, floor))
-    return f"| {one.name} | {times} | {search / floor:.2f} | {median(one.first) * 1e3:.2f} |"
+    times = " | ".join(f"{seconds * 1e3:.2f}" for seconds in (search, p95, product, words))
+    against = f"{search / (product + words):.2f} | {bare * 1e3:.2f} | {search / bare:.2f}"
+    return f"| {one.name} | {times} | {against} | {median(one.first) * 1e3:.2f} |"
