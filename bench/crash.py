@@ -49,6 +49,9 @@ _LOOK_SECONDS = 0.02
 _LOOK_CLOSELY_SECONDS = 0.002
 _LATE_REQUESTS = 20
 _LONGEST_LIFE_SECONDS = 60.0
+_LAST_HANDS_IN = 8
+"""How much every room is handed in at least by the time of the last life: enough for an extraction and an evolution,
+however short the lives before it were."""
 _SETTLE_SECONDS = 600.0
 """A room's extractions are made one after the other, and kills leave many to be made."""
 _SEED = 20261122
@@ -162,7 +165,8 @@ class Crash:
 
     def _settle(self) -> None:
         """A last life hands in what is open, and lives until nothing is due."""
-        with self._living(last=dict(self.known.handed_in)) as (process, pipe, life):
+        last = {room: max(count, _LAST_HANDS_IN) for room, count in self.known.handed_in.items()}
+        with self._living(last=last) as (process, pipe, life):
             until = life.began + _SETTLE_SECONDS
             while time.monotonic() < until and process.is_alive():
                 self._hear(pipe, life, seconds=0.5)
