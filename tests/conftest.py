@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import signal
 import warnings
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +24,10 @@ pytest.register_assert_rewrite("roomlore.testing.contracts")
 # How long an example takes says how busy the machine is.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+# A shell starts what it runs in the background with Ctrl-C ignored, and every program a test starts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 BACKENDS = ["sqlite-memory", "sqlite-file", "postgresql"]
 
