@@ -22,7 +22,8 @@ from roomlore.testing.model_server import ModelServer, Script
 
 KEYS = {"FIRST_KEY": "sk-first-1", "SECOND_KEY": "sk-second-2", "THIRD_KEY": "sk-third-3"}
 NAMES = ("first", "second", "third")
-SOON = 0.4
+SOON = 2.0  # when one that hangs is given up: far more than a busy machine takes to answer
+NEVER = 60.0
 languages = pytest.mark.parametrize(
     ("question", "answer"), [("What is the plan?", "We meet at nine."), ("计划是什么？", "我们九点见面。")]
 )
@@ -51,7 +52,7 @@ class Chain:
             keys=keys,
             clock=self.clock,
             telemetry=self.telemetry,
-            timeout_seconds=5.0,
+            timeout_seconds=NEVER,
         )
 
     @property
@@ -67,6 +68,13 @@ class Chain:
         pieces = [piece async for piece in self.models.stream("m", request or asked(), **more)]
         return pieces[-1].provider, "".join(piece.text for piece in pieces)
 
+    async def said(self, streaming: bool, **more) -> tuple[str, str]:
+        """The provider that answered, and what, either way."""
+        if streaming:
+            return await self.streamed(**more)
+        given = await self.complete(**more)
+        return given.provider, given.text
+
     def total(self, name: str, **labels: str) -> float:
         return self.telemetry.registry.get_sample_value(name, labels) or 0.0
 
@@ -76,6 +84,12 @@ async def soon(met: Callable[[], bool]) -> None:
     async with asyncio.timeout(15):
         while not met():  # noqa: ASYNC110 - nobody tells
             await asyncio.sleep(0.005)
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, int, str]]:
+    """Of which model, which provider, at which attempt, and the cause."""
+    told = [record for record in caplog.records if record.levelno == logging.WARNING]
+    return [(record.model, record.provider, record.attempt, record.cause) for record in told]
 
 
 Build = Callable[..., "asyncio.Future[Chain]"]
@@ -126,7 +140,12 @@ async def test_one_that_needs_no_key_is_asked_without_one(chain):
         {"m": {"providers": [{"name": "ollama", "model_id": "q"}]}}, {"ollama": {"base_url": made.servers[0].url}}
     )
     models = ModelService(
-        registry=registry, client=made.client, keys=KEYS, clock=made.clock, telemetry=made.telemetry, timeout_seconds=5
+        registry=registry,
+        client=made.client,
+        keys=KEYS,
+        clock=made.clock,
+        telemetry=made.telemetry,
+        timeout_seconds=NEVER,
     )
     assert (await models.complete("m", asked())).provider == "ollama"
     assert made.servers[0].requests[0].key is None
@@ -144,7 +163,7 @@ async def test_without_the_extra_the_error_names_it(chain):
     made = await chain()
     registry = ModelRegistry.read({}, {})
     models = ModelService(
-        registry=registry, client=None, keys=KEYS, clock=made.clock, telemetry=made.telemetry, timeout_seconds=5
+        registry=registry, client=None, keys=KEYS, clock=made.clock, telemetry=made.telemetry, timeout_seconds=NEVER
     )
     with pytest.raises(ModelUnavailable, match=r"pip install 'roomlore\[openai\]'"):
         await models.complete("memory-summary-model", asked())
@@ -164,10 +183,8 @@ async def test_an_unknown_model(chain):
 # When the next is asked.
 
 TROUBLES = [
-    (Hangs(), "timeout"),
     (Drops(), "dropped"),
     (Says(breaks=Break(after=0, how="drop")), "dropped"),
-    (Says(breaks=Break(after=0, how="hang")), "timeout"),
     (Fails(status=401), "refused"),
     (Fails(status=404), "refused"),
     (Fails(status=408), "timeout"),
@@ -186,41 +203,43 @@ TROUBLES = [
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_whatever_goes_wrong_the_next_is_asked_and_the_first_not_again(chain, caplog, answer, cause, streaming):
     made = await chain(answer, "二号回答。")
-    if streaming:
-        provider, text = await made.streamed(timeout_seconds=SOON)
-    else:
-        given = await made.complete(timeout_seconds=SOON)
-        provider, text = given.provider, given.text
-    assert (provider, text) == ("second", "二号回答。")
+    assert await made.said(streaming, timeout_seconds=NEVER) == ("second", "二号回答。")
     assert made.counts == [1, 1, 0]
-    (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
-    told = (warning.model, warning.provider, warning.attempt, warning.cause)
-    assert told == ("m", "first", 1, cause)
+    assert warnings(caplog) == [("m", "first", 1, cause)]
     assert made.total("roomlore_model_calls_total", provider="first", result=cause) == 1
+
+
+async def test_one_that_hangs_is_given_up_and_the_next_is_asked(chain, caplog):
+    hanging = (Hangs(), Says(breaks=Break(after=0, how="hang")))
+    both = [(await chain(answer, "二号回答。"), streaming) for answer in hanging for streaming in (False, True)]
+    said = await asyncio.gather(*(made.said(streaming, timeout_seconds=SOON) for made, streaming in both))
+    assert said == [("second", "二号回答。")] * 4
+    assert [made.counts for made, _ in both] == [[1, 1, 0]] * 4
+    assert warnings(caplog) == [("m", "first", 1, "timeout")] * 4
+    assert all(made.total("roomlore_model_calls_total", provider="first", result="timeout") == 1 for made, _ in both)
 
 
 async def test_each_provider_has_the_whole_time(chain):
     made = await chain(Hangs(), Hangs(), "at last")
     begun = time.monotonic()
     assert (await made.complete(timeout_seconds=SOON)).provider == "third"
-    assert 2 * SOON <= time.monotonic() - begun < 5
+    assert 2 * SOON <= time.monotonic() - begun < NEVER
 
 
-@pytest.mark.parametrize("streaming", [False, True])
-async def test_when_all_fail_the_error_names_each_and_is_of_the_last_ones_kind(chain, caplog, streaming):
+async def test_when_all_fail_the_error_names_each_and_is_of_the_last_ones_kind(chain, caplog):
     made = await chain(Fails(status=500), Fails(status=401), Hangs())
-    with pytest.raises(ModelUnavailable, match="provider third did not answer within") as caught:
-        await (made.streamed(timeout_seconds=SOON) if streaming else made.complete(timeout_seconds=SOON))
-    assert caught.value.cause == "timeout"
-    assert str(caught.value) == (
+    asking = [made.said(streaming, timeout_seconds=SOON) for streaming in (False, True)]
+    caught = await asyncio.gather(*asking, return_exceptions=True)
+    assert [(type(error), error.cause) for error in caught] == [(ModelUnavailable, "timeout")] * 2
+    assert [str(error) for error in caught] == [
         "None of the 3 providers of the model 'm' that were asked could be used: "
         "1. The provider first answers with HTTP 500: try again later. "
         "2. The provider second answers with HTTP 401: check the key in SECOND_KEY. "
         f"3. The provider third did not answer within {SOON:g} s: try later, or raise model_timeout_seconds."
-    )
-    assert not any(key in str(caught.value) for key in KEYS.values())
-    told = [(r.provider, r.attempt, r.cause) for r in caplog.records if r.levelno == logging.WARNING]
-    assert told == [("first", 1, "broken"), ("second", 2, "refused"), ("third", 3, "timeout")]
+    ] * 2
+    assert not any(key in str(error) for key in KEYS.values() for error in caught)
+    each = [("m", "first", 1, "broken"), ("m", "second", 2, "refused"), ("m", "third", 3, "timeout")]
+    assert sorted(warnings(caplog)) == sorted(each * 2)
 
 
 def long_enough(answer: ChatAnswer) -> None:
@@ -325,8 +344,8 @@ async def test_a_limit_twice_is_the_next_providers_turn(chain):
 
 
 async def test_a_wait_that_leaves_no_time_is_not_waited_for(chain):
-    made = await chain(Fails(status=429, headers={"retry-after": "1"}))
-    assert (await made.complete(timeout_seconds=0.5)).provider == "second"
+    made = await chain(Fails(status=429, headers={"retry-after": "2"}))
+    assert (await made.complete(timeout_seconds=2)).provider == "second"
     assert made.counts == [1, 1, 0]
 
 
