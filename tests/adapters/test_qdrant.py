@@ -22,6 +22,7 @@ from roomlore.testing.qdrant_store import Collection
 
 MODEL = EmbeddingModel(name="made up", dimensions=4)
 SECRET = "the vault code is 7261"
+PATIENCE = 60  # seconds, that nothing here takes however busy the machine is
 
 
 def point(number: int, *, scope: str = "room", towards: int = 0, **payload: object) -> VectorPoint:
@@ -83,7 +84,7 @@ async def server() -> AsyncIterator[QdrantStandIn]:
 
 @pytest.fixture
 async def index(server: QdrantStandIn) -> AsyncIterator[VectorIndex]:
-    opened = open_qdrant(server.url, timeout_seconds=5, write_timeout_seconds=5)
+    opened = open_qdrant(server.url, timeout_seconds=PATIENCE, write_timeout_seconds=PATIENCE)
     yield opened
     await opened.close()
 
@@ -272,7 +273,7 @@ async def test_an_alias_that_points_nowhere_is_no_generation(index, server):
 
 
 async def test_prefixes_keep_two_apart(index, server):
-    second = open_qdrant(server.url, prefix="dev_")
+    second = open_qdrant(server.url, prefix="dev_", timeout_seconds=PATIENCE)
     await prepare(index)
     await prepare(second, "other")
     await put(index, point(1))
@@ -305,17 +306,17 @@ async def test_a_stopped_server_is_unavailable_until_it_runs_again(index, server
     assert await search(index) == [1]
 
 
-async def test_a_slow_server_is_not_waited_for(server):
-    index = open_qdrant(server.url, timeout_seconds=0.1, write_timeout_seconds=5)
+async def test_a_slow_server_is_not_waited_for(index, server):
     await prepare(index)
+    hasty = open_qdrant(server.url, timeout_seconds=0.1, write_timeout_seconds=PATIENCE)
     server.delay = 0.3
-    await put(index, point(1))
-    server.delay = 3
+    await put(hasty, point(1))
+    server.delay = 60
     began = time.monotonic()
     with pytest.raises(VectorsUnavailable, match="did not answer in time"):
-        await search(index)
-    assert time.monotonic() - began < 2.5
-    await index.close()
+        await search(hasty)
+    assert time.monotonic() - began < 30
+    await hasty.close()
 
 
 async def test_a_write_whose_answer_is_lost_can_be_done_again(index, server):
@@ -341,7 +342,8 @@ async def test_a_point_without_a_number_is_not_made_up(index, server):
 @pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection")
 async def test_the_api_key_is_sent_and_never_told():
     async with QdrantStandIn(api_key="right-key") as server:
-        trusted, stranger = (open_qdrant(server.url, api_key=key) for key in ("right-key", "wrong-key"))
+        keys = ("right-key", "wrong-key")
+        trusted, stranger = (open_qdrant(server.url, api_key=key, timeout_seconds=PATIENCE) for key in keys)
         await prepare(trusted)
         with pytest.raises(VectorsUnavailable, match="refuses the API key") as caught:
             await search(stranger)
