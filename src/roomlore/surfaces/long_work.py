@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from roomlore.core.errors import describe
@@ -13,43 +14,93 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
+@dataclass(slots=True, eq=False)
+class _Work:
+    """`told`: somebody was given what came of it. `until`: lets go of that."""
+
+    task: asyncio.Task[Any]
+    told: bool = False
+    until: asyncio.TimerHandle | None = None
+
+
 class LongWork:
     """Work by name; the same is never done twice at a time. What it does must bear being broken off and begun anew: it
-    ends with the server."""
+    ends with the server. What came of it while nobody waited is kept for `kept_seconds`, for who asks next."""
 
-    def __init__(self) -> None:
-        self._going: dict[Hashable, asyncio.Task[Any]] = {}
+    def __init__(self, *, kept_seconds: float = 120.0) -> None:
+        self._kept_seconds = kept_seconds
+        self._going: dict[Hashable, _Work] = {}
+        self._kept: dict[Hashable, _Work] = {}
 
-    async def wait(self, name: Hashable, begin: Callable[[], Awaitable[T]], *, seconds: float) -> T | None:
-        """What came of it; None where it still goes on after so many seconds. Who asks again waits for the same work.
-        Raises what the work raises."""
-        task = self._going.get(name)
-        if task is None:
-            task = self._going[name] = asyncio.ensure_future(begin())
-            task.add_done_callback(lambda done: self._ended(name, done))
-        await asyncio.wait([task], timeout=seconds)
-        return await task if task.done() else None
+    async def wait(
+        self, name: Hashable, begin: Callable[[], Awaitable[T]], *, seconds: float, anew: bool = False
+    ) -> T | None:
+        """What came of it; None where it still goes on after so many seconds. Who asks again waits for the same work,
+        or is given what came of it meanwhile; with `anew` what has ended is done again. Raises what the work raises."""
+        if anew:
+            self._let_go(name)
+        work = self._going.get(name) or self._kept.get(name) or self._begin(name, begin)
+        await asyncio.wait([work.task], timeout=seconds)
+        if not work.task.done():
+            return None
+        work.told = True
+        if self._kept.get(name) is work:
+            self._let_go(name)
+        found: T = await work.task
+        return found
 
     def goes_on(self, name: Hashable) -> bool:
         """Whether this work is under way."""
         return name in self._going
+
+    def knows(self, name: Hashable) -> bool:
+        """Whether this work is under way, or has ended and nobody was told what came of it."""
+        return name in self._going or name in self._kept
 
     def under_way(self, *beginning: Hashable) -> int:
         """How much work there is under way whose name, a tuple, begins like this."""
         names = [name for name in self._going if isinstance(name, tuple)]
         return sum(name[: len(beginning)] == beginning for name in names)
 
+    def drop(self, name: Hashable) -> None:
+        """Keeps nothing of what came of it; of work under way only who waits by then is told."""
+        self._let_go(name)
+        if name in self._going:
+            self._going[name].told = True
+
     @asynccontextmanager
     async def ending(self) -> AsyncIterator[None]:
-        """Breaks off what still goes on when the block ends."""
+        """Breaks off what still goes on when the block ends, and lets go of what is kept."""
         try:
             yield
         finally:
-            for task in tuple(self._going.values()):
+            tasks = [work.task for work in self._going.values()]
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*self._going.values(), return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for name in tuple(self._kept):
+                self._let_go(name)
 
-    def _ended(self, name: Hashable, done: asyncio.Task[Any]) -> None:
+    def _begin(self, name: Hashable, begin: Callable[[], Awaitable[Any]]) -> _Work:
+        work = self._going[name] = _Work(asyncio.ensure_future(begin()))
+        work.task.add_done_callback(lambda _: self._ended(name, work))
+        return work
+
+    def _ended(self, name: Hashable, work: _Work) -> None:
         self._going.pop(name, None)
-        if not done.cancelled() and (error := done.exception()) is not None:
+        if work.task.cancelled():
+            return
+        if (error := work.task.exception()) is not None:
             log.warning("long work failed", extra={"why": describe(error)})
+        if not work.told:
+            self._keep(name, work)
+
+    def _keep(self, name: Hashable, work: _Work) -> None:
+        """Who waits is told right after this, and lets go of it."""
+        self._kept[name] = work
+        work.until = asyncio.get_running_loop().call_later(self._kept_seconds, self._let_go, name)
+
+    def _let_go(self, name: Hashable) -> None:
+        work = self._kept.pop(name, None)
+        if work is not None and work.until is not None:
+            work.until.cancel()

@@ -1,7 +1,6 @@
 """Changing what is remembered: each wish is asked back first, on a page of its own."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import Response
@@ -10,6 +9,7 @@ from roomlore.core.errors import InvalidInput, NotFound, RoomloreError
 from roomlore.core.evolution.result import EvolutionResult
 from roomlore.core.memory.intake import scope_of
 from roomlore.core.privacy.report import ForgetReport
+from roomlore.surfaces import privacy_work
 from roomlore.surfaces.console.frame import Page
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore
@@ -17,8 +17,6 @@ from roomlore.wiring import Lore
 _WAITED = 2.0
 _WAITED_AGAIN = 10.0
 """Seconds that a form, and a script that asks again, wait for a person to be forgotten."""
-_MOST_COUNTS = 3
-"""Counts of what forgetting would remove that are under way at a time, for one tenant."""
 
 _TELLS_NO_TEXT = frozenset({"evolve", "forget"})
 """Of what can be wished for: all else shows what is stored, and needs the scope for reading too."""
@@ -26,13 +24,7 @@ _TELLS_NO_TEXT = frozenset({"evolve", "forget"})
 Facts = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """What forgetting a person would remove. `report`: None where it is still being counted, or, with `full`, where too
-    much else is."""
-
-    report: ForgetReport | None
-    full: bool = False
+Counted = privacy_work.Asked[ForgetReport]
 
 
 async def asked(page: Page) -> Response:
@@ -56,11 +48,11 @@ async def evolving(page: Page) -> Response:
 
 
 async def forgetting(page: Page) -> Response:
-    """How forgetting a person stands; a browser asks again by itself until it is over. Where nothing is under way, what
-    is still stored of the person says whether it came to its end."""
+    """How forgetting a person stands; a browser asks again by itself until it is over. Where nothing is under way and
+    what came of it was told, what is still stored of the person says whether it came to its end."""
     lore, user_id = page.need("write"), page.needed("id")
     seconds = _seconds(page, at_first=0.0)
-    if _long_work(page).goes_on(_forgetting(lore, user_id)):
+    if _long_work(page).knows(privacy_work.forgetting(lore, user_id)):
         return await _forgotten(page, lore, user_id, seconds)
     left = await _would(page, lore, user_id, seconds)
     told: Facts = {"left": left.report, "full": left.full, "counting": left.report is None}
@@ -149,13 +141,12 @@ async def _forget(page: Page, lore: Lore, user_id: str, reason: str) -> Response
 
 async def _forgotten(page: Page, lore: Lore, user_id: str, seconds: float) -> Response:
     report: ForgetReport | None = None
-    failed = ""
+    failed, sent = "", page.request.method == "POST"
     try:
-        work, name = _long_work(page), _forgetting(lore, user_id)
-        report = await work.wait(name, lambda: lore.privacy.forget(user_id), seconds=seconds)
+        report = await privacy_work.forget(_long_work(page), lore, user_id, seconds=seconds, anew=sent)
     except RoomloreError as error:
         failed = str(error)
-    if page.request.method == "POST" and report is None and not failed:
+    if sent and report is None and not failed:
         return page.go("/memory/forgetting", id=user_id)
     told: Facts = {"report": report, "failed": failed, "left": None, "full": False, "counting": False}
     return page.show("forgetting.html", id=user_id, **told)
@@ -163,10 +154,7 @@ async def _forgotten(page: Page, lore: Lore, user_id: str, seconds: float) -> Re
 
 async def _would(page: Page, lore: Lore, user_id: str, seconds: float) -> Counted:
     """What would go. Who asks again waits for the same count."""
-    work, of_all, name = _long_work(page), ("would forget", lore.tenant), ("would forget", lore.tenant, user_id)
-    if not work.goes_on(name) and work.under_way(*of_all) >= _MOST_COUNTS:
-        return Counted(None, full=True)
-    return Counted(await work.wait(name, lambda: lore.privacy.forget(user_id, dry_run=True), seconds=seconds))
+    return await privacy_work.would_forget(_long_work(page), lore, user_id, seconds=seconds)
 
 
 def _seconds(page: Page, *, at_first: float) -> float:
@@ -181,11 +169,6 @@ def _by_script(page: Page) -> bool:
 def _status(page: Page, counted: Counted) -> int:
     """Of a page that was asked for the count alone; a script shows what comes with 200 only."""
     return 429 if counted.full and not _by_script(page) else 200
-
-
-def _forgetting(lore: Lore, user_id: str) -> tuple[str, str, str]:
-    """Under this name HTTP forgets too: asked for both ways it is done once."""
-    return "forget", lore.tenant, user_id
 
 
 def _long_work(page: Page) -> LongWork:

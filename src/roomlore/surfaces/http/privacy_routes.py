@@ -12,15 +12,16 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.intake import scope_of
 from roomlore.core.privacy.report import ForgetReport
-from roomlore.surfaces.http import bodies
+from roomlore.surfaces import privacy_work
+from roomlore.surfaces.http import bodies, problems
 from roomlore.surfaces.http.guard import Reader, Writer
 from roomlore.surfaces.http.replies import reply
-from roomlore.surfaces.long_work import LongWork
 from roomlore.surfaces.plain import plain
 
 privacy = APIRouter(prefix="/privacy", tags=["privacy"])
 
 _MOST_WAITED = 30.0
+_RETRY_SECONDS = "10"
 
 
 class ForgetRequest(bodies.Body):
@@ -62,6 +63,13 @@ class Forgetting(BaseModel):
     status: Literal["running"]
 
 
+class Checking(BaseModel):
+    """It is not done yet."""
+
+    success: Literal[True]
+    status: Literal["running"]
+
+
 class FaultView(BaseModel):
     check: str = Field(description="Which check found it.")
     where: str = Field(description="The scope, room, memory, message or mark.")
@@ -87,52 +95,82 @@ class VerifyView(BaseModel):
     finished_at: datetime
 
 
-_LATER: dict[int | str, dict[str, Any]] = {
-    202: {"model": Forgetting, "description": "It goes on. The same request again waits for it."}
-}
+def _later(model: type[BaseModel], counted: str) -> dict[int | str, dict[str, Any]]:
+    return {
+        202: {"model": model, "description": "It goes on. The same request again waits for it."},
+        429: {
+            "description": f"{counted} are under way for the tenant as there may be at a time.",
+            "content": {problems.MEDIA_TYPE: {"schema": problems.Problem.model_json_schema()}},
+        },
+    }
 
 
-@privacy.post("/forget", response_model=ForgetView, responses=_LATER, openapi_extra=bodies.documented(ForgetRequest))
+@privacy.post(
+    "/forget",
+    response_model=ForgetView,
+    responses=_later(Forgetting, "As many dry runs"),
+    openapi_extra=bodies.documented(ForgetRequest),
+)
 async def forget(
     request: Request, lore: Writer, wanted: Annotated[ForgetRequest, Depends(bodies.body_of(ForgetRequest))]
 ) -> Response:
     """Removes what a person said and what follows from it. Without `confirm` nothing is done but saying what would.
 
-    What takes longer than 30 seconds goes on and is answered with 202; the same request waits for it. Where the server
-    ends before it does, the same request takes it up."""
-    if wanted.dry_run:
-        return reply(_told(await lore.privacy.forget(wanted.user_id, dry_run=True)))
-    if not wanted.confirm:
-        raise _unconfirmed(await lore.privacy.forget(wanted.user_id, dry_run=True))
-    work: LongWork = request.app.state.long_work
-    name = ("forget", lore.tenant, wanted.user_id)
-    report = await work.wait(name, lambda: lore.privacy.forget(wanted.user_id), seconds=_MOST_WAITED)
-    if report is None:
-        return reply({"success": True, "user_id": wanted.user_id, "status": "running"}, 202)
-    return reply(_told(report))
+    What takes longer than 30 seconds goes on and is answered with 202; the same request waits for it, or tells what
+    came of it in the two minutes before. Where the server ends before it does, the same request takes it up."""
+    work, user_id = request.app.state.long_work, wanted.user_id
+    if wanted.confirm and not wanted.dry_run:
+        return _told(user_id, await privacy_work.forget(work, lore, user_id, seconds=_MOST_WAITED))
+    would = await privacy_work.would_forget(work, lore, user_id, seconds=_MOST_WAITED)
+    if not wanted.dry_run:
+        raise _unconfirmed(user_id, would.report)
+    if would.full:
+        raise _too_many("counts of what forgetting somebody would remove")
+    return _told(user_id, would.report)
 
 
-@privacy.get("/verify", response_model=VerifyView)
+@privacy.get("/verify", response_model=VerifyView, responses=_later(Checking, "As many checks"))
 async def verify(
+    request: Request,
     lore: Reader,
     group_id: Annotated[
         str | None, Query(min_length=1, description="Only this group or scope, such as user:anna; by default all.")
     ] = None,
 ) -> Response:
     """Reads all that is remembered, and of a whole tenant its messages too, and says what does not hold together.
-    Changes nothing."""
-    report = await lore.privacy.verify(None if group_id is None else scope_of(group_id))
+    Changes nothing.
+
+    What takes longer than 30 seconds goes on and is answered with 202; the same request waits for it, or tells what
+    came of it in the two minutes before. At most three checks of a tenant are under way at a time."""
+    scope = None if group_id is None else scope_of(group_id)
+    asked = await privacy_work.verify(request.app.state.long_work, lore, scope, seconds=_MOST_WAITED)
+    if asked.full:
+        raise _too_many("checks")
+    report = asked.report
+    if report is None:
+        return reply({"success": True, "status": "running"}, 202)
     faults = [{**plain(one), "mend": one.mend} for one in report.faults]
     return reply({"success": True, **plain(report), "faults": faults, "sound": report.sound})
 
 
-def _told(report: ForgetReport) -> dict[str, object]:
-    return {"success": True, **plain(report), "complete": report.complete}
+def _told(user_id: str, report: ForgetReport | None) -> Response:
+    if report is None:
+        return reply({"success": True, "user_id": user_id, "status": "running"}, 202)
+    return reply({"success": True, **plain(report), "complete": report.complete})
 
 
-def _unconfirmed(would: ForgetReport) -> InvalidInput:
+def _too_many(what: str) -> problems.Refused:
+    told = f"{privacy_work.MOST_AT_A_TIME} {what} are under way for this tenant, the most there may be at a time."
+    return problems.Refused(429, f"{told} Wait until one has ended; then ask again.", {"Retry-After": _RETRY_SECONDS})
+
+
+def _unconfirmed(user_id: str, would: ForgetReport | None) -> InvalidInput:
+    """`would`: None where counting takes too long to be waited for."""
+    asked = "This cannot be undone. Send `confirm: true` to do it."
+    if would is None:
+        return InvalidInput(f"{asked} What would go of {user_id!r:.80} takes long to count: `dry_run: true` tells it.")
     places = ", ".join(f"{count} in {place}" for place, count in would.places.items()) or "nothing"
     return InvalidInput(
-        f"This cannot be undone. Send `confirm: true` to do it. Of {would.user_id!r:.80} would go: {places};"
+        f"{asked} Of {user_id!r:.80} would go: {places};"
         f" {len(would.retired)} memories would be retired. `dry_run: true` tells all of it."
     )

@@ -83,6 +83,13 @@ KINDS = (
         "The summary and the query alone do not fit the model's window.",
     ),
     Kind(
+        429,
+        "too-many",
+        "Too much of this is under way",
+        "As many checks, or dry runs of forgetting, are under way for the tenant as there may be at a time; try again "
+        "after `Retry-After` seconds.",
+    ),
+    Kind(
         500,
         "error",
         "Something went wrong in roomlore",

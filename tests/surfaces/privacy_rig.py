@@ -1,0 +1,71 @@
+"""Checking and forgetting that take as long as a test says."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from roomlore import Lore
+from roomlore.core.privacy.report import ForgetReport
+from roomlore.services.privacy import IndexChecks, Verifier
+from roomlore.surfaces.long_work import LongWork
+from roomlore.testing import START
+from roomlore.testing.faults import FaultyStorage
+
+SECONDS = 60.0
+
+
+class Gate(FaultyStorage):
+    """A storage in which every call waits until `open` is set."""
+
+    def __init__(self, storage) -> None:
+        super().__init__(storage)
+        self.open = asyncio.Event()
+
+    async def visit(self, name: str) -> None:
+        await super().visit(name)
+        await self.open.wait()
+
+
+class SlowForgetter:
+    """Of a person what is asked for, a count or the forgetting, ends when `may_end[user_id, dry_run]` is set, with an
+    empty report or with the error of `errors`. `begun`: what was begun, by tenant."""
+
+    def __init__(self) -> None:
+        self.may_end = defaultdict(asyncio.Event)
+        self.errors = {}
+        self.begun = []
+
+    async def forget(self, *, tenant: str, user_id: str, dry_run: bool) -> ForgetReport:
+        self.begun.append((tenant, user_id, dry_run))
+        await self.may_end[user_id, dry_run].wait()
+        if (user_id, dry_run) in self.errors:
+            raise self.errors[user_id, dry_run]
+        return ForgetReport(user_id=user_id, dry_run=dry_run, started_at=START, finished_at=START)
+
+
+@dataclass(frozen=True)
+class Slow:
+    """`lore` checks what is stored through `gate`, and forgets nobody really."""
+
+    lore: Lore
+    gate: Gate
+    forgetter: SlowForgetter
+
+
+def slow_over(lore: Lore) -> Slow:
+    shared, gate, forgetter = lore._resources, Gate(lore.storage), SlowForgetter()
+    checks = IndexChecks(storage=gate, vectors=shared.indexing.vectors)
+    verifier = Verifier(storage=gate, clock=shared.clock, indexes=checks)
+    return Slow(Lore(replace(shared, verifier=verifier, forgetter=forgetter), lore.tenant), gate, forgetter)
+
+
+async def ended(work: LongWork, *beginning: str) -> None:
+    """Returns when no work is under way whose name begins like this."""
+    await until(lambda: not work.under_way(*beginning))
+
+
+async def until(told: Callable[[], bool]) -> None:
+    async with asyncio.timeout(SECONDS):
+        while not told():  # noqa: ASYNC110 - what is waited for sets no event
+            await asyncio.sleep(0.001)
