@@ -80,6 +80,9 @@ SENDS = [
     ("/memory/change?what=forget&id=anna", {"typed": "anna"}),
     ("/sign-out", {}),
 ]
+SHOWS_ON_ASKING = ("/memory/write", "what=delete", "what=restore", "what=revert")
+"""In addresses of forms that show what is stored before they are sent: they need the scope `read` too."""
+OF_ANYBODY = ("/look", "/sign-in", "/sign-out")
 both = pytest.mark.parametrize("language", LANGUAGES)
 ODD = ("0001-01-01T00:00+08:00", "'\"茶" + "9" * 400)
 MORE = ("/room?id=tea&before=1", "/session?id=tea&window=1", "/jobs?status=done", "/recall?scopes=user:anna&tokens=1")
@@ -139,18 +142,52 @@ async def test_a_key_that_may_only_write_sees_nothing_that_is_stored(language):
 
 @both
 async def test_a_form_sent_with_such_a_key_shows_nothing_either(language):
+    async with stored(language) as (lore, ids), asking(lore, await key_of(lore, "write")) as http:
+        token = re.search(r'name="token" value="([^"]+)"', await page(http, "/console/sign-in"))[1]
+        for path, fields in SENDS:
+            typed = {name: value.format(**ids) for name, value in fields.items()}
+            answer = await http.post(ROOT + path.format(**ids), data={**typed, "token": token})
+            told = answer.text if "location" not in answer.headers else ""
+            assert MARKS[language] not in told, path
+            assert "not sent from a page" not in told, path
+            assert (answer.status_code == 403) is any(part in path for part in SHOWS_ON_ASKING), path
+
+
+def needing(scope: str) -> list[tuple[str, dict[str, str]]]:
+    """What may not be sent without this scope, by whoever has the other."""
+    if scope == "read":
+        return [(path, fields) for path, fields in SENDS if any(part in path for part in SHOWS_ON_ASKING)]
+    return [(path, fields) for path, fields in SENDS if not path.startswith(OF_ANYBODY)]
+
+
+async def kept(lore) -> list:
+    """What those forms would change."""
+    jobs = [job for kind in ("evolution", "summary") for job in await lore.jobs.page(kind=kind)]
+    session = await lore.sessions.get_session("tea")
+    logs = [await lore.memories.changes(scope) for scope in ("user:anna", "group:tea")]
+    return [logs, jobs, session, await lore.messages.page("tea")]
+
+
+@both
+@pytest.mark.parametrize(("has", "lacks"), [("read", "write"), ("write", "read")])
+async def test_a_key_without_a_scope_that_a_form_needs_changes_nothing(language, has, lacks):
     async with stored(language) as (lore, ids):
-        async with asking(lore, await key_of(lore, "write")) as http:
+        before = await kept(lore)
+        async with asking(lore, await key_of(lore, has)) as http:
             token = re.search(r'name="token" value="([^"]+)"', await page(http, "/console/sign-in"))[1]
-            for path, fields in SENDS:
+            for path, fields in needing(lacks):
+                address = ROOT + path.format(**ids)
                 typed = {name: value.format(**ids) for name, value in fields.items()}
-                answer = await http.post(ROOT + path.format(**ids), data={**typed, "token": token})
-                told = answer.text if "location" not in answer.headers else ""
-                assert MARKS[language] not in told, path
-                assert "not sent from a page" not in told, path
-                if "/memory/write" in path:
-                    assert answer.status_code == 403, path
-        assert await lore.memories.head(ids["new"]) is not None
+                sent = await http.post(address, data={**typed, "token": token}, headers=LANGUAGES[language])
+                assert (sent.status_code, f"lacks the scope {lacks}" in sent.text) == (403, True), path
+                if "what=" in path:
+                    assert (await http.get(address)).status_code == 403, path
+        assert await kept(lore) == before
+        async with asking(lore, await key_of(lore, "read", "write")) as http:
+            shown = await page(http, address := f"{ROOT}/memory/change?what=delete&id={ids['new']}")
+            token = re.search(r'name="token" value="([^"]+)"', shown)[1]
+            assert (await http.post(address, data={"token": token})).status_code == 303
+        assert await kept(lore) != before, "the same form is followed where the key has both"
 
 
 # Refusals.
