@@ -50,7 +50,7 @@ def test_a_word_too_long_for_an_index_has_no_spelling():
     assert spell("a" * 129) == ""
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(said=st.lists(words.filter(bool), min_size=1, max_size=8))
 def test_fts5_takes_each_word_as_one_term(fts5, said):
     prefix = before(255)
@@ -62,7 +62,7 @@ def test_fts5_takes_each_word_as_one_term(fts5, said):
     assert terms == Counter("ffx" + spell(word) for word in said)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=50)
 @given(said=st.lists(words.filter(bool), min_size=1, max_size=8))
 def test_tsvector_takes_each_word_as_one_lexeme(tsvectors, said):
     terms = ["ffx" + spell(word) for word in said]

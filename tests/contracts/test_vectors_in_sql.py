@@ -114,7 +114,7 @@ def test_two_processes_see_each_others_writes(shared_url):
         storages = [runner.run(connect(shared_url)) for _ in range(2)]
         both = [SqlVectors(storage) for storage in storages]
 
-        @settings(max_examples=25, deadline=None)
+        @settings(max_examples=25)
         @given(_STEPS)
         def check(steps: list) -> None:
             runner.run(_walk(both, steps))

@@ -90,7 +90,7 @@ class Script:
         return said
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=40)
 @given(story=st.lists(changes, min_size=1, max_size=6))
 async def test_any_story_gives_the_same_postings(engines, story):
     script = Script([("append", ["first"]), *story])

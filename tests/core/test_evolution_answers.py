@@ -137,7 +137,7 @@ def test_wishes_and_rejections_are_bounded():
     st.text(alphabet=st.characters(exclude_categories=()))
     | st.text(alphabet="{}[]\"'\\:,/*#<>think action｛”：\n\ud800\x00")
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_no_text_raises(text):
     answer = read_answer(text, repair=lambda raw: raw)
     assert len(answer.rejected) <= MOST_REJECTED + 1
@@ -146,7 +146,7 @@ def test_no_text_raises(text):
 
 
 @given(st.integers(0, len(CASES) - 1), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_cut_answer_never_asks_for_something_else(place, data):
     case = CASES[place]
     cut = data.draw(st.integers(0, len(case.text)))
@@ -170,7 +170,7 @@ WISHED = st.lists(
 @given(
     WISHED, st.sampled_from(sorted(set(WRAPPERS) - {"nul", "loud", "loud handles"})), st.sampled_from(sorted(AROUND))
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_wishes_survive_every_wrapper(objects, wrapper, around):
     before, after, _ = AROUND[around]
     answer = read_answer(WRAPPERS[wrapper](tuple(objects)))

@@ -466,7 +466,7 @@ def case(size, wishes, rules, likened):
     return old, planned(old, *wishes, rules=rules, similar=overlap if likened else None)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(CASES)
 def test_whatever_is_wished(given):
     size, wishes, rules, _ = given
@@ -487,7 +487,7 @@ def test_whatever_is_wished(given):
     assert all(one.reason and 1 <= one.line <= len(wishes) for one in done.rejected)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(CASES)
 def test_every_wish_is_done_or_has_a_reason(given):
     _, wishes, _, _ = given
@@ -504,7 +504,7 @@ def _same(one, done):
     return any(change.action is Action.STRENGTH and change.memory.memory_id == one.memory_id for change in done.changes)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(CASES)
 def test_the_same_answer_gives_the_same_plan(given):
     assert case(*given) == case(*given)

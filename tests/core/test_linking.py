@@ -108,7 +108,7 @@ def test_probabilities_are_shared_out_among_the_candidates_and_something_new() -
         window.push(entry)
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(st.integers(0, 10_000), st.integers(1, 60), st.integers(0, 20))
 def test_mates_and_selections_are_earlier_few_and_likely(seed: int, length: int, most: int) -> None:
     entries = follow(random_room(seed, length))

@@ -291,7 +291,7 @@ rooms = st.lists(
 ).map(sorted)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @example(
     room=[
         *[(0, "Ann", "周五一起看新番吗")] * 2,

@@ -208,7 +208,7 @@ def test_of_a_long_time_asked_for_the_best_words_are_found_wherever_they_stand()
     assert MadeRoom(*talk).found("deploy", spans=[span(99, 101)])[0] == 2001
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(LINE, max_size=20), QUESTION, SIMILARITIES, st.integers(1, 12))
 def test_for_every_room_and_question(lines, question, similarities, limit):
     room = MadeRoom(*lines)
@@ -225,7 +225,7 @@ def test_for_every_room_and_question(lines, question, similarities, limit):
     assert room.search(question, dense=similarities, limit=50)[: len(found)] == found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.sampled_from(["tea", "green tea", "茶"]), min_size=2, max_size=12))
 def test_equal_messages_come_in_order_of_arrival(texts):
     room = MadeRoom(*[("a", text, 1000 * n) for n, text in enumerate(texts)])

@@ -90,7 +90,7 @@ def materials(draw: Any) -> Material:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(materials(), st.integers(1, 900))
 def test_a_prompt_never_exceeds_its_budget_and_holds_what_it_must(what: Material, budget: int):
     bare = replace(what, context=(), window=(), summary="", blocks=(), rounds=())
@@ -106,7 +106,7 @@ def test_a_prompt_never_exceeds_its_budget_and_holds_what_it_must(what: Material
     assert asked.endswith(texts(assemble(bare, budget=LARGE, count=count).messages)[-1])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(materials(), st.integers(60, 900))
 def test_messages_are_whole_in_order_and_each_there_once(what: Material, budget: int):
     try:

@@ -1,7 +1,7 @@
 """A conversation as turns, and turns as text."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.core.models import Role
@@ -55,7 +55,6 @@ def test_what_belongs_together(plan, arrivals):
 words = st.builds(lambda role, turn: role + turn, st.sampled_from("uast"), st.sampled_from(["", "", "1", "2", "3"]))
 
 
-@settings(deadline=None)
 @given(st.lists(words, max_size=30))
 def test_every_message_is_in_one_turn_and_none_changes_place(plan):
     messages = talk(" ".join(plan))
@@ -67,7 +66,6 @@ def test_every_message_is_in_one_turn_and_none_changes_place(plan):
         assert len({turn.first for turn in turns for one in turn.messages if one.turn_id == turn_id}) == 1
 
 
-@settings(deadline=None)
 @given(st.lists(words, max_size=30), st.integers(0, 30))
 def test_more_messages_only_add_to_turns(plan, first):
     """What is shown does not jump about as a conversation goes on."""

@@ -33,7 +33,7 @@ def sessions(draw) -> dict:
     return {**draw(objects), **data}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(sessions())
 def test_what_is_read_is_written_again(data):
     written = SessionValue.from_json(data).to_json()
@@ -46,7 +46,7 @@ def test_what_is_read_is_written_again(data):
     json.dumps(written)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(sessions())
 def test_what_is_kept_of_a_session_is_all_but_what_follows(data):
     kept = own_state(data)
@@ -58,7 +58,7 @@ def test_what_is_kept_of_a_session_is_all_but_what_follows(data):
             assert kept[name] == own
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(jsons, jsons)
 def test_merging_is_that_of_rfc_7396(data, patch):
     before = json.dumps([data, patch])
@@ -151,7 +151,7 @@ def segment(texts: list[str]) -> Segment:
 TRAPS = st.sampled_from(['", "roomlore": {"form": 2}}', "\\", "\x00", "\ud800", "历史", '}}, "roomlore": {', "👩‍👩‍👧"])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.text(max_size=6) | TRAPS, max_size=8))
 def test_what_a_cache_is_given_comes_back(texts):
     whole = segment(texts)
@@ -164,7 +164,7 @@ def test_what_a_cache_is_given_comes_back(texts):
     assert json.loads(text)["message_context"]["checkpoint_message_id"] == "c1"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_what_is_cut_off_or_garbled_is_nothing_or_well_formed(data):
     whole = segment(["one", "two", "three"])

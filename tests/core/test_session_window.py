@@ -4,7 +4,7 @@ import re
 from itertools import chain
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.adapters.tokens import EncodingTokens
@@ -127,7 +127,6 @@ def rooms(draw):
     return segment(messages, covers=covers, summary=draw(st.sampled_from(["so far", "备份都完成了", "a\n\n"])))
 
 
-@settings(deadline=None)
 @given(rooms(), st.integers(1, 120), st.integers(0, 6), st.sampled_from(["", "why?", "为什么？"]))
 def test_the_guard_holds_and_drops_no_more_than_it_must(whole, window, recent, query):
     options = WindowOptions(window=window, recent_turns=recent)
@@ -159,7 +158,6 @@ def test_the_guard_holds_and_drops_no_more_than_it_must(whole, window, recent, q
         assert asked + (exact([one_more])[0] if one_more else 0) > window, "something was dropped that had room"
 
 
-@settings(deadline=None)
 @given(rooms(), st.integers(20, 120), st.floats(0.01, 1))
 def test_a_checkpoint_is_asked_for_from_the_threshold_on_and_where_anything_is_missing(whole, window, threshold):
     options = WindowOptions(window=window, threshold=threshold, recent_turns=2)

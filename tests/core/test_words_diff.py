@@ -63,7 +63,7 @@ def test_a_reader_sees_words(old, new, expected):
 
 
 @given(TEXTS, TEXTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_both_texts_are_in_it(old, new):
     pieces = words_diff(old, new)
     assert (old_text(pieces), new_text(pieces)) == (old, new)
@@ -74,7 +74,7 @@ def test_both_texts_are_in_it(old, new):
 
 
 @given(TEXTS)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_nothing_became_of_what_stayed(text):
     assert words_diff(text, text) == ((Piece("same", text),) if text else ())
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from roomlore.importers import Bad, Parsed
 
-QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 
 
 @st.composite

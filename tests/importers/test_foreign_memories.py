@@ -208,7 +208,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(JSON, st.sampled_from([None, *FORMS]), st.sampled_from([None, ANNA]))
 def test_no_value_is_a_surprise(document, form, scope):
     try:

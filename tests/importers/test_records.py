@@ -49,7 +49,7 @@ def plain(stored):
     return Message(**{name: getattr(stored, name) for name in Message.__dataclass_fields__})
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(MESSAGES)
 def test_a_record_written_as_a_line_comes_back_the_same(stored):
     line = to_line(stored)
@@ -58,7 +58,7 @@ def test_a_record_written_as_a_line_comes_back_the_same(stored):
     assert from_record(json.loads(line)) == wanted
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(MESSAGES)
 def test_keys_come_in_one_order(stored):
     keys = list(to_record(stored))

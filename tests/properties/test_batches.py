@@ -42,7 +42,7 @@ async def stored(messages: list[Message], cuts: list[int], remembered_rooms: int
         return [await lore.messages.get("r", message.id) for message in messages]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(rooms(), st.data())
 def test_any_split_and_any_rereading_give_the_same_entries(messages, data):
     cuts = data.draw(st.lists(st.integers(0, len(messages)), max_size=4))

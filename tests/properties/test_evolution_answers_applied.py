@@ -76,7 +76,7 @@ def test_any_answers_leave_a_sound_memory():
 
         lore, server = runner.run(begin())
 
-        @settings(max_examples=12, deadline=None)
+        @settings(max_examples=12)
         @given(st.lists(ANSWERS, min_size=1, max_size=3))
         def check(answers: list[str]) -> None:
             runner.run(evolves(lore, server, answers))

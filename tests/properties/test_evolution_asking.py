@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from zoneinfo import ZoneInfo
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.core.evolution.answers import read_answer
@@ -79,7 +79,6 @@ def memory(number: int, statement: str) -> Memory:
     )
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(TEXTS, TEXTS, st.booleans()), min_size=1, max_size=6))
 def test_each_message_is_a_line_of_its_own(said):
     messages = [
@@ -95,7 +94,6 @@ def test_each_message_is_a_line_of_its_own(said):
     assert list(shown.handles) == [f"c{n}" for n in range(1, len(lines) + 1)]
 
 
-@settings(deadline=None)
 @given(st.lists(TEXTS, min_size=1, max_size=6))
 def test_each_memory_is_a_line_of_its_own(statements):
     offered = handles_of(memory(n, statement) for n, statement in enumerate(statements))
@@ -105,7 +103,6 @@ def test_each_memory_is_a_line_of_its_own(statements):
     assert not set("<>＜＞{}｛｝") & set("".join(lines))
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_an_answer_that_repeats_what_was_shown_asks_for_nothing(text):
     shown = show_messages([message(1, text, "A")], room_id="g", quoted={}, people={}, zone=ZONE)

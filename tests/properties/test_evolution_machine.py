@@ -336,7 +336,7 @@ def run(url: str, examples: int, steps: int) -> None:
     run_state_machine_as_test(
         lambda: EvolutionMachine(url),
         settings=settings(
-            max_examples=examples, phases=[Phase.generate], stateful_step_count=steps, deadline=None,
+            max_examples=examples, phases=[Phase.generate], stateful_step_count=steps,
             derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         ),
     )  # fmt: skip

@@ -259,7 +259,7 @@ def test_every_so_many_replies_are_one_extraction():
     run_state_machine_as_test(
         ExtractionMachine,
         settings=settings(
-            max_examples=10, phases=[Phase.generate], stateful_step_count=30, deadline=None, derandomize=True,
+            max_examples=10, phases=[Phase.generate], stateful_step_count=30, derandomize=True,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         ),
     )  # fmt: skip

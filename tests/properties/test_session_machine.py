@@ -575,7 +575,6 @@ def test_nothing_falls_in_the_gap_whatever_happens(small_steps, sqlite_template)
         settings=settings(
             max_examples=int(os.environ.get("ROOMLORE_MACHINE_EXAMPLES", "30")),
             stateful_step_count=25,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
             phases=PHASES,
         ),

@@ -50,7 +50,7 @@ def characters(text: str) -> set[str]:
     return set(regex.findall(r"\X", text))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(TEXTS, SAID, st.integers(0, 80))
 def test_a_summary_keeps_its_budget_and_its_characters(previous: str, said: list[Said], budget: int) -> None:
     summary = extract(previous, said, max_tokens=budget, count=count)
@@ -61,13 +61,13 @@ def test_a_summary_keeps_its_budget_and_its_characters(previous: str, said: list
     assert characters(summary) - given_ <= {".", "。", " ", "\n", ":"}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(SAID, st.integers(100, 300))
 def test_something_is_told_where_something_was_said(said: list[Said], budget: int) -> None:
     assert bool(extract("", said, max_tokens=budget, count=count)) == any(one.text.strip() for one in said)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(TEXTS, st.lists(SAID, min_size=1, max_size=4), st.integers(10, 60))
 def test_a_summary_of_a_summary_keeps_its_budget(previous: str, rounds: list[list[Said]], budget: int) -> None:
     for said in rounds:
@@ -75,7 +75,7 @@ def test_a_summary_of_a_summary_keeps_its_budget(previous: str, rounds: list[lis
         assert count([previous])[0] <= budget
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(TEXTS, st.integers(0, 60))
 def test_an_accepted_answer_keeps_its_budget_and_its_characters(answer: str, budget: int) -> None:
     try:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import roomlore
@@ -134,7 +134,6 @@ async def test_a_server_reads_its_counters_by_itself_and_stops_with_it(lore):
     assert {len(one.counters) for one in watch._readings} == {len(COUNTERS) + len(HISTOGRAMS)}
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0.01, 5), st.integers(0, 1_000)), min_size=1, max_size=80))
 def test_every_line_stays_in_its_picture_and_says_as_much_as_it_shows(steps):
     readings, minutes, number = [reading(0, 0)], 0.0, 0

@@ -74,7 +74,6 @@ def test_no_answer_is_a_surprise(server, operation):
     @given(case=operation.as_strategy(), known=st.booleans())
     @settings(
         max_examples=25,
-        deadline=None,
         database=None,
         derandomize=True,
         phases=[Phase.generate],

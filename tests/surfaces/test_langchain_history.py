@@ -170,7 +170,7 @@ some_message = st.one_of(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.lists(some_message, max_size=4), max_size=3))
 def test_whatever_is_said_comes_back(batches):
     async def scenario():

@@ -214,7 +214,7 @@ likely = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.lists(likely | st.dictionaries(st.text(max_size=5), plain, max_size=4), max_size=4), max_size=3))
 def test_whatever_json_goes_in_comes_out(batches):
     async def scenario():
