@@ -141,27 +141,39 @@ def test_ctrl_c_ends_the_call_it_interrupts_and_no_other(tmp_path):
 
 
 def _press_once(server) -> None:
-    ends = time.monotonic() + 20
+    ends = time.monotonic() + 60
     while not server.requests and time.monotonic() < ends:
         time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGINT)
 
 
 def test_ctrl_c_pressed_twice_still_waits_until_things_are_in_order():
-    ended = []
+    asked, ending, twice = (threading.Event() for _ in range(3))
+    pressed, ended = [], []
 
     async def items():
         try:
             yield 1
+            asked.set()
             await asyncio.sleep(60)
         finally:
-            await asyncio.sleep(0.4)
+            ending.set()
+            await asyncio.to_thread(twice.wait, 60)
             ended.append(True)
 
     def press_twice() -> None:
-        for _ in range(2):
-            time.sleep(0.2)
+        for moment in (asked, ending):
+            moment.wait(60)
+            time.sleep(0.1)  # by now it is surely waited for
             os.kill(os.getpid(), signal.SIGINT)
+
+    def hear(number, frame):
+        pressed.append(number)
+        if len(pressed) == 2:
+            twice.set()
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, hear)
 
     loop = _Loop()
     pressing = threading.Thread(target=press_twice)
@@ -169,7 +181,8 @@ def test_ctrl_c_pressed_twice_still_waits_until_things_are_in_order():
     with pytest.raises(KeyboardInterrupt):
         list(loop.iterate(items()))
     pressing.join()
-    assert ended == [True]
+    signal.signal(signal.SIGINT, before)
+    assert (len(pressed), ended) == (2, [True])
     loop.close()
 
 

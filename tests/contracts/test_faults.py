@@ -46,5 +46,5 @@ async def test_a_delay_can_be_outrun(storage):
     started = time.perf_counter()
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(everything(storage), 0.05)
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 30
     await storage.ping()

@@ -192,9 +192,9 @@ def test_a_question_without_a_time_costs_next_to_nothing(question):
 
 
 def _seconds(text):
-    start = time.perf_counter()
+    start = time.thread_time()
     time_spans(text, now=NOW)
-    return time.perf_counter() - start
+    return time.thread_time() - start
 
 
 def span(start, end):

@@ -167,7 +167,7 @@ async def test_a_second_signal_ends_it_at_once(url, server, programs):
         process.terminate()
         await says(process, "Stopping")
         process.terminate()
-        assert await asyncio.wait_for(process.wait(), 5) == -signal.SIGTERM
+        assert await asyncio.wait_for(process.wait(), LONG) == -signal.SIGTERM
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)

@@ -192,8 +192,13 @@ async def test_facts_are_made_ready_though_who_asked_gave_up(lore):
     await remember(lore, *(fact(n, f"{n} " + "茶" * 3000) for n in range(9)))
     tokens = SlowTokens()
     shelf = FactShelf(storage=lore.storage, tokens=tokens)
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(shelf.find("default", ["user:ann"], [MemoryKind.FACT]), 0.1)
+    asking = asyncio.ensure_future(shelf.find("default", ["user:ann"], [MemoryKind.FACT]))
+    async with asyncio.timeout(60):
+        while not tokens.calls:  # noqa: ASYNC110 - a thread tells nobody
+            await asyncio.sleep(0.005)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
     tokens.may_go_on.set()
     await asyncio.gather(*(task for task in asyncio.all_tasks() if task.get_coro().__name__ == "_made"))
     calls = tokens.calls
@@ -281,13 +286,13 @@ class Slow(Troubled):
 
 async def test_a_slow_embedder_is_not_waited_for_and_not_asked_twice():
     embedder = Slow()
-    settings = roomlore.Settings(similarity="hybrid", recall_timeout_seconds=0.2)
+    settings = roomlore.Settings(similarity="hybrid", recall_timeout_seconds=1)
     async with roomlore.open("sqlite://", settings=settings, embedder=embedder, background=False) as lore:
         await remember(lore, *(fact(n, text) for n, text in enumerate((TEA, DOCKER, PYTEST))))
         before = asyncio.all_tasks()
         for _ in range(2):
             found = await lore.recall.build(["user:ann"], asked(TEA))
-            assert "longer than 0.2 s" in found.degraded
+            assert "longer than 1 s" in found.degraded
             assert found.facts[0].memory.statement == TEA
         embedder.let.set()
         await asyncio.gather(*asyncio.all_tasks() - before)

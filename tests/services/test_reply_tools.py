@@ -138,7 +138,7 @@ async def test_tools_are_called_at_once():
     both = asyncio.Barrier(2)
 
     async def meets(_: ToolCall) -> str:
-        await asyncio.wait_for(both.wait(), 5)
+        await asyncio.wait_for(both.wait(), 60)
         return "met"
 
     async with replying([wants(look("a"), look("b")), "Done."]) as (lore, _):
