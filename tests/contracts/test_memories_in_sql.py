@@ -9,7 +9,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import IntegrityError
 
 from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.audit import _LOG, _SUPPORTING, _VERSIONS
+from roomlore.adapters.sql.audit import _FOUND_FROM, _LOG, _VERSIONS
 from roomlore.adapters.sql.evolutions import _PAGE_BEFORE, _PAGE_FROM_END
 from roomlore.adapters.sql.memories import (
     _BY_ID,
@@ -72,7 +72,7 @@ ALONG_KEYS = (
     _PAGE_AFTER,
     _TOUCHES,
     _LOG,
-    _SUPPORTING,
+    _FOUND_FROM,
 )
 MARKS = (_FIND, _MOVE)
 TOO_MUCH = re.compile(

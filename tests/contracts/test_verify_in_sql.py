@@ -6,15 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from verifying import damage, unguarded, verify
 
 from roomlore.adapters.sql import SqlStorage
 from roomlore.core.memory.models import Action, Change, Memory, MemoryStatus, Source
 from roomlore.core.search import EmbeddingModel, IndexState
-from roomlore.core.soundness.report import VerifyReport
 from roomlore.ports.indexing import WORDS
-from roomlore.services.privacy.verify import Verifier
-from roomlore.services.privacy.verify_indexes import IndexChecks
-from roomlore.testing import START, FrozenClock, change, entry, evolution, memory
+from roomlore.testing import START, change, entry, evolution, memory
 from roomlore.testing.contracts.filling import ROOM, TENANT, erase, fill
 
 SCOPE, GROUP = "user:ann", "group:茶"
@@ -59,19 +57,6 @@ async def write(storage: SqlStorage, scope: str, changes: Sequence[Change], *, t
     async with storage.writing() as work:
         await work.memory_log.lock(tenant=tenant, scope=scope, now=START)
         await work.memory_log.apply(tenant=tenant, scope=scope, changes=changes)
-
-
-async def damage(storage: SqlStorage, sql: str) -> None:
-    async with storage.writing() as work:
-        for statement in sql.split("; "):
-            await work.connection.run(statement)
-
-
-async def verify(storage: SqlStorage, scope: str | None = None) -> VerifyReport:
-    indexes = IndexChecks(storage=storage, vectors=None)
-    return await Verifier(storage=storage, clock=FrozenClock(), indexes=indexes).verify(
-        tenant=TENANT, scope=scope, progress=None
-    )
 
 
 @pytest.fixture
@@ -233,17 +218,6 @@ INDEX_ANEW = (
 )
 
 
-async def unguarded(storage: SqlStorage, table: str, *sql: str) -> None:
-    """Without the foreign key that keeps rows of messages that are not there away."""
-    async with storage.outside() as connection:
-        if connection.dialect.name == "sqlite":
-            await connection.run("PRAGMA foreign_keys = OFF")
-        else:
-            await connection.run(f"ALTER TABLE {table} DROP CONSTRAINT fk_{table}_messages")
-        for statement in sql:
-            await connection.run(statement)
-
-
 async def test_rows_of_messages_that_are_not_there_are_named(filled):
     await unguarded(filled, "message_words", STRAY_WORDS.format(by=100))
     report = await verify(filled)
@@ -276,7 +250,9 @@ async def test_words_that_the_index_lost_are_named_and_filled_in_again(filled):
 
 
 @pytest.mark.parametrize(
-    ("place", "told"), [(9, "without such a message are arrivals 9."), (2, "The index has")], ids=["nobody", "another"]
+    ("place", "told"),
+    [(9, " Indexed without such a message are arrivals 9."), (2, "")],
+    ids=["of nobody", "of one that is there"],
 )
 async def test_words_that_the_index_has_of_other_messages_are_named(filled, place, told):
     await only_on_sqlite(filled)
@@ -284,7 +260,7 @@ async def test_words_that_the_index_has_of_other_messages_are_named(filled, plac
     await damage(filled, f"INSERT INTO message_index (rowid, words) {word}")
     report = await verify(filled)
     assert report.counts == {"word index": 1}
-    assert told in report.faults[0].found
+    assert report.faults[0].found == f"The index has 10 words; the rows of its messages have 9.{told}"
 
 
 async def test_lost_words_are_put_back_by_reading_the_messages_anew(filled):

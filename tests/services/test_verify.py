@@ -1,8 +1,11 @@
 """`verify` over a whole roomlore: its own writes are sound, also while they go on, and indexes are counted."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -12,8 +15,12 @@ from roomlore import InvalidInput, Message
 from roomlore.core.errors import VectorsUnavailable
 from roomlore.core.search import VectorPoint
 from roomlore.core.soundness.report import Fault, Findings, VerifyProgress, VerifyReport
+from roomlore.ports.audit import ReadMessage
+from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES, MESSAGES
 from roomlore.services.privacy import IndexChecks, PrivacyService, Verifier
+from roomlore.services.privacy.verify_indexes import Holds
+from roomlore.services.privacy.verify_messages import MessageChecks
 from roomlore.testing.embedding import HashEmbedder
 from roomlore.testing.faults import FaultyStorage
 from roomlore.testing.model_server import ModelServer
@@ -174,6 +181,78 @@ async def test_a_scope_that_never_rests_is_a_note():
         report = await verifier.verify(tenant=lore.tenant, scope="user:ann", progress=None)
     assert report.sound
     assert any("written to all the while" in note.found for note in report.notes)
+
+
+async def test_a_room_that_grows_as_fast_as_it_is_read_comes_to_an_end():
+    async with opened(None) as (lore, _):
+        await fill(lore)
+        faulty, numbers = FaultyStorage(lore.storage), iter(range(20))
+
+        async def meddle(name: str) -> None:
+            if name == "audit.messages":
+                more = f"more {next(numbers)}"
+                await lore.messages.add([Message(id=more, room_id="tea", sender_id="ann", text=more)])
+
+        faulty.visit = meddle  # type: ignore[method-assign]
+        found = await checked_messages(lore, faulty)
+    assert found.checked == {"rooms": 1, "messages": 4}
+    assert found.faults == []
+
+
+async def test_words_that_were_spelled_otherwise_are_spelled_anew():
+    """As another version of Python may have spelled them: the rows, their index and the counters agree."""
+    async with opened(None) as (lore, privacy):
+        await fill(lore)
+        async with lore.storage.writing() as work:
+            await work.connection.run("UPDATE message_words SET words = 'ann drinks', length = 2 WHERE arrival = 2")
+            await work.connection.run("UPDATE rooms SET words = (SELECT sum(length) FROM message_words)")
+        assert (await privacy.verify()).counts == {"message words": 1}
+        async for _ in lore.index.rebuild(part="words"):
+            pass
+        assert (await privacy.verify()).faults == ()
+
+
+class NeverHeld(FaultyStorage):
+    """Notes how many units of work were open whenever messages were read."""
+
+    def __init__(self, storage: Storage) -> None:
+        super().__init__(storage)
+        self.open = 0
+        self.seen: list[int] = []
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[UnitOfWork]:
+        async with super().reading() as work:
+            self.open += 1
+            audit = SimpleNamespace(strays=work.audit.strays, words_astray=work.audit.words_astray)
+            audit.messages = partial(self._messages, work)
+            yield cast(UnitOfWork, SimpleNamespace(rooms=work.rooms, audit=audit))
+            self.open -= 1
+
+    async def _messages(self, work: UnitOfWork, **asked: Any) -> Callable[[], Sequence[ReadMessage]]:
+        read = await work.audit.messages(**asked)
+
+        def noted() -> Sequence[ReadMessage]:
+            self.seen.append(self.open)
+            return read()
+
+        return noted
+
+
+async def test_no_unit_of_work_is_held_while_messages_are_read():
+    async with opened(None) as (lore, _):
+        await fill(lore)
+        storage = NeverHeld(lore.storage)
+        found = await checked_messages(lore, storage)
+    assert found.checked["messages"] == 3
+    assert storage.seen == [0]
+
+
+async def checked_messages(lore: roomlore.Lore, storage: Storage) -> Findings:
+    findings = Findings()
+    checks = MessageChecks(storage=storage, indexes=IndexChecks(storage=storage, vectors=None))
+    await checks.check(lore.tenant, Holds(), findings, lambda: None)
+    return findings
 
 
 FIRST = """\

@@ -4,7 +4,7 @@ Unlike everywhere else a row that cannot be read is no error: it is told. Calls 
 another. Any call may raise `StorageUnavailable`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -49,14 +49,14 @@ class ReadSupport:
 @dataclass(frozen=True, slots=True)
 class ReadMessage:
     """A message with what is kept of it besides. `number`: its arrival; `message`: None where it was deleted or cannot
-    be read, then `why` says why. `features`: whether there is a row of them; `words`: what the row of its words is;
-    `length`: how many words that row counts."""
+    be read, then `why` says why. `features`: whether there is a row of them; `words`: what the row of its words is,
+    'unknown' beside a message that cannot be read; `length`: how many words that row counts."""
 
     number: int
     message_id: str
     message: StoredMessage | None
     features: bool
-    words: Literal["right", "other", "missing"]
+    words: Literal["right", "other", "missing", "unknown"]
     length: int
     why: str = ""
 
@@ -100,26 +100,29 @@ class Audit(Protocol):
     async def log(self, *, tenant: str, scope: str, after: int, limit: int) -> list[ReadChange]:
         """Entries of the scope's log with a number above `after`, ascending."""
 
-    async def supporting(
+    async def found_from(
         self, *, tenant: str, scope: str, room_id: str, message_ids: Sequence[str]
     ) -> set[tuple[str, int]]:
-        """Which of these messages support which of the scope's rows, by message id and number, as it is found from the
-        messages."""
+        """Which of the scope's rows are found from which of these messages, by message id and number."""
 
-    async def support(
+    async def support_rows(
         self, *, tenant: str, scope: str | None, after: tuple[str, str, int], limit: int
     ) -> list[ReadSupport]:
         """The rows by which memories are found from messages, of one scope or all, ascending by room, message and
         number, and above these; ('', '', 0) begins. Rows of no memory only where `scope` is None."""
 
-    async def messages(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[ReadMessage]:
-        """The room's messages with an arrival above `after`, ascending, deleted ones too."""
+    async def messages(
+        self, *, tenant: str, room_id: str, after: int, limit: int
+    ) -> Callable[[], Sequence[ReadMessage]]:
+        """The room's messages with an arrival above `after`, ascending, deleted ones too: up to `limit`, fewer where
+        they are long, none at the room's end. What is given reads them, which is processor work alone: no unit of work
+        need be open for it."""
 
     async def words_astray(self, *, tenant: str, room_id: str) -> WordsAstray | None:
         """None where the index is made of the rows, by their counts at least, or no index stands beside the rows."""
 
-    async def strays(self, *, tenant: str, limit: int) -> list[Stray]:
-        """Rows of features and of words without a message."""
+    async def strays(self, *, tenant: str, after: Stray | None, limit: int) -> list[Stray]:
+        """Rows of features and of words without a message, ascending by table, room and arrival, and above `after`."""
 
     async def marks_ahead(self, *, tenant: str) -> list[MarkAhead]:
         """The watermarks that are beyond the end of their room, by room and name."""

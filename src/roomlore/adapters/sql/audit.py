@@ -39,13 +39,13 @@ def _log() -> Any:
     return chosen.order_by(_c.c.number).limit(bindparam("count"))
 
 
-def _supporting() -> Any:
+def _found_from() -> Any:
     here = (_src.c.tenant == bindparam("tenant")) & (_src.c.room_id == bindparam("room_id"))
     rows = select(_src.c.message_id, _src.c.memory_key).join(_m, _m.c.memory_key == _src.c.memory_key)
     return rows.where(here, among(_src.c.message_id, "message_ids"), _m.c.scope_key == _key)
 
 
-def _support(*where: Any) -> Any:
+def _support_rows(*where: Any) -> Any:
     """In the order of the table's key. The sources are read beside each row: both are of one moment."""
     place = (_src.c.room_id, _src.c.message_id, _src.c.memory_key)
     given = [bindparam(name, type_=column.type) for name, column in zip(_PLACE, place, strict=True)]
@@ -67,9 +67,9 @@ def _ahead() -> Any:
 
 _VERSIONS = Statement(_versions)
 _LOG = Statement(_log)
-_SUPPORTING = Statement(_supporting)
-_SUPPORT = Statement(_support)
-_SUPPORT_OF_SCOPE = Statement(lambda: _support(_m.c.scope_key == _key))
+_FOUND_FROM = Statement(_found_from)
+_SUPPORT_ROWS = Statement(_support_rows)
+_SUPPORT_ROWS_OF_SCOPE = Statement(lambda: _support_rows(_m.c.scope_key == _key))
 _AHEAD = Statement(_ahead)
 
 
@@ -84,11 +84,11 @@ class SqlAudit(MessageAudit):
         here = {"tenant": escape(tenant), "scope": escape(scope)}
         return [_change(scope, row) for row in await self._sql.fetch(_LOG, after=after, count=limit, **here)]
 
-    async def supporting(
+    async def found_from(
         self, *, tenant: str, scope: str, room_id: str, message_ids: Sequence[str]
     ) -> set[tuple[str, int]]:
         rows = await self._sql.fetch(
-            _SUPPORTING,
+            _FOUND_FROM,
             tenant=escape(tenant),
             scope=escape(scope),
             room_id=escape(room_id),
@@ -96,15 +96,15 @@ class SqlAudit(MessageAudit):
         )
         return {(unescape(message_id), number) for message_id, number in rows}
 
-    async def support(
+    async def support_rows(
         self, *, tenant: str, scope: str | None, after: tuple[str, str, int], limit: int
     ) -> list[ReadSupport]:
         here: dict[str, Any] = {"tenant": escape(tenant), "count": limit}
         here |= dict(zip(_PLACE, (escape(after[0]), escape(after[1]), after[2]), strict=True))
         if scope is None:
-            rows = await self._sql.fetch(_SUPPORT, **here)
+            rows = await self._sql.fetch(_SUPPORT_ROWS, **here)
         else:
-            rows = await self._sql.fetch(_SUPPORT_OF_SCOPE, scope=escape(scope), **here)
+            rows = await self._sql.fetch(_SUPPORT_ROWS_OF_SCOPE, scope=escape(scope), **here)
         return [_supported(row) for row in rows]
 
     async def marks_ahead(self, *, tenant: str) -> list[MarkAhead]:

@@ -1,10 +1,10 @@
 """Messages and what is derived of them as they stand, for checking."""
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal
 
-from sqlalchemy import Dialect, Text, and_, bindparam, cast, exists, literal_column, select, text, union_all
+from sqlalchemy import Dialect, Text, and_, bindparam, cast, exists, func, select, text, tuple_
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.drivers import Connection, Row
@@ -19,6 +19,8 @@ _m, _f, _w = schema.messages, schema.features, schema.message_words
 DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
 """What reading a row raises that roomlore did not write."""
 _NAMED = 1000
+_CHARACTERS = 2_000_000
+"""As long may the texts of one page be, before the last of them."""
 _BESIDE = 6
 
 
@@ -28,21 +30,24 @@ def _its(table: Any, other: Any) -> Any:
     )
 
 
-def _messages() -> Any:
-    kept = (_m.c.room_key, _m.c.deleted_at, _f.c.arrival, _w.c.arrival, _w.c.length, cast(_w.c.words, Text))
-    rows = _m.outerjoin(_f, _its(_f, _m)).outerjoin(_w, _its(_w, _m))
-    chosen = select(*ENTRY_COLUMNS, *kept).select_from(rows).where(in_room(_m), _m.c.arrival > bindparam("after"))
+def _sizes() -> Any:
+    size = func.length(_m.c.text) + func.length(_m.c.metadata)
+    chosen = select(_m.c.arrival, size).where(in_room(_m), _m.c.arrival > bindparam("after"))
     return chosen.order_by(_m.c.arrival).limit(bindparam("count"))
 
 
-def _strays() -> Any:
-    rows = [
-        select(literal_column(f"'{table.name}'"), table.c.room_key, table.c.arrival).where(
-            table.c.tenant == bindparam("tenant"), ~exists().where(_its(_m, table))
-        )
-        for table in (_f, _w)
-    ]
-    return union_all(*rows).limit(bindparam("count"))
+def _messages() -> Any:
+    kept = (_m.c.room_key, _m.c.deleted_at, _f.c.arrival, _w.c.arrival, _w.c.length, cast(_w.c.words, Text))
+    rows = _m.outerjoin(_f, _its(_f, _m)).outerjoin(_w, _its(_w, _m))
+    within = _m.c.arrival > bindparam("after"), _m.c.arrival <= bindparam("last")
+    return select(*ENTRY_COLUMNS, *kept).select_from(rows).where(in_room(_m), *within).order_by(_m.c.arrival)
+
+
+def _strays(table: Any) -> Any:
+    place = (table.c.room_key, table.c.arrival)
+    above = tuple_(*place) > tuple_(*[bindparam(f"after_{column.name}", type_=column.type) for column in place])
+    chosen = select(*place).where(table.c.tenant == bindparam("tenant"), above, ~exists().where(_its(_m, table)))
+    return chosen.order_by(*place).limit(bindparam("count"))
 
 
 # Every word of the index is a row of `message_index_terms`, those of one room side by side. The cross join keeps SQLite
@@ -65,8 +70,9 @@ _SUMS = Statement(
 )
 _MISSING = Statement(lambda: text(f"SELECT w.arrival {_ROWS} EXCEPT SELECT {_PLACE} {_TERMS} LIMIT :count"))
 _SURPLUS = Statement(lambda: text(f"SELECT {_PLACE} {_TERMS} EXCEPT SELECT w.arrival {_ROWS} LIMIT :count"))
+_SIZES = Statement(_sizes)
 _MESSAGES = Statement(_messages)
-_STRAYS = Statement(_strays)
+_STRAYS = {table.name: Statement(partial(_strays, table)) for table in (_f, _w)}
 
 
 class MessageAudit:
@@ -75,10 +81,12 @@ class MessageAudit:
     def __init__(self, connection: Connection) -> None:
         self._sql = connection
 
-    async def messages(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[ReadMessage]:
-        here = {"tenant": escape(tenant), "room_id": escape(room_id)}
-        rows = await self._sql.fetch(_MESSAGES, after=after, count=limit, **here)
-        return await asyncio.to_thread(_read_all, room_id, rows, self._sql.dialect)
+    async def messages(
+        self, *, tenant: str, room_id: str, after: int, limit: int
+    ) -> Callable[[], Sequence[ReadMessage]]:
+        here = {"tenant": escape(tenant), "room_id": escape(room_id), "after": after}
+        last = _last(await self._sql.fetch(_SIZES, count=limit, **here), after)
+        return partial(_read_all, room_id, await self._sql.fetch(_MESSAGES, last=last, **here), self._sql.dialect)
 
     async def words_astray(self, *, tenant: str, room_id: str) -> WordsAstray | None:
         """On PostgreSQL the rows are what is indexed, and it keeps the index itself."""
@@ -92,9 +100,25 @@ class MessageAudit:
         surplus = await self._sql.fetch(_SURPLUS, count=_NAMED, **here)
         return WordsAstray(indexed, kept, tuple(row[0] for row in missing), tuple(row[0] for row in surplus))
 
-    async def strays(self, *, tenant: str, limit: int) -> list[Stray]:
-        rows = await self._sql.fetch(_STRAYS, tenant=escape(tenant), count=limit)
-        return [Stray(table, room_key, arrival) for table, room_key, arrival in rows]
+    async def strays(self, *, tenant: str, after: Stray | None, limit: int) -> list[Stray]:
+        found: list[Stray] = []
+        for table, statement in _STRAYS.items():
+            if after is None or table >= after.table:
+                place = (after.room_key, after.arrival) if after and table == after.table else (0, 0)
+                its = {"tenant": escape(tenant), "after_room_key": place[0], "after_arrival": place[1]}
+                rows = await self._sql.fetch(statement, count=limit - len(found), **its)
+                found += [Stray(table, *row) for row in rows]
+        return found
+
+
+def _last(sizes: Sequence[Row], after: int) -> int:
+    """The arrival with which a page is full: one message at least is in it."""
+    last, room = after, _CHARACTERS
+    for arrival, size in sizes:
+        if room <= 0:
+            break
+        last, room = arrival, room - size
+    return last
 
 
 def _read_all(room_id: str, rows: Sequence[Row], dialect: Dialect) -> list[ReadMessage]:
@@ -109,11 +133,11 @@ def _read(room_id: str, row: Row, dialect: Dialect) -> ReadMessage:
             message = to_message(room_id, entry) if features is None else to_entry(room_id, entry).message
         except DAMAGE as error:
             why = f"{type(error).__name__}: {error}"[:200]
-    kept = "missing" if words is None else "right" if why else _compared(message, room_key, length, told, dialect)
+    kept = "missing" if words is None else "unknown" if why else _words_kept(message, room_key, length, told, dialect)
     return ReadMessage(row[0], unescape(row[1]), message, features is not None, kept, length or 0, why)
 
 
-def _compared(
+def _words_kept(
     message: StoredMessage | None, room_key: int, length: int, told: str, dialect: Dialect
 ) -> Literal["right", "other"]:
     """PostgreSQL tells the words in an order of its own. Nothing is left of a deleted message."""

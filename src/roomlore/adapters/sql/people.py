@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import bindparam, delete, exists, literal, or_, select, update
+from sqlalchemy import and_, bindparam, case, delete, exists, func, literal, literal_column, or_, select, update
 
 from roomlore.adapters.sql import schema, schema_memories
 from roomlore.adapters.sql.drivers import Connection
@@ -15,7 +15,7 @@ from roomlore.adapters.sql.word_index import WordIndex
 from roomlore.core.models import Role
 from roomlore.ports.privacy import RoomOfPerson
 
-_r, _m, _p = schema.rooms, schema.messages, schema.participants
+_r, _m, _w, _p = schema.rooms, schema.messages, schema.message_words, schema.participants
 _s, _c = schema.sessions, schema.checkpoints
 _vs, _v = schema.vector_scopes, schema.vectors
 _LIKE = re.compile("[!%_]")
@@ -69,6 +69,20 @@ def _summaries() -> Any:
     return delete(_c).where(*covers, _c.c.kind == literal("summary")).returning(_c.c.number)
 
 
+def _first() -> Any:
+    """With what the room counts of each: itself where it is not deleted, and its words."""
+    its = and_(_w.c.room_key == _m.c.room_key, _w.c.arrival == _m.c.arrival, _w.c.tenant == _m.c.tenant)
+    counted = (case((_m.c.deleted_at.is_(None), 1), else_=0), func.coalesce(_w.c.length, literal_column("0")))
+    rows = select(_m.c.arrival, *counted).select_from(_m.outerjoin(_w, its))
+    return rows.where(in_locked_room(_m)).order_by(_m.c.arrival).limit(bindparam("count"))
+
+
+def _step() -> Any:
+    """The room counts what is left, even where nobody comes back for the rest."""
+    left = {name: _r.c[name] - bindparam(f"fewer_{name}", type_=_r.c[name].type) for name in ("messages", "words")}
+    return update(_r).where(in_locked_room(_r)).values(revision=_r.c.revision + 1, **left)
+
+
 def _without_checkpoint() -> Any:
     there = exists().where(_c.c.room_key == _s.c.room_key, _c.c.number == _s.c.checkpoint)
     lost = update(_s).where(in_locked_room(_s), _s.c.checkpoint.is_not(None), ~there)
@@ -90,10 +104,8 @@ _RENAME = Statement(
         .values(message_id=bindparam("new_id", type_=_m.c.message_id.type))
     )
 )
-_FIRST = Statement(
-    lambda: select(_m.c.arrival).where(in_locked_room(_m)).order_by(_m.c.arrival).limit(bindparam("count"))
-)
-_STEP = Statement(lambda: update(_r).where(in_locked_room(_r)).values(revision=_r.c.revision + 1))
+_FIRST = Statement(_first)
+_STEP = Statement(_step)
 _VECTOR_SCOPES = Statement(
     lambda: (
         delete(_vs)
@@ -156,14 +168,15 @@ class SqlPeople:
         """Words are taken out of the index before their rows go: it keeps no text to know them by."""
         room = self._locks.held(tenant, room_id)
         its = _params(room)
-        first = [row[0] for row in await self._sql.fetch(_FIRST, **its, count=limit)]
+        first = await self._sql.fetch(_FIRST, **its, count=limit)
         if not first:
             await self._remove_shell(room)
             return -1
-        await self._index.clear(room, first, revision=0)
+        arrivals, messages, words = zip(*first, strict=True)
+        await self._index.clear(room, arrivals, revision=0)
         for statement in _GO:
-            await self._sql.fetch(statement, **its, arrivals=numbers_text(first))
-        await self._sql.fetch(_STEP, **its)
+            await self._sql.fetch(statement, **its, arrivals=numbers_text(arrivals))
+        await self._sql.fetch(_STEP, **its, fewer_messages=sum(messages), fewer_words=sum(words))
         return len(await self._sql.fetch(_FIRST, **its, count=1))
 
     async def drop_vector_scope(self, *, tenant: str, scope: str) -> None:

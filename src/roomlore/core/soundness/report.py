@@ -27,8 +27,11 @@ Check = Literal[
     "memory vectors",
     "message vectors",
 ]
-_REBUILD = "Run `roomlore reindex --vectors`."
-_BACKUP = "The log and the table of memories cannot both be right: bring this scope back from a backup, and report it."
+_FORGET = "Where a forgetting was broken off, forget again first and verify then; else"
+_BACKUP = (
+    f"The log and the table of memories cannot both be right. {_FORGET} bring this scope back from a backup, and "
+    "report it."
+)
 MENDS: Mapping[Check, str] = {
     "unreadable": "The row was written by somebody else, or damaged: bring it back from a backup.",
     "log gap": "Entries of the log are gone or came from elsewhere: bring the database back from a backup.",
@@ -48,8 +51,8 @@ MENDS: Mapping[Check, str] = {
     "word index": "Fill the table `message_index` anew from `message_words`, as the page on checking a store shows.",
     "room counters": "Set the columns `messages` and `words` of the room's row in `rooms` to what was found.",
     "strays": "Delete the row: its message is gone, or was never there.",
-    "memory vectors": _REBUILD,
-    "message vectors": _REBUILD,
+    "memory vectors": "Run `roomlore reindex --vectors`.",
+    "message vectors": f"{_FORGET} run `roomlore reindex --vectors`.",
 }
 """What to do about a fault of each check."""
 

@@ -46,7 +46,7 @@ class Verifier:
                 await self._indexes.check_memories(one, holds, findings)
             findings.saw("scopes", 1)
             tell()
-        await self._support.check_surplus(tenant, scope, findings)
+        await self._support.check_rows(tenant, scope, findings)
         if scope is None:
             await self._check_marks(tenant, findings)
             await self._messages.check(tenant, holds, findings, tell)
@@ -117,7 +117,7 @@ class Verifier:
                 else:
                     check.add_version(one.stored)
             findings.saw("memories", len(page))
-            missing += await self._support.check_page(scope, [one.stored for one in page if one.stored], findings)
+            missing += await self._support.check_sources(scope, [one.stored for one in page if one.stored], findings)
         for what, count in missing.items():
             findings.note(f"scope {scope.scope}", f"{count} of the messages that its memories rest on are {what}.")
 

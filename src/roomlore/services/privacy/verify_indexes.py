@@ -50,7 +50,7 @@ class IndexChecks:
             waiting = await work.memory_outbox.waiting()
         if kept is None or now is None or waiting or now.changes != scope.changes:
             return
-        findings.add(_compared("memory vectors", f"scope {scope.scope}", kept, now.active))
+        findings.add(_vector_faults("memory vectors", f"scope {scope.scope}", kept, now.active))
 
     async def check_room(self, room: Room, speaking: int, holds: Holds, findings: Findings) -> None:
         """One vector for each message that says something. `speaking`: how many did, when the room was as given."""
@@ -61,7 +61,7 @@ class IndexChecks:
             now = await work.rooms.find(tenant=room.tenant, room_id=room.room_id)
             waiting = await work.outbox.waiting()
         if now is not None and now.revision == room.revision and not waiting:
-            findings.add(_compared("message vectors", f"room {room.room_id}", kept, speaking))
+            findings.add(_vector_faults("message vectors", f"room {room.room_id}", kept, speaking))
 
     async def _count(self, collection: str, tenant: str, scope: str, holds: Holds, findings: Findings) -> int | None:
         """None, and no further counting, where the store went away meanwhile."""
@@ -94,7 +94,7 @@ class IndexChecks:
         return True
 
 
-def _compared(check: Check, where: str, kept: int, there: int) -> list[Fault]:
+def _vector_faults(check: Check, where: str, kept: int, there: int) -> list[Fault]:
     if kept == there:
         return []
     return [Fault(check, where, f"The index has {kept} vectors; SQL has {there} texts to embed.")]

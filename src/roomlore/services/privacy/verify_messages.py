@@ -1,12 +1,13 @@
 """Checking that what is derived of messages is there and theirs: features, words, counters, vectors."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from roomlore.core.indexed import passage
 from roomlore.core.models import Room
 from roomlore.core.soundness.report import Fault, Findings
-from roomlore.ports.audit import ReadMessage, WordsAstray
+from roomlore.ports.audit import ReadMessage, Stray, WordsAstray
 from roomlore.ports.storage import Storage
 from roomlore.services.privacy.verify_indexes import Holds, IndexChecks
 
@@ -52,12 +53,16 @@ class MessageChecks:
             after = rooms[-1].room_id
 
     async def _check_strays(self, tenant: str, findings: Findings) -> None:
-        async with self._storage.reading() as work:
-            strays = await work.audit.strays(tenant=tenant, limit=_PAGE)
-        findings.add(
-            Fault("strays", f"table {one.table}", f"Room {one.room_key} has no message at arrival {one.arrival}.")
-            for one in strays
-        )
+        page: Sequence[Stray] = ()
+        while True:
+            async with self._storage.reading() as work:
+                page = await work.audit.strays(tenant=tenant, after=page[-1] if page else None, limit=_PAGE)
+            findings.add(
+                Fault("strays", f"table {one.table}", f"Room {one.room_key} has no message at arrival {one.arrival}.")
+                for one in page
+            )
+            if len(page) < _PAGE:
+                return
 
     async def _check_room(self, named: Room, holds: Holds, findings: Findings, progress: Callable[[], None]) -> None:
         """What is counted is compared where nobody wrote meanwhile."""
@@ -79,18 +84,25 @@ class MessageChecks:
             return await work.rooms.find(tenant=room.tenant, room_id=room.room_id)
 
     async def _walk(self, room: Room, holds: Holds, findings: Findings, progress: Callable[[], None]) -> _Counted:
+        """No further than to the first page that is not full and has the last message that the room had: what grows as
+        fast as it is read has no end."""
         counted, after = _Counted(), 0
-        while True:
-            async with self._storage.reading() as work:
-                page = await work.audit.messages(tenant=room.tenant, room_id=room.room_id, after=after, limit=_PAGE)
+        while page := await self._page(room, after):
             for one in page:
                 counted.add(one)
                 findings.add(_faults(room.room_id, one, holds))
             findings.saw("messages", len(page))
             progress()
-            if len(page) < _PAGE:
-                return counted
             after = page[-1].number
+            if len(page) < _PAGE and after >= room.next_arrival - 1:
+                break
+        return counted
+
+    async def _page(self, room: Room, after: int) -> Sequence[ReadMessage]:
+        """A unit of work is not held while messages are read and their words spelled."""
+        async with self._storage.reading() as work:
+            read = await work.audit.messages(tenant=room.tenant, room_id=room.room_id, after=after, limit=_PAGE)
+        return await asyncio.to_thread(read)
 
     async def _check_index(self, room: Room, findings: Findings) -> None:
         async with self._storage.reading() as work:

@@ -18,7 +18,7 @@ class SupportChecks:
     def __init__(self, *, storage: Storage) -> None:
         self._storage = storage
 
-    async def check_page(self, scope: Scope, page: Sequence[StoredVersion], findings: Findings) -> Counter[str]:
+    async def check_sources(self, scope: Scope, page: Sequence[StoredVersion], findings: Findings) -> Counter[str]:
         """That these are found from their messages. How many messages are deleted, and unknown."""
         missing = Counter[str]()
         told: dict[str, set[tuple[str, int]]] = defaultdict(set)
@@ -29,22 +29,22 @@ class SupportChecks:
             message_ids = sorted({message_id for message_id, _ in pairs})
             async with self._storage.reading() as work:
                 prints = await work.messages.fingerprints(tenant=scope.tenant, room_id=room_id, message_ids=message_ids)
-                kept = await work.audit.supporting(
+                found = await work.audit.found_from(
                     tenant=scope.tenant, scope=scope.scope, room_id=room_id, message_ids=message_ids
                 )
             missing["deleted"] += sum(prints.get(one) == "" for one in message_ids)
             missing["unknown"] += sum(one not in prints for one in message_ids)
             findings.saw("sources", len(pairs))
-            findings.add(_lost(scope.scope, room_id, one, names[one[1]]) for one in sorted(pairs - kept))
+            findings.add(_lost(scope.scope, room_id, one, names[one[1]]) for one in sorted(pairs - found))
         return +missing
 
-    async def check_surplus(self, tenant: str, scope: str | None, findings: Findings) -> None:
+    async def check_rows(self, tenant: str, scope: str | None, findings: Findings) -> None:
         """That what is found from messages rests on them: every row, whatever message it names. A row is compared with
         the memory of the same moment, so that nothing has to be read again where somebody writes meanwhile."""
         after = ("", "", 0)
         while True:
             async with self._storage.reading() as work:
-                page = await work.audit.support(tenant=tenant, scope=scope, after=after, limit=_PAGE)
+                page = await work.audit.support_rows(tenant=tenant, scope=scope, after=after, limit=_PAGE)
             findings.add(fault for row in page if (fault := _surplus(row)) is not None)
             if len(page) < _PAGE:
                 return

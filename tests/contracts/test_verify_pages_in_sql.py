@@ -1,0 +1,120 @@
+"""How a check reads the messages of a room: a page at a time, however long and however many; and a room that goes."""
+
+from collections.abc import Sequence
+
+import pytest
+from verifying import damage, unguarded, verify
+
+from roomlore.adapters.sql import SqlStorage
+from roomlore.adapters.sql.schema import features
+from roomlore.core.models import Room
+from roomlore.ports.audit import ReadMessage, Stray
+from roomlore.testing import START, entry
+from roomlore.testing.contracts.filling import ROOM, TENANT, erase, fill
+
+
+async def read(storage: SqlStorage, *, after: int = 0, limit: int = 1000) -> Sequence[ReadMessage]:
+    """A page, read when its unit of work is closed."""
+    async with storage.reading() as work:
+        reading = await work.audit.messages(tenant=TENANT, room_id=ROOM, after=after, limit=limit)
+    return reading()
+
+
+async def pages(storage: SqlStorage, limit: int) -> list[list[int]]:
+    found: list[list[int]] = []
+    while page := await read(storage, after=found[-1][-1] if found else 0, limit=limit):
+        found.append([one.number for one in page])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"), [(1000, [[1, 2, 3], [4], [5, 6]]), (2, [[1, 2], [3, 4], [5, 6]])], ids=["long", "many"]
+)
+async def test_a_page_ends_where_its_texts_are_long(storage, limit, told):
+    """Two million characters, of texts and what callers keep with them; and one message at least."""
+    texts = ["x" * 700_000, "茶" * 700_000, "", "y" * 2_500_000, "", "tea 茶"]
+    beside = {3: {"caption": "z" * 700_000}}
+    await fill(storage, [entry(n, text=text, metadata=beside.get(n, {})) for n, text in enumerate(texts, 1)])
+    assert await pages(storage, limit) == told
+    report = await verify(storage)
+    assert report.faults == ()
+    assert report.checked["messages"] == len(texts)
+
+
+async def test_what_stands_behind_a_page_that_is_not_full_is_checked(storage):
+    await fill(storage, [entry(n, text="x" * 1_500_000) for n in (1, 2, 3)])
+    await damage(storage, "DELETE FROM message_features WHERE arrival = 3")
+    assert (await verify(storage)).counts == {"message features": 1}
+
+
+async def test_words_beside_a_message_that_cannot_be_read_are_unknown(storage):
+    await fill(storage, [entry(number) for number in (1, 2, 3, 4)])
+    await damage(storage, "UPDATE messages SET role = 'king' WHERE arrival <= 2")
+    await damage(storage, "UPDATE message_words SET words = '', length = 0 WHERE arrival = 3")
+    await damage(storage, "DELETE FROM message_words WHERE arrival = 2")
+    assert [one.words for one in await read(storage)] == ["unknown", "missing", "other", "right"]
+
+
+SOME = "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {many})"
+STRAY_WORDS = (
+    f"{SOME} INSERT INTO message_words (room_key, arrival, tenant, length, changed, words)"
+    " SELECT room_key, 100 + n, tenant, length, changed, words FROM message_words, numbers WHERE arrival = 1"
+)
+COLUMNS = ", ".join(column.name for column in features.columns if column.name not in ("room_key", "arrival"))
+STRAY_FEATURES = (
+    f"{SOME} INSERT INTO message_features (room_key, arrival, {COLUMNS})"
+    f" SELECT room_key, 100 + n, {COLUMNS} FROM message_features, numbers WHERE arrival = 1"
+)
+
+
+@pytest.mark.parametrize(("of_features", "of_words"), [(3, 997), (1003, 1500)])
+async def test_strays_of_both_tables_are_counted_whole(storage, of_features, of_words):
+    await fill(storage, [entry(1, text="喝茶 tea")])
+    await unguarded(storage, "message_features", STRAY_FEATURES.format(many=of_features))
+    await unguarded(storage, "message_words", STRAY_WORDS.format(many=of_words))
+    report = await verify(storage)
+    assert report.counts == {"strays": of_features + of_words}
+    assert len(report.faults) == 1000
+
+
+async def test_strays_are_told_by_table_room_and_arrival(storage):
+    await fill(storage, [entry(1)])
+    await fill(storage, [entry(1)], room_id="茶")
+    await unguarded(storage, "message_features", STRAY_FEATURES.format(many=2))
+    await unguarded(storage, "message_words", STRAY_WORDS.format(many=2))
+    found: list[Stray] = []
+    async with storage.reading() as work:
+        while page := await work.audit.strays(tenant=TENANT, after=found[-1] if found else None, limit=3):
+            found += page
+        assert await work.audit.strays(tenant="other", after=None, limit=3) == []
+    places = [(one.table, one.room_key, one.arrival) for one in found]
+    first, second = sorted({one.room_key for one in found})
+    assert places == [
+        (table, room_key, arrival)
+        for table in ("message_features", "message_words")
+        for room_key in (first, second)
+        for arrival in (101, 102)
+    ]
+
+
+async def left_of(storage: SqlStorage, limit: int) -> Room | None:
+    """The room after some more of it was removed."""
+    async with storage.writing() as work:
+        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+        await work.people.remove_room(tenant=TENANT, room_id=ROOM, limit=limit)
+    async with storage.reading() as work:
+        return await work.rooms.find(tenant=TENANT, room_id=ROOM)
+
+
+async def test_a_room_that_goes_is_sound_after_every_step(storage):
+    said = ["我们喝茶吧", "gone", "one two three", "茶 and tea", "ok"]
+    await fill(storage, [entry(number, text=text) for number, text in enumerate(said, 1)])
+    await fill(storage, [entry(1, text="another room 另一个房间")], room_id="other")
+    await erase(storage, 2)
+    kept = {one.number: one.length for one in await read(storage)}
+    counted = []
+    while room := await left_of(storage, 2):
+        assert (await verify(storage)).faults == ()
+        counted.append((room.messages, room.words))
+    assert counted == [(3, kept[3] + kept[4] + kept[5]), (1, kept[5]), (0, 0)]
+    assert (await verify(storage)).checked == {"rooms": 1, "messages": 1}

@@ -1,0 +1,32 @@
+"""Damaging a store by hand, and checking it."""
+
+from roomlore.adapters.sql import SqlStorage
+from roomlore.core.soundness.report import VerifyReport
+from roomlore.services.privacy.verify import Verifier
+from roomlore.services.privacy.verify_indexes import IndexChecks
+from roomlore.testing import FrozenClock
+from roomlore.testing.contracts.filling import TENANT
+
+
+async def damage(storage: SqlStorage, sql: str) -> None:
+    async with storage.writing() as work:
+        for statement in sql.split("; "):
+            await work.connection.run(statement)
+
+
+async def unguarded(storage: SqlStorage, table: str, *sql: str) -> None:
+    """Without the foreign key that keeps rows of messages that are not there away."""
+    async with storage.outside() as connection:
+        if connection.dialect.name == "sqlite":
+            await connection.run("PRAGMA foreign_keys = OFF")
+        else:
+            await connection.run(f"ALTER TABLE {table} DROP CONSTRAINT fk_{table}_messages")
+        for statement in sql:
+            await connection.run(statement)
+
+
+async def verify(storage: SqlStorage, scope: str | None = None) -> VerifyReport:
+    indexes = IndexChecks(storage=storage, vectors=None)
+    return await Verifier(storage=storage, clock=FrozenClock(), indexes=indexes).verify(
+        tenant=TENANT, scope=scope, progress=None
+    )
