@@ -81,6 +81,34 @@ def test_a_new_sqlite_database_is_what_the_migrations_leave():
     engine.dispose()
 
 
+def _rows(make) -> dict[str, list[tuple]]:
+    """What is in the tables of a SQLite database made so, where anything is."""
+    engine = create_engine("sqlite://")
+    with engine.begin() as connection:
+        make(connection)
+        names = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"))
+        found = {name: connection.execute(text(f'SELECT * FROM "{name}"')).all() for name in names.scalars()}
+    engine.dispose()
+    return {name: [tuple(row) for row in rows] for name, rows in found.items() if rows}
+
+
+def test_the_migrations_leave_no_rows_but_the_stamp():
+    """So that a new database can be made of statements alone; an index of FTS5 writes its own first rows."""
+    left = _rows(migrate)
+    assert {name for name in left if not name.startswith("message_index_")} == {"alembic_version"}
+    assert left == _rows(fresh.make)
+
+
+@pytest.mark.parametrize("there", ["TABLE theirs (n INTEGER)", "VIEW theirs AS SELECT 1 AS n"])
+def test_a_database_with_anything_in_it_is_not_new(there):
+    engine = create_engine("sqlite://")
+    with engine.begin() as connection:
+        assert fresh.is_new(connection)
+        connection.execute(text(f"CREATE {there}"))
+        assert not fresh.is_new(connection)
+    engine.dispose()
+
+
 @pytest.mark.parametrize("file", ["", "/new.db"])
 def test_a_new_sqlite_database_is_made_without_alembic(file, tmp_path):
     url = f"sqlite:///{tmp_path}{file}" if file else "sqlite://"
@@ -88,14 +116,15 @@ def test_a_new_sqlite_database_is_made_without_alembic(file, tmp_path):
     subprocess.run([sys.executable, "-c", program, url], input="go\n", text=True, check=True)
 
 
-async def test_a_file_with_tables_of_another_program_gets_ours_beside_them(tmp_path):
+@pytest.mark.parametrize("there", ["TABLE theirs (n INTEGER)", "VIEW theirs AS SELECT 1 AS n"])
+async def test_a_file_with_what_another_program_made_gets_our_tables_beside_it(tmp_path, there):
     url = f"sqlite:///{tmp_path / 'shared.db'}"
     engine = _engine(url)
     with engine.begin() as connection:
-        connection.execute(text("CREATE TABLE theirs (n INTEGER)"))
+        connection.execute(text(f"CREATE {there}"))
     await (await connect(url)).close()
     with engine.connect() as connection:
-        names = set(inspect(connection).get_table_names())
+        names = {*inspect(connection).get_table_names(), *inspect(connection).get_view_names()}
     engine.dispose()
     assert {"theirs", "messages", "memories"} <= names
     assert _versions(url) == [migrations.HEAD]
