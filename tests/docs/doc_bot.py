@@ -1,4 +1,4 @@
-"""In the place of python where a page starts its bot: leads it to a stand-in, and presses Ctrl-C when that is over."""
+"""In the place of python where a page starts its bot: leads it to a stand-in, and ends it when that is over."""
 
 import os
 import runpy
@@ -9,13 +9,15 @@ import urllib.request
 import warnings
 
 OVER = os.environ["STAND_IN"] + "/over"
+DISCORD = "DISCORD_TOKEN" in os.environ
+"""That bot makes a Ctrl-C of SIGTERM, so it gets this one; the other has a server that sees to both."""
 
 
-def press_when_over() -> None:
+def end_when_over() -> None:
     try:
         urllib.request.urlopen(OVER, timeout=250).close()
     finally:
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM if DISCORD else signal.SIGINT)
 
 
 def lead_to_stand_in() -> None:
@@ -28,8 +30,8 @@ def lead_to_stand_in() -> None:
 
 
 if __name__ == "__main__":
-    if "DISCORD_TOKEN" in os.environ:
+    if DISCORD:
         lead_to_stand_in()
-    threading.Thread(target=press_when_over, daemon=True).start()
+    threading.Thread(target=end_when_over, daemon=True).start()
     sys.path.insert(0, "")
     runpy.run_path(sys.argv[1], run_name="__main__")

@@ -18,12 +18,13 @@ _HELLO, _HEARTBEAT, _ACKNOWLEDGED, _IDENTIFY, _DISPATCH = 10, 1, 11, 2, 0
 
 
 class Discord(StandIn):
-    """`identified`: what the bot said of itself."""
+    """`identified`: what the bot said of itself. `unanswerable`: whoever replies to one of these is cut off."""
 
     def __init__(self, happens: Callable[["Discord"], Any]) -> None:
         super().__init__()
         self._script = happens
         self.identified: dict[str, Any] = {}
+        self.unanswerable: set[str] = set()
         self._changed = asyncio.Condition()
         self._ids = itertools.count(1000)
         self._sequence = itertools.count(1)
@@ -89,6 +90,9 @@ class Discord(StandIn):
 
     async def _send(self, request: web.Request) -> web.Response:
         body = await request.json()
+        if str(body["message_reference"]["message_id"]) in self.unanswerable:
+            request.transport.abort()
+            return web.Response()
         reference = {"type": 0, **{name: str(value) for name, value in body["message_reference"].items()}}
         sent = message(str(next(self._ids)), SELF, body["content"], type=19, message_reference=reference)
         assert body["allowed_mentions"]["parse"] == []

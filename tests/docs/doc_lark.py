@@ -20,7 +20,7 @@ BOT, CHAT, SECRET = "ou_bot", "oc_tea", "..."
 """`SECRET`: what the page puts for the app's secret, its token and its key."""
 PEOPLE = {"ou_li": "李雷"}
 """Whom the bot may know by name."""
-LATE = "ou_late"
+LATE, STRANGE = "ou_late", "ou_strange"
 _BETWEEN_SECONDS = 0.05
 _ENDING_SECONDS = 1.0
 """A bot that waits for nothing has ended by then."""
@@ -29,13 +29,15 @@ _ENDING_SECONDS = 1.0
 class Lark(StandIn):
     """`webhook`: where the bot listens. `tokens`: how many were handed out. `replied`: to which messages, as often as
     the bot sent it. Of the first stranger a gateway's page is all that comes, and of the late one an answer only once
-    the bot ends."""
+    the bot ends. Of the strange one `null` is all that comes, and so it is where the bot replies to one of
+    `unanswerable`."""
 
     def __init__(self, happens: Callable[["Lark"], Any], webhook: str) -> None:
         super().__init__()
         self._script, self._webhook = happens, webhook
         self.tokens = 0
         self.replied: list[str] = []
+        self.unanswerable: set[str] = set()
         self._gateway_is_down = True
         self._by_uuid: dict[str, dict[str, Any]] = {}
         self._changed = asyncio.Condition()
@@ -121,6 +123,8 @@ class Lark(StandIn):
         if request.match_info["id"] == LATE:
             await self._until_gone()
             await asyncio.sleep(_ENDING_SECONDS)
+        if request.match_info["id"] == STRANGE:
+            return web.json_response(None)
         if name is None and self._gateway_is_down:
             self._gateway_is_down = False
             return web.Response(status=502, text="<html>Bad Gateway</html>", content_type="text/html")
@@ -138,6 +142,8 @@ class Lark(StandIn):
     async def _reply(self, request: web.Request) -> web.Response:
         self._check(request)
         body, parent = await request.json(), request.match_info["id"]
+        if parent in self.unanswerable:
+            return web.json_response(None)
         made = {"message_id": f"om_bot{next(self._ids)}", "chat_id": CHAT, "parent_id": parent, "root_id": parent,
                 "msg_type": body["msg_type"], "body": {"content": body["content"]},
                 "sender": {"id": "cli_...", "id_type": "app_id", "sender_type": "app"}}  # fmt: skip

@@ -83,7 +83,7 @@ def beside(stand_in: StandIn) -> Iterator[None]:
 
 
 def start_bot(page: Page, stand_in: StandIn, program: str) -> None:
-    """`python PROGRAM` in the page starts it as it stands, and presses Ctrl-C once all has happened."""
+    """`python PROGRAM` in the page starts it as it stands, and ends it with a signal once all has happened."""
     page.environment["STAND_IN"] = stand_in.url
     runner = Path(__file__).with_name("doc_bot.py")
     page.program("python", _BOT.format(program=program, python=sys.executable, runner=runner))
