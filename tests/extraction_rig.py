@@ -16,8 +16,10 @@ from roomlore.testing.model_answers import Asked
 from roomlore.testing.model_server import ModelServer
 
 MODEL = "memory-summary-model"
-SOON = 0.8
-"""Seconds that a provider gets in these tests: little, and enough under load."""
+SOON = 1.5
+"""Seconds that a provider gets in tests where one hangs: little, and enough under load."""
+PATIENT = 60.0
+"""Seconds that it gets in all others."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ ENGLISH = Tongue(
 both = pytest.mark.parametrize("said", [CHINESE, ENGLISH], ids=["zh", "en"])
 
 
-def settings(*servers: ModelServer, seconds: float = SOON, **more) -> Settings:
+def settings(*servers: ModelServer, seconds: float = PATIENT, **more) -> Settings:
     """The summary model at these servers in order, named `first`, `second`, ...; none wants a key."""
     names = ["first", "second", "third"][: len(servers)]
     return Settings(
@@ -122,7 +124,9 @@ def conversation(asked: Asked) -> str:
 
 
 @asynccontextmanager
-async def opened(*servers: ModelServer, url: str = "sqlite://", seconds: float = SOON, **more) -> AsyncIterator[Lore]:
+async def opened(
+    *servers: ModelServer, url: str = "sqlite://", seconds: float = PATIENT, **more
+) -> AsyncIterator[Lore]:
     async with roomlore.open(url, settings=settings(*servers, seconds=seconds, **more)) as lore:
         yield lore
 

@@ -234,7 +234,7 @@ async def test_a_server_that_is_down_and_comes_back(server, rig):
 async def test_a_slow_server_is_waited_for_once(server, how):
     server.kept = {f"{NAME}-en": ENGLISH}
     server.answer = how
-    rig = Rig(server.url, timeout_seconds=0.3)
+    rig = Rig(server.url, timeout_seconds=1.5)
     assert set(await asyncio.gather(*(rig.text() for _ in range(5)))) == {await shipped()}
     assert len(server.asked) == 1
     assert rig.counted("unreachable")

@@ -338,7 +338,7 @@ async def test_vectors_without_a_direction_are_refused(bad):
 
 async def test_told_to_be_late_a_search_asks_now_and_then_and_sees_its_own_writes_at_once(shared_url):
     async with _opened(shared_url) as storage:
-        late, other = SqlVectors(storage, late_seconds=0.3), SqlVectors(storage)
+        late, other = SqlVectors(storage, late_seconds=600), SqlVectors(storage)
         here, one = along(0)[0], random_vectors(4, seed=3)
         await fill(late, one[:1])
         assert await numbers_of(late, here[None]) == [1]
@@ -346,6 +346,8 @@ async def test_told_to_be_late_a_search_asks_now_and_then_and_sees_its_own_write
         assert await numbers_of(late, here[None]) == [1]
         await put(late, points_of(one[2:3], first=3))
         assert sorted(await numbers_of(late, here[None])) == [1, 2, 3]
+        soon = SqlVectors(storage, late_seconds=0.2)
+        assert sorted(await numbers_of(soon, here[None])) == [1, 2, 3]
         await put(other, points_of(one[3:4], first=4))
-        await asyncio.sleep(0.35)
-        assert sorted(await numbers_of(late, here[None])) == [1, 2, 3, 4]
+        await asyncio.sleep(0.25)
+        assert sorted(await numbers_of(soon, here[None])) == [1, 2, 3, 4]

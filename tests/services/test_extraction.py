@@ -13,6 +13,7 @@ from extraction_rig import (
     CHINESE,
     ENGLISH,
     MODEL,
+    PATIENT,
     SOON,
     ask,
     both,
@@ -208,7 +209,7 @@ async def test_no_provider_with_a_key_is_a_fallback(said, caplog, monkeypatch):
 
 TROUBLES = {
     "time-out": (Hangs(), "timeout"),
-    "slow": (Says(text="too late to be of use", after=SOON * 3), "timeout"),
+    "slow": (Says(text="too late to be of use", after=60), "timeout"),
     "cut": (Drops(), "dropped"),
     "error": (Fails(status=500), "broken"),
     "down": (Fails(status=503), "broken"),
@@ -233,7 +234,7 @@ TROUBLES = {
 async def test_the_next_provider_is_asked_where_one_fails(said, trouble, caplog):
     answer, cause = TROUBLES[trouble]
     async with ModelServer(default=answer) as bad, ModelServer(default=said.summary) as good:
-        async with opened(bad, good) as lore:
+        async with opened(bad, good, seconds=SOON if cause == "timeout" else PATIENT) as lore:
             await replies(lore, said, 5)
             await extracted(lore)
             (memory,) = await memories(lore)
@@ -262,7 +263,7 @@ async def test_where_all_fail_the_beginning_is_kept_and_flagged(said, caplog):
     async with (
         ModelServer(default=Hangs()) as one,
         ModelServer(default=Fails(status=500)) as two,
-        opened(one, two) as lore,
+        opened(one, two, seconds=SOON) as lore,
     ):
         long = said.long * 2
         await lore.messages.add([*talk(said, range(1, 5)), ask(5, long), reply(5, said.replies.format(5))])
@@ -363,7 +364,7 @@ async def test_a_room_that_fails_each_time_keeps_no_other_back(monkeypatch):
 
 @both
 async def test_writing_a_reply_does_not_wait_for_a_model_that_hangs(said):
-    async with ModelServer(default=Hangs()) as server, opened(server, seconds=10, extract_every=1) as lore:
+    async with ModelServer(default=Hangs()) as server, opened(server, seconds=600, extract_every=1) as lore:
         await replies(lore, said, 1)
 
         async def hanging() -> bool:
@@ -374,7 +375,7 @@ async def test_writing_a_reply_does_not_wait_for_a_model_that_hangs(said):
         for n in range(2, 12):
             await replies(lore, said, 1, first=n)
             await lore.sessions.write_turn("talk", "u1", "bot", said.asks.format(n), said.replies.format(n))
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 60
         assert server.requests[0].left_at is None
         server.default = said.summary
         # What hangs is broken off here, so that closing does not wait for it.
@@ -495,14 +496,27 @@ async def test_replies_deleted_before_the_fifth_do_not_count():
 @pytest.mark.parametrize("gone", [["a3-bot"], ["a5-bot"], ["a1-bot", "a4-bot"], [f"a{n}-bot" for n in range(1, 6)]])
 async def test_replies_deleted_while_the_work_waits_change_nothing_of_what_is_due(gone):
     """The piece is handed in, and held up behind another room's."""
-    async with ModelServer(default=ENGLISH.summary) as server, opened(server, work_at_once=1, seconds=5) as lore:
-        server.script = [Says(text=ENGLISH.summary, after=0.5)]
+    go_on = asyncio.Event()
+
+    async def answer(_: object) -> str:
+        await go_on.wait()
+        return ENGLISH.summary
+
+    async with ModelServer(answer) as server, opened(server, work_at_once=1) as lore:
+
+        async def handed_in(pieces: int) -> None:
+            async def there() -> bool:
+                return bool(server.requests) and len(await lore.jobs.page()) == pieces
+
+            await until(there)
+
         await replies(lore, ENGLISH, 5, room="before", agent="other")
-        await asyncio.sleep(0.1)
+        await handed_in(1)
         await lore.messages.add([reply(n, f"reply {n}") for n in range(1, 6)])
-        await asyncio.sleep(0.1)
+        await handed_in(2)
         await lore.messages.delete("r", gone)
         await lore.messages.add([reply(n, f"reply {n}") for n in range(6, 11)])
+        go_on.set()
         await extracted(lore)
         made = await records(lore)
         assert [record.last_arrival for record in made] == [5, 10]

@@ -422,13 +422,13 @@ class SlowEmbedder(HashEmbedder):
         self.let = threading.Event()
 
     async def embed(self, texts, *, kind):
-        await asyncio.to_thread(self.let.wait, 2)
+        await asyncio.to_thread(self.let.wait, 60)
         return await super().embed(texts, kind=kind)
 
 
 async def test_a_slow_memory_is_not_waited_for(caplog):
     embedder, script = SlowEmbedder(), [wants("look_up", 1, word="x"), AIMessage("a"), AIMessage("b")]
-    options = {"similarity": "embedding", "timeout_seconds": 0.3, "more": {"checkpointer": InMemorySaver()}}
+    options = {"similarity": "embedding", "timeout_seconds": 1.5, "more": {"checkpointer": InMemorySaver()}}
     async with roomlore.open("sqlite://", embedder=embedder, background=False) as opened:
         await opened.memories.add("user:ann", PYTEST)
         agent, model = agent_of(opened, *script, **options)
@@ -446,7 +446,7 @@ def test_a_slow_memory_is_not_waited_for_in_a_synchronous_agent(caplog):
     embedder = SlowEmbedder()
     with roomlore.open_sync("sqlite://", embedder=embedder, background=False) as opened:
         opened.memories.add("user:ann", PYTEST)
-        agent, model = agent_of(opened, similarity="embedding", timeout_seconds=0.3)
+        agent, model = agent_of(opened, similarity="embedding", timeout_seconds=1.5)
         agent.invoke(human("pytest?"))
         asyncio.run(agent.ainvoke(human("pytest?")))
         embedder.let.set()
