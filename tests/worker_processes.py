@@ -6,6 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from sqlalchemy import create_engine, text
+
+from roomlore.adapters.dbos.places import place_of
+
 Process = asyncio.subprocess.Process
 
 
@@ -59,3 +63,20 @@ async def end(process: Process) -> None:
     """Lets it end by itself, as it does where its standard input does."""
     await process.communicate(b"")
     assert process.returncode == 0
+
+
+async def answer_kept(url: str, model: str) -> bool:
+    """Whether durable work on this database has written down an answer of the model."""
+    return await asyncio.to_thread(_answer_kept, url, model)
+
+
+def _answer_kept(url: str, model: str) -> bool:
+    place = place_of(url).url
+    schema = "" if place.drivername == "sqlite" else "dbos."
+    engine = create_engine(place)
+    try:
+        with engine.begin() as connection:
+            outputs = connection.execute(text(f"SELECT output FROM {schema}operation_outputs")).scalars().all()
+    finally:
+        engine.dispose()
+    return any(output and model in output for output in outputs)

@@ -16,7 +16,7 @@ from extraction_rig import until
 from roomlore import Lore, Settings
 from roomlore.testing.model_answers import Says
 from roomlore.testing.model_server import ModelServer
-from worker_processes import Process, Workers, kill, workers_of
+from worker_processes import Process, Workers, answer_kept, kill, workers_of
 
 WORKER = Path(__file__).with_name("evolving_worker.py")
 QUICK = Says(text=lines(create(CHINESE.new[0], "c1")))
@@ -127,10 +127,6 @@ async def test_durable_work_that_was_killed_while_the_model_thinks_is_done_by_th
     assert len(await lore.memories.evolutions("group:g")) == 1
 
 
-async def answered(server: ModelServer) -> bool:
-    return server.requests[0].answered_at is not None
-
-
 @asynccontextmanager
 async def busy(url: str) -> AsyncIterator[None]:
     """Nobody else can write what an evolution writes."""
@@ -155,8 +151,7 @@ async def test_durable_work_that_was_killed_after_the_model_answered_does_not_as
     await asked(server, 1)
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        await until(lambda: answered(server))
-        await asyncio.sleep(1)
+        await until(lambda: answer_kept(url, "first/tiny"), seconds=120)
         await kill(process)
         other.execute("ROLLBACK")
     assert await active(lore) == []
@@ -173,8 +168,7 @@ async def test_an_answer_that_was_paid_for_counts_though_more_was_said_since(lor
     process = await start(workers, "begin")
     await asked(server, 1)
     async with busy(url):
-        await until(lambda: answered(server))
-        await asyncio.sleep(1)
+        await until(lambda: answer_kept(url, "first/tiny"), seconds=120)
         await kill(process)
     await talk(lore, CHINESE, range(8, 12))
     await start(workers, "nothing")
