@@ -261,11 +261,14 @@ async def until_left(server: ModelServer) -> float:
 
 
 @both
+@pytest.mark.parametrize("amid", [0, 0.2])
 @pytest.mark.parametrize("answer", [Hangs(), Says(breaks=Break(how="hang"))], ids=str)
-async def test_cancelling_ends_the_request_at_once(client, server, how, answer):
+async def test_cancelling_ends_the_request_at_once(client, server, how, answer, amid):
+    """Before the answer begins, or amid it."""
     server.default = answer
     call = asyncio.ensure_future(ask(client, server, how, seconds=600))
     await soon(lambda: bool(server.requests))
+    await asyncio.sleep(amid)
     at = asyncio.get_running_loop().time()
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -332,3 +335,14 @@ def test_the_package_is_loaded_late():
         "import sys; from roomlore.adapters import chat; chat.open_chat(clock=None); sys.exit('openai' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+async def test_the_server_tells_who_left_it_also_where_it_learns_that_in_writing(server):
+    server.default = Says(pieces=["a" * 100_000] * 1000)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server._port)
+    body = json.dumps({"stream": True, "messages": []}).encode()
+    writer.write(b"POST /v1/chat/completions HTTP/1.1\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
+    await reader.read(1)
+    writer.transport.abort()
+    await until_left(server)
+    assert server.requests[-1].answered_at is None

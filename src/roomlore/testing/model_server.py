@@ -45,7 +45,7 @@ class ModelServer(LoopbackServer):
         leaving = asyncio.ensure_future(_until_left(reader))
         try:
             await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if not answering.done():
+            if _in_vain(answering):
                 asked.note("left", _now())
                 return False
             usable = answering.result()
@@ -101,6 +101,11 @@ async def _until_left(reader: asyncio.StreamReader) -> None:
     """Returns when the client has closed its side; reads nothing, since the next request may come."""
     while not reader.at_eof() and reader.exception() is None:  # noqa: ASYNC110 - a reader tells nobody of its end
         await asyncio.sleep(_LOOK_SECONDS)
+
+
+def _in_vain(answering: "asyncio.Future[bool]") -> bool:
+    """Whether the client left before the whole answer was sent: seen by its leaving, or in writing to it."""
+    return not answering.done() or isinstance(answering.exception(), ConnectionError)
 
 
 async def _end(*tasks: "asyncio.Future[Any]") -> None:
