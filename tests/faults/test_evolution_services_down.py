@@ -25,6 +25,8 @@ QUICK = Says(text=lines(update("m1", CHINESE.better[0], "c1"), create(CHINESE.ne
 AFTER = [CHINESE.better[0], CHINESE.new[0]]
 BEFORE = [CHINESE.known[0]]
 PATIENCE_SECONDS = 120
+LEASE_SECONDS = 12
+"""What holds a group's evolution cannot be given back to a server that is down: the next one waits for its end."""
 
 
 @pytest.fixture
@@ -92,7 +94,7 @@ async def assert_done_once(lore: Lore) -> None:
 
 async def test_postgresql_ends_while_the_model_thinks(postgres, server):
     once(server, postgres.stop)
-    async with talking(server, postgres.url) as lore:
+    async with talking(server, postgres.url, evolve_lease_seconds=LEASE_SECONDS) as lore:
         with pytest.raises(StorageUnavailable):
             await lore.memories.evolve("g", mode="llm")
         postgres.start()
@@ -103,7 +105,7 @@ async def test_postgresql_ends_while_the_model_thinks(postgres, server):
 
 async def test_postgresql_ends_while_an_evolution_is_applied(postgres, server):
     """Its transaction waits for a table that somebody else holds, with the watermark moved, when the server ends."""
-    async with talking(server, postgres.url) as lore:
+    async with talking(server, postgres.url, evolve_lease_seconds=LEASE_SECONDS) as lore:
         holding = await psycopg.AsyncConnection.connect(postgres.url)
         await holding.execute("LOCK TABLE evolutions IN SHARE MODE")
         evolving = asyncio.ensure_future(lore.memories.evolve("g", mode="llm"))
