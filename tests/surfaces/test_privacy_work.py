@@ -157,6 +157,19 @@ async def test_a_count_from_before_the_forgetting_is_not_told_after_it(http, app
     assert [dry_run for _, _, dry_run in slow.forgetter.begun] == [True, False, True]
 
 
+@pytest.mark.parametrize("scope", ["", "?group_id=user:安"], ids=["all", "one"])
+async def test_what_a_check_found_before_a_forgetting_is_not_told_after_it(http, app, slow, hurried, scope):
+    """It may name the person."""
+    await running(http, scope)
+    slow.gate.open.set()
+    await ended(app.state.long_work)
+    slow.forgetter.may_end["安", False].set()
+    hurried()
+    assert (await would(http, "安", dry_run=False, confirm=True)).status_code == 200
+    assert (await http.get(VERIFY + scope)).status_code == 200
+    assert checks_begun(slow) == 2
+
+
 @both
 @pytest.mark.parametrize("fails", [False, True], ids=["done", "failed"])
 async def test_what_came_of_forgetting_is_told_though_nothing_can_be_counted(http, app, slow, hurried, language, fails):
@@ -245,10 +258,10 @@ async def test_nothing_is_kept_of_work_that_is_dropped(when):
     if when == "ended":
         await held.ended_unwatched()
         assert held.known()
-        held.work.drop(("tea", "茶"))
+        held.work.drop("tea")
     else:
         await held.begun_unwatched()
-        held.work.drop(("tea", "茶"))
+        held.work.drop("tea")
         assert held.known()
         await held.ended_unwatched()
         assert held.begun == 1

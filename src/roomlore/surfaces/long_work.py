@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -59,13 +59,14 @@ class LongWork:
 
     def under_way(self, *beginning: Hashable) -> int:
         """How much work there is under way whose name, a tuple, begins like this."""
-        names = [name for name in self._going if isinstance(name, tuple)]
-        return sum(name[: len(beginning)] == beginning for name in names)
+        return len(_beginning(self._going, beginning))
 
-    def drop(self, name: Hashable) -> None:
-        """Keeps nothing of what came of it; of work under way only who waits by then is told."""
-        self._let_go(name)
-        if name in self._going:
+    def drop(self, *beginning: Hashable) -> None:
+        """Keeps nothing of what came of work whose name, a tuple, begins like this; of such work under way only who
+        waits when it ends is told."""
+        for name in _beginning(self._kept, beginning):
+            self._let_go(name)
+        for name in _beginning(self._going, beginning):
             self._going[name].told = True
 
     @asynccontextmanager
@@ -104,3 +105,7 @@ class LongWork:
         work = self._kept.pop(name, None)
         if work is not None and work.until is not None:
             work.until.cancel()
+
+
+def _beginning(names: Iterable[Hashable], beginning: tuple[Hashable, ...]) -> list[Hashable]:
+    return [name for name in names if isinstance(name, tuple) and name[: len(beginning)] == beginning]

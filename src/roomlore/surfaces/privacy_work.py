@@ -33,13 +33,14 @@ def forgetting(lore: Lore, user_id: str) -> Name:
 async def forget(
     work: LongWork, lore: Lore, user_id: str, *, seconds: float, anew: bool = False
 ) -> ForgetReport | None:
-    """As `LongWork.wait`. A count from before is not told any more."""
+    """As `LongWork.wait`. Nothing is kept of a count, nor of a check, from before: it may name the person."""
 
     async def begin() -> ForgetReport:
         try:
             return await lore.privacy.forget(user_id)
         finally:
-            work.drop(_counting(lore, user_id))
+            work.drop(*_counting(lore, user_id))
+            work.drop("verify", lore.tenant)
 
     return await work.wait(forgetting(lore, user_id), begin, seconds=seconds, anew=anew)
 
