@@ -10,7 +10,8 @@ import warnings
 
 OVER = os.environ["STAND_IN"] + "/over"
 DISCORD = "DISCORD_TOKEN" in os.environ
-"""That bot makes a Ctrl-C of SIGTERM, so it gets this one; the other has a server that sees to both."""
+"""That bot sees to SIGTERM itself, so it gets this one, with Ctrl-C ignored as by a shell that starts it in the
+background; the other has a server that sees to both."""
 
 
 def end_when_over() -> None:
@@ -32,6 +33,7 @@ def lead_to_stand_in() -> None:
 if __name__ == "__main__":
     if DISCORD:
         lead_to_stand_in()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=end_when_over, daemon=True).start()
     sys.path.insert(0, "")
     runpy.run_path(sys.argv[1], run_name="__main__")
