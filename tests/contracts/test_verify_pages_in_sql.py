@@ -47,6 +47,23 @@ async def test_what_stands_behind_a_page_that_is_not_full_is_checked(storage):
     assert (await verify(storage)).counts == {"message features": 1}
 
 
+async def test_a_message_whose_text_is_no_more_is_unreadable(storage):
+    await fill(storage, [entry(number) for number in (1, 2, 3)])
+    async with storage.outside() as connection:
+        if connection.dialect.name == "sqlite":
+            await connection.run("PRAGMA writable_schema = ON")
+            await connection.run(
+                "UPDATE sqlite_master SET sql = replace(sql, 'text TEXT NOT NULL', 'text TEXT')"
+                " WHERE type = 'table' AND name = 'messages'"
+            )
+            await connection.run("PRAGMA writable_schema = RESET")
+        else:
+            await connection.run("ALTER TABLE messages ALTER text DROP NOT NULL")
+        await connection.run("UPDATE messages SET text = NULL WHERE arrival = 2")
+    report = await verify(storage)
+    assert (report.counts, report.checked["messages"]) == ({"unreadable": 1}, 3)
+
+
 async def test_words_beside_a_message_that_cannot_be_read_are_unknown(storage):
     await fill(storage, [entry(number) for number in (1, 2, 3, 4)])
     await damage(storage, "UPDATE messages SET role = 'king' WHERE arrival <= 2")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
 
-from sqlalchemy import Dialect, Text, and_, bindparam, cast, exists, func, select, text, tuple_
+from sqlalchemy import Dialect, Text, and_, bindparam, cast, exists, func, literal_column, select, text, tuple_
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.drivers import Connection, Row
@@ -31,7 +31,8 @@ def _its(table: Any, other: Any) -> Any:
 
 
 def _sizes() -> Any:
-    size = func.length(_m.c.text) + func.length(_m.c.metadata)
+    """What is not there counts as empty: it is told of when the message is read."""
+    size = func.coalesce(func.length(_m.c.text) + func.length(_m.c.metadata), literal_column("0"))
     chosen = select(_m.c.arrival, size).where(in_room(_m), _m.c.arrival > bindparam("after"))
     return chosen.order_by(_m.c.arrival).limit(bindparam("count"))
 
