@@ -17,7 +17,6 @@ from roomlore.ports.durable import DurableWork, Json, Steps, Work, WorkState
 
 Make = Callable[[], DurableWork]
 LONG = 60.0
-_TRIES = 5
 _ODD_TEXTS = ["花生过敏 🥜 e\u0301", "a\nb\\u0000", "'; drop table", "{}", "x" * 900]
 
 
@@ -113,20 +112,16 @@ class DurableWorkContract:
 
     async def test_it_begins_within_about_half_a_second(self, work: DurableWork) -> None:
         """The quickest of a few, with room for a busy machine."""
-        begun = asyncio.Queue[float]()
-        now = asyncio.get_running_loop().time
+        now, took = asyncio.get_running_loop().time, list[float]()
 
         async def does(steps: Steps, arguments: Json) -> None:
-            begun.put_nowait(now())
-
-        async def seconds(work_id: str) -> float:
-            handed_in = now()
-            await hand_in(work, work_id)
-            async with asyncio.timeout(LONG):
-                return await begun.get() - handed_in
+            took.append(now() - arguments["handed_in"])
 
         async with opened(work, does=does):
-            assert min([await seconds(f"w{number}") for number in range(_TRIES)]) < 2
+            for work_id in ("first", "second", "third", "fourth", "fifth"):
+                await hand_in(work, work_id, handed_in=now())
+                await ended(work, work_id)
+        assert min(took) < 2
 
     async def test_it_runs_on_the_loop_that_opened_it(self, work: DurableWork) -> None:
         loops: list[asyncio.AbstractEventLoop] = []
@@ -333,12 +328,10 @@ class DurableWorkContract:
             assert {state.work_id for state in await work.page(names=["does", "other"])} == {"old", "other"}
             assert {state.work_id for state in await work.page(prefix="o")} == {"old", "other"}
             assert await work.page(prefix="o", status="failed") == await work.page(prefix="%") == []
-            assert await work.page(prefix="O") == []
+            assert await work.page(prefix="O") == await work.page(names=["nobody"]) == []
             assert [state.work_id for state in await work.page(limit=5, offset=2)] == ["old"]
             assert len(await work.page(limit=2)) == 2
-            assert await work.page(limit=0) == []
-            assert await work.page(status="waiting") == []
-            assert await work.page(names=["nobody"]) == []
+            assert await work.page(limit=0) == await work.page(status="waiting") == []
 
     async def test_what_nobody_handed_in_is_not_there(self, work: DurableWork) -> None:
         async with opened(work):
@@ -402,7 +395,6 @@ class DurableWorkContract:
             async with opened(work):
                 pass
             await work.close()
-            with pytest.raises(StorageUnavailable):
-                await work.find("w")
-            with pytest.raises(StorageUnavailable):
-                await hand_in(work)
+            for asking in (work.find("w"), hand_in(work)):
+                with pytest.raises(StorageUnavailable):
+                    await asking
