@@ -135,3 +135,15 @@ async def test_a_room_that_goes_is_sound_after_every_step(storage):
         counted.append((room.messages, room.words))
     assert counted == [(3, kept[3] + kept[4] + kept[5]), (1, kept[5]), (0, 0)]
     assert (await verify(storage)).checked == {"rooms": 1, "messages": 1}
+
+
+@pytest.mark.parametrize("storage_url", ["sqlite-memory"], indirect=True)
+async def test_what_has_no_place_in_a_column_hinders_neither_a_check_nor_a_room_that_goes(storage):
+    """SQLite takes anything in any column."""
+    await fill(storage, [entry(number) for number in (1, 2, 3)])
+    await damage(storage, "UPDATE message_words SET length = 'many' WHERE arrival = 1")
+    await damage(storage, "UPDATE messages SET message_id = x'00ff' WHERE arrival = 2")
+    assert (await verify(storage)).counts == {"message words": 1, "unreadable": 1, "room counters": 1}
+    while await left_of(storage, 2):
+        pass
+    assert (await verify(storage)).faults == ()

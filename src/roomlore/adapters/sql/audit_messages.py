@@ -135,7 +135,12 @@ def _read(room_id: str, row: Row, dialect: Dialect) -> ReadMessage:
         except DAMAGE as error:
             why = f"{type(error).__name__}: {error}"[:200]
     kept = "missing" if words is None else "unknown" if why else _words_kept(message, room_key, length, told, dialect)
-    return ReadMessage(row[0], unescape(row[1]), message, features is not None, kept, length or 0, why)
+    counted = length if isinstance(length, int) else 0
+    return ReadMessage(row[0], _name(row[1]), message, features is not None, kept, counted, why)
+
+
+def _name(message_id: object) -> str:
+    return unescape(message_id) if isinstance(message_id, str) else repr(message_id)[:80]
 
 
 def _words_kept(

@@ -4,7 +4,21 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import and_, bindparam, case, delete, exists, func, literal, literal_column, or_, select, update
+from sqlalchemy import (
+    Integer,
+    and_,
+    bindparam,
+    case,
+    cast,
+    delete,
+    exists,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 
 from roomlore.adapters.sql import schema, schema_memories
 from roomlore.adapters.sql.drivers import Connection
@@ -72,7 +86,8 @@ def _summaries() -> Any:
 def _first() -> Any:
     """With what the room counts of each: itself where it is not deleted, and its words."""
     its = and_(_w.c.room_key == _m.c.room_key, _w.c.arrival == _m.c.arrival, _w.c.tenant == _m.c.tenant)
-    counted = (case((_m.c.deleted_at.is_(None), 1), else_=0), func.coalesce(_w.c.length, literal_column("0")))
+    words = func.coalesce(cast(_w.c.length, Integer), literal_column("0"))
+    counted = (case((_m.c.deleted_at.is_(None), 1), else_=0), words)
     rows = select(_m.c.arrival, *counted).select_from(_m.outerjoin(_w, its))
     return rows.where(in_locked_room(_m)).order_by(_m.c.arrival).limit(bindparam("count"))
 
