@@ -1,6 +1,7 @@
-"""The labelled Chinese rooms keep the form that the bench and the scorer expect; so does the bundled demo chat."""
+"""The labelled rooms keep the form that the bench and the scorer expect; so does the bundled demo chat."""
 
 import json
+from collections import Counter
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -10,8 +11,22 @@ import pytest
 
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
 
-ROOMS = {"dev_group": 240, "neighbours": 90, "hobby": 70}
-FOLDER = Path(__file__).parents[1] / "bench" / "data" / "zh_room"
+ROOMS = {
+    "zh_room/dev_group": 240,
+    "zh_room/neighbours": 90,
+    "zh_room/hobby": 70,
+    "zh_bot/study_help": 230,
+    "zh_bot/weekend": 180,
+    "zh_bot/shop": 180,
+    "zh_team/studio": 230,
+    "zh_team/family": 240,
+    "en_bot/makers": 140,
+    "en_team/bakery": 160,
+}
+SAMPLE = [room for room in ROOMS if room.startswith("zh_room/")]
+WITH_A_BOT = [room for room in ROOMS if "_bot/" in room]
+SMALL_TEAMS = [room for room in ROOMS if "_team/" in room]
+DATA = Path(__file__).parents[1] / "bench" / "data"
 ROLES = {"user", "assistant", "system", "tool"}
 
 Rows = list[dict[str, Any]]
@@ -22,11 +37,11 @@ def rows(path: Path) -> Rows:
 
 
 def messages_of(room: str) -> Rows:
-    return rows(FOLDER / f"{room}.messages.jsonl")
+    return rows(DATA / f"{room}.messages.jsonl")
 
 
 def gold_of(room: str) -> Rows:
-    return rows(FOLDER / f"{room}.gold.jsonl")
+    return rows(DATA / f"{room}.gold.jsonl")
 
 
 def assert_well_formed(messages: Rows) -> None:
@@ -41,8 +56,10 @@ def assert_well_formed(messages: Rows) -> None:
         assert "reply_to" not in m or place[m["reply_to"]] < place[m["id"]], m
 
 
-def test_the_folder_holds_these_rooms_and_no_other() -> None:
-    assert {p.name.split(".")[0] for p in FOLDER.glob("*.jsonl")} == set(ROOMS)
+def test_the_folders_hold_these_rooms_and_no_other() -> None:
+    for kind in ("messages", "gold"):
+        suffix = f".{kind}.jsonl"
+        assert {f"{p.parent.name}/{p.name.removesuffix(suffix)}" for p in DATA.glob(f"*/*{suffix}")} == set(ROOMS)
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -50,7 +67,8 @@ def test_messages_are_well_formed(room: str) -> None:
     messages = messages_of(room)
     assert_well_formed(messages)
     assert len(messages) >= ROOMS[room]
-    assert {m["room_id"] for m in messages} == {room}
+    assert {m["room_id"] for m in messages} == {room.split("/")[1]}
+    assert {i for m in messages for i in m.get("mentions", [])} <= {m["sender_id"] for m in messages}
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -72,9 +90,54 @@ def test_parents_are_earlier_and_in_the_same_conversation(room: str) -> None:
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_platform_reply_agrees_with_its_label(room: str) -> None:
     parents = {g["id"]: g["parents"] for g in gold_of(room)}
-    replies = [m for m in messages_of(room) if "reply_to" in m]
-    assert all(m["reply_to"] in parents[m["id"]] for m in replies)
-    assert 0 < len(replies) < 0.15 * len(parents)
+    assert all(m["reply_to"] in parents[m["id"]] for m in messages_of(room) if "reply_to" in m)
+
+
+@pytest.mark.parametrize("room", SAMPLE)
+def test_platform_replies_are_few_in_the_sample(room: str) -> None:
+    messages = messages_of(room)
+    assert 0 < sum("reply_to" in m for m in messages) < 0.15 * len(messages)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_platform_thread_begins_its_conversation(room: str) -> None:
+    gold = {g["id"]: g for g in gold_of(room)}
+    for m in (one for one in messages_of(room) if "root_id" in one):
+        assert gold[m["root_id"]]["parents"] == [m["root_id"]], m
+        assert gold[m["root_id"]]["conv"] == gold[m["id"]]["conv"], m
+
+
+@pytest.mark.parametrize("room", WITH_A_BOT)
+def test_a_bot_answers_people_only_and_in_their_conversations(room: str) -> None:
+    bots = {m["id"] for m in messages_of(room) if m["role"] == "assistant"}
+    answered = [p for g in gold_of(room) if g["id"] in bots for p in g["parents"]]
+    assert len({m["sender_id"] for m in messages_of(room) if m["id"] in bots}) == 1
+    assert len(bots) > 30
+    assert not bots & set(answered)
+
+
+def test_replies_of_the_bots_come_with_always_sometimes_and_never_a_platform_reply() -> None:
+    shares = {}
+    for room in WITH_A_BOT:
+        own = ["reply_to" in m for m in messages_of(room) if m["role"] == "assistant"]
+        shares[room] = "all" if all(own) else "some" if any(own) else "none"
+    assert set(shares.values()) == {"all", "some", "none"}, shares
+
+
+@pytest.mark.parametrize("room", SMALL_TEAMS)
+def test_a_team_has_no_bot_and_everybody_is_in_much_of_it(room: str) -> None:
+    messages = messages_of(room)
+    assert {m["role"] for m in messages} == {"user"}
+    people = Counter(m["sender_id"] for m in messages)
+    assert 4 <= len(people) <= 6
+    assert min(people.values()) > 0.1 * len(messages)
+
+
+@pytest.mark.parametrize("room", [*WITH_A_BOT, *SMALL_TEAMS])
+def test_an_empty_text_has_a_caption(room: str) -> None:
+    empty = [m for m in messages_of(room) if not m["text"]]
+    assert empty
+    assert all(m["metadata"]["caption"] for m in empty)
 
 
 @pytest.mark.parametrize("room", ROOMS)
@@ -91,6 +154,12 @@ def test_conversations_are_interleaved(room: str) -> None:
     convs = [g["conv"] for g in gold_of(room) if g["conv"]]
     switches = sum(a != b for a, b in pairwise(convs))
     assert switches >= len(set(convs))  # one after the other would give one less
+
+
+@pytest.mark.parametrize("room", [*WITH_A_BOT, *SMALL_TEAMS])
+def test_conversations_overlap(room: str) -> None:
+    convs = [g["conv"] for g in gold_of(room)]
+    assert sum(a != b for a, b in pairwise(convs)) > 0.5 * len(convs)
 
 
 def test_the_demo_chat_is_well_formed() -> None:
