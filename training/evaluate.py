@@ -31,9 +31,11 @@ def follow(messages: tuple[StoredMessage, ...], model: LinkModel) -> Iterator[Li
 def predictions(messages: tuple[StoredMessage, ...], model: LinkModel, k: int) -> Iterator[dict[str, object]]:
     for message, found in zip(messages, follow(messages, model), strict=True):
         answered = found.parent if found.kind is not LinkKind.NEW else None
+        chosen = select(found, k)
         yield {
             "id": message.id,
-            "selected": [messages[arrival - 1].id for arrival, _ in select(found, k)],
+            "selected": [messages[arrival - 1].id for arrival, _ in chosen],
+            "scores": [share for _, share in chosen],
             "parent": None if answered is None else messages[answered - 1].id,
         }
 

@@ -7,12 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from roomlore.core.analysis import Participants, analyse
-from roomlore.core.link_features import View, view
+from roomlore.core.link_features import PAIR, SELF, View, view
 from roomlore.core.link_window import CANDIDATES, SIZE
 from roomlore.core.linking import LinkModel, RoomWindow, link
 from roomlore.core.models import Entry, Link, LinkKind, Role
 from training.rooms import LabelledRoom
 
+LEARNED = (Role.USER, Role.ASSISTANT)
 LIKELY, DRAWN = 22, 10
 NOT_THERE = -1e9
 
@@ -41,14 +42,14 @@ def gather(room: LabelledRoom, model: LinkModel | None, rng: np.random.Generator
     for place, (message, label) in enumerate(zip(room.messages, room.labels, strict=True)):
         if place >= first:
             features = analyse(message, people)
-            if message.role is Role.USER and label.annotated:
+            if label.annotated and message.role in LEARNED and not message.reply_to and not message.root_id:
                 look = view(window, message, features)
                 gold = np.isin(window.arrival[look.rows], [parent + 1 for parent in label.parents]) & look.open
                 seen.append(_few(look, gold, model, rng))
             found = link(model, window, message, features) if model else Link(kind=LinkKind.NEW, thread=place + 1)
             window.push(Entry(message=message, features=features, link=found))
         people.see(message.sender_id, message.sender_name)
-    return Scenes(*(np.stack(column) for column in zip(*seen, strict=True)))
+    return Scenes(*(np.stack(column) for column in zip(*seen, strict=True))) if seen else EMPTY
 
 
 def _few(
@@ -65,6 +66,15 @@ def _few(
     right = np.append(gold[chosen], not gold.any())
     right[LIKELY:-1] = False
     return look.pairs[:, chosen].T.astype(np.float16), look.own, offset.astype(np.float32), right.astype(np.float32)
+
+
+_KEPT = LIKELY + DRAWN
+EMPTY = Scenes(
+    np.zeros((0, _KEPT, len(PAIR)), np.float16),
+    np.zeros((0, len(SELF)), np.float32),
+    np.zeros((0, _KEPT), np.float32),
+    np.zeros((0, _KEPT + 1), np.float32),
+)
 
 
 def join(parts: list[Scenes]) -> Scenes:

@@ -15,7 +15,7 @@ import numpy as np
 
 from roomlore.core.linking import LinkModel
 from training.net import Arrays, fit, report
-from training.rooms import LabelledRoom, load_room, quiet, with_seconds, without_names
+from training.rooms import LabelledRoom, load_room, quiet, team, with_agent, with_seconds, without_names
 from training.scenes import Scenes, gather, join
 
 HELD_OUT = 10
@@ -32,51 +32,52 @@ class Round(NamedTuple):
 
 
 ROUNDS = (
-    Round(4, 48, 24, 4, 0.0),
+    Round(5, 48, 24, 4, 0.0),
     Round(2, 64, 32, 4, 0.0),
-    Round(1, 64, 32, 4, 0.1),
-    Round(1, 64, 32, 9, 0.15),
+    Round(1, 96, 48, 10, 0.15),
 )
+QUICK = (Round(8, 48, 24, 3, 0.0), Round(4, 64, 32, 3, 0.0), Round(1, 80, 40, 6, 0.12))
+"""To try an idea in two minutes."""
 
 
-class Learned(NamedTuple):
-    """What one room gives: as it is and made quiet."""
-
-    busy: Scenes
-    quiet: Scenes
-
-
-def variants(room: LabelledRoom, held_out: bool, rng: np.random.Generator) -> tuple[LabelledRoom, LabelledRoom]:
+def variants(room: LabelledRoom, held_out: bool, rng: np.random.Generator) -> dict[str, LabelledRoom]:
+    """Return the room as it is, and its conversations told anew in rooms of other kinds."""
     busy = room if rng.random() < 0.5 else with_seconds(room, rng)
     if not held_out and rng.random() < 0.25:
         busy = without_names(busy, float(rng.choice([0.3, 0.7])), rng)
-    return busy, without_names(quiet(room, rng), float(rng.choice([0.0, 0.3, 0.7, 1.0])), rng)
+    return {
+        "busy": busy,
+        "quiet": without_names(quiet(room, rng), float(rng.choice([0.0, 0.3, 0.7, 1.0])), rng),
+        "team": team(room, rng),
+        "agent": with_agent(room, rng),
+        "team again": team(room, rng),
+        "agent again": with_agent(room, rng),
+        "agent once more": with_agent(room, rng),
+    }
 
 
-def learn_from(task: tuple[int, Path], net: Arrays | None) -> Learned:
+def learn_from(task: tuple[int, Path], net: Arrays | None) -> dict[str, Scenes]:
     place, path = task
     rng = np.random.default_rng(place)
     model = LinkModel.of(net) if net else None
-    busy, calm = variants(load_room(path), place % HELD_OUT == 0, rng)
-    return Learned(gather(busy, model, rng), gather(calm, model, rng))
+    told = variants(load_room(path), place % HELD_OUT == 0, rng)
+    return {kind: gather(room, model, rng) for kind, room in told.items() if room.messages}
 
 
-def one_round(number: int, paths: list[Path], net: Arrays | None, jobs: int) -> Arrays:
-    plan = ROUNDS[number]
+def one_round(plan: Round, number: int, paths: list[Path], net: Arrays | None, jobs: int) -> Arrays:
     tasks = [task for task in enumerate(paths) if task[0] % HELD_OUT == 0 or task[0] % plan.every == 0]
     with Pool(jobs) as pool:
         learned = pool.map(partial(learn_from, net=net), tasks, chunksize=1)
     held = [part for (place, _), part in zip(tasks, learned, strict=True) if place % HELD_OUT == 0]
     rest = [part for (place, _), part in zip(tasks, learned, strict=True) if place % HELD_OUT != 0]
-    busy, calm = join([part.busy for part in held]), join([part.quiet for part in held])
+    held_out = {kind: join([part[kind] for part in held if kind in part]) for kind in held[0]}
 
     def tell(epoch: int, so_far: Arrays) -> None:
-        print(f"round {number + 1}, epoch {epoch + 1}: held out", end="")
-        for name, scenes in (("busy", busy), ("quiet", calm)):
-            print("  {} loss {:.4f}, right {:.2%}".format(name, *report(so_far, scenes)), end="")
-        print(flush=True)
+        found = ((kind, *report(so_far, scenes)) for kind, scenes in held_out.items())
+        figures = "  ".join(f"{kind} loss {loss:.4f}, right {right:.2%}" for kind, loss, right in found)
+        print(f"round {number + 1}, epoch {epoch + 1}, held out: {figures}", flush=True)
 
-    scenes = join([scenes for part in rest for scenes in part])
+    scenes = join([scenes for part in rest for scenes in part.values()])
     return fit(
         scenes, hidden=plan.hidden, inner=plan.inner, epochs=plan.epochs, dropout=plan.dropout, seed=number, tell=tell
     )
@@ -87,11 +88,14 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--linked-by", type=Path, help="weights of the same features, to spare all but the last round")
+    parser.add_argument("--quick", action="store_true", help="fewer rooms and rounds, to try an idea")
     options = parser.parse_args()
     paths = sorted(options.data.glob("*.messages.jsonl"))
-    net: Arrays | None = None
-    for number in range(len(ROUNDS)):
-        net = one_round(number, paths, net, options.jobs)
+    net = dict(np.load(options.linked_by)) if options.linked_by else None
+    plans = QUICK if options.quick else ROUNDS
+    for number, plan in list(enumerate(plans))[len(plans) - 1 if net else 0 :]:
+        net = one_round(plan, number, paths, net, options.jobs)
     assert net is not None
     arrays: dict[str, Any] = dict(net)
     np.savez(options.out, **arrays)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.link_features import view
-from roomlore.core.linking import RoomWindow, answers, link, select
+from roomlore.core.linking import MOST_FOR_NEW, RoomWindow, answers, link, select
 from roomlore.core.mates import Mates
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, StoredMessage
 
@@ -131,12 +131,18 @@ def test_mates_and_selections_are_earlier_few_and_likely(seed: int, length: int,
 @given(st.lists(st.floats(0.01, 1), max_size=40), st.integers(1, 20))
 def test_a_selection_ends_where_expected_f1_peaks(shares: list[float], most: int) -> None:
     mates = Mates.of(range(1, len(shares) + 1), shares)
-    chosen = select(Link(kind=LinkKind.NEW, thread=99, mates=mates), most)
+    chosen = select(Link(kind=LinkKind.PLATFORM, thread=1, mates=mates), most)
     ordered = sorted(mates.probabilities.tolist(), reverse=True)
     gains = [sum(ordered[:n]) / (n + sum(ordered)) for n in range(1, min(most, len(ordered)) + 1)]
     assert [p for _, p in chosen] == ordered[: len(chosen)]
     if gains:
         assert gains[len(chosen) - 1] == pytest.approx(max(gains))
+
+
+def test_who_starts_something_new_gets_little() -> None:
+    mates = Mates.of(range(1, 31), [0.1] * 30)
+    found = Link(kind=LinkKind.NEW, thread=31, parent=30, parent_probability=0.1, new_probability=0.9, mates=mates)
+    assert len(select(found, 20)) <= MOST_FOR_NEW
 
 
 def test_among_equals_the_newer_is_shown() -> None:
@@ -256,38 +262,66 @@ def test_two_talks_at_once_are_told_apart(room: list[tuple[str, str]], parents: 
     assert entries[5].link.thread == 2
 
 
-class TestCallsToABot:
-    def window(self, bot: Role) -> RoomWindow:
-        window = RoomWindow()
-        for message in (
-            said(1, "anna", "why are the dates the wrong way round?"),
-            said(2, "bot", "Rollout started.", role=bot),
-            said(3, "bo", "it follows the locale of the account"),
-        ):
-            self.push(window, message)
-        return window
+AGENT = "nova"
 
-    def push(self, window: RoomWindow, message: StoredMessage) -> None:
-        features = MessageFeatures()
-        window.push(Entry(message=message, features=features, link=link(MODEL, window, message, features)))
 
-    def test_a_call_to_an_assistant_is_no_answer_to_it(self):
-        heard = self.window(Role.ASSISTANT).without_bots(MessageFeatures(mentions=("bot", "anna"), addressed=("bot",)))
-        assert (heard.mentions, heard.addressed) == (("anna",), ())
+def with_agent(rows: list[tuple[str, str, float]], **more: dict[int, str]) -> list[StoredMessage]:
+    """Messages of (sender, text, seconds); `replies`: arrival to the id of the message it answers on the platform."""
+    replies = more.get("replies", {})
+    return [
+        said(
+            n, who, text, seconds, role=Role.ASSISTANT if who == AGENT else Role.USER,
+            **({"reply_to": replies[n]} if n in replies else {}),
+        )
+        for n, (who, text, seconds) in enumerate(rows, 1)
+    ]  # fmt: skip
 
-    def test_a_call_to_a_person_stays(self):
-        features = MessageFeatures(mentions=("bot",), addressed=("bot",))
-        assert self.window(Role.USER).without_bots(features) is features
 
-    def test_a_bot_that_has_long_been_silent_is_forgotten(self):
-        window = self.window(Role.ASSISTANT)
-        for number in range(4, 260):
-            self.push(window, said(number, "cat", ""))
-        features = MessageFeatures(mentions=("bot",))
-        assert window.without_bots(features) is features
+TWO_AT_ONCE = [
+    ("anna", "@nova how do I make a sourdough starter from rye flour?", 1),
+    ("bo", "@nova which trains go from Berlin to Prague on Sunday?", 4),
+    (AGENT, "Mix rye flour and water, keep the sourdough starter warm and feed it every day.", 12),
+    (AGENT, "From Berlin to Prague there is a train every two hours on Sunday, the first at 6:28.", 20),
+    ("bo", "@nova and how long does that train take?", 60),
+    (AGENT, "The train from Berlin to Prague takes four hours and a quarter.", 70),
+    ("anna", "@nova how warm should the starter be, and can I use the fridge?", 75),
+]
+同时两个 = [
+    ("王敏", "@nova 红烧肉怎么做才不腻？", 1),
+    ("李雷", "@nova 周日从北京到上海有哪些高铁？", 4),
+    (AGENT, "红烧肉先焯水，再用小火炖，加一点山楂就不腻。", 12),
+    (AGENT, "周日北京到上海的高铁每半小时一班，最早六点。", 20),
+    ("李雷", "@nova 那高铁要坐多久？", 60),
+    (AGENT, "北京到上海的高铁最快四个半小时。", 70),
+    ("王敏", "@nova 红烧肉要炖多长时间？山楂什么时候放？", 75),
+]
 
-    def test_asking_a_bot_leaves_the_doubt_to_what_people_said(self):
-        asked = said(4, "anna", "@bot can you write that down for the owner of the account?")
-        called = MessageFeatures(mentions=("bot",), addressed=("bot",))
-        assert link(MODEL, self.window(Role.USER), asked, called).parent == 2
-        assert link(MODEL, self.window(Role.ASSISTANT), asked, called).parent == 3
+
+class TestRoomsWithAnAgent:
+    @pytest.mark.parametrize("rows", [TWO_AT_ONCE, 同时两个], ids=["english", "chinese"])
+    @pytest.mark.parametrize("replies", [{}, {3: "m1", 4: "m2", 6: "m5"}], ids=["unlinked", "linked"])
+    def test_what_is_between_one_person_and_the_agent_is_kept_apart(self, rows, replies):
+        entries = follow(with_agent(rows, replies=replies))
+        first, second = entries[4].link, entries[6].link
+        assert (first.parent, second.parent) == (4, 3)
+        assert {a for a, _ in select(first, 20)} == {2, 4}
+        assert {a for a, _ in select(second, 20)} == {1, 3}
+
+    @pytest.mark.parametrize("rows", [TWO_AT_ONCE, 同时两个], ids=["english", "chinese"])
+    def test_an_agent_answers_who_addressed_it_and_waits(self, rows):
+        entries = follow(with_agent(rows))
+        assert [entries[n - 1].link.parent for n in (3, 4, 6)] == [1, 2, 5]
+
+    def test_a_person_goes_on_hours_later(self):
+        rows = [
+            ("anna", "@nova please plan three days in Lisbon for my parents", 1),
+            (AGENT, "Day one: Alfama and the castle of Lisbon. Day two: Belem. Day three: Sintra.", 9),
+            *((PEOPLE[1 + n % 4], LINES[n % 3].format(name="bo"), 600.0 + 40 * n) for n in range(40)),
+            ("anna", "@nova can we swap Belem and Sintra in the plan for Lisbon?", 16_000),
+        ]
+        found = follow(with_agent(rows, replies={2: "m1"}))[-1].link
+        assert {1, 2} <= {a for a, _ in select(found, 20)}
+
+    def test_one_who_comes_for_the_first_time_gets_little(self):
+        rows = [*TWO_AT_ONCE, ("dora", "@nova what is the derivative of x squared times sine x?", 130)]
+        assert len(select(follow(with_agent(rows))[-1].link, 20)) <= 2

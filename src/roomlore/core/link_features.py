@@ -10,6 +10,8 @@ from roomlore.core.link_traits import TRAITS
 from roomlore.core.link_window import (
     CANDIDATES,
     COUNTS,
+    LONG_PAUSE,
+    MOMENT,
     PARTNER,
     REACH,
     RUN,
@@ -23,7 +25,7 @@ from roomlore.core.link_window import (
 )
 from roomlore.core.models import MessageFeatures, StoredMessage
 
-NEWEST = 84
+NEWEST = 64
 _CHOSEN = CANDIDATES - NEWEST
 _FIRST = SIZE - REACH
 _OLDER = SIZE - NEWEST
@@ -31,21 +33,24 @@ _PACES = (5, 20, 60)
 _UNKNOWN = 8.0
 
 _TIES = ("said", "calls_me", "answers_me", "called_me_last", "i_call", "i_answer")
-_KIN = ("size", "words", "mine", "named", "calls_me", "recent")
+_KIN = ("size", "words", "mine", "named", "calls_me", "my_last", "newest", "recent")
 PAIR = (
     "away", "others_between", "speakers_between", "minutes", "minutes_to_pace5", "minutes_to_pace20",
-    "minutes_to_pace60",
+    "minutes_to_pace60", "minutes_to_beat", "quiet_minutes", "quiet_minutes_to_beat",
     "mine", "mine_since", "my_last", "their_last", "i_address", "i_name", "i_address_last", "addresses_me", "names_me",
-    "i_address_other", "addresses_other", "same_target",
+    "i_address_other", "addresses_other", "same_target", "answers_me", "answers_other",
+    "last_answer_to_me",
     "words", "words_count", "words_of_mine", "words_of_best", "rarest",
     *(f"ties_{name}" for name in _TIES), "my_last_named", "my_last_answered",
-    *(f"kin_{name}" for name in _KIN),
+    *(f"kin_{name}" for name in _KIN), "kin_covers", "kin_covers_of_best", "kin_covers_rare", "kin_covers_rare_of_best",
     *COUNTS, *TRAITS,
 )  # fmt: skip
 SELF = (
     *TRAITS, "spoken", "silent_messages", "silent_minutes", "last_asked", "last_run", "called_since", "previous_mine",
-    "pause", "pace5", "pace20", "pace60", "speakers", "crowd", "called", "addressee_known", "addressee_away",
-    "words_best", "words_all", "words_new", "candidates", "habit_addresses", "habit_words",
+    "pause", "pace5", "pace20", "pace60", "beat", "pause_to_beat", "speakers", "crowd", "called", "addressee_known", "addressee_away",
+    "words_best", "words_all", "words_new", "candidates", "habit_addresses", "habit_words", "habit_new", "habit_new_after_pause", "habit_joined",
+    "calls_agent", "agent_spoke", "covers_best", "covers_my_last", "covers_mine", "covers_newest", "my_quiet_minutes",
+    "my_last_and_newest",
 )  # fmt: skip
 
 _AT = {name: row for row, name in enumerate(PAIR[: -len(TRAITS)])}
@@ -54,6 +59,8 @@ _SHARED, _TIED, _LAST_NAMED, _HELD = (_AT[name] for name in ("words", "ties_said
 _COUNTED = _AT[COUNTS[0]]
 _LOGGED = _COUNTED + len(COUNTS)
 _ASKED, _ADDRESSES, _WORDS = (len(COUNTS) + TRAITS.index(name) for name in ("asked", "addresses", "words"))
+_QUIET, _COVERS = _AT["quiet_minutes"], _AT["kin_covers"]
+_TELLING, _RAREST = 24, 30.0
 _HABITS = slice(_WORDS, _ADDRESSES + 1, _ADDRESSES - _WORDS)
 
 _SPOKEN, _MY_LAST = slice(0, _SHARED - _MINE), slice(_SHARED - _MINE, _SHARED - _MINE + 2)
@@ -68,7 +75,7 @@ _LOG = np.log(np.arange(1, SIZE + 2)).astype(np.float32)
 _NEAR = np.arange(SIZE - CANDIDATES, SIZE)
 _AWAY = np.arange(SIZE - 1, -1, -1)
 _WHICH = np.repeat(np.arange(3), SIZE)
-_ZERO, _ONE, _MOMENT = (np.array(number, np.float32) for number in (0.0, 1.0, 0.02))
+_ZERO, _ONE, _MOMENT = (np.array(number, np.float32) for number in (0.0, 1.0, MOMENT))
 _MINUTE = np.array(60.0)
 _NO_WORDS = np.zeros(SIZE, np.float32)
 for _table in (_RECENT, _RECENTLY, _LOG, _NEAR, _AWAY, _WHICH, _NO_WORDS):
@@ -114,6 +121,7 @@ class _Eye:
         self.mine, self.calls_me = window.said.get(self.me, 0), window.called.get(self.me, 0)
         self.my_last = self.mine.bit_length() - 1
         self.uses, self.rarities, self.total = window.shared(self.reading.words)
+        self.calls_agent = window.agents(self.reading.named) > 0
         self.bits = window.unpack(self._marks())
         self.flags = self.bits.astype(np.float32)
         self.my_rows = self.bits[0].nonzero()[0]
@@ -126,6 +134,7 @@ class _Eye:
         """The sets of rows that matter: those of `PAIR` from "mine", then of `_MY_LAST`, `_COLUMNS`, `_CALLS`."""
         window, mine, calls_me = self.window, self.mine, self.calls_me
         said, last, to_me = window.said, window.last, window.to.get(self.me, 0)
+        answers_me = window.answered.get(self.me, 0)
         every = (1 << window.end) - (1 << window.end - window.alive)
         named = [window.names.find(name) for name in self.reading.named]
         i_name, addressed = _any_of(said, named), named[: self.reading.addressed]
@@ -134,11 +143,12 @@ class _Eye:
         answered, *called = window.people[PARTNER:, self.my_last].tolist() if mine else (-1,)
         return [
             mine, 0, mine & last, last, i_address, i_name, i_address & last, to_me, calls_me,
-            i_address_other, window.addressing ^ to_me, same_target,
+            i_address_other, window.addressing ^ to_me, same_target, answers_me, window.answering ^ answers_me,
+            1 << answers_me.bit_length() - 1 if answers_me else 0,
             _any_of(said, called), said.get(answered, 0),
-            every, 0, mine, i_name, calls_me, 0,
-            calls_me, window.answered.get(self.me, 0), calls_me & last,
-            mine | i_name | calls_me,
+            every, 0, mine, i_name, calls_me, 1 << self.my_last if mine else 0, 1 << window.end - 1, 0,
+            calls_me, answers_me, calls_me & last,
+            mine | calls_me | (answers_me if self.calls_agent else i_name),
             *self.uses,
         ]  # fmt: skip
 
@@ -192,6 +202,18 @@ class _Eye:
         self.paces = [self._pace(back) for back in _PACES]
         for row, pace in enumerate(self.paces, _PACED):
             np.subtract(gaps, pace, pairs[row])
+        self.beat = self.window.beat()
+        np.subtract(gaps, self.beat, pairs[_QUIET - 1])
+        pairs[_QUIET] = quiet = self._quiet(self.window.latest.take(self.rows))
+        np.subtract(quiet, self.beat, pairs[_QUIET + 1])
+
+    def _quiet(self, latest: npt.NDArray[np.float64]) -> Floats:
+        """Return the log of the minutes since the likely thread of each candidate was last heard of."""
+        gaps = ((self.at - latest) / _MINUTE).astype(np.float32)
+        np.maximum(gaps, _ZERO, out=gaps)
+        np.add(gaps, _MOMENT, gaps)
+        np.log(gaps, gaps)
+        return gaps
 
     def _pace(self, back: int) -> float:
         """Log of the mean minutes between the newest messages; 0 where there are too few."""
@@ -261,16 +283,41 @@ class _Eye:
         return counted.reshape(2, size)
 
     def _kin(self, older: Floats, newest: Floats) -> None:
-        """What each candidate's thread holds."""
+        """What each candidate's thread holds, and how much of the message's words it covers."""
         columns = self.flags[_COLUMNS]
         columns[1] = self.words
         np.multiply(columns[0], _RECENTLY, columns[-1])
-        held = self.pairs[_HELD:_COUNTED]
-        held[:, :_CHOSEN] = columns @ older.T
-        held[:, _CHOSEN:] = columns @ newest.T
+        weights, words = self._telling()
+        columns = np.concatenate((columns, words))
+        held = np.empty((len(columns), CANDIDATES), np.float32)
+        np.matmul(columns, older.T, held[:, :_CHOSEN])
+        np.matmul(columns, newest.T, held[:, _CHOSEN:])
+        self.pairs[_HELD:_COVERS] = held[: len(_KIN)]
+        said = held[len(_KIN) :]
+        covers, rare = weights @ np.minimum(said, _ONE, out=said)
+        self.covers = covers
+        self.covers_best = float(covers.max())
+        self.pairs[_COVERS] = covers
+        np.divide(covers, self.covers_best + 0.05, self.pairs[_COVERS + 1])
+        self.pairs[_COVERS + 2] = rare
+        np.divide(rare, float(rare.max()) + 0.02, self.pairs[_COVERS + 3])
+
+    def _telling(self) -> tuple[Floats, Floats]:
+        """Return the share of the message that each of its rarest words makes up, and the rows that use each."""
+        if not self.rarities:
+            return np.zeros((2, 0), np.float32), np.zeros((0, SIZE), np.float32)
+        rarities = np.array(self.rarities, np.float32)
+        uses = self.flags[_USES]
+        if len(rarities) > _TELLING:
+            rarest = np.sort(np.argsort(-rarities, kind="stable")[:_TELLING])
+            rarities, uses = rarities[rarest], uses[rarest]
+        squares = rarities * rarities
+        whole = np.float32(np.add.reduce(squares) + _RAREST)
+        return np.stack((rarities / np.float32(self.total + 1.0), squares / whole)), uses
 
     def _own(self, ready: Flags) -> Floats:
         window, end = self.window, self.window.end
+        pause = max(0.0, self.at - float(window.at[end - 1])) / 60 if window.alive else LONG_PAUSE
         crowd = min(max(1, window.alive), CANDIDATES)
         addressee = self.i_address.bit_length() - 1 - self.first
         known = bool(self.i_address) and addressee >= self.near[0]
@@ -280,8 +327,10 @@ class _Eye:
         own[len(TRAITS) :] = (
             *self._mine(),
             self.my_last == end - 1,
-            math.log1p(max(0.0, self.at - float(window.at[end - 1])) / 60) if window.alive else _UNKNOWN,
+            math.log1p(pause) if window.alive else _UNKNOWN,
             *self.paces,
+            self.beat,
+            math.log(pause + MOMENT) - self.beat,
             math.log1p((window.last >> end - CANDIDATES).bit_count()),
             math.log1p((window.last >> end - 20).bit_count()),
             math.log1p(self.calls),
@@ -293,8 +342,24 @@ class _Eye:
             math.log1p(np.count_nonzero(ready)),
             habits[1] / crowd,
             habits[0] / crowd,
+            *window.habits(self.beat),
+            self.calls_agent,
+            window.spoke_agent(),
+            self.covers_best,
+            *self._last_thread(),
         )
         return own
+
+    def _last_thread(self) -> tuple[float, ...]:
+        """How well the threads that the sender and the room were in last fit: words covered, and how long quiet."""
+        kin = self.pairs[_HELD + _KIN.index("mine") : _HELD + _KIN.index("newest") + 1]
+        mine, last, newest = kin[0], kin[-2], kin[-1]
+        covers = self.covers
+        fits = [float((covers * np.minimum(share, _ONE)).max()) for share in (last, mine, newest)]
+        if not self.mine:
+            return (*fits, _UNKNOWN, 0.0)
+        gap = max(0.0, self.at - float(self.window.latest[self.my_last])) / 60
+        return (*fits, math.log(gap + 0.02), float(self.window.kin[self.my_last, self.window.end - 1]))
 
     def _mine(self) -> tuple[float, ...]:
         """Of the sender's own messages: how many, how long ago the last was, what it was, who called since."""

@@ -13,7 +13,7 @@ from roomlore.core.text import words
 Vector = npt.NDArray[np.float32]
 
 READ_CHARACTERS = 1500
-MAX_WORDS = 64
+MAX_WORDS = 128
 MAX_NAMED = 4
 
 

@@ -8,7 +8,6 @@ window rebuilt from the store holds the same numbers as one that never left memo
 import math
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -20,8 +19,8 @@ from roomlore.core.models import Entry, LinkKind, MessageFeatures, Role, StoredM
 
 SIZE = 400
 CANDIDATES = 100
-REACH = 250
-BEHIND = 150
+REACH = 300
+BEHIND = 100
 
 Floats = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
@@ -29,10 +28,13 @@ Flags = npt.NDArray[np.bool_]
 Marks = dict[int, int]
 
 UNANSWERED = frozenset({Role.SYSTEM, Role.TOOL})
-COUNTS = ("fresh", "run", "pause", "answered", "continued", "spoke_since", "called_since", "joined")
-FRESH, RUN, PAUSE, ANSWERED, CONTINUED, SPOKE_SINCE, CALLED_SINCE, JOINED = range(len(COUNTS))
+COUNTS = ("fresh", "run", "pause", "calls_agent", "answered", "continued", "spoke_since", "called_since", "joined")
+FRESH, RUN, PAUSE, CALLS_AGENT, ANSWERED, CONTINUED, SPOKE_SINCE, CALLED_SINCE, JOINED = range(len(COUNTS))
+SAME_THREAD = 0.5
 LONGEST_RUN = 4
+BEAT = 30
 LONG_PAUSE = 8.0
+MOMENT = 0.02
 SENDER, PARTNER = 0, 1
 _SPARE = 200
 _NEVER = -(10**9)
@@ -117,12 +119,12 @@ class RoomWindow:
         self.called: Marks = {}
         self.to: Marks = {}
         self.answered: Marks = {}
-        self.addressing = self.last = 0
+        self.addressing = self.answering = self.last = 0
         self.counts = np.zeros(SIZE * (2 + MAX_NAMED), np.float32)
         self._uses: dict[str, int] = {}
         self._slots: deque[_Slot] = deque()
         self._by_id: dict[str, Entry] = {}
-        self._bots: dict[str, int] = {}
+        self._agents: dict[str, int] = {}
         self._last: tuple[StoredMessage, MessageFeatures, Reading] | None = None
         self._make_rows(SIZE + _SPARE)
 
@@ -133,6 +135,9 @@ class RoomWindow:
         self.thread = np.zeros(rows, np.int64)
         self.place = np.full(rows, _NEVER, np.int64)
         self.at = np.full(rows, np.inf)
+        self.latest = np.full(rows, np.inf)
+        self.gaps = np.zeros(rows, np.float32)
+        self.began = np.zeros(rows, np.float32)
         self.people = np.full((2 + MAX_NAMED, rows), -1, np.int64)
         self.speakers = np.zeros(rows, np.float32)
 
@@ -169,19 +174,32 @@ class RoomWindow:
             self._last = (message, features, read(message, features))
         return self._last[2]
 
-    def without_bots(self, features: MessageFeatures) -> MessageFeatures:
-        """The features less any call to an assistant that spoke within reach.
+    def agents(self, named: Iterable[str], within: int = REACH) -> int:
+        """Return how many of these people are agents that spoke in the last `within` entries."""
+        return sum(self._agents.get(name, _NEVER) >= self.pushed - within for name in named)
 
-        Among people, who calls somebody mostly answers them. Who calls a bot mostly asks it something about what the
-        people said, and the logs that the model learned from have no bots.
-        """
-        called = [name for name in features.mentions if self._bots.get(name, _NEVER) >= self.pushed - REACH]
-        if not called:
-            return features
-        return replace(
-            features,
-            mentions=tuple(name for name in features.mentions if name not in called),
-            addressed=tuple(name for name in features.addressed if name not in called),
+    def spoke_agent(self) -> bool:
+        """Return whether an agent spoke in the last `BEHIND` entries."""
+        return any(at >= self.pushed - BEHIND for at in self._agents.values())
+
+    def beat(self) -> float:
+        """Return the mean log of the minutes between the newest `BEAT` messages, which long pauses hardly move."""
+        count = min(BEAT, self.alive, self.end - self.within)
+        return float(np.add.reduce(self.gaps[self.end - count : self.end])) / count if count else 0.0
+
+    def habits(self, beat: float) -> tuple[float, float, float]:
+        """Return how often the newest messages began something new, how often those after a pause did, and the log of
+        how many messages followed each in its thread."""
+        first = self.end - min(CANDIDATES, self.alive, self.end - self.within)
+        if first == self.end:
+            return 0.0, 0.0, 0.0
+        newest = slice(first, self.end)
+        began, pauses = self.began[newest], np.maximum(self.gaps[newest] - np.float32(beat), 0)
+        count = self.end - first
+        return (
+            float(np.add.reduce(began)) / count,
+            float(began.dot(pauses)) / (float(np.add.reduce(pauses)) + 1.0),
+            math.log1p(float(np.add.reduce(self.facts[JOINED, newest])) / count),
         )
 
     def shared(self, known: tuple[str, ...]) -> tuple[list[int], list[float], float]:
@@ -208,7 +226,7 @@ class RoomWindow:
         if reading is not None:
             self._write(entry, reading)
         if message.role is Role.ASSISTANT:
-            self._bots[message.sender_id] = self.pushed
+            self._agents[message.sender_id] = self.pushed
         self.pushed += 1
         while self.within < self.end and self.place[self.within] < self.pushed - REACH:
             self._pass(self.within)
@@ -219,6 +237,7 @@ class RoomWindow:
         partner = int(self.people[PARTNER, row])
         if partner >= 0:
             _unmark(self.answered, partner, 1 << row)
+            self.answering &= ~(1 << row)
             self.people[PARTNER, row] = -1
 
     def _evict(self) -> None:
@@ -229,7 +248,7 @@ class RoomWindow:
         row = self.end - self.alive
         self.alive -= 1
         self._forget(row, old.message.sender_id, reading)
-        self.place[row], self.at[row] = _NEVER, np.inf
+        self.place[row], self.at[row], self.latest[row] = _NEVER, np.inf, np.inf
         self.people[:, row] = -1
         self.facts[:, row] = 0.0
 
@@ -254,7 +273,8 @@ class RoomWindow:
         row, message = self.end, entry.message
         me = self.names.take(message.sender_id)
         named = [self.names.take(name) for name in reading.named]
-        self.arrival[row], self.place[row], self.at[row] = message.arrival, self.pushed, message.at.timestamp()
+        at = message.at.timestamp()
+        self.arrival[row], self.place[row], self.at[row], self.latest[row] = message.arrival, self.pushed, at, at
         self._look_back(row, me, reading)
         self._note_later(row, me, named)
         self.people[:, row] = (me, -1, *named, *_NOBODY[len(named) :])
@@ -284,7 +304,10 @@ class RoomWindow:
         facts[FRESH] = not said or self.place[said.bit_length() - 1] < oldest
         facts[RUN] = self._run(row, said, oldest)
         recent = self.place[row - 1] >= oldest
-        facts[PAUSE] = math.log1p(max(0.0, self.at[row] - self.at[row - 1]) / 60) if recent else LONG_PAUSE
+        facts[CALLS_AGENT] = self.agents(reading.named, BEHIND) > 0
+        pause = max(0.0, self.at[row] - self.at[row - 1]) / 60
+        facts[PAUSE] = math.log1p(pause) if recent else LONG_PAUSE
+        self.gaps[row] = math.log(pause + MOMENT) if recent else LONG_PAUSE
 
     def _run(self, row: int, said: int, oldest: int) -> int:
         """How many messages just before this one, without a break, have the same sender."""
@@ -306,13 +329,15 @@ class RoomWindow:
         self.speakers[row] = 0.0
 
     def _note_link(self, row: int, me: int, entry: Entry) -> None:
-        self.thread[row] = entry.link.thread
+        self.thread[row], self.began[row] = entry.link.thread, entry.link.new_probability
         where, shares = self._known(row, entry.link.mates)
         kin = self.kin[row]
         kin[where] = shares
         kin[row] = 1.0
         self.kin[:, row][where] = shares
         self.facts[JOINED][where] += shares
+        mates = where[shares >= SAME_THREAD]
+        self.latest[mates] = np.maximum(self.latest[mates], self.at[row])
         if entry.link.parent is not None and entry.link.kind is not LinkKind.NEW:
             self._note_parent(row, me, entry.link.parent, entry.link.parent_probability)
 
@@ -332,12 +357,13 @@ class RoomWindow:
         sender = int(self.people[SENDER, at])
         self.people[PARTNER, row] = sender
         self.answered[sender] = self.answered.get(sender, 0) | 1 << row
+        self.answering |= 1 << row
         self.facts[CONTINUED if sender == me else ANSWERED, at] += probability
 
     def _make_room(self) -> None:
         """Moves the newest rows to the front, step by step where numpy would otherwise copy them twice."""
         size, moved, kept = SIZE, self.end - SIZE, slice(self.end - SIZE, self.end)
-        for rows in (self.arrival, self.thread, self.place, self.at, self.speakers):
+        for rows in (self.arrival, self.thread, self.place, self.at, self.latest, self.gaps, self.began, self.speakers):
             rows[:size] = rows[kept]
         self.people[:, :size] = self.people[:, kept]
         self.facts[:, :size] = self.facts[:, kept]
@@ -349,6 +375,7 @@ class RoomWindow:
             marks.update([(name, rows >> moved) for name, rows in marks.items()])
         self._uses = {word: rows >> moved for word, rows in self._uses.items()}
         self.addressing >>= moved
+        self.answering >>= moved
         self.last >>= moved
         self.within -= moved
         self.end = size

@@ -15,6 +15,7 @@ __all__ = ["LinkModel", "RoomWindow", "answers", "link", "select"]
 
 LEAST_SHARE = 0.01
 MOST_MATES = 64
+MOST_FOR_NEW, LEAST_FOR_NEW = 6, 0.02
 _NOTHING = np.array(0.0, np.float32)
 _LEAST = np.array(LEAST_SHARE, np.float32)
 
@@ -90,7 +91,7 @@ def link(
     target = target or (window.find(message.reply_to) if message.reply_to else None)
     if target is not None and target.message.arrival != message.arrival:
         return _certain(window, message, target)
-    seen = view(window, message, window.without_bots(features))
+    seen = view(window, message, features)
     if message.root_id is not None and message.root_id != message.id:
         found = _within(model, window, message, _only(seen, window, message.root_id))
         unseen = message.reply_to is not None and found.kind is LinkKind.PLATFORM
@@ -177,15 +178,19 @@ def _certain(window: RoomWindow, message: StoredMessage, target: Entry) -> Link:
 
 
 def select(found: Link, max_messages: int) -> list[tuple[int, float]]:
-    """(arrival, P(same thread)) of the earlier messages to show, likeliest first and the newer one first among equals.
+    """Return (arrival, P(same thread)) of the earlier messages to show, likeliest first, the newer one among equals.
 
     The set with the highest expected F1 of at most `max_messages`: it ends where 2 * sum(p) / (size + sum of all p)
-    peaks. It holds the likeliest parent unless something new is likelier, and may be empty.
+    peaks. It holds the likeliest parent unless something new is likelier. Who rather starts something new gets at most
+    `MOST_FOR_NEW` messages, none less likely than `LEAST_FOR_NEW`; that may be none.
     """
     arrivals, shares = found.mates.arrivals, found.mates.probabilities
     likeliest = sorted(zip(shares.tolist(), arrivals.tolist(), strict=True), reverse=True)
+    if found.kind is LinkKind.NEW:
+        size = _best_size([share for share, _ in likeliest], min(max_messages, MOST_FOR_NEW))
+        return [(arrival, share) for share, arrival in likeliest[:size] if share >= LEAST_FOR_NEW]
     chosen = likeliest[: _best_size([share for share, _ in likeliest], max_messages)]
-    if found.kind is not LinkKind.NEW and found.parent not in [arrival for _, arrival in chosen]:
+    if found.parent not in [arrival for _, arrival in chosen]:
         parent = [mate for mate in likeliest if mate[1] == found.parent]
         chosen = chosen[: max_messages - len(parent)] + parent if max_messages else []
     return [(arrival, share) for share, arrival in chosen]
