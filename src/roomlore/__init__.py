@@ -9,6 +9,7 @@
 """
 
 from roomlore.core.chat.models import FinishReason, ToolCall, Usage
+from roomlore.core.context import Context
 from roomlore.core.errors import (
     BadModelOutput,
     BudgetTooSmall,
@@ -32,7 +33,6 @@ from roomlore.core.models import (
     AddReport,
     ApiKey,
     Candidate,
-    Context,
     ContextUsageRecord,
     Entry,
     Link,

@@ -2,15 +2,78 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import timedelta
+from datetime import UTC, timedelta, tzinfo
 from typing import Any, NamedTuple
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.models import Candidate, Entry, Link, LinkKind, Signals, StoredMessage
+from roomlore.core.models import Candidate, Entry, Link, LinkKind, Message, Role, Signals, StoredMessage
 from roomlore.core.relevance import SIGNALS, RelevanceScorer, RoomView, Weights, addresses, precedes, same_root
+from roomlore.core.speaking import Speakers, people_of
+from roomlore.core.transcript import Shown, Transcript, language_of, local, timed
 
 STRATEGIES = ("threaded", "weighted", "recent")
 SAME_THREAD_FROM = 0.5
+ANSWERS_FROM = 0.5
+"""Probability from which a link that the platform does not state is told to a model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What matters for one message.
+
+    `messages` is in people's order (`sent_at`, arrival) and never holds the trigger itself. `tokens`: tokens of the
+    texts chosen; `window_tokens`: what the plain last-N window would have cost. `parent`: id of the message among them
+    that the trigger answers, if any. `degraded`: None, or why a simpler answer was given.
+    """
+
+    context_id: str
+    room_id: str
+    message_id: str
+    strategy: str
+    messages: tuple[Candidate, ...]
+    parent: str | None
+    parent_probability: float
+    tokens: int
+    window_tokens: int
+    window_messages: int
+    build_ms: float
+    degraded: str | None = None
+    arm: str | None = None
+
+    def to_messages(
+        self, *, agent: str | None = None, query: Message | None = None, zone: tzinfo = UTC
+    ) -> list[dict[str, str]]:
+        """Return the context as messages for a chat model, ready to send behind a system message.
+
+        `agent`: the sender whose messages are the model's own, role `assistant`; by default every message whose role
+        is `assistant`. All others have the role `user` and begin with the time and the speaker's name. `query`: the
+        message to answer, put last. `zone`: the time zone of the times.
+        """
+
+        def own(message: Message) -> bool:
+            return message.role is Role.ASSISTANT if agent is None else message.sender_id == agent
+
+        return list(self._transcript(query, zone, own).messages())
+
+    def to_prompt(self, *, query: Message | None = None, zone: tzinfo = UTC) -> str:
+        """Return the context as one text, each message with its time and its speaker's name, '' for no message.
+
+        `query`: the message to answer, put last. `zone`: the time zone of the times.
+        """
+        return self._transcript(query, zone, lambda _: False).prompt()
+
+    def _transcript(self, query: Message | None, zone: tzinfo, own: Callable[[Message], bool]) -> Transcript:
+        _check("query", query, query is None or isinstance(query, Message), "the roomlore.Message to answer")
+        _check("zone", zone, isinstance(zone, tzinfo), "a time zone, such as zoneinfo.ZoneInfo('Asia/Shanghai')")
+        shown = timed(self.messages, zone)
+        if query is not None:
+            answered = self.parent if self.parent_probability >= ANSWERS_FROM else None
+            shown.append(Shown(query, query.reply_to or answered, local(query.sent_at, zone)))
+        messages = [one.message for one in shown]
+        names = {name for one in messages if own(one) for name in (one.sender_id, one.sender_name) if name}
+        people = people_of((one for one in messages if not own(one)), {})
+        speakers = Speakers(people, agents=names)
+        return Transcript(shown, speakers=speakers, own=own, language=language_of(messages, query))
 
 
 class _Range(NamedTuple):

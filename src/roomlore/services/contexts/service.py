@@ -8,10 +8,10 @@ from hashlib import sha256
 from statistics import fmean
 from typing import Any
 
-from roomlore.core.context import ContextOptions
+from roomlore.core.context import Context, ContextOptions
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
 from roomlore.core.explained import Explanation
-from roomlore.core.models import Candidate, Context, ContextUsageRecord, LinkKind, Room, Target
+from roomlore.core.models import Candidate, ContextUsageRecord, LinkKind, Room, Target
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.contexts.explaining import Explainer

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from roomlore.core.models import Context, Entry
+from roomlore.core.context import Context
+from roomlore.core.models import Entry
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.plain import plain

@@ -14,7 +14,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from roomlore.core.models import Context, StoredMessage
+from roomlore.core.context import Context
+from roomlore.core.models import StoredMessage
 from roomlore.core.search import SearchAnswer
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
 from roomlore.surfaces.cli import indexing, search, show

@@ -11,7 +11,8 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from roomlore.core.models import Candidate, Context, Signals, StoredMessage
+from roomlore.core.context import Context
+from roomlore.core.models import Candidate, Signals, StoredMessage
 
 PLAIN_WIDTH = 120
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
