@@ -21,6 +21,7 @@ from roomlore.core.errors import (
     NotFound,
     RoomloreError,
     StorageUnavailable,
+    TimedOut,
     Unavailable,
     VectorsUnavailable,
 )
@@ -134,6 +135,7 @@ __all__ = [
     "StoredMessage",
     "SyncLore",
     "Thread",
+    "TimedOut",
     "Tool",
     "ToolCall",
     "ToolDone",

@@ -11,7 +11,6 @@ from roomlore.core.relevance import SIGNALS, RelevanceScorer, RoomView, Weights,
 from roomlore.core.speaking import Speakers, people_of
 from roomlore.core.transcript import Shown, Transcript, language_of, local, timed
 
-STRATEGIES = ("threaded", "weighted", "recent")
 SAME_THREAD_FROM = 0.5
 ANSWERS_FROM = 0.5
 """Probability from which a link that the platform does not state is told to a model."""
@@ -98,6 +97,7 @@ class _Range(NamedTuple):
 
 _RANGES = {
     "max_context_messages": _Range(whole=True, low=1, high=200),
+    "max_context_tokens": _Range(whole=True, low=1, high=1_000_000),
     "recent_messages": _Range(whole=True, low=1, high=200),
     "time_window_hours": _Range(whole=False, low=0, high=8760, open_below=True),
     "relevance_threshold": _Range(whole=False, low=0, high=1),
@@ -107,6 +107,7 @@ _RANGES = {
     "context_build_timeout_seconds": _Range(whole=False, low=0, high=300, open_below=True),
 }
 _WEIGHT_NAMES = {f"{signal}_weight": signal for signal in SIGNALS}
+_OPTIONAL = "max_context_tokens"
 _PROCESS_WIDE = "context_build_timeout_seconds"
 
 
@@ -114,6 +115,8 @@ _PROCESS_WIDE = "context_build_timeout_seconds"
 class ContextOptions:
     """How contexts are chosen. Raises `InvalidInput` naming setting, value and range.
 
+    `strategies`: the names that `strategy` may have; None where whoever gathers says. `max_context_tokens`: the most
+    that the texts may take, None for any number.
     `candidate_limit` and `chain_limit` bound the pool of `weighted`, `time_window_hours` its age;
     `relevance_threshold` is its least score, in [0, 1]. `recent_messages` is the size of the plain window.
     """
@@ -122,6 +125,7 @@ class ContextOptions:
     enable_intelligent_memory: bool = True
     fallback_on_error: bool = True
     max_context_messages: int = 20
+    max_context_tokens: int | None = None
     recent_messages: int = 10
     time_window_hours: float = 24
     relevance_threshold: float = 0.3
@@ -130,19 +134,22 @@ class ContextOptions:
     candidate_limit: int = 50
     chain_limit: int = 15
     context_build_timeout_seconds: float = 5.0
+    strategies: tuple[str, ...] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        _check("strategy", self.strategy, self.strategy in STRATEGIES, f"one of {', '.join(STRATEGIES)}")
+        known = self.strategies or (self.strategy,)
+        good = isinstance(self.strategy, str) and self.strategy in known
+        _check("strategy", self.strategy, good, f"one of {', '.join(map(str, known))}")
         for name in ("enable_intelligent_memory", "fallback_on_error"):
             value = getattr(self, name)
             _check(name, value, isinstance(value, bool), "true or false")
         for name, allowed in _RANGES.items():
             value = getattr(self, name)
-            _check(name, value, value in allowed, str(allowed))
+            _check(name, value, value in allowed or (value is None and name in _OPTIONAL), str(allowed))
 
     def flat(self) -> dict[str, Any]:
         """Every setting that a room may have of its own, by name; the weights as `reply_chain_weight` and so on."""
-        single = (f.name for f in fields(self) if f.name not in ("weights", _PROCESS_WIDE))
+        single = (f.name for f in fields(self) if f.name not in ("weights", "strategies", _PROCESS_WIDE))
         weights = {name: getattr(self.weights, signal) for name, signal in _WEIGHT_NAMES.items()}
         return {name: getattr(self, name) for name in single} | weights
 
@@ -168,7 +175,10 @@ def choose_recent(messages: Iterable[StoredMessage], n: int, *, before: StoredMe
     """The last `n` messages by arrival, those that precede `before` only, with score 0 and no signals."""
     kept = [message for message in messages if before is None or precedes(message, before)]
     newest = sorted(kept, key=lambda message: message.arrival)[-n:] if n > 0 else []
-    return in_order(Candidate(message=message, score=0.0, signals=None, reason="recent") for message in newest)
+    return in_order(
+        Candidate(message=message, score=0.0, signals=None, reason="recent", answers=message.reply_to)
+        for message in newest
+    )
 
 
 def choose_weighted(
@@ -179,11 +189,18 @@ def choose_weighted(
     Of equal scores the later arrival wins. `view` is of `target`.
     """
     pool = {e.message.arrival: e for e in pool if precedes(e.message, target.message)}.values()
+    ids = _ids(pool)
     scored = [(*scorer.score(view, entry), entry) for entry in pool]
     good = [row for row in scored if row[0] >= options.relevance_threshold]
     good.sort(key=lambda row: (-row[0], -row[2].message.arrival))
     return in_order(
-        Candidate(message=entry.message, score=score, signals=signals, reason=_why(view, entry, scorer, signals))
+        Candidate(
+            message=entry.message,
+            score=score,
+            signals=signals,
+            reason=_why(view, entry, scorer, signals),
+            answers=answered(entry, ids),
+        )
         for score, signals, entry in good[: options.max_context_messages]
     )
 
@@ -226,16 +243,48 @@ def choose_threaded(
     """
     chances = threaded_picks(target.link, chosen, options.max_context_messages)
     shown = {e.message.arrival: e for e in entries if e.message.arrival in chances}
+    ids = _ids(shown.values())
     return in_order(
         Candidate(
             message=entry.message,
             score=min(1.0, max(0.0, chances[arrival])),
             signals=scorer.signals(view, entry),
             reason=_thread_reason(target, entry.message, chances[arrival]),
+            answers=answered(entry, ids),
         )
         for arrival, entry in shown.items()
         if precedes(entry.message, target.message)
     )
+
+
+def answered(entry: Entry, ids: Mapping[int, str]) -> str | None:
+    """Return the id of the message that this one answers, if the platform says so or it is likely enough.
+
+    `ids`: those of the messages around it, by arrival.
+    """
+    link = entry.link
+    likely = link.kind is LinkKind.PLATFORM or link.parent_probability >= ANSWERS_FROM
+    guessed = ids.get(link.parent or 0) if likely and link.kind is not LinkKind.NEW else None
+    return entry.message.reply_to or guessed
+
+
+def _ids(entries: Iterable[Entry]) -> dict[int, str]:
+    return {entry.message.arrival: entry.message.id for entry in entries}
+
+
+def within_tokens(candidates: Sequence[Candidate], most: int | None) -> list[Candidate]:
+    """Return those whose texts take at most `most` tokens together: the likeliest first, each that still fits.
+
+    Of equal scores the later arrival wins. The order stays.
+    """
+    if most is None:
+        return list(candidates)
+    kept: set[int] = set()
+    for one in sorted(candidates, key=lambda one: (-one.score, -one.message.arrival)):
+        if one.message.tokens <= most:
+            most -= one.message.tokens
+            kept.add(one.message.arrival)
+    return [one for one in candidates if one.message.arrival in kept]
 
 
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
