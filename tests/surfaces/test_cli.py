@@ -129,7 +129,7 @@ def test_context_as_a_prompt(chat):
     first, told, asked = shown.splitlines()
     assert re.fullmatch(r"\[\d{4}-\d\d-\d\d\]", first)
     assert told.endswith(": Green or black?")
-    assert "(in reply to " in asked
+    assert asked.endswith("(回复 Ann 12:00): 绿茶!")
     assert chat("context", "tea", "m2", "--prompt", "--max-tokens", "1").stdout.count("\n") == 2
     assert "leave out --json" in chat("context", "tea", "m2", "--prompt", "--json", code=2).stderr
 
