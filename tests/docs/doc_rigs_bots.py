@@ -63,8 +63,9 @@ def _said(asked: Asked) -> list[tuple[str, str]]:
 
 def _spoken(said: list[tuple[str, str]]) -> list[str]:
     """What people said as the model reads it, without the times and the notes between."""
-    lines = [line for role, text in said if role == "user" for line in text.splitlines()]
-    return [re.sub(r" ?\d\d:\d\d(?=\))", "", line[8:]) for line in lines if re.match(r"\[\d\d:\d\d\] ", line)]
+    lines = (line for role, text in said if role == "user" for line in text.splitlines())
+    found = (re.fullmatch(r"(?:\[\d\d:\d\d\] )?(\w+(?: \([^)]*\))?: .*)", line) for line in lines)
+    return [re.sub(r" \d\d:\d\d(?=\))", "", line[1]) for line in found if line]
 
 
 def _counts(asked: Asked) -> Says:

@@ -97,9 +97,9 @@ def search(page: Page):
 def contexts(page: Page):
     page.shell("roomlore --db chat.db serve")
     yield
-    assert page.printed[0].startswith("user: [2026-05-08]")
-    assert '"rendered":[{"role":"user"' in page.printed[2]
-    assert page.printed[2].rstrip().endswith("@tea-bot 绿茶配杏仁饼干行吗？")
+    assert page.printed[1].startswith("user: [2026-05-08]")
+    assert '"rendered":[{"role":"user"' in page.printed[3]
+    assert page.printed[3].rstrip().endswith("@tea-bot 绿茶配杏仁饼干行吗？")
 
 
 @rig("docs/how-to/sessions.md")
