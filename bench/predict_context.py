@@ -12,6 +12,7 @@ from pathlib import Path
 import roomlore
 from roomlore.core.exports import Bad
 from roomlore.importers import open_import
+from roomlore.services.contexts import STRATEGIES
 
 SUFFIX = ".messages.jsonl"
 
@@ -20,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("set_dir", type=Path)
     parser.add_argument("out_dir", type=Path)
     parser.add_argument("--k", type=int, default=20, help="at most so many messages are selected")
-    parser.add_argument("--strategy", default="threaded", choices=("recent", "weighted", "threaded"))
+    parser.add_argument("--strategy", default="threaded", choices=tuple(STRATEGIES))
 
 
 async def run(arguments: argparse.Namespace) -> None:
@@ -49,5 +50,6 @@ async def predict(lore: roomlore.Lore, message: roomlore.Message, strategy: str,
     return {
         "id": message.id,
         "selected": [candidate.message.id for candidate in context.messages],
+        "scores": [candidate.score for candidate in context.messages],
         "parent": context.parent,
     }

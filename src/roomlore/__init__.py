@@ -9,6 +9,7 @@
 """
 
 from roomlore.core.chat.models import FinishReason, ToolCall, Usage
+from roomlore.core.context import Context
 from roomlore.core.errors import (
     BadModelOutput,
     BudgetTooSmall,
@@ -20,6 +21,7 @@ from roomlore.core.errors import (
     NotFound,
     RoomloreError,
     StorageUnavailable,
+    TimedOut,
     Unavailable,
     VectorsUnavailable,
 )
@@ -32,7 +34,6 @@ from roomlore.core.models import (
     AddReport,
     ApiKey,
     Candidate,
-    Context,
     ContextUsageRecord,
     Entry,
     Link,
@@ -134,6 +135,7 @@ __all__ = [
     "StoredMessage",
     "SyncLore",
     "Thread",
+    "TimedOut",
     "Tool",
     "ToolCall",
     "ToolDone",

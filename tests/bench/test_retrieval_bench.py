@@ -39,6 +39,27 @@ def test_ranks_the_messages_of_each_query_and_leaves_gold_alone(tmp_path: Path) 
     assert ranked["c"] == ["1"]
 
 
+def test_contexts_come_with_the_probability_of_each_message(tmp_path: Path) -> None:
+    said = [("1", "anna", "The kettle is broken", None), ("2", "li", "水壶坏了？", "1"), ("3", "anna", "yes 🫖", "2")]
+    rows = [
+        {"id": n, "room_id": "kitchen", "sender_id": who, "text": text, "role": "user"}
+        | ({"reply_to": answered} if answered else {})
+        for n, who, text, answered in said
+    ]
+    rooms = tmp_path / "rooms"
+    rooms.mkdir()
+    _write(rooms / "kitchen.messages.jsonl", rows)
+    (rooms / "kitchen.gold.jsonl").mkdir()
+    command = ("-m", "bench", "predict-context", str(rooms), str(tmp_path / "out"))
+    subprocess.run([sys.executable, *command], cwd=ROOT, check=True, capture_output=True)
+    written = (tmp_path / "out" / "kitchen.predictions.jsonl").read_text("utf-8").splitlines()
+    found = [json.loads(line) for line in written]
+    assert [row["id"] for row in found] == ["1", "2", "3"]
+    assert [len(row["scores"]) for row in found] == [len(row["selected"]) for row in found]
+    assert dict(zip(found[1]["selected"], found[1]["scores"], strict=True)) == {"1": pytest.approx(1.0)}
+    assert all(0 <= score <= 1 for row in found for score in row["scores"])
+
+
 @pytest.fixture
 def kept_vectors(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(ROOT))

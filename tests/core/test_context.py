@@ -15,10 +15,12 @@ from roomlore.core.context import (
     choose_weighted,
     threaded_picks,
     weighted_pool,
+    within_tokens,
 )
 from roomlore.core.errors import InvalidInput
-from roomlore.core.models import Link, LinkKind
+from roomlore.core.models import Candidate, Link, LinkKind
 from roomlore.core.relevance import RelevanceScorer, RoomView, Weights
+from roomlore.testing import builders
 
 OPTIONS = ContextOptions()
 
@@ -48,6 +50,7 @@ class TestOptions:
             "enable_intelligent_memory": True,
             "fallback_on_error": True,
             "max_context_messages": 20,
+            "max_context_tokens": None,
             "recent_messages": 10,
             "time_window_hours": 24,
             "relevance_threshold": 0.3,
@@ -62,6 +65,7 @@ class TestOptions:
             "candidate_limit": 50,
             "chain_limit": 15,
             "context_build_timeout_seconds": 5.0,
+            "strategies": None,
         }
 
     def test_a_room_may_have_its_own(self):
@@ -77,6 +81,10 @@ class TestOptions:
         ("name", "value", "allowed"),
         [
             ("strategy", "magic", "one of threaded, weighted, recent"),
+            ("strategy", ["threaded"], "one of threaded, weighted, recent"),
+            ("max_context_tokens", 0, "a whole number from 1 to 1000000"),
+            ("max_context_tokens", 1_000_001, "a whole number from 1 to 1000000"),
+            ("max_context_tokens", True, "a whole number from 1 to 1000000"),
             ("max_context_messages", 0, "a whole number from 1 to 200"),
             ("max_context_messages", 2.5, "a whole number from 1 to 200"),
             ("max_context_messages", True, "a whole number from 1 to 200"),
@@ -93,7 +101,7 @@ class TestOptions:
     )
     def test_a_bad_value_is_named_with_its_range(self, name, value, allowed):
         with pytest.raises(InvalidInput) as error:
-            OPTIONS.overridden({name: value})
+            dataclasses.replace(OPTIONS, strategies=("threaded", "weighted", "recent")).overridden({name: value})
         assert str(error.value) == f"{name} is {value!r}; it must be {allowed}."
 
     @pytest.mark.parametrize("name", ["weights", "context_build_timeout_seconds", "colour"])
@@ -247,3 +255,49 @@ def test_every_selection_is_small_ordered_and_never_reads_ahead(room, chosen, k,
 def test_a_target_at_the_edge_of_time():
     target = entry(2, minute=-(BEGIN - BEGIN.min.replace(tzinfo=BEGIN.tzinfo)) / timedelta(minutes=1))
     assert [e.message.arrival for e in weighted_pool(target, [entry(1)], [], OPTIONS)] == [1]
+
+
+CANDIDATES = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 60)), max_size=12).map(
+    lambda rows: [
+        Candidate(message=builders.message(n, tokens=tokens), score=score, signals=None, reason="x")
+        for n, (score, tokens) in enumerate(rows, 1)
+    ]
+)
+
+
+@given(CANDIDATES, st.integers(1, 300))
+def test_no_more_tokens_are_taken_than_there_may_be_and_the_likeliest_stay(candidates, most):
+    kept = within_tokens(candidates, most)
+    assert sum(one.message.tokens for one in kept) <= most
+    assert kept == [one for one in candidates if one in kept]
+    for left in (one for one in candidates if one not in kept):
+        better = [one for one in kept if (one.score, one.message.arrival) > (left.score, left.message.arrival)]
+        assert left.message.tokens > most - sum(one.message.tokens for one in better)
+
+
+def test_any_number_of_tokens_is_no_bound_and_of_equals_the_newer_ones_stay():
+    four = [
+        Candidate(message=builders.message(n, tokens=5), score=0.0, signals=None, reason="recent") for n in range(1, 5)
+    ]
+    assert within_tokens(four, None) == four
+    assert arrivals(within_tokens(four, 11)) == [3, 4]
+
+
+class TestAnswers:
+    def test_a_platform_reply_and_a_likely_parent_are_told(self):
+        said = [
+            entry(1, "ann"),
+            entry(2, "bob", link=guess(1, 0.5)),
+            entry(3, "eve", link=guess(1, 0.49)),
+            entry(4, "eve", link=guess(1, 0.9, LinkKind.NEW)),
+            entry(5, "ann", reply_to=1, link=guess(1, 1.0, LinkKind.PLATFORM)),
+            entry(6, "bob", link=guess(99, 0.9)),
+        ]
+        target = entry(9, "ann")
+        found = threaded(target, said, dict.fromkeys(range(1, 7), 0.9))
+        assert [one.answers for one in found] == [None, "m1", None, None, "m1", None]
+        assert {one.answers for one in weighted(target, said, ContextOptions(relevance_threshold=0))} == {None, "m1"}
+
+    def test_the_plain_window_knows_platform_replies(self):
+        messages = [builders.message(1), builders.message(2, reply_to="m1")]
+        assert [one.answers for one in choose_recent(messages, 5)] == [None, "m1"]

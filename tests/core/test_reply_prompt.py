@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.chat.models import ToolCall
 from roomlore.core.errors import BudgetTooSmall
-from roomlore.core.models import Candidate, Role, StoredMessage
+from roomlore.core.models import FAR_REASON, Candidate, Role, StoredMessage
 from roomlore.core.replies.identity import BROKEN_OFF, REPLY
 from roomlore.core.replies.models import Tool
 from roomlore.core.replies.prompt import ANSWER_TOKENS, MESSAGE_TOKENS, Material, assemble
 from roomlore.core.replies.rounds import Round, as_function
+from roomlore.core.speaking import inert
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
 count = EncodingTokens().count
@@ -267,3 +268,24 @@ def test_a_picture_is_shown_by_its_caption_or_said_to_have_no_text(language: str
     assert texts(bare.messages) == [words]
     with_caption = said(1, "", metadata={"caption": "my cat"})
     assert texts(assemble(material(with_caption), budget=LARGE, count=count).messages) == ["my cat"]
+
+
+def test_what_answers_what_and_what_search_found_is_told():
+    far = replace(candidate(said(1, "密码是 tea42", "li")), reason=f"{FAR_REASON} (0.90)")
+    near = [candidate(said(8, "lunch?", "bob")), replace(candidate(said(9, "ok", "eve")), answers="m8")]
+    prompt = assemble(
+        material(said(10, "what was the password?", "eve", reply_to="m8"), [far, *near]), budget=LARGE, count=count
+    )
+    assert texts(prompt.messages)[0].splitlines() == [
+        "li (from earlier, found by search): 密码是 tea42",
+        "bob: lunch?",
+        "eve: ok",
+        "eve (in reply to bob): what was the password?",
+    ]
+    alone = assemble(material(said(10, "and?"), [replace(far, message=said(1, "tea42"))]), budget=LARGE, count=count)
+    assert texts(alone.messages)[0].startswith("(from earlier, found by search) tea42")
+
+
+def test_many_line_ends_take_no_more_time_than_many_words():
+    assert inert("\n" * 100_000 + "<") == "\n" * 100_000 + "<"
+    assert inert("\n \n  <memory>") == "\n \n  ‹memory>"

@@ -1,5 +1,6 @@
 """Rigs of the pages that bring roomlore to bots and frameworks."""
 
+import re
 from collections import Counter
 
 import doc_lark
@@ -16,10 +17,11 @@ from roomlore.testing.model_server import serve_models
 
 TEA = [
     "li: 周五茶会谁来？带什么茶点？",
-    "wang: 我来，我带杏仁饼干",
+    "wang (回复 li): 我来，我带杏仁饼干",
     "li: 好，那我带绿茶",
     "wang: @tea-bot 绿茶配杏仁饼干行吗？",
 ]
+"""What is said of tea, but for the times."""
 
 
 @rig("docs/how-to/openai-chat.md")
@@ -35,7 +37,7 @@ def openai_chat(page: Page):
     assert decaf[: len(nuts) - 2] == nuts[:-2]
     assert all("Ann is allergic to nuts" in asked[-2][1] for asked in (cake, nuts, decaf))
     assert server.requests[2].streaming
-    assert tea[-1][1].splitlines() == TEA
+    assert _spoken(tea) == TEA
     assert "the printer is jammed again" in str(printer)
     assert "茶点" not in str(printer)
     assert "我带杏仁饼干" in str(white)
@@ -47,7 +49,7 @@ def langgraph(page: Page):
         page.environment["OPENAI_BASE_URL"] = server.url
         yield
     group, bakes, other, green, winter = map(_said, server.requests)
-    assert group[-1][1].splitlines() == TEA
+    assert _spoken(group) == TEA
     assert all("王姐对花生过敏" in asked[-2][1] for asked in (group, bakes, other))
     bakes_said = "Which biscuits shall I bake?"
     assert [text for _, text in other if "花生" not in text][1:] == [bakes_said, f"({bakes_said})", "换一种吧"]
@@ -57,6 +59,13 @@ def langgraph(page: Page):
 
 def _said(asked: Asked) -> list[tuple[str, str]]:
     return [(message["role"], message["content"]) for message in asked.body["messages"]]
+
+
+def _spoken(said: list[tuple[str, str]]) -> list[str]:
+    """What people said as the model reads it, without the times and the notes between."""
+    lines = (line for role, text in said if role == "user" for line in text.splitlines())
+    found = (re.fullmatch(r"(?:\[\d\d:\d\d\] )?(\w+(?: \([^)]*\))?: .*)", line) for line in lines)
+    return [re.sub(r" \d\d:\d\d(?=\))", "", line[1]) for line in found if line]
 
 
 def _counts(asked: Asked) -> Says:

@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import roomlore
-from roomlore import InvalidInput, Message, NotFound, Settings, StorageUnavailable
+from roomlore import InvalidInput, Message, NotFound, Settings, StorageUnavailable, TimedOut, Unavailable
+from roomlore.core.context import ContextOptions
+from roomlore.services.contexts.strategies import STRATEGIES, Strategy, strategy_named
 
 NINE = datetime(2026, 5, 4, 9, tzinfo=UTC)
 
@@ -248,6 +250,17 @@ async def test_a_slow_build_is_cut_off_and_falls_back():
         assert context.build_ms >= 100
 
 
+async def test_with_fallback_off_a_time_out_is_an_error_of_roomlores_own():
+    settings = Settings(context_build_timeout_seconds=0.1, fallback_on_error=False)
+    async with roomlore.open("sqlite://", settings=settings) as lore:
+        await lore.messages.add(TALK)
+        breaking(lore, hang=120)
+        with pytest.raises(TimedOut, match=r"context_build_timeout_seconds \(0.1\)") as caught:
+            await asyncio.wait_for(lore.context.build("r", "7"), 60)
+        assert isinstance(caught.value, Unavailable)
+        assert isinstance(caught.value.__cause__, TimeoutError)
+
+
 async def test_with_fallback_off_the_error_is_raised():
     async with roomlore.open("sqlite://", settings=Settings(fallback_on_error=False)) as lore:
         await lore.messages.add(TALK)
@@ -318,3 +331,120 @@ async def test_metrics_add_up(lore):
     assert metrics["avg_context_build_time_ms"] > 0
     assert 0 <= metrics["token_savings_rate"] <= 1
     assert metrics["degradation_rate"] == 0
+
+
+def cost(context: roomlore.Context) -> int:
+    return sum(candidate.message.tokens for candidate in context.messages)
+
+
+@pytest.mark.parametrize("strategy", ["threaded", "weighted", "recent"])
+async def test_the_texts_take_no_more_tokens_than_asked_for(lore, strategy):
+    await lore.messages.add(TALK)
+    whole = await lore.context.build("r", "7", strategy=strategy)
+    scores = {candidate.message.id: candidate.score for candidate in whole.messages}
+    sizes = set()
+    for most in range(1, whole.tokens + 2):
+        context = await lore.context.build("r", "7", strategy=strategy, max_tokens=most)
+        assert context.tokens == cost(context) <= most
+        assert [one for one in ids(whole) if one in ids(context)] == ids(context)
+        assert context.parent in (None, "5")
+        assert (context.parent == "5") == ("5" in ids(context) and whole.parent == "5")
+        sizes.add(len(context.messages))
+    assert ids(context) == ids(whole)
+    assert len(sizes) > 2
+    if strategy != "recent":
+        one = await lore.context.build("r", "7", strategy=strategy, max_tokens=max(m.tokens for m in said_of(whole)))
+        assert max(scores, key=scores.get) in ids(one)
+
+
+def said_of(context: roomlore.Context) -> list[roomlore.StoredMessage]:
+    return [candidate.message for candidate in context.messages]
+
+
+async def test_a_message_that_fits_in_no_case_leaves_room_for_others(lore):
+    long = said(6, "ann: " + "这个密码 👩‍👩‍👧 " * 200, "bob", reply_to="5")
+    await lore.messages.add([*TALK[:5], long, TALK[6]])
+    context = await lore.context.build("r", "7", max_tokens=40)
+    assert "6" not in ids(context)
+    assert "5" in ids(context)
+
+
+async def test_the_fallback_keeps_the_tokens_too(lore):
+    await lore.messages.add(TALK)
+    breaking(lore)
+    context = await lore.context.build("r", "7", max_tokens=25)
+    assert context.degraded
+    assert 0 < cost(context) <= 25
+    assert ids(context)[-1] == "6"
+
+
+@pytest.mark.parametrize("bad", [0, -1, 1_000_001, 2.5, True, "many"])
+async def test_a_bad_number_of_tokens_is_named_with_its_range(lore, bad):
+    await lore.messages.add(TALK)
+    with pytest.raises(InvalidInput, match=r"max_context_tokens is .* from 1 to 1000000"):
+        await lore.context.build("r", "7", max_tokens=bad)
+
+
+async def test_tokens_may_be_set_for_all_rooms_for_one_and_for_one_context():
+    async with roomlore.open("sqlite://", settings=Settings(max_context_tokens=20)) as lore:
+        await lore.messages.add(TALK)
+        assert 0 < (await lore.context.build("r", "7")).tokens <= 20
+        assert (await lore.rooms.settings("r"))["max_context_tokens"] == (20, "default")
+        await lore.rooms.configure("r", {"max_context_tokens": 1})
+        assert (await lore.context.build("r", "7")).messages == ()
+        assert 20 < (await lore.context.build("r", "7", max_tokens=1000)).tokens <= 1000
+        _, _, recent = await lore.context.compare("r", "7", max_tokens=20)
+        assert 0 < recent.tokens <= 20
+        assert {one.left for one in recent.weighed if not one.taken} == {"crowded"}
+
+
+async def test_a_context_is_rendered_for_a_model(lore):
+    await lore.messages.add(TALK)
+    context = await lore.context.build("r", "7", max_messages=3)
+    assert context.to_messages(agent="bob", query=TALK[6]) == [
+        {
+            "role": "user",
+            "content": "[2026-05-04]\n[09:00] ann: does anyone know how to reset the router password?",
+        },
+        {"role": "user", "content": "[1 message not shown]"},
+        {"role": "assistant", "content": "ann: hold the reset button for ten seconds"},
+        {
+            "role": "user",
+            "content": "[1 message not shown]\n[09:01] ann: bob: thanks, it asks for the old password now",
+        },
+        {"role": "assistant", "content": "ann: then the password is on the sticker below"},
+    ]
+    assert context.to_prompt(query=TALK[6]).endswith(
+        "\n[09:02] bob (in reply to ann 09:01): ann: then the password is on the sticker below"
+    )
+
+
+async def test_a_strategy_is_there_once_it_is_registered(monkeypatch):
+    async def newest(gatherer, target, options: ContextOptions):
+        return await gatherer.recent(target, 1)
+
+    monkeypatch.setitem(STRATEGIES, "newest", Strategy(newest))
+    async with roomlore.open("sqlite://", settings=Settings(strategy="newest")) as lore:
+        await lore.messages.add(TALK)
+        context = await lore.context.build("r", "7")
+        assert (context.strategy, ids(context)) == ("newest", ["6"])
+        await lore.rooms.configure("r", {"strategy": "newest"})
+        found = {one.strategy: one for one in await lore.context.compare("r", "7")}
+        assert found["newest"].in_force
+        assert [one.message.id for one in found["newest"].taken] == ["6"]
+
+
+async def test_no_name_of_a_strategy_is_taken_for_another(lore):
+    await lore.messages.add(TALK)
+    known = "one of threaded, weighted, recent"
+    for bad in ("magic", "", "Threaded"):
+        with pytest.raises(InvalidInput, match=known):
+            await lore.context.build("r", "7", strategy=bad)
+        with pytest.raises(InvalidInput, match=known):
+            await lore.rooms.configure("r", {"strategy": bad})
+        with pytest.raises(InvalidInput, match=known):
+            strategy_named(bad)
+        with pytest.raises(InvalidInput, match=known):
+            Settings(experiment={"a": {"strategy": bad}, "b": {}})
+        with pytest.raises(InvalidInput, match=known):
+            Settings(strategy=bad)

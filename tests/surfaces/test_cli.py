@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import roomlore
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.app import app
@@ -120,6 +122,16 @@ def test_context_for_programs(chat):
     built = json.loads(chat("context", "tea", "--json", "--strategy", "recent", "--max", "1").stdout)
     assert (built["message_id"], built["strategy"]) == ("m2", "recent")
     assert [one["message"]["text"] for one in built["messages"]] == ["Green or black?"]
+
+
+def test_context_as_a_prompt(chat):
+    shown = chat("context", "tea", "m2", "--prompt").stdout
+    first, told, asked = shown.splitlines()
+    assert re.fullmatch(r"\[\d{4}-\d\d-\d\d\]", first)
+    assert told.endswith(": Green or black?")
+    assert asked.endswith("(回复 Ann 12:00): 绿茶!")
+    assert chat("context", "tea", "m2", "--prompt", "--max-tokens", "1").stdout.count("\n") == 2
+    assert "leave out --json" in chat("context", "tea", "m2", "--prompt", "--json", code=2).stderr
 
 
 def test_a_long_chinese_text_is_folded_not_cut(run):
@@ -242,11 +254,22 @@ def test_tune_from_labels(run):
     assert "reply_chain_weight: " in told or "the present ones stay" in told
 
 
+def demo_tokens() -> int:
+    """What the contexts of all messages of people in the demo room take together, one by one."""
+    with roomlore.open_sync("sqlite://") as lore:
+        lore.imports.run(demo_path())
+        asked = [m.id for m in lore.messages.page(DEMO_ROOM, limit=200) if m.role is roomlore.Role.USER]
+        return sum(lore.context.build(DEMO_ROOM, message_id).tokens for message_id in asked)
+
+
 def test_the_demo_shows_three_contexts_and_what_next():
     result = CliRunner().invoke(app, ["demo"])
     assert result.exit_code == 0, result.output
     assert result.stdout.count("would have cost") == len(DEMO_QUESTIONS) == 3
-    assert "% saved" in result.stdout
+    assert "The whole room, 124 messages of people" in result.stdout
+    figures = re.search(r"([\d,]+) tokens in the place of 30,564 for the last 20: \d+% (saved|more)", result.stdout)
+    assert int(figures[1].replace(",", "")) == demo_tokens()
+    assert "9 of the 9 messages that a platform reply answers are in its context" in result.stdout
     assert " serve" in result.stdout
     assert " import PATH" in result.stdout
     assert list(Path().iterdir()) == []
@@ -260,6 +283,11 @@ BAD = [
     (("context", "tea", "m9"), 1, "'m9'"),
     (("context", "tea", "--strategy", "clever"), 1, "threaded, weighted, recent"),
     (("context", "tea", "--max", "0"), 1, "max_context_messages is 0"),
+    (
+        ("context", "tea", "--max-tokens", "0"),
+        1,
+        "max_context_tokens is 0; it must be a whole number from 1 to 1000000",
+    ),
     (("context",), 2, "Missing argument"),
     (("threads", "nowhere"), 1, "'nowhere'"),
     (("threads", "tea", "--thread", "m9"), 1, "'m9'"),

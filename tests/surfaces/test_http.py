@@ -1,5 +1,6 @@
 """The HTTP service: every path, the words it takes, and what it says to bad input."""
 
+import asyncio
 import json
 import logging
 
@@ -8,6 +9,7 @@ import pytest
 
 import roomlore
 from roomlore.core import errors
+from roomlore.services.contexts.strategies import STRATEGIES, Strategy
 from roomlore.surfaces import logs
 from roomlore.surfaces.http import create_app, problems
 
@@ -125,6 +127,50 @@ async def test_without_a_message_the_newest_of_a_user_is_meant(http, make_messag
     assert (built.json()["message_id"], [one["message"]["id"] for one in built.json()["messages"]]) == ("m2", ["m1"])
 
 
+async def test_a_context_is_rendered_if_asked_for(http, make_message):
+    batch = [
+        make_message(1, text="绿茶还是红茶？", sender_name="小雪"),
+        make_message(2, text="Green.", sender_id="bot", role="assistant", reply_to="m1"),
+        make_message(3, text="几度的水？", reply_to="m2", sender_name="小雪"),
+    ]
+    await http.post("/messages", json={"messages": [one | {"sent_at": "2026-05-01T09:00:00Z"} for one in batch]})
+    asked = {"room_id": "tea", "message_id": "m3"}
+    assert "rendered" not in (await http.post("/context", json=asked)).json()
+    chat = (await http.post("/context", json={**asked, "render": "messages", "agent_id": "bot"})).json()
+    assert [one["answers"] for one in chat["messages"]] == [None, "m1"]
+    assert chat["rendered"] == [
+        {"role": "user", "content": "[2026-05-01]\n[09:00] 小雪: 绿茶还是红茶？"},
+        {"role": "assistant", "content": "Green."},
+        {"role": "user", "content": "[09:00] 小雪 (回复 你 09:00): 几度的水？"},
+    ]
+    text = (await http.post("/context", json={**asked, "render": "prompt"})).json()["rendered"]
+    assert text.splitlines()[2:] == [
+        "[09:00] bot (回复 小雪 09:00): Green.",
+        "[09:00] 小雪 (回复 bot 09:00): 几度的水？",
+    ]
+    small = (await http.post("/context", json={**asked, "max_tokens": 4})).json()
+    assert small["tokens"] <= 4
+    assert [one["message"]["id"] for one in small["messages"]] == ["m2"]
+
+
+async def test_a_context_that_takes_too_long_is_a_problem_where_nothing_simpler_may_be_given(make_message, monkeypatch):
+    settings = roomlore.Settings(fallback_on_error=False, context_build_timeout_seconds=0.05)
+
+    async def slow(*_):
+        await asyncio.sleep(60)
+
+    monkeypatch.setitem(STRATEGIES, "threaded", Strategy(slow))
+    async with (
+        roomlore.open("sqlite://", settings=settings) as lore,
+        httpx.AsyncClient(transport=httpx.ASGITransport(create_app(lore)), base_url="http://localhost") as client,
+    ):
+        await client.post("/messages", json=make_message())
+        answer = await client.post("/context", json={"room_id": "tea"})
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+    assert answer.json()["type"] == "urn:roomlore:unavailable"
+    assert "context_build_timeout_seconds (0.05)" in answer.json()["detail"]
+
+
 async def test_edit_and_delete(http, make_message):
     await http.post("/messages", json=make_message())
     edited = await http.patch("/messages/tea/m1", json={"text": "better", "mentions": ["bob"]})
@@ -217,6 +263,8 @@ BAD = [
     ("POST", "/context", {"json": {"room_id": "tea", "strategy": "clever"}}, 422, "'threaded', 'weighted' or 'recent'"),
     ("POST", "/context", {"json": {"room_id": "tea", "max_messages": 0}}, 422, "max_messages"),
     ("POST", "/context", {"json": {"room_id": "tea", "max_mesages": 1}}, 422, "max_mesages"),
+    ("POST", "/context", {"json": {"room_id": "tea", "max_tokens": 0}}, 422, "max_tokens"),
+    ("POST", "/context", {"json": {"room_id": "tea", "render": "poem"}}, 422, "'messages' or 'prompt'"),
     ("POST", "/context", {"json": {}}, 422, "room_id"),
     ("POST", "/context", {"json": 3}, 422, "JSON object"),
     ("GET", "/context/nothing", {}, 404, "'nothing'"),

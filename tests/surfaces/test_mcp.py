@@ -278,6 +278,17 @@ async def test_a_long_context_keeps_the_surest_in_their_order(client, lore):
     assert all(round(one.score, 4) <= least for one in whole.messages if one.message.id not in kept)
 
 
+async def test_a_context_takes_no_more_tokens_than_asked_for(client, lore):
+    await lore.messages.add(
+        [roomlore.Message(id=f"x{n}", room_id="few", sender_id="ann", text=f"{n} 茶 tea " * 9) for n in range(9)]
+    )
+    one = (await lore.messages.get("few", "x1")).message.tokens
+    shown = await ask(client, "room_context", room_id="few", strategy="recent", max_tokens=2 * one)
+    assert [message["message_id"] for message in shown["messages"]] == ["x6", "x7"]
+    whole = await ask(client, "room_context", room_id="few", strategy="recent", max_tokens=100 * one)
+    assert len(whole["messages"]) == 8
+
+
 def small(answer: dict) -> bool:
     """Within what tools promise, and within a few thousand tokens in either language."""
     text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))

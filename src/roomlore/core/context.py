@@ -2,15 +2,77 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import timedelta
+from datetime import UTC, timedelta, tzinfo
 from typing import Any, NamedTuple
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.models import Candidate, Entry, Link, LinkKind, Signals, StoredMessage
+from roomlore.core.models import Candidate, Entry, Link, LinkKind, Message, Role, Signals, StoredMessage
 from roomlore.core.relevance import SIGNALS, RelevanceScorer, RoomView, Weights, addresses, precedes, same_root
+from roomlore.core.speaking import Speakers, people_of
+from roomlore.core.transcript import Shown, Transcript, language_of, local, timed
 
-STRATEGIES = ("threaded", "weighted", "recent")
 SAME_THREAD_FROM = 0.5
+ANSWERS_FROM = 0.5
+"""Probability from which a link that the platform does not state is told to a model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What matters for one message.
+
+    `messages` is in people's order (`sent_at`, arrival) and never holds the trigger itself. `tokens`: tokens of the
+    texts chosen; `window_tokens`: what the plain last-N window would have cost. `parent`: id of the message among them
+    that the trigger answers, if any. `degraded`: None, or why a simpler answer was given.
+    """
+
+    context_id: str
+    room_id: str
+    message_id: str
+    strategy: str
+    messages: tuple[Candidate, ...]
+    parent: str | None
+    parent_probability: float
+    tokens: int
+    window_tokens: int
+    window_messages: int
+    build_ms: float
+    degraded: str | None = None
+    arm: str | None = None
+
+    def to_messages(
+        self, *, agent: str | None = None, query: Message | None = None, zone: tzinfo = UTC
+    ) -> list[dict[str, str]]:
+        """Return the context as messages for a chat model, ready to send behind a system message.
+
+        `agent`: the sender whose messages are the model's own, role `assistant`; by default every message whose role
+        is `assistant`. All others have the role `user` and begin with the time and the speaker's name. `query`: the
+        message to answer, put last. `zone`: the time zone of the times.
+        """
+
+        def own(message: Message) -> bool:
+            return message.role is Role.ASSISTANT if agent is None else message.sender_id == agent
+
+        return list(self._transcript(query, zone, own).messages())
+
+    def to_prompt(self, *, query: Message | None = None, zone: tzinfo = UTC) -> str:
+        """Return the context as one text, each message with its time and its speaker's name, '' for no message.
+
+        `query`: the message to answer, put last. `zone`: the time zone of the times.
+        """
+        return self._transcript(query, zone, lambda _: False).prompt()
+
+    def _transcript(self, query: Message | None, zone: tzinfo, own: Callable[[Message], bool]) -> Transcript:
+        _check("query", query, query is None or isinstance(query, Message), "the roomlore.Message to answer")
+        _check("zone", zone, isinstance(zone, tzinfo), "a time zone, such as zoneinfo.ZoneInfo('Asia/Shanghai')")
+        shown = timed(self.messages, zone)
+        if query is not None:
+            answered = self.parent if self.parent_probability >= ANSWERS_FROM else None
+            shown.append(Shown(query, query.reply_to or answered, local(query.sent_at, zone)))
+        messages = [one.message for one in shown]
+        names = {name for one in messages if own(one) for name in (one.sender_id, one.sender_name) if name}
+        people = people_of((one for one in messages if not own(one)), {})
+        speakers = Speakers(people, agents=names)
+        return Transcript(shown, speakers=speakers, own=own, language=language_of(messages, query))
 
 
 class _Range(NamedTuple):
@@ -35,6 +97,7 @@ class _Range(NamedTuple):
 
 _RANGES = {
     "max_context_messages": _Range(whole=True, low=1, high=200),
+    "max_context_tokens": _Range(whole=True, low=1, high=1_000_000),
     "recent_messages": _Range(whole=True, low=1, high=200),
     "time_window_hours": _Range(whole=False, low=0, high=8760, open_below=True),
     "relevance_threshold": _Range(whole=False, low=0, high=1),
@@ -44,6 +107,7 @@ _RANGES = {
     "context_build_timeout_seconds": _Range(whole=False, low=0, high=300, open_below=True),
 }
 _WEIGHT_NAMES = {f"{signal}_weight": signal for signal in SIGNALS}
+_OPTIONAL = "max_context_tokens"
 _PROCESS_WIDE = "context_build_timeout_seconds"
 
 
@@ -51,6 +115,8 @@ _PROCESS_WIDE = "context_build_timeout_seconds"
 class ContextOptions:
     """How contexts are chosen. Raises `InvalidInput` naming setting, value and range.
 
+    `strategies`: the names that `strategy` may have; None where whoever gathers says. `max_context_tokens`: the most
+    that the texts may take, None for any number.
     `candidate_limit` and `chain_limit` bound the pool of `weighted`, `time_window_hours` its age;
     `relevance_threshold` is its least score, in [0, 1]. `recent_messages` is the size of the plain window.
     """
@@ -59,6 +125,7 @@ class ContextOptions:
     enable_intelligent_memory: bool = True
     fallback_on_error: bool = True
     max_context_messages: int = 20
+    max_context_tokens: int | None = None
     recent_messages: int = 10
     time_window_hours: float = 24
     relevance_threshold: float = 0.3
@@ -67,19 +134,22 @@ class ContextOptions:
     candidate_limit: int = 50
     chain_limit: int = 15
     context_build_timeout_seconds: float = 5.0
+    strategies: tuple[str, ...] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        _check("strategy", self.strategy, self.strategy in STRATEGIES, f"one of {', '.join(STRATEGIES)}")
+        known = self.strategies or (self.strategy,)
+        good = isinstance(self.strategy, str) and self.strategy in known
+        _check("strategy", self.strategy, good, f"one of {', '.join(map(str, known))}")
         for name in ("enable_intelligent_memory", "fallback_on_error"):
             value = getattr(self, name)
             _check(name, value, isinstance(value, bool), "true or false")
         for name, allowed in _RANGES.items():
             value = getattr(self, name)
-            _check(name, value, value in allowed, str(allowed))
+            _check(name, value, value in allowed or (value is None and name in _OPTIONAL), str(allowed))
 
     def flat(self) -> dict[str, Any]:
         """Every setting that a room may have of its own, by name; the weights as `reply_chain_weight` and so on."""
-        single = (f.name for f in fields(self) if f.name not in ("weights", _PROCESS_WIDE))
+        single = (f.name for f in fields(self) if f.name not in ("weights", "strategies", _PROCESS_WIDE))
         weights = {name: getattr(self.weights, signal) for name, signal in _WEIGHT_NAMES.items()}
         return {name: getattr(self, name) for name in single} | weights
 
@@ -105,7 +175,10 @@ def choose_recent(messages: Iterable[StoredMessage], n: int, *, before: StoredMe
     """The last `n` messages by arrival, those that precede `before` only, with score 0 and no signals."""
     kept = [message for message in messages if before is None or precedes(message, before)]
     newest = sorted(kept, key=lambda message: message.arrival)[-n:] if n > 0 else []
-    return in_order(Candidate(message=message, score=0.0, signals=None, reason="recent") for message in newest)
+    return in_order(
+        Candidate(message=message, score=0.0, signals=None, reason="recent", answers=message.reply_to)
+        for message in newest
+    )
 
 
 def choose_weighted(
@@ -116,11 +189,18 @@ def choose_weighted(
     Of equal scores the later arrival wins. `view` is of `target`.
     """
     pool = {e.message.arrival: e for e in pool if precedes(e.message, target.message)}.values()
+    ids = _ids(pool)
     scored = [(*scorer.score(view, entry), entry) for entry in pool]
     good = [row for row in scored if row[0] >= options.relevance_threshold]
     good.sort(key=lambda row: (-row[0], -row[2].message.arrival))
     return in_order(
-        Candidate(message=entry.message, score=score, signals=signals, reason=_why(view, entry, scorer, signals))
+        Candidate(
+            message=entry.message,
+            score=score,
+            signals=signals,
+            reason=_why(view, entry, scorer, signals),
+            answers=answered(entry, ids),
+        )
         for score, signals, entry in good[: options.max_context_messages]
     )
 
@@ -163,16 +243,48 @@ def choose_threaded(
     """
     chances = threaded_picks(target.link, chosen, options.max_context_messages)
     shown = {e.message.arrival: e for e in entries if e.message.arrival in chances}
+    ids = _ids(shown.values())
     return in_order(
         Candidate(
             message=entry.message,
             score=min(1.0, max(0.0, chances[arrival])),
             signals=scorer.signals(view, entry),
             reason=_thread_reason(target, entry.message, chances[arrival]),
+            answers=answered(entry, ids),
         )
         for arrival, entry in shown.items()
         if precedes(entry.message, target.message)
     )
+
+
+def answered(entry: Entry, ids: Mapping[int, str]) -> str | None:
+    """Return the id of the message that this one answers, if the platform says so or it is likely enough.
+
+    `ids`: those of the messages around it, by arrival.
+    """
+    link = entry.link
+    likely = link.kind is LinkKind.PLATFORM or link.parent_probability >= ANSWERS_FROM
+    guessed = ids.get(link.parent or 0) if likely and link.kind is not LinkKind.NEW else None
+    return entry.message.reply_to or guessed
+
+
+def _ids(entries: Iterable[Entry]) -> dict[int, str]:
+    return {entry.message.arrival: entry.message.id for entry in entries}
+
+
+def within_tokens(candidates: Sequence[Candidate], most: int | None) -> list[Candidate]:
+    """Return those whose texts take at most `most` tokens together: the likeliest first, each that still fits.
+
+    Of equal scores the later arrival wins. The order stays.
+    """
+    if most is None:
+        return list(candidates)
+    kept: set[int] = set()
+    for one in sorted(candidates, key=lambda one: (-one.score, -one.message.arrival)):
+        if one.message.tokens <= most:
+            most -= one.message.tokens
+            kept.add(one.message.arrival)
+    return [one for one in candidates if one.message.arrival in kept]
 
 
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -11,7 +11,8 @@
         ├── StorageUnavailable
         ├── VectorsUnavailable
         ├── CacheUnavailable
-        └── ModelUnavailable
+        ├── ModelUnavailable
+        └── TimedOut          it took longer than the settings allow
 
 An error's docstring is its default message.
 """
@@ -85,6 +86,10 @@ class ModelUnavailable(Unavailable):
         super().__init__(message)
         self.cause: Cause = cause
         self.wait_seconds = wait_seconds
+
+
+class TimedOut(Unavailable):
+    """It took longer than the settings allow."""
 
 
 def describe(error: BaseException) -> str:

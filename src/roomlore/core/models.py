@@ -177,38 +177,26 @@ class Signals:
     keyword_overlap: float
 
 
+FAR_REASON = "answers the question"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A message with its score in [0, 1], the signals behind it and the reason it was taken."""
+    """A message with its score in [0, 1], the signals behind it and the reason it was taken.
+
+    `answers`: id of the earlier message that it answers, where the platform says so or it is at least 0.5 likely.
+    """
 
     message: StoredMessage
     score: float
     signals: Signals | None
     reason: str
+    answers: str | None = None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """What matters for one message.
-
-    `messages` is in people's order (`sent_at`, arrival) and never holds the trigger itself. `tokens`: tokens of the
-    texts chosen; `window_tokens`: what the plain last-N window would have cost. `parent`: id of the message among them
-    that the trigger answers, if any. `degraded`: None, or why a simpler answer was given.
-    """
-
-    context_id: str
-    room_id: str
-    message_id: str
-    strategy: str
-    messages: tuple[Candidate, ...]
-    parent: str | None
-    parent_probability: float
-    tokens: int
-    window_tokens: int
-    window_messages: int
-    build_ms: float
-    degraded: str | None = None
-    arm: str | None = None
+    @property
+    def is_far(self) -> bool:
+        """Tell whether search found it in the room before."""
+        return self.reason.startswith(FAR_REASON)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,10 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from roomlore.adapters.cron import Cron
 from roomlore.core.chat.registry import EVOLVE_MODEL, ModelRegistry
 from roomlore.core.errors import InvalidInput
+from roomlore.services.contexts import STRATEGIES
 from roomlore.settings import addresses
 from roomlore.settings.complaints import sentences
-from roomlore.settings.contexts import WEIGHTS, context_options
+from roomlore.settings.contexts import WEIGHTS, StrategyName, context_options
 from roomlore.settings.sources import PREFIX, from_environment, gather, strangers
 
 SECRETS = frozenset({"embedding_api_key", "qdrant_api_key", "langfuse_public_key", "langfuse_secret_key", "sentry_dsn"})
@@ -52,10 +53,17 @@ class Settings(BaseSettings):
     fallback_on_error: bool = _setting(
         True, "On an error or time-out answer with the plain window, then with nothing; off: raise."
     )
-    strategy: Literal["threaded", "weighted", "recent"] = _setting(
-        "threaded", "How a context is chosen where the call does not say."
+    strategy: StrategyName = _setting(
+        "threaded", "How a context is chosen where the call does not say.", form=f"one of {', '.join(STRATEGIES)}"
     )
     max_context_messages: Whole = _setting(20, "Most messages in a context.", ge=1, le=200)
+    max_context_tokens: Whole | None = _setting(
+        None,
+        "Most tokens that the texts of a context take together; none: any number.",
+        form="a whole number from 1 to 1000000, or none",
+        ge=1,
+        le=1_000_000,
+    )
     recent_messages: Whole = _setting(10, "Messages in the plain window, the fallback.", ge=1, le=200)
     time_window_hours: Number = _setting(24, "How far back candidates may lie, in hours.", gt=0, le=8760)
     candidate_limit: Whole = _setting(50, "Most recent messages scored as candidates.", ge=1, le=400)

@@ -22,8 +22,8 @@ _QUOTED_CHARACTERS = 200
 _NAME_CHARACTERS = 64
 
 
-def own_words(message: StoredMessage) -> str:
-    """The text without what roomlore injected: memory blocks, checkpoints, summaries handed to a model. '' where
+def own_words(message: Message) -> str:
+    """Return the text without what roomlore injected: memory blocks, checkpoints, summaries handed to a model. '' where
     nothing else is left."""
     if is_injected(message):
         return ""

@@ -14,13 +14,14 @@ from typing import Any, Literal
 from roomlore.core.chat.models import ChatMessage
 from roomlore.core.errors import BudgetTooSmall
 from roomlore.core.memory.reading import INJECTED_NAME, MEMORY_BLOCK
-from roomlore.core.models import Candidate, Role, StoredMessage
+from roomlore.core.models import Candidate, Message, Role, StoredMessage
 from roomlore.core.replies.identity import BROKEN_OFF, about
 from roomlore.core.replies.rounds import Round
-from roomlore.core.replies.speaking import Speakers, inert, is_own, people_of, said, words
 from roomlore.core.sessions.models import Language
 from roomlore.core.sessions.turns import shown, summary_line, turns_of
+from roomlore.core.speaking import Speakers, inert, is_own, people_of, said
 from roomlore.core.text import graphemes, truncate
+from roomlore.core.transcript import Shown, Transcript
 
 Count = Callable[[Sequence[str]], list[int]]
 """Exact tokens of each text."""
@@ -29,7 +30,6 @@ MESSAGE_TOKENS = 4
 """What the protocol takes for each message."""
 ANSWER_TOKENS = 3
 """What it takes for the beginning of the answer."""
-_NO_TEXT = {"zh": "（没有文字）", "en": "(no text)"}
 _CUT = " …"
 _SHORTEST_RESULT = 200
 
@@ -175,15 +175,16 @@ class _Writer:
         people = {**material.people, **people_of(known, material.people)}
         others = {message.sender_id for message in known if not is_own(message, material.agent_id)}
         several = len(others | {*material.people} - {material.agent_id, Role.TOOL.value}) > 1
-        self._speakers = Speakers(people, agent_id=material.agent_id, agent_name=material.agent_name, several=several)
+        self._speakers = Speakers(people, agents=[material.agent_id, material.agent_name], several=several)
         self._between = "\n" if several else "\n\n"
 
     def messages(self, kept: Sequence[_Unit], rounds: Sequence[Round]) -> tuple[ChatMessage, ...]:
         kinds = {unit.kind for unit in kept}
-        chat = [*self._head("summary" in kinds), *map(self._said, _in_order(kept))]
+        *before, asked = self._spoken(kept)
+        chat = [*self._head("summary" in kinds), *before]
         if "blocks" in kinds:
             chat.append({"role": "user", "name": INJECTED_NAME, "content": _block(self._material.blocks)})
-        chat.append({"role": "user", "content": self._asked()})
+        chat.append(asked)
         return (*self._merged(chat), *(message for one in rounds for message in one.chat()))
 
     def _head(self, with_summary: bool) -> Iterator[ChatMessage]:
@@ -193,15 +194,21 @@ class _Writer:
         if text:
             yield {"role": "system", "content": text}
 
-    def _said(self, message: StoredMessage) -> ChatMessage:
-        if is_own(message, self._material.agent_id):
-            return {"role": "assistant", "content": said(message)}
-        return {"role": "user", "content": self._speakers.line(message, said(message))}
+    def _spoken(self, kept: Sequence[_Unit]) -> list[ChatMessage]:
+        """What people and the agent said, the message that is replied to as the last."""
+        answers = {one.message.id: one.answers for one in self._material.context}
+        far = {one.message.id for one in self._material.context if one.is_far}
+        shown = [Shown(m, answers.get(m.id) or m.reply_to, far=m.id in far) for m in _in_order(kept)]
+        transcript = Transcript(
+            [*shown, Shown(self._material.trigger, self._material.trigger.reply_to)],
+            speakers=self._speakers,
+            own=self._is_own,
+            language=self._material.language,
+        )
+        return list(transcript.messages())
 
-    def _asked(self) -> str:
-        trigger = self._material.trigger
-        text = words(trigger)
-        return self._speakers.line(trigger, text if text.strip() else _NO_TEXT[self._material.language])
+    def _is_own(self, message: Message) -> bool:
+        return message is not self._material.trigger and is_own(message, self._material.agent_id)
 
     def _merged(self, chat: Iterable[ChatMessage]) -> list[ChatMessage]:
         """Neighbours of one role as one: many models' templates insist that user and assistant take turns. A block of

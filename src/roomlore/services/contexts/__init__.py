@@ -2,6 +2,7 @@
 
 from roomlore.services.contexts.recorder import UsageRecorder
 from roomlore.services.contexts.service import ContextService
+from roomlore.services.contexts.strategies import STRATEGIES
 from roomlore.services.contexts.tuning import TuningService
 
-__all__ = ["ContextService", "TuningService", "UsageRecorder"]
+__all__ = ["STRATEGIES", "ContextService", "TuningService", "UsageRecorder"]

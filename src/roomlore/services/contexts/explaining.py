@@ -1,9 +1,9 @@
-"""Weighing the earlier messages of a message by each strategy, for people to look at: nothing is recorded."""
+"""Weighing the earlier messages of a message, those that are left too, for people to look at."""
 
 from collections.abc import Iterable, Mapping
 
-from roomlore.core.context import STRATEGIES, ContextOptions, choose_threaded, choose_weighted, threaded_picks
-from roomlore.core.explained import Explanation, Left, Weighed
+from roomlore.core.context import ContextOptions, choose_threaded, choose_weighted, threaded_picks
+from roomlore.core.explained import Left, Weighed
 from roomlore.core.linking import select
 from roomlore.core.models import Candidate, Entry, Signals, Target
 from roomlore.core.relevance import precedes
@@ -15,28 +15,16 @@ _MOST_MATES = 30
 
 
 class Explainer:
-    """Explains for one tenant through one unit of work."""
+    """Weighs for one tenant through one unit of work."""
 
     def __init__(self, *, tenant: str, work: UnitOfWork) -> None:
         self._tenant = tenant
         self._work = work
-        self._gatherer = Gatherer(tenant=tenant, work=work)
+        self.gatherer = Gatherer(tenant=tenant, work=work)
 
-    async def explain(self, target: Target, options: ContextOptions) -> list[Explanation]:
-        """One for each strategy, in the order of `STRATEGIES`."""
-        found = {
-            "threaded": await self._threaded(target, options),
-            "weighted": await self._weighted(target, options),
-            "recent": await self._recent(target, options),
-        }
-        return [_explanation(target, options, name, found[name]) for name in STRATEGIES]
-
-    async def _recent(self, target: Target, options: ContextOptions) -> list[Weighed]:
-        chosen = await self._gatherer.recent(target, options.max_context_messages)
-        return [Weighed(message=one.message, reason=one.reason) for one in chosen]
-
-    async def _weighted(self, target: Target, options: ContextOptions) -> list[Weighed]:
-        pool, view = await self._gatherer.weighted_view(target, options)
+    async def weighted(self, target: Target, options: ContextOptions) -> list[Weighed]:
+        """Weigh the candidate pool by the sum of the signals."""
+        pool, view = await self.gatherer.weighted_view(target, options)
         weigher = scorer(options)
         taken = _by_arrival(choose_weighted(target.entry, pool, weigher, view, options))
         found = []
@@ -46,18 +34,19 @@ class Explainer:
             found.append(_weighed(entry, score, taken, left, signals=signals))
         return found
 
-    async def _threaded(self, target: Target, options: ContextOptions) -> list[Weighed]:
+    async def threaded(self, target: Target, options: ContextOptions) -> list[Weighed]:
+        """Weigh the messages near by how likely they share the thread of the target."""
         most, link = options.max_context_messages, target.entry.link
         chosen = threaded_picks(link, dict(select(link, most)), most)
         chances = dict(zip(link.mates.arrivals.tolist(), link.mates.probabilities.tolist(), strict=True)) | chosen
         likeliest = sorted(chances, key=lambda arrival: -chances[arrival])[:_MOST_MATES]
-        window = [one.message.arrival for one in await self._gatherer.recent(target, most)]
+        window = [one.message.arrival for one in await self.gatherer.recent(target, most)]
         entries = await self._work.messages.by_arrival(
             tenant=self._tenant,
             room_id=target.entry.message.room_id,
             arrivals=sorted({*chosen, *likeliest, *window}),
         )
-        view = await self._gatherer.view(target, entries)
+        view = await self.gatherer.view(target, entries)
         weigher = scorer(options)
         taken = _by_arrival(choose_threaded(target.entry, entries, chosen, weigher, view, options))
         full: Left = "crowded" if len(taken) >= most else "unlikely"
@@ -83,16 +72,3 @@ def _weighed(entry: Entry, score: float, taken: Mapping[int, Candidate], left: L
     if known is not None:
         return Weighed(message=entry.message, score=known.score, signals=known.signals, reason=known.reason)
     return Weighed(message=entry.message, score=score, left=left, signals=signals)
-
-
-def _explanation(target: Target, options: ContextOptions, name: str, weighed: list[Weighed]) -> Explanation:
-    return Explanation(
-        target=target.entry,
-        strategy=name,
-        in_force=name == (options.strategy if options.enable_intelligent_memory else "recent"),
-        weighed=tuple(sorted(weighed, key=lambda one: (one.message.at, one.message.arrival))),
-        tokens=sum(one.message.tokens for one in weighed if one.taken),
-        window_tokens=target.window_tokens,
-        window_messages=target.window_messages,
-        threshold=options.relevance_threshold if name == "weighted" else None,
-    )

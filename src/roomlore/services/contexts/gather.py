@@ -19,27 +19,18 @@ from roomlore.ports.storage import UnitOfWork
 
 
 class Gatherer:
-    """Gathers for one tenant through one unit of work, and lets the pure strategies choose."""
+    """Gathers for one tenant through one unit of work, and lets the pure functions choose."""
 
     def __init__(self, *, tenant: str, work: UnitOfWork) -> None:
         self._tenant = tenant
         self._work = work
 
-    async def choose(self, target: Target, options: ContextOptions) -> list[Candidate]:
-        """The candidates of the strategy that `options` name, in people's order."""
-        if not options.enable_intelligent_memory:
-            return await self.plain(target, options)
-        if options.strategy == "recent":
-            return await self.recent(target, options.max_context_messages)
-        if options.strategy == "weighted":
-            return await self._weighted(target, options)
-        return await self._threaded(target, options)
-
     async def plain(self, target: Target, options: ContextOptions) -> list[Candidate]:
-        """The plain window, where nothing better is wanted or to be had."""
+        """Return the plain window, where nothing better is wanted or to be had."""
         return await self.recent(target, min(options.recent_messages, options.max_context_messages))
 
     async def recent(self, target: Target, limit: int) -> list[Candidate]:
+        """Return the last `limit` messages."""
         message = target.entry.message
         before = await self._work.messages.recent(
             tenant=self._tenant, room_id=message.room_id, limit=limit, before=message.arrival
@@ -67,11 +58,13 @@ class Gatherer:
         pool = weighted_pool(target.entry, near, chain, options)
         return pool, await self.view(target, pool)
 
-    async def _weighted(self, target: Target, options: ContextOptions) -> list[Candidate]:
+    async def weighted(self, target: Target, options: ContextOptions) -> list[Candidate]:
+        """Return the best of the candidate pool by the weighted sum of the signals."""
         pool, view = await self.weighted_view(target, options)
         return choose_weighted(target.entry, pool, scorer(options), view, options)
 
-    async def _threaded(self, target: Target, options: ContextOptions) -> list[Candidate]:
+    async def threaded(self, target: Target, options: ContextOptions) -> list[Candidate]:
+        """Return the messages likely to share the thread of the target."""
         message, found = target.entry.message, target.entry.link
         best = dict(select(found, options.max_context_messages))
         chosen = threaded_picks(found, best, options.max_context_messages)

@@ -8,15 +8,16 @@ from hashlib import sha256
 from statistics import fmean
 from typing import Any
 
-from roomlore.core.context import ContextOptions
-from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
+from roomlore.core.context import Context, ContextOptions, within_tokens
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, describe
 from roomlore.core.explained import Explanation
-from roomlore.core.models import Candidate, Context, ContextUsageRecord, LinkKind, Room, Target
+from roomlore.core.models import Candidate, ContextUsageRecord, LinkKind, Room, Target
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.contexts.explaining import Explainer
 from roomlore.services.contexts.gather import Gatherer
 from roomlore.services.contexts.recorder import UsageRecorder
+from roomlore.services.contexts.strategies import choose, explain
 
 _FALLBACK_SECONDS = 1.0
 
@@ -76,14 +77,18 @@ class ContextService:
         *,
         strategy: str | None = None,
         max_messages: int | None = None,
+        max_tokens: int | None = None,
     ) -> Context:
-        """What matters for the message (by default the newest one of a user in the room).
+        """Return what matters for the message (by default the newest one of a user in the room).
 
-        `strategy` and `max_messages` win over the settings. An unknown room or message raises `NotFound`, a bad
-        argument `InvalidInput`. Anything else that goes wrong, or takes longer than `context_build_timeout_seconds`,
-        gives a simpler answer that says so in `degraded`, as long as `fallback_on_error` is on.
+        `strategy`, `max_messages` and `max_tokens`, what the texts may take together, win over the settings. Where the
+        tokens do not do, the likeliest messages are taken first, each that still fits, and none is cut.
+
+        An unknown room or message raises `NotFound`, a bad argument `InvalidInput`. Anything else that goes wrong, or
+        takes longer than `context_build_timeout_seconds`, gives a simpler answer that says so in `degraded`, as long as
+        `fallback_on_error` is on; off, it is raised, a time-out as `TimedOut`.
         """
-        asked = {"strategy": strategy, "max_context_messages": max_messages}
+        asked = {"strategy": strategy, "max_context_messages": max_messages, "max_context_tokens": max_tokens}
         given = {name: value for name, value in asked.items() if value is not None}
         rules = _Rules(given, self._options.overridden(given))
         started = self._clock.monotonic()
@@ -95,6 +100,8 @@ class ContextService:
         except Exception as error:
             self._telemetry.count("roomlore_context_errors_total", labels={"kind": _kind(error)})
             if not rules.options.fallback_on_error:
+                if isinstance(error, TimeoutError):
+                    raise TimedOut(_late(self._options.context_build_timeout_seconds)) from error
                 raise
             draft = await self._fall_back(room_id, message_id, rules, error)
         context = self._finish(room_id, message_id, draft, started)
@@ -103,21 +110,27 @@ class ContextService:
         return context
 
     async def compare(
-        self, room_id: str, message_id: str | None = None, *, max_messages: int | None = None
+        self,
+        room_id: str,
+        message_id: str | None = None,
+        *,
+        max_messages: int | None = None,
+        max_tokens: int | None = None,
     ) -> list[Explanation]:
-        """What each strategy takes for the message (by default the newest one of a user), and what it leaves and why.
+        """Return what each strategy takes for the message (by default the newest one of a user), and what it leaves.
 
         For people to look at: nothing is recorded or counted, and nothing simpler is given where something goes wrong.
         Raises `NotFound`, `InvalidInput`, `StorageUnavailable`.
         """
-        given = {} if max_messages is None else {"max_context_messages": max_messages}
+        asked = {"max_context_messages": max_messages, "max_context_tokens": max_tokens}
+        given = {name: value for name, value in asked.items() if value is not None}
         rules = _Rules(given, self._options.overridden(given))
         async with self._storage.reading() as work:
             target = await self._target(work, room_id, message_id)
             if target is None:
                 raise NotFound(_no_message(room_id, message_id))
             self._apply(target.room, rules)
-            return await Explainer(tenant=self._tenant, work=work).explain(target, rules.options)
+            return await explain(Explainer(tenant=self._tenant, work=work), target, rules.options)
 
     async def usage(self, context_id: str) -> ContextUsageRecord:
         """What was recorded of a context; `NotFound` where nothing was."""
@@ -154,7 +167,7 @@ class ContextService:
             if target is None:
                 raise NotFound(_no_message(room_id, message_id))
             self._apply(target.room, rules)
-            chosen = await Gatherer(tenant=self._tenant, work=work).choose(target, rules.options)
+            chosen = await choose(Gatherer(tenant=self._tenant, work=work), target, rules.options)
         name = rules.options.strategy if rules.options.enable_intelligent_memory else "recent"
         return _Draft(target, name, tuple(chosen), rules.arm)
 
@@ -189,6 +202,7 @@ class ContextService:
                 target = await self._target(work, room_id, message_id)
                 if target is not None:
                     recent = await Gatherer(tenant=self._tenant, work=work).plain(target, rules.options)
+                    recent = within_tokens(recent, rules.options.max_context_tokens)
                     return _Draft(target, "recent", tuple(recent), rules.arm, f"recent messages only ({why})")
         except Exception as second:  # noqa: BLE001 - the last resort is an empty context
             log.warning("context empty", extra={**place, "why": describe(second)})
@@ -251,6 +265,13 @@ class ContextService:
 
 def _kind(error: Exception) -> str:
     return "timeout" if isinstance(error, TimeoutError) else type(error).__name__
+
+
+def _late(seconds: float) -> str:
+    return (
+        f"The context was not built within context_build_timeout_seconds ({seconds:g}). Try again, allow more time, or "
+        "turn fallback_on_error on to be given the last messages in that case."
+    )
 
 
 def _no_message(room_id: str, message_id: str | None) -> str:

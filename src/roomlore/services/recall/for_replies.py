@@ -8,7 +8,7 @@ from hashlib import sha256
 from roomlore.core.memory.models import Memory
 from roomlore.core.models import Role, StoredMessage
 from roomlore.core.recall.rendering import line_of
-from roomlore.core.replies.speaking import Speakers
+from roomlore.core.speaking import Speakers
 from roomlore.services.recall.service import RecallParts, RecallService
 
 _MOST_PEOPLE = 8
@@ -43,7 +43,7 @@ class KnownForReplies:
             max_tokens=max_tokens,
             conversation_id=_conversation(room_id, agent_id),
         )
-        speakers = Speakers(people, agent_id=agent_id, agent_name="", several=True)
+        speakers = Speakers(people, agents=[agent_id])
         return self._fitting([_line(one.memory, speakers) for one in found.facts], max_tokens)
 
     def _fitting(self, lines: list[str], max_tokens: int) -> str:

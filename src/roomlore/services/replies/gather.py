@@ -9,9 +9,9 @@ from roomlore.core.errors import BudgetTooSmall, describe
 from roomlore.core.models import StoredMessage
 from roomlore.core.replies.prompt import Material, ReplyPrompt, assemble, said_before
 from roomlore.core.replies.rounds import Round, as_function
-from roomlore.core.replies.speaking import words
 from roomlore.core.sessions.models import Session
-from roomlore.core.text import language
+from roomlore.core.speaking import words
+from roomlore.core.transcript import language_of
 from roomlore.ports.language import Language
 from roomlore.ports.recall import Recall
 from roomlore.services.replies.needs import Asked, Contexts, ReplyParts, Sessions
@@ -21,7 +21,6 @@ PROMPT = "reply"
 _INLINE_CHARACTERS = 150_000
 """What is put together and counted on the event loop; more goes to another thread."""
 _SHARE_OF_BLOCKS = 4
-_LAST_TEXTS = 8
 
 log = logging.getLogger(__name__)
 
@@ -65,12 +64,12 @@ class Gatherer:
             trigger=trigger,
             agent_id=asked.agent_id,
             agent_name=asked.agent_name,
-            context=[candidate for candidate in context.messages if candidate.message.arrival > boundary],
+            context=[one for one in context.messages if one.is_far or one.message.arrival > boundary],
             window=window.messages,
             summary=window.summary,
             people=place.people,
         )
-        spoken = language_of(material)
+        spoken = language_of([*_chosen(material), *material.window], trigger)
         material = replace(material, language=spoken, system=await self._system(asked, spoken))
         blocks, lost = await self._remembered(asked, material)
         return Gathered(
@@ -156,15 +155,6 @@ class Gatherer:
 def _tells_of_later(session: Session, place: Place) -> bool:
     """Whether the summary stands for messages after the one that is replied to."""
     return session.checkpoint is not None and session.checkpoint.covers_arrival > place.message.arrival
-
-
-def language_of(material: Material) -> Language:
-    """The language of the message that is replied to, or where it has no word, of those before it."""
-    asked = words(material.trigger)
-    if any(letter.isalpha() for letter in asked):
-        return language(asked)
-    before = [*_chosen(material), *material.window]
-    return language("\n".join(words(message) for message in before[-_LAST_TEXTS:]))
 
 
 def _chosen(material: Material) -> list[StoredMessage]:

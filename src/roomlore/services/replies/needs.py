@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from roomlore.core.chat.models import ChatPiece, ChatRequest, ToolCall
+from roomlore.core.context import Context
 from roomlore.core.intake import Limits
-from roomlore.core.models import Context, Message
+from roomlore.core.models import Message
 from roomlore.core.replies.models import Tool, ToolResult
 from roomlore.core.sessions.models import SessionContext
 from roomlore.ports.coordination import Clock, Ids, Telemetry

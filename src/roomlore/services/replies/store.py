@@ -22,8 +22,8 @@ from roomlore.core.replies.identity import (
 )
 from roomlore.core.replies.rounds import Round
 from roomlore.core.replies.sameness import is_same
-from roomlore.core.replies.speaking import is_own
 from roomlore.core.sessions.models import Session
+from roomlore.core.speaking import is_own
 from roomlore.ports.storage import UnitOfWork
 from roomlore.services.replies.needs import Messages, ReplyParts, Sessions
 

@@ -15,7 +15,7 @@ from roomlore.core.replies.models import Reply, ReplyEvent, ReplyStarted, ReplyT
 from roomlore.core.replies.prompt import ReplyPrompt
 from roomlore.core.replies.rounds import LONGEST_NAME, Round, as_function, matched, own_ids
 from roomlore.core.text import graphemes, language, truncate
-from roomlore.services.replies.gather import Gathered, Gatherer, language_of
+from roomlore.services.replies.gather import Gathered, Gatherer
 from roomlore.services.replies.needs import Asked, Contexts, ReplyParts
 from roomlore.services.replies.store import Place, ReplyStore, usage_so_far
 
@@ -298,7 +298,7 @@ class Talk:
             return own
         assert self._gathered is not None
         text = self._draft.text
-        spoken = language(text) if text.strip() else language_of(self._gathered.material)
+        spoken = language(text) if text.strip() else self._gathered.material.language
         return (await self._parts.prompts.find(f"reply_{reason}", language=spoken)).text.strip()
 
     def _started(self, gathered: Gathered, prompt: ReplyPrompt) -> ReplyStarted:

@@ -1,11 +1,14 @@
 """`roomlore context`: what matters for a message."""
 
 from typing import Annotated
+from zoneinfo import ZoneInfo
 
 import typer
 from rich.console import Console
 
-from roomlore.core.models import Context, Entry
+from roomlore.core.context import Context
+from roomlore.core.models import Entry
+from roomlore.services.contexts import STRATEGIES
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.plain import plain
@@ -27,9 +30,13 @@ def context(
         str | None, typer.Argument(help="The message's id; by default the newest that a user wrote.")
     ] = None,
     strategy: Annotated[
-        str | None, typer.Option(help="`threaded`, `weighted` or `recent`; by default the room's.")
+        str | None, typer.Option(help=f"{', '.join(f'`{name}`' for name in STRATEGIES)}; by default the room's.")
     ] = None,
     most: Annotated[int | None, typer.Option("--max", help="Most messages.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Most tokens that the texts take together.")] = None,
+    as_prompt: Annotated[
+        bool, typer.Option("--prompt", help="As one text for a model, the message itself at the end.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with everything the library gives.")] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say what the columns mean and how the message was read.")
@@ -37,11 +44,16 @@ def context(
 ) -> None:
     """Show the messages that matter for a message, each with its score, signals and reason."""
 
-    async def work(lore: Lore) -> tuple[Context, Entry]:
-        built = await lore.context.build(room, message, strategy=strategy, max_messages=most)
-        return built, await lore.messages.get(room, built.message_id)
+    async def work(lore: Lore) -> tuple[Context, Entry, ZoneInfo]:
+        built = await lore.context.build(room, message, strategy=strategy, max_messages=most, max_tokens=max_tokens)
+        return built, await lore.messages.get(room, built.message_id), ZoneInfo(lore.settings.time_zone)
 
-    built, trigger = frame_of(ctx).run(work)
+    if as_prompt and (as_json or explain):
+        raise typer.BadParameter("--prompt gives one text; leave out --json and --explain.")
+    built, trigger, zone = frame_of(ctx).run(work)
+    if as_prompt:
+        typer.echo(show.inert_piece(built.to_prompt(query=trigger.message, zone=zone)))
+        return
     if as_json:
         show.as_json(plain(built))
         return

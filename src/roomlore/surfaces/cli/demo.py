@@ -14,7 +14,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from roomlore.core.models import Context, StoredMessage
+from roomlore.core.context import Context
+from roomlore.core.explained import Explanation
+from roomlore.core.models import Role, StoredMessage
 from roomlore.core.search import SearchAnswer
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
 from roomlore.surfaces.cli import indexing, search, show
@@ -23,6 +25,7 @@ from roomlore.wiring import Lore
 
 _SEARCHES = ("what did Anna say about the BOM this morning", "今天上午谁说先不发公告")
 _HITS = 3
+_MOST_SHOWN = 6
 _TRY = "try.db"
 _ZONE = ZoneInfo("Asia/Shanghai")
 
@@ -37,9 +40,25 @@ Next:
 
 
 @dataclass(frozen=True, slots=True)
+class _Figures:
+    """What the contexts of all that people wrote come to. `shown`: messages in all contexts together. `replies`: how
+    many answer a message by a platform reply, `held`: how many of these have it in their context, `in_window`: in the
+    plain window."""
+
+    asked: int
+    shown: int
+    tokens: int
+    window_tokens: int
+    replies: int
+    held: int
+    in_window: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Shown:
     messages: int
     asked: list[tuple[StoredMessage, Context]]
+    figures: _Figures
     found: list[SearchAnswer]
 
 
@@ -71,29 +90,60 @@ async def _run(lore: Lore) -> _Shown:
     return _Shown(
         messages=(await lore.rooms.get(DEMO_ROOM)).messages,
         asked=[await _ask(lore, message_id) for message_id in DEMO_QUESTIONS],
+        figures=await _figures(lore),
         found=[await lore.messages.search(DEMO_ROOM, text, limit=_HITS, asked_at="newest") for text in _SEARCHES],
     )
 
 
 async def _ask(lore: Lore, message_id: str) -> tuple[StoredMessage, Context]:
-    built = await lore.context.build(DEMO_ROOM, message_id)
+    built = await lore.context.build(DEMO_ROOM, message_id, max_messages=_MOST_SHOWN)
     return (await lore.messages.get(DEMO_ROOM, message_id)).message, built
+
+
+async def _figures(lore: Lore) -> _Figures:
+    """Measure the strategy in force on every message of a user; nothing of it is recorded."""
+    written = [m.id for m in await lore.messages.page(DEMO_ROOM, limit=200) if m.role is Role.USER]
+    compared = [await lore.context.compare(DEMO_ROOM, message_id) for message_id in written]
+    built = [next(one for one in found if one.in_force) for found in compared]
+    recent = [next(one for one in found if one.strategy == "recent") for found in compared]
+    return _Figures(
+        asked=len(built),
+        shown=sum(len(one.taken) for one in built),
+        tokens=sum(one.tokens for one in built),
+        window_tokens=sum(one.window_tokens for one in built),
+        replies=sum(one.target.message.reply_to is not None for one in built),
+        held=sum(map(_holds_answered, built)),
+        in_window=sum(map(_holds_answered, recent)),
+    )
+
+
+def _holds_answered(one: Explanation) -> bool:
+    return one.target.message.reply_to in {taken.message.id for taken in one.taken}
 
 
 def _tell(shown: _Shown, out: Console) -> None:
     out.print(f"A group chat of one working day: {shown.messages} messages in {DEMO_ROOM}, several talks at once.")
-    out.print("Three of them are put to the bot. What does it need to know to answer?")
+    out.print("Three of them are put to the bot. What does it need to know to answer? The six surest messages:")
     for trigger, built in shown.asked:
         out.print()
         show.context(built, trigger, out)
     out.print()
-    spent = sum(built.tokens for _, built in shown.asked)
-    window = sum(built.window_tokens for _, built in shown.asked)
-    out.print(Text(f"Together {spent} tokens in the place of {window}: {1 - spent / window:.0%} saved.", "bold green"))
+    out.print(Text("\n".join(_told(shown.figures)), "bold green"))
     for answer in shown.found:
         out.print()
         out.print(Text(f"Search: {answer.query}", "bold"))
         search.found(answer, out, _ZONE)
+
+
+def _told(figures: _Figures) -> list[str]:
+    saved = show.verdict(figures.tokens, figures.window_tokens)
+    return [
+        f"The whole room, {figures.asked} messages of people, each with the context it had when it was written:",
+        f"  {figures.shown / figures.asked:.1f} messages shown on average",
+        f"  {figures.tokens:,} tokens in the place of {figures.window_tokens:,} for the last 20: {saved}",
+        f"  {figures.held} of the {figures.replies} messages that a platform reply answers are in its context, "
+        f"{figures.in_window} in the last 20",
+    ]
 
 
 def _tell_next(database: str | None) -> None:

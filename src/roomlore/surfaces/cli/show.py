@@ -11,7 +11,8 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from roomlore.core.models import Candidate, Context, Signals, StoredMessage
+from roomlore.core.context import Context
+from roomlore.core.models import Candidate, Signals, StoredMessage
 
 PLAIN_WIDTH = 120
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
@@ -130,9 +131,13 @@ def savings(built: Context) -> str:
     window = f"the last {_messages(built.window_messages)} would have cost {built.window_tokens}"
     if not built.window_tokens:
         return f"{spent} ({built.build_ms:.1f} ms)"
-    share = 1 - built.tokens / built.window_tokens
-    verdict = f"{share:.0%} saved" if share >= 0 else f"{-share:.0%} more"
-    return f"{spent}; {window}: {verdict} ({built.build_ms:.1f} ms)"
+    return f"{spent}; {window}: {verdict(built.tokens, built.window_tokens)} ({built.build_ms:.1f} ms)"
+
+
+def verdict(tokens: int, window_tokens: int) -> str:
+    """Say what was saved of the tokens of the plain window."""
+    share = 1 - tokens / window_tokens
+    return f"{share:.0%} saved" if share >= 0 else f"{-share:.0%} more"
 
 
 def _messages(count: int) -> str:

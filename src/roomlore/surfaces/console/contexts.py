@@ -5,12 +5,12 @@ from functools import partial
 
 from starlette.responses import Response
 
-from roomlore.core.context import STRATEGIES
-from roomlore.core.errors import InvalidInput
 from roomlore.core.explained import Explanation, Weighed
 from roomlore.core.models import StoredMessage
+from roomlore.services.contexts.strategies import strategy_named
 from roomlore.surfaces.console.frame import Page
 from roomlore.surfaces.console.reasons import reason
+from roomlore.surfaces.console.tongues import Tongue
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,18 @@ async def context(page: Page) -> Response:
         compared=_compared(found),
         saved=[_saved(one) for one in found],
         reason=partial(reason, tongue=page.tongue),
+        named=partial(_named, tongue=page.tongue),
     )
 
 
+def _named(strategy: str, ending: str = "", *, tongue: Tongue) -> str:
+    """Return what a strategy is called, or with an ending what is told of it; one without words goes by its name."""
+    return tongue.words.get(f"strategy.{strategy}{ending}", "" if ending else strategy)
+
+
 def _chosen(found: list[Explanation], name: str) -> Explanation:
-    if name and name not in STRATEGIES:
-        raise InvalidInput(f"strategy is {name!r:.40}; it is one of {', '.join(STRATEGIES)}.")
+    if name:
+        strategy_named(name)
     return next(one for one in found if one.strategy == name or (not name and one.in_force))
 
 

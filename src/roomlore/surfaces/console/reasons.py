@@ -3,6 +3,7 @@
 import re
 
 from roomlore.core.explained import Weighed
+from roomlore.core.models import FAR_REASON
 from roomlore.surfaces.console.tongues import Tongue
 
 _PHRASES = tuple(
@@ -24,6 +25,7 @@ _PHRASES = tuple(
         (r"the sender was talking with them", "talking"),
         (r"one mentions the other's sender", "mentions"),
         (r"both mention the same person", "both"),
+        (rf"{FAR_REASON}", "far"),
         (r"recent$", "recent"),
     )
 )

@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from roomlore.core.errors import InvalidInput
 from roomlore.core.records import ROOM_NAMES
 from roomlore.settings import Settings
+from roomlore.settings.contexts import StrategyName
 from roomlore.surfaces.findings import in_words
 from roomlore.surfaces.http.problems import Refused
 
@@ -154,8 +155,21 @@ class ContextRequest(Body):
 
     room_id: str = Field(min_length=1, description="The room; group_id, chat_id and conversation_id mean the same.")
     message_id: str | None = Field(None, description="By default the newest message that a user wrote.")
-    strategy: Literal["threaded", "weighted", "recent"] | None = Field(None, description="By default the room's.")
+    strategy: StrategyName | None = Field(None, description="By default the room's.")
     max_messages: int | None = Field(None, ge=1, le=200, description="Most messages in the context.")
+    max_tokens: int | None = Field(
+        None, ge=1, le=1_000_000, description="Most tokens that the texts take together; by default the room's."
+    )
+    render: Literal["messages", "prompt"] | None = Field(
+        None,
+        description="Also give the context in `rendered`, the message asked about last: as messages for a chat model, "
+        "or as one text.",
+    )
+    agent_id: str | None = Field(
+        None,
+        min_length=1,
+        description="The sender whose messages get the role `assistant` in `rendered`; by default all with that role.",
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -28,6 +28,7 @@ STATUS: Mapping[type[errors.RoomloreError], int] = {
     errors.VectorsUnavailable: 503,
     errors.CacheUnavailable: 503,
     errors.ModelUnavailable: 503,
+    errors.TimedOut: 503,
 }
 
 
@@ -100,7 +101,8 @@ KINDS = (
         503,
         "unavailable",
         "Something roomlore depends on does not answer",
-        "The database, or another service, does not answer; try again after `Retry-After` seconds.",
+        "The database, or another service, does not answer, or a context took longer than "
+        "`context_build_timeout_seconds` while `fallback_on_error` is off; try again after `Retry-After` seconds.",
     ),
 )
 _OWN_KINDS: Mapping[type[errors.RoomloreError], str] = {errors.BudgetTooSmall: "budget-too-small"}

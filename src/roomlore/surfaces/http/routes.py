@@ -1,12 +1,15 @@
 """What can be asked over HTTP. Each route calls one verb of the library and writes down what it says."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
-from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.context import Context
+from roomlore.core.errors import InvalidInput, NotFound, Unavailable
 from roomlore.core.models import Message
 from roomlore.core.records import FIELDS, from_record
 from roomlore.surfaces.http import bodies, views
@@ -14,6 +17,7 @@ from roomlore.surfaces.http.guard import Reader, Writer
 from roomlore.surfaces.http.paths import After, MessageId, PageLimit, QueriedRoom, RoomId
 from roomlore.surfaces.http.replies import reply
 from roomlore.surfaces.plain import plain
+from roomlore.wiring import Lore
 
 messages = APIRouter(tags=["messages"])
 contexts = APIRouter(tags=["context"])
@@ -108,9 +112,29 @@ async def build_context(
 ) -> Response:
     """The messages that matter for one message, each with its score, its signals and the reason it was taken."""
     built = await lore.context.build(
-        wanted.room_id, wanted.message_id, strategy=wanted.strategy, max_messages=wanted.max_messages
+        wanted.room_id,
+        wanted.message_id,
+        strategy=wanted.strategy,
+        max_messages=wanted.max_messages,
+        max_tokens=wanted.max_tokens,
     )
-    return reply(plain(built))
+    return reply(plain(built) | await _rendered(lore, built, wanted))
+
+
+async def _rendered(lore: Lore, built: Context, wanted: bodies.ContextRequest) -> dict[str, Any]:
+    """Return the context in the form that was asked for, with the message itself at the end.
+
+    With the database down the message is missing, as the context is: `degraded` says so.
+    """
+    if wanted.render is None:
+        return {}
+    asked = None
+    with suppress(NotFound, Unavailable):
+        asked = (await lore.messages.get(built.room_id, built.message_id)).message
+    zone = ZoneInfo(lore.settings.time_zone)
+    if wanted.render == "prompt":
+        return {"rendered": built.to_prompt(query=asked, zone=zone)}
+    return {"rendered": built.to_messages(agent=wanted.agent_id, query=asked, zone=zone)}
 
 
 @contexts.get("/context/{context_id:id}", response_model=views.UsageView)

@@ -72,6 +72,12 @@ class CandidateView(BaseModel):
     score: float
     signals: SignalsView | None
     reason: str
+    answers: str | None = Field(description="Id of the message that it answers, as the platform says or as is likely.")
+
+
+class ChatMessageView(BaseModel):
+    role: Literal["user", "assistant"]
+    content: str
 
 
 class ContextView(BaseModel):
@@ -90,6 +96,9 @@ class ContextView(BaseModel):
     build_ms: float
     degraded: str | None = Field(description="Why a simpler answer was given, if one was.")
     arm: str | None = Field(description="The arm of the experiment the room is in.")
+    rendered: list[ChatMessageView] | str | None = Field(
+        None, description="The context and the message as `render` asked for them; left out where it did not ask."
+    )
 
 
 class HitView(BaseModel):

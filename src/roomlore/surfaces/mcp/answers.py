@@ -116,6 +116,7 @@ class MessageView(BaseModel):
     cut: Literal[True] | None = Field(default=None, description="The text goes on.")
     score: float = Field(description="How surely it matters, from 0 to 1.")
     reason: Text
+    answers: Text | None = Field(default=None, description="Id of the message that this one answers.")
     answered: Literal[True] | None = Field(default=None, description="The message asked about answers this one.")
 
 
@@ -174,6 +175,7 @@ def message_of(taken: Candidate, parent: str | None) -> MessageView:
         cut=cut or None,
         score=round(taken.score, 4),
         reason=shortened(taken.reason, _REASON_BYTES)[0],
+        answers=taken.answers,
         answered=True if message.id == parent else None,
     )
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.intake import MAX_LABEL, MAX_REASON, MAX_STATEMENT, MAX_TAGS
 from roomlore.core.memory.models import MAX_SCOPE_CHARS
+from roomlore.settings.contexts import StrategyName
 
 MOST_FOUND = 20
 MOST_LISTED = 50
@@ -142,4 +143,7 @@ class RoomContext(Arguments):
     room_id: Id
     message_id: Id | None = Field(None, description="By default the newest message that a user wrote.")
     max_messages: int = Field(20, ge=1, le=MOST_MESSAGES)
-    strategy: Literal["threaded", "weighted", "recent"] | None = Field(None, description="By default the room's.")
+    max_tokens: int | None = Field(
+        None, ge=1, le=1_000_000, description="Most tokens that the texts take together; by default the room's."
+    )
+    strategy: StrategyName | None = Field(None, description="By default the room's.")

@@ -77,7 +77,11 @@ def _prompt_hint(taken: int, considered: int) -> str | None:
 
 async def context(visitor: Visitor, wanted: arguments.RoomContext) -> answers.RoomMessages:
     found = await visitor.lore.context.build(
-        wanted.room_id, wanted.message_id, strategy=wanted.strategy, max_messages=wanted.max_messages
+        wanted.room_id,
+        wanted.message_id,
+        strategy=wanted.strategy,
+        max_messages=wanted.max_messages,
+        max_tokens=wanted.max_tokens,
     )
     shown = _surest(found.messages, found.parent)
     left_out = len(found.messages) - len(shown)

@@ -91,6 +91,6 @@ def _kind(field: Mapping[str, Any]) -> Iterator[str]:
 def _bounds(field: Mapping[str, Any]) -> Iterator[str]:
     least, most = field.get("minimum"), field.get("maximum")
     if least is not None and most is not None and most < 2**31:
-        yield f"{least:g} to {most:,g}"
+        yield f"{least:g} to {most:,}"
     if "maxItems" in field:
         yield f"at most {field['maxItems']}"
