@@ -6,6 +6,7 @@ Words: BM25 with the room's statistics, to which the messages around add what th
 repeats its question). Nearness: how far the vectors' similarity lies above the farthest one found, in quarters of the
 spread, so that models with narrow and wide cosines count alike. The factors raise messages by people whom the question
 names, by the side it means ("I", "you"), in the time it asks for, and lower questions and messages of a few words.
+A question that only repeats the query passes what it scored on to the messages that answer it (`core/answering.py`).
 Everything is a function of the arguments; ties go to the earlier message.
 """
 
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from roomlore.core.answering import Answers, answers
 from roomlore.core.lexical import Matches, matches, rows_of
 from roomlore.core.nearness import Near, nearness
 from roomlore.core.neighbours import around, gained
@@ -36,6 +38,7 @@ _SHOWN = {
     "words": "words match %.2f",
     "neighbours": "the messages around it match %.2f",
     "meaning": "near in meaning %.2f",
+    "answers": "answers a question like it %.2f",
     "speaker": "by a person named",
     "voice": "by the side asked about",
     "time": "fits the time asked for %.2f",
@@ -46,7 +49,7 @@ _SHOWN = {
 class Ranked:
     """A message found. `score` in [0, 1] falls along the list. `signals`, each in [0, 1]: `words` (the share of the
     question's worth that the message matches), `neighbours` (what those around it add), `meaning` (the vectors'
-    similarity), `speaker`, `voice`, `time`."""
+    similarity), `answers` (what the like question that it answers matches), `speaker`, `voice`, `time`."""
 
     arrival: int
     score: float
@@ -61,6 +64,7 @@ class _Signals:
     words: Floats
     neighbours: Floats
     meaning: Floats
+    answers: Floats
     speaker: Floats
     voice: Floats
     time: Floats
@@ -87,11 +91,13 @@ def rank(
         return []
     found = matches(query, postings, facts, weights)
     near = nearness(dense, facts)
-    rows = _candidates(found, near, query, facts, only)
+    passed = answers(found, facts, weights)
+    rows = _candidates(found, near, passed, query, facts, only)
     if not rows.size:
         return []
-    signals = _signals(query, found, near, rows, facts, weights)
-    fused = _fused(signals, near.nearness[rows], facts.lengths[rows], facts.questions[rows], weights)
+    passed = passed.among(rows, facts.arrivals.size)
+    signals = _signals(query, found, near, passed, rows, facts, weights)
+    fused = _fused(signals, passed, near.nearness[rows], facts.lengths[rows], facts.questions[rows], weights)
     fused = np.round(fused, _DIGITS)
     fits = fused > 0 if only is None else (fused > 0) & np.isin(facts.arrivals[rows], only)
     order = _best(np.where(fits, fused, -np.inf), min(limit, int(np.count_nonzero(fits))))
@@ -108,13 +114,15 @@ def _best(fused: Floats, limit: int) -> Ints:
     return places[np.argsort(-fused[places], kind="stable")][:limit]
 
 
-def _candidates(found: Matches, near: Near, query: SearchQuery, facts: RoomFacts, only: Ints | None) -> Ints:
+def _candidates(
+    found: Matches, near: Near, passed: Answers, query: SearchQuery, facts: RoomFacts, only: Ints | None
+) -> Ints:
     size = facts.arrivals.size
     if size <= ALL_RANKED:
         return np.arange(size)
     scores = found.scores(size)
     best = np.argpartition(-scores, _CENTRES)[:_CENTRES]
-    centres = [best[scores[best] > 0], near.rows]
+    centres = [best[scores[best] > 0], near.rows, passed.questions, passed.rows]
     fits = np.arange(size)
     if only is not None:
         fits = rows_of(facts, only)
@@ -134,15 +142,23 @@ def _strongest(scores: Floats, among: Ints) -> Ints:
 
 
 def _signals(
-    query: SearchQuery, found: Matches, near: Near, rows: Ints, facts: RoomFacts, weights: SearchWeights
+    query: SearchQuery,
+    found: Matches,
+    near: Near,
+    passed: Answers,
+    rows: Ints,
+    facts: RoomFacts,
+    weights: SearchWeights,
 ) -> _Signals:
     table = found.table(rows, facts.arrivals.size)
     total = max(float(found.worth.sum()), 1e-9)
+    words = table @ found.worth / total
     nothing = np.zeros(rows.size)
     return _Signals(
-        words=table @ found.worth / total,
+        words=words,
         neighbours=gained(table, found.worth, rows, facts, weights) / total,
         meaning=near.similarity[rows],
+        answers=passed.passed(words) if passed.rows.size else nothing,
         speaker=np.isin(facts.senders[rows], query.people).astype(float) if query.people else nothing,
         voice=_voice(query, facts)[rows] if query.voice else nothing,
         time=closeness(query.spans, facts.sent_at[rows].astype(float)) if query.spans else nothing,
@@ -157,27 +173,33 @@ def _voice(query: SearchQuery, facts: RoomFacts) -> Floats:
 
 
 def _fused(
-    signals: _Signals, nearness: Floats, lengths: Ints, questions: NDArray[np.bool_], w: SearchWeights
+    signals: _Signals,
+    passed: Answers,
+    nearness: Floats,
+    lengths: Ints,
+    questions: NDArray[np.bool_],
+    w: SearchWeights,
 ) -> Floats:
     words = signals.words + signals.neighbours
     best = float(words.max())
     fused = words / best if best > 0 else words
     if nearness.any():
         fused = (1 - w.meaning) * fused + w.meaning * nearness
+    if passed.rows.size:
+        fused = np.maximum(fused, w.answer * passed.passed(fused))
     fused *= (1 + w.speaker * signals.speaker) * (1 + w.voice * signals.voice) * (1 + w.time * signals.time)
     fused *= (1 - w.question * questions) * (1 - w.short * _SHORTNESS[np.minimum(lengths, _SHORTNESS.size - 1)])
     return fused + w.time_alone * signals.time
 
 
 def _listed(order: Ints, fused: Floats, signals: _Signals, arrivals: Ints) -> list[Ranked]:
-    """The rows in this order; the first one's score is the better of its two kinds of evidence, the others' fall with
+    """The rows in this order; the first one's score is the best of its kinds of evidence, the others' fall with
     the fused score."""
     if not order.size:
         return []
     first = order[0]
-    evidence = min(
-        1.0, max(float(signals.words[first] + signals.neighbours[first]), float(signals.meaning[first]), _LEAST)
-    )
+    kinds = (signals.words[first] + signals.neighbours[first], signals.meaning[first], signals.answers[first], _LEAST)
+    evidence = min(1.0, float(max(kinds)))
     scores = (evidence * fused[order] / fused[first]).tolist()
     named = {name: np.minimum(getattr(signals, name)[order], 1.0).tolist() for name in _SHOWN}
     found = []
