@@ -20,7 +20,7 @@ SIMILARITIES = st.dictionaries(st.integers(1, 30), st.floats(0, 1), max_size=12)
 
 def span(start, end):
     first, last = BEGIN + timedelta(hours=start), BEGIN + timedelta(hours=end)
-    return TimeSpan(start=first, end=last, text="then", position=(0, 4))
+    return TimeSpan(start=first, end=last, text="", position=(0, 0))
 
 
 class TestWords:

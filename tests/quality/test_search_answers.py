@@ -1,8 +1,8 @@
 """Search in small teams where the question was asked before: who answered comes first, not who asked.
 
-The rooms and questions were written for this test. A file has days (`# 2025-11-03`), messages (`09:02 Mara: text`, where
-`[name]` marks one that answers a question) and at its end the questions with the name of their answer. The weights of
-ranking were chosen with the rooms of the teams in view, without those of the club and the shop.
+The rooms and questions were written for this test. A file has days (`# 2025-11-03`), messages (`09:02 Mara: text`,
+where `[name]` marks one that answers a question) and at its end the questions with the name of their answer. The
+weights of ranking were chosen with the rooms of the teams in view, without those of the club and the shop.
 """
 
 import re

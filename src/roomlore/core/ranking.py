@@ -83,7 +83,8 @@ def rank(
     """The messages that answer a question best, best first, at most `limit`; without `dense`, by words alone.
 
     `postings` are those of `query.terms`; `dense` has one list for each of `query.embed`; `only` (ascending arrivals)
-    restricts what is found, not the statistics. Messages for which neither words nor meaning nor time speak are left
+    restricts what is found, not the statistics. Where nothing but a time is asked for, the messages that say most come
+    first. Messages for which neither words nor meaning nor time speak are left
     out.
     """
     size = facts.arrivals.size
@@ -92,16 +93,27 @@ def rank(
     found = matches(query, postings, facts, weights)
     near = nearness(dense, facts)
     passed = answers(found, facts, weights)
-    rows = _candidates(found, near, passed, query, facts, only)
+    if query.only_then:
+        only = _sent_then(query, facts, only)
+        rows = rows_of(facts, only)
+    else:
+        rows = _candidates(found, near, passed, query, facts, only)
     if not rows.size:
         return []
     passed = passed.among(rows, facts.arrivals.size)
     signals = _signals(query, found, near, passed, rows, facts, weights)
-    fused = _fused(signals, passed, near.nearness[rows], facts.lengths[rows], facts.questions[rows], weights)
+    kinds = _kinds(facts.lengths[rows], facts.questions[rows], weights)
+    fused = kinds if query.only_then else _fused(signals, passed, near.nearness[rows], kinds, weights)
     fused = np.round(fused, _DIGITS)
     fits = fused > 0 if only is None else (fused > 0) & np.isin(facts.arrivals[rows], only)
     order = _best(np.where(fits, fused, -np.inf), min(limit, int(np.count_nonzero(fits))))
-    return _listed(order, fused, signals, facts.arrivals[rows])
+    return _listed(order, fused, signals, facts.arrivals[rows], least=1.0 if query.only_then else _LEAST)
+
+
+def _sent_then(query: SearchQuery, facts: RoomFacts, only: Ints | None) -> Ints:
+    """Return the arrivals in the times asked for, of `only` where given."""
+    then = facts.arrivals[closeness(query.spans, facts.sent_at.astype(float)) >= 1]
+    return then if only is None else np.intersect1d(then, only)
 
 
 def _best(fused: Floats, limit: int) -> Ints:
@@ -172,14 +184,13 @@ def _voice(query: SearchQuery, facts: RoomFacts) -> Floats:
     return wanted.astype(float) if agents.any() else np.zeros(agents.size)
 
 
-def _fused(
-    signals: _Signals,
-    passed: Answers,
-    nearness: Floats,
-    lengths: Ints,
-    questions: NDArray[np.bool_],
-    w: SearchWeights,
-) -> Floats:
+def _kinds(lengths: Ints, questions: NDArray[np.bool_], w: SearchWeights) -> Floats:
+    """Lower questions and messages of a few words."""
+    kinds: Floats = (1 - w.question * questions) * (1 - w.short * _SHORTNESS[np.minimum(lengths, _SHORTNESS.size - 1)])
+    return kinds
+
+
+def _fused(signals: _Signals, passed: Answers, nearness: Floats, kinds: Floats, w: SearchWeights) -> Floats:
     words = signals.words + signals.neighbours
     best = float(words.max())
     fused = words / best if best > 0 else words
@@ -188,17 +199,16 @@ def _fused(
     if passed.rows.size:
         fused = np.maximum(fused, w.answer * passed.passed(fused))
     fused *= (1 + w.speaker * signals.speaker) * (1 + w.voice * signals.voice) * (1 + w.time * signals.time)
-    fused *= (1 - w.question * questions) * (1 - w.short * _SHORTNESS[np.minimum(lengths, _SHORTNESS.size - 1)])
-    return fused + w.time_alone * signals.time
+    return fused * kinds + w.time_alone * signals.time
 
 
-def _listed(order: Ints, fused: Floats, signals: _Signals, arrivals: Ints) -> list[Ranked]:
-    """The rows in this order; the first one's score is the best of its kinds of evidence, the others' fall with
+def _listed(order: Ints, fused: Floats, signals: _Signals, arrivals: Ints, *, least: float) -> list[Ranked]:
+    """Return the rows in this order; the first one's score is the best of its kinds of evidence, the others' fall with
     the fused score."""
     if not order.size:
         return []
     first = order[0]
-    kinds = (signals.words[first] + signals.neighbours[first], signals.meaning[first], signals.answers[first], _LEAST)
+    kinds = (signals.words[first] + signals.neighbours[first], signals.meaning[first], signals.answers[first], least)
     evidence = min(1.0, float(max(kinds)))
     scores = (evidence * fused[order] / fused[first]).tolist()
     named = {name: np.minimum(getattr(signals, name)[order], 1.0).tolist() for name in _SHOWN}

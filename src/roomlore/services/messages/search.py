@@ -145,7 +145,7 @@ class MessageSearch:
 
     def _read(self, text: str, facts: RoomFacts, asked_at: AskedAt) -> SearchQuery:
         now = self._time_asked(facts, asked_at)
-        return read_query(text, facts=facts, spans=time_spans(text, now=now, zone=self._zone))
+        return read_query(text, facts=facts, spans=time_spans(text, now=now, zone=self._zone), now=now)
 
     def _time_asked(self, facts: RoomFacts, asked_at: AskedAt) -> datetime:
         if isinstance(asked_at, datetime):
