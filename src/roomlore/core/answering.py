@@ -48,6 +48,11 @@ class Answers:
         np.maximum.at(gets, self.rows, relevance[self.questions] * self.shares)
         return gets
 
+    def best(self) -> dict[int, int]:
+        """Return of each row the question that it answers best."""
+        order = np.argsort(self.shares, kind="stable")
+        return dict(zip(self.rows[order].tolist(), self.questions[order].tolist(), strict=True))
+
 
 _NONE = np.zeros(0, np.int64)
 NO_ANSWERS = Answers(questions=_NONE, rows=_NONE, shares=np.zeros(0))

@@ -11,7 +11,7 @@ Everything is a function of the arguments; ties go to the earlier message.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,12 +49,14 @@ _SHOWN = {
 class Ranked:
     """A message found. `score` in [0, 1] falls along the list. `signals`, each in [0, 1]: `words` (the share of the
     question's worth that the message matches), `neighbours` (what those around it add), `meaning` (the vectors'
-    similarity), `answers` (what the like question that it answers matches), `speaker`, `voice`, `time`."""
+    similarity), `answers` (what the like question that it answers matches), `speaker`, `voice`, `time`.
+    `question`: the arrival of that like question, if any."""
 
     arrival: int
     score: float
     signals: Mapping[str, float]
     reason: str
+    question: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +109,12 @@ def rank(
     fused = np.round(fused, _DIGITS)
     fits = fused > 0 if only is None else (fused > 0) & np.isin(facts.arrivals[rows], only)
     order = _best(np.where(fits, fused, -np.inf), min(limit, int(np.count_nonzero(fits))))
-    return _listed(order, fused, signals, facts.arrivals[rows], least=1.0 if query.only_then else _LEAST)
+    listed = _listed(order, fused, signals, facts.arrivals[rows], least=1.0 if query.only_then else _LEAST)
+    asked = passed.best()
+    return [
+        replace(one, question=int(facts.arrivals[rows[asked[place]]])) if place in asked else one
+        for place, one in zip(order.tolist(), listed, strict=True)
+    ]
 
 
 def _sent_then(query: SearchQuery, facts: RoomFacts, only: Ints | None) -> Ints:
