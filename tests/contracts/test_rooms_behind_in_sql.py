@@ -1,4 +1,4 @@
-"""Which index is walked by what evolving asks of rooms, where there are many rooms and one of them is big."""
+"""Check which index is walked by what evolving and searching ask of many rooms, one of them big."""
 
 import asyncio
 import re
@@ -10,6 +10,7 @@ from sqlalchemy import create_engine
 from roomlore.adapters.sql import connect
 from roomlore.adapters.sql.messages import _COUNT, _COUNT_OF, _FIRST_SINCE, _PAGE_OF
 from roomlore.adapters.sql.rooms import _ROOMS_OF
+from roomlore.adapters.sql.threads import _EXCHANGED
 from roomlore.adapters.sql.watermarks import _BEHIND
 from roomlore.ports.memories import RoomBehind
 
@@ -50,6 +51,10 @@ _FILLING = (
     + _MANY.format(many=20_000)
     + " SELECT 7, i, 't0', 'm' || i, 'u' || (i - i / 50 * 50), '', 'user', 'text', i, FALSE, '[]', FALSE, '{}', 1, '' "
     "FROM n",
+    "INSERT INTO message_features (room_key, arrival, tenant, message_type, mentions, addressed, mentions_all, "
+    "keywords, partners, link_kind, thread, parent, parent_probability, new_probability, mates) "
+    "SELECT room_key, arrival, tenant, 'casual', "
+    "'[]', '[]', FALSE, '[]', '[]', 'guess', 1, arrival - 1, 0.9, 0.1, {nothing} FROM messages",
 )
 
 
@@ -62,7 +67,7 @@ def _fill(url: str) -> None:
     engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
     with engine.begin() as connection:
         for statement in _FILLING:
-            connection.exec_driver_sql(statement)
+            connection.exec_driver_sql(statement.replace("{nothing}", "x''" if url.startswith("sqlite") else "''"))
     engine.dispose()
 
 
@@ -73,6 +78,9 @@ def _check_plans(url: str) -> None:
         assert not TOO_MUCH.search(found), found
     behind = plan(url, _BEHIND)
     assert not SORTS.search(behind), behind
+    exchanged = plan(url, _EXCHANGED)
+    assert "ix_message_features_parent" in exchanged, exchanged
+    assert not re.search(r"Seq Scan|AUTOMATIC|SCAN (messages|message_features)", exchanged), exchanged
     assert "pk_watermarks" in behind or "watermarks USING PRIMARY KEY (tenant=? AND room_id=? AND name=?)" in behind
 
 

@@ -31,9 +31,9 @@ def _ints(values):
 
 class MadeRoom:
     """Lines are (sender, text) or (sender, text, minutes since the beginning); arrivals count from 1, left ones out
-    are deleted."""
+    are deleted. `links`: from arrival to (parent's arrival, probability)."""
 
-    def __init__(self, *lines, roles=None, deleted=()):
+    def __init__(self, *lines, roles=None, deleted=(), links=None):
         kept = [(at, *line) for at, line in enumerate(lines, 1) if at not in deleted]
         self.counts = {at: Counter(terms(sender) + terms(text)) for at, sender, text, *_ in kept}
         self.lengths = {at: min(count.total(), 1023) for at, count in self.counts.items()}
@@ -50,9 +50,9 @@ class MadeRoom:
             roles=_ints(ROLES.index((roles or {}).get(line[1], Role.USER)) for line in kept),
             lengths=_ints(self.lengths.values()),
             questions=np.array([is_question(line[2]) for line in kept], np.bool_),
-            parents=_ints(0 for _ in kept),
-            parent_odds=np.zeros(len(kept)),
-            threads=_ints(self.counts),
+            parents=_ints((links or {}).get(line[0], (0, 0))[0] for line in kept),
+            parent_odds=np.array([(links or {}).get(line[0], (0, 0.0))[1] for line in kept], np.float64),
+            threads=_ints((links or {}).get(at, (at, 0))[0] for at in self.counts),
         )
         self.room = Room(
             tenant="t", room_id="r", created_at=BEGIN, messages=len(kept), words=sum(self.lengths.values())

@@ -1,5 +1,6 @@
 """Reading a question: its words' worth, the people it names, the voice, the dialogue."""
 
+from datetime import UTC, datetime
 from itertools import product
 from time import thread_time
 
@@ -11,6 +12,7 @@ from ranking_rooms import MadeRoom
 from roomlore.core.dialogue import sounds_like_agent, utterances
 from roomlore.core.query import MOST_TERMS, read_query
 from roomlore.core.terms import terms
+from roomlore.core.when import time_spans
 
 ROOM = MadeRoom(("Kim Lee", "hi"), ("Ann Lee", "hi"), ("小王", "嗨"))
 
@@ -45,6 +47,57 @@ class TestTerms:
     @given(st.text(alphabet="abc 猫茶,'", max_size=40), st.text(alphabet="abc 猫茶,'", max_size=40))
     def test_a_line_break_keeps_texts_apart(self, one, other):
         assert terms(one) + terms(other) == terms(one + "\n" + other)
+
+
+class TestTimes:
+    NOW = datetime(2025, 11, 10, 12, tzinfo=UTC)
+
+    def read(self, text):
+        return read_query(text, facts=ROOM.facts, spans=time_spans(text, now=self.NOW), now=self.NOW)
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("which flowers did we order on 8 November?", ["flower", "order"]),
+            ("上周谁加了花", ["谁", "加", "花", "谁加", "加了", "了花"]),
+            ("what is on tomorrow?", ["tomorrow"]),
+        ],
+    )
+    def test_words_that_name_a_past_time_are_no_content(self, text, expected):
+        query = self.read(text)
+        assert sorted(query.terms) == sorted(expected)
+        assert not query.only_then
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "昨天大家聊了什么？",
+            "上周五群里说了些什么",
+            "总结一下昨天的聊天",
+            "昨晚发生了什么事",
+            "what did we talk about on 8 November?",
+            "what happened yesterday?",
+            "anything new today?",
+            "catch me up on last week",
+            "what's been going on this week",
+        ],
+    )
+    def test_a_question_of_nothing_but_a_time(self, text):
+        query = self.read(text)
+        assert query.only_then
+        assert query.spans
+        assert query.terms == query.embed == ()
+
+    @pytest.mark.parametrize(
+        "text",
+        ["what did Kim say yesterday?", "昨天部署了什么", "what is new?", "大家聊了什么？", "what happens tomorrow?"],
+    )
+    def test_a_question_that_asks_for_more_or_names_no_time(self, text):
+        assert not self.read(text).only_then
+
+    def test_times_in_a_dialogue_stay_words(self):
+        query = self.read("Kim: we went there on 8 November\nAnn: and yesterday?")
+        assert {"8", "novemb", "yesterday"} <= set(query.terms)
 
 
 class TestWorth:

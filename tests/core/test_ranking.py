@@ -20,7 +20,7 @@ SIMILARITIES = st.dictionaries(st.integers(1, 30), st.floats(0, 1), max_size=12)
 
 def span(start, end):
     first, last = BEGIN + timedelta(hours=start), BEGIN + timedelta(hours=end)
-    return TimeSpan(start=first, end=last, text="then", position=(0, 4))
+    return TimeSpan(start=first, end=last, text="", position=(0, 0))
 
 
 class TestWords:
@@ -48,6 +48,69 @@ class TestWords:
         assert room.found("？？") == []
 
 
+class TestAnswers:
+    ASKED = (
+        ("ann", "where do we keep the staging password?"),
+        ("bob", "good question, I have no idea at all"),
+        ("cy", "in the vault under team and stage"),
+        ("ann", "thanks"),
+    )
+    OTHERS = tuple(("dee", f"the heating is off again on floor {n}", 600 + n) for n in range(20))
+
+    def test_a_like_question_passes_its_relevance_to_what_answers_it(self):
+        room = MadeRoom(*self.ASKED, *self.OTHERS, links={2: (1, 0.5), 3: (1, 0.9)})
+        found = room.search("where is the staging password kept?")
+        assert [one.arrival for one in found[:3]] == [3, 2, 1]
+        assert found[0].signals["answers"] > 0
+        assert "answers a question like it" in found[0].reason
+        assert [one.question for one in found[:3]] == [1, 1, None]
+
+    def test_an_answer_far_away_is_found_by_its_link(self):
+        late = ("cy", "in the vault under team and stage")
+        room = MadeRoom(self.ASKED[0], *self.OTHERS, late, ("dee", "coffee?"), links={22: (1, 1.0)})
+        assert room.found("where do you keep the staging password?")[0] == 22
+
+    def test_in_a_large_room_too(self):
+        late = ("cy", "in the vault under team and stage")
+        talk = [("dee", f"the heating is off again on floor {n}") for n in range(1500)]
+        room = MadeRoom(self.ASKED[0], *talk, late, links={1502: (1, 1.0)})
+        assert room.found("where do you keep the staging password?")[0] == 1502
+
+    def test_what_surely_answers_something_else_gets_nothing(self):
+        room = MadeRoom(*self.OTHERS, *self.ASKED, links={22: (20, 1.0), 23: (21, 0.6)})
+        found = room.search("where do you keep the staging password?")
+        assert found[0].arrival == 23
+        assert next(one for one in found if one.arrival == 22).signals["answers"] == 0
+
+    def test_the_asker_answers_nothing_and_a_statement_passes_nothing_on(self):
+        room = MadeRoom(("ann", "where is the key?"), ("ann", "the blue one I mean"), *self.OTHERS)
+        found = room.search("where is the key?")
+        assert [one.signals["answers"] for one in found if one.arrival == 2] in ([], [0])
+        room = MadeRoom(("ann", "the key hangs by the door"), ("bob", "I see, thank you very much"), *self.OTHERS)
+        assert room.found("key by the door")[0] == 1
+
+    def test_in_chinese_too(self):
+        talk = [("小明", f"今天第{n}次开会") for n in range(9)]
+        room = MadeRoom(("小红", "报销单现在找谁签字？"), ("老陈", "先交给我，周五一起送财务"), *talk)
+        assert room.found("报销单找谁签字？")[:2] == [2, 1]
+
+
+class TestOnlyThen:
+    TALK = (("ann", "tea", 0), ("bob", "we talked about the pump for an hour", 600), ("cy", "yes", 601))
+
+    def test_nothing_but_a_time_finds_what_was_sent_then(self):
+        room = MadeRoom(*self.TALK)
+        for question in ("what did we talk about?", "大家聊了什么？", "?"):
+            assert room.found(question, spans=[span(9, 11)]) == [2, 3]
+        assert room.search("what did we talk about?", spans=[span(9, 11)])[0].score == 1
+        assert room.found("what did we talk about?", spans=[span(50, 60)]) == []
+        assert room.found("what did we talk about?", spans=[span(9, 11)], only=[1, 3]) == [3]
+
+    def test_where_something_else_is_asked_too_the_time_only_prefers(self):
+        assert MadeRoom(*self.TALK).found("did we talk about tea?", spans=[span(9, 11)])[-1] in (1, 3)
+        assert 1 in MadeRoom(*self.TALK).found("did we talk about tea?", spans=[span(9, 11)])
+
+
 class TestNeighbours:
     def test_an_answer_is_found_by_its_question(self):
         room = MadeRoom(
@@ -55,7 +118,8 @@ class TestNeighbours:
             ("ann", "lovely"), ("bob", "and then back to work"),
         )  # fmt: skip
         assert set(room.found("holiday")[:2]) == {1, 2}
-        assert room.search("holiday")[1].signals["neighbours"] > 0
+        answer = next(found for found in room.search("holiday") if found.arrival == 2)
+        assert answer.signals["neighbours"] > 0
 
     def test_in_chinese_too(self):
         room = MadeRoom(

@@ -148,6 +148,41 @@ async def test_time_in_the_question_is_read_from_the_asking_time(lore):
     assert told.times[0].start == datetime(2024, 5, 8, tzinfo=UTC)
 
 
+async def test_nothing_but_a_time_finds_what_was_said_then(lore):
+    asked = {"asked_at": datetime(2024, 5, 9, 12, tzinfo=UTC)}
+    assert await found(lore, "昨天大家聊了什么？", **asked) == ["team-2"]
+    assert await found(lore, "what did people talk about yesterday?", **asked) == ["team-2"]
+    assert await found(lore, "what happened yesterday?", **asked, sender_ids=["ann"]) == []
+    price = roomlore.Message(id="price", room_id="team", sender_id="eve", text="it costs £8", sent_at=MONDAY)
+    await lore.messages.add(price)
+    assert await found(lore, "what did we say on 8 May?", **asked) == ["team-2"]
+    answer = await lore.messages.search("team", "which 花生 came on 8 May?", mode="lexical", **asked)
+    assert [hit.signals["words"] for hit in answer.hits if hit.message.id == "price"] in ([], [0])
+
+
+async def test_each_hit_with_its_conversation(lore):
+    def said(number: int, sender: str, text: str, reply_to: str | None = None) -> roomlore.Message:
+        sent_at = MONDAY + timedelta(days=20, minutes=number)
+        return roomlore.Message(
+            id=f"talk-{number}", room_id="team", sender_id=sender, text=text, sent_at=sent_at, reply_to=reply_to
+        )
+
+    talk = [said(0, "ann", "where is the spare zebra key?"), said(1, "bob", "behind the plant pot", "talk-0")]
+    talk += [said(n, "ann" if n % 2 else "bob", f"pot joke {n}", f"talk-{n - 1}") for n in range(2, 40)]
+    await lore.messages.add(talk)
+    answer = await lore.messages.search("team", "where is the zebra key?", conversation=True, limit=2)
+    first = answer.hits[0]
+    assert first.message.id == "talk-1"
+    assert [message.id for message in first.conversation] == [f"talk-{n}" for n in range(12)]
+    plain = await lore.messages.search("team", "where is the zebra key?", limit=2)
+    assert [hit.message.id for hit in plain.hits] == [hit.message.id for hit in answer.hits]
+    assert all(hit.conversation == () for hit in plain.hits)
+    far = await lore.messages.search("team", "pot joke 30", conversation=True, limit=1, mode="lexical")
+    ids = [message.id for message in far.hits[0].conversation]
+    assert far.hits[0].message.id in ids
+    assert len(ids) == 12
+
+
 async def test_a_room_of_another_tenant_is_unknown(lore):
     other = lore.for_tenant("rivals")
     with pytest.raises(roomlore.NotFound):

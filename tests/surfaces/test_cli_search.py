@@ -303,3 +303,18 @@ def test_the_demo_searches_and_keeps_its_chat_where_told(run):
     assert f"  this chat       roomlore --db chat.db search {DEMO_ROOM} who paid for lunch" in shown
     assert "129 messages" in run("demo").stdout
     assert ids(run("search", DEMO_ROOM, "who paid for lunch", "--json"))
+
+
+def test_a_hit_is_shown_within_its_conversation(chat):
+    more = [
+        said(20, "tea", "u_bob", 20, "which filter fits the old percolator?"),
+        said(21, "tea", "u_ann", 20, "the small white one", sender_name="Ann", reply_to="m20"),
+    ]
+    Path("more.jsonl").write_text("".join(json.dumps(row) + "\n" for row in more), encoding="utf-8")
+    chat("import", "more.jsonl")
+    shown = chat("search", "tea", "small white one", "--conversation", "-n", "1").output
+    assert "u_bob: which filter fits the old percolator?" in shown
+    assert "> the small white one" in shown
+    assert "percolator" not in chat("search", "tea", "small white one", "-n", "1").output
+    told = json.loads(chat("search", "tea", "small white one", "--conversation", "-n", "1", "--json").output)
+    assert [message["id"] for message in told["hits"][0]["conversation"]] == ["m20", "m21"]

@@ -41,10 +41,20 @@ async def test_an_answer_has_scores_signals_and_reasons(http):
     assert set(answer) == {"room_id", "query", "mode", "hits", "times", "degraded", "search_ms"}
     assert (answer["mode"], answer["degraded"], len(answer["hits"])) == ("lexical", None, 2)
     first = answer["hits"][0]
-    assert set(first) == {"message", "score", "signals", "reason"}
+    assert set(first) == {"message", "score", "signals", "reason", "conversation"}
+    assert first["conversation"] == []
     assert 0 <= first["score"] <= 1
     assert first["reason"]
     assert answer["times"][0]["text"] == "last week"
+
+
+async def test_each_hit_with_its_conversation(http, lore):
+    answer = roomlore.Message(id="a", room_id="tea", sender_id="u9", text="descale it", reply_to="m0")
+    await lore.messages.add(answer)
+    query = {"room_id": "tea", "q": "descale", "conversation": "true", "limit": 1}
+    hit = (await http.get(PATH, params=query)).json()["hits"][0]
+    assert [message["id"] for message in hit["conversation"]][:1] == ["m0"]
+    assert "a" in [message["id"] for message in hit["conversation"]]
 
 
 async def test_chinese_and_anything_else_is_found(http):

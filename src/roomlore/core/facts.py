@@ -12,6 +12,7 @@ from roomlore.core.search import FactRows, Ints, RoomFacts
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PER_MESSAGE = ("arrivals", "sent_at", "senders", "roles", "lengths", "questions", "parents", "parent_odds", "threads")
+_LIKELY_PARENT = 0.3
 _NONE, _NO_ODDS, _NOT_ONE = np.zeros(0, np.int64), np.zeros(0, np.float64), np.zeros(0, np.bool_)
 _NO_FACTS = RoomFacts(
     revision=0,
@@ -62,6 +63,25 @@ def places(facts: RoomFacts, arrivals: Ints) -> Ints:
     found = np.searchsorted(facts.arrivals, arrivals)
     found[found == facts.arrivals.size] = 0
     return np.where(facts.arrivals[found] == arrivals, found, -1)
+
+
+def conversation(facts: RoomFacts, arrival: int, *, limit: int, besides: int | None = None) -> Ints:
+    """Return the arrivals of a message and the nearest of its thread, at most `limit`, ascending.
+
+    What the message answers, and `besides` where given, stand in it too where they are of other threads.
+    """
+    place = int(places(facts, np.array([arrival]))[0])
+    if place < 0 or limit < 1:
+        return _NONE
+    wanted = {arrival, besides if besides is not None else arrival}
+    if facts.parent_odds[place] >= _LIKELY_PARENT:
+        wanted.add(int(facts.parents[place]))
+    first = np.array(sorted(wanted, key=lambda one: abs(one - arrival)), np.int64)
+    first = first[places(facts, first) >= 0][:limit]
+    thread = facts.arrivals[facts.threads == facts.threads[place]]
+    others = thread[~np.isin(thread, first)]
+    nearest = others[np.argsort(np.abs(others - arrival), kind="stable")][: limit - first.size]
+    return np.sort(np.concatenate([first, nearest]))
 
 
 def _people(facts: RoomFacts, rows: FactRows) -> dict[str, str]:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 import numpy as np
@@ -28,6 +29,23 @@ _ASKING = frozenset(
         """
     )
 )
+# Words of which a question may be made that asks for nothing but a time: "what did you all talk about yesterday?"
+_FRAME = frozenset(
+    terms(
+        """
+        anything everything something everyone everybody anyone anybody people guys folks team group room chat channel
+        say said talk speak discuss discussion conversation chat mention tell told happen go going on new news update
+        message thing stuff topic subject write wrote post miss catch recap summarize summarise summary overview list
+        show give get find look please back know remember around during day week month time
+        """
+    )
+)
+_FRAME_HAN = re.compile(
+    r"大家|我们|你们|他们|咱们|大伙儿?|各位|有人|群里|群|这里|里面?|都|还|又|有没有|有|没有?|聊天|聊到|聊|说话|说到|说|讲|讨论"
+    r"|谈到|谈论|谈|提到|提|发生|发言|发|干|做|事情|事儿?|话题|话|内容|消息|聊天记录|记录|东西|情况|过|些|哪些|哪|什么|甚么|啥"
+    r"|怎么样|怎样|怎么|关于|在|是|和|给我|帮我|帮|请|总结|汇总|回顾|概括|列出|看看|看|一下|告诉|知道|新|那天|那会儿|时候|时|的|了|吗|呢|吧|啊"
+    r"|么|我|你|您"
+)
 _REQUEST = re.compile(
     r"\W*(?:(?:can|could|would|will) you(?: please)?|please|do you (?:remember|recall|know)"
     r"|(?:can|could|may) i (?:get|have|ask)|i (?:want|would like|need) (?:you )?to"
@@ -48,7 +66,8 @@ class SearchQuery:
 
     `terms`: the distinct terms to look up; `worth`: of each, how much it counts before its rarity is known. `embed`:
     the texts whose vectors stand for the question. `spans`: the times it speaks of. `people`: the senders it names, as
-    places in the room's `sender_ids`. `voice`: whose messages it is about where people talk with an agent.
+    places in the room's `sender_ids`. `voice`: whose messages it is about where people talk with an agent. `only_then`:
+    the times are all that it asks for, so nothing else is to be found.
     """
 
     terms: tuple[str, ...]
@@ -57,21 +76,31 @@ class SearchQuery:
     worth: tuple[float, ...] = ()
     people: tuple[int, ...] = ()
     voice: Voice = ""
+    only_then: bool = False
 
 
 def read_query(
-    text: str, *, facts: RoomFacts, spans: Sequence[TimeSpan] = (), weights: SearchWeights = WEIGHTS
+    text: str,
+    *,
+    facts: RoomFacts,
+    spans: Sequence[TimeSpan] = (),
+    now: datetime | None = None,
+    weights: SearchWeights = WEIGHTS,
 ) -> SearchQuery:
-    """Reads a question put to the room that these facts are of.
+    """Read a question put to the room that these facts are of; `spans` are the times that it speaks of.
 
-    Of a piece of dialogue the people's own words count most, the latest above all, and alone give the vector; the times
-    in it are told, not asked for.
+    The words that name a time are no content, unless it is yet to come at `now`. Of a piece of dialogue the people's
+    own words count most, the latest above all, and alone give the vector; the times in it are told, not asked for.
     """
     lines = utterances(text)
-    counts: Mapping[str, float] = _in_dialogue(lines, weights) if lines else Counter(terms(text))
+    begun = [] if lines else [span for span in spans if now is None or span.start <= now]
+    content = _without_times(text, begun)
+    counts: Mapping[str, float] = _in_dialogue(lines, weights) if lines else Counter(terms(content))
     worth = {
         term: count**weights.repeats * (weights.asking if term in _ASKING else 1) for term, count in counts.items()
     }
+    if begun and _is_frame(content):
+        return SearchQuery(terms=(), embed=(), spans=tuple(begun), only_then=True)
     owners = map(facts.naming.owner, counts)
     kept = sorted(worth, key=lambda term: -worth[term])[:MOST_TERMS] if len(worth) > MOST_TERMS else list(worth)
     return SearchQuery(
@@ -82,6 +111,20 @@ def read_query(
         people=tuple(sorted({owner for owner in owners if owner is not None})),
         voice="" if lines else _voice(text),
     )
+
+
+def _without_times(text: str, spans: Sequence[TimeSpan]) -> str:
+    """Return the text with a gap where each time stood."""
+    kept, end = [], 0
+    for span in sorted(spans, key=lambda span: span.position):
+        kept.append(text[end : max(end, span.position[0])])
+        end = max(end, span.position[1])
+    return " ".join([*kept, text[end:]])
+
+
+def _is_frame(content: str) -> bool:
+    """Return whether nothing is left of a question without its times but words that every question may have."""
+    return all(term in _FRAME for term in terms(_FRAME_HAN.sub(" ", content)))
 
 
 def _in_dialogue(lines: Sequence[Utterance], weights: SearchWeights) -> Mapping[str, float]:

@@ -6,15 +6,17 @@ Words: BM25 with the room's statistics, to which the messages around add what th
 repeats its question). Nearness: how far the vectors' similarity lies above the farthest one found, in quarters of the
 spread, so that models with narrow and wide cosines count alike. The factors raise messages by people whom the question
 names, by the side it means ("I", "you"), in the time it asks for, and lower questions and messages of a few words.
+A question that only repeats the query passes what it scored on to the messages that answer it (`core/answering.py`).
 Everything is a function of the arguments; ties go to the earlier message.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from roomlore.core.answering import Answers, answers
 from roomlore.core.lexical import Matches, matches, rows_of
 from roomlore.core.nearness import Near, nearness
 from roomlore.core.neighbours import around, gained
@@ -36,6 +38,7 @@ _SHOWN = {
     "words": "words match %.2f",
     "neighbours": "the messages around it match %.2f",
     "meaning": "near in meaning %.2f",
+    "answers": "answers a question like it %.2f",
     "speaker": "by a person named",
     "voice": "by the side asked about",
     "time": "fits the time asked for %.2f",
@@ -46,12 +49,14 @@ _SHOWN = {
 class Ranked:
     """A message found. `score` in [0, 1] falls along the list. `signals`, each in [0, 1]: `words` (the share of the
     question's worth that the message matches), `neighbours` (what those around it add), `meaning` (the vectors'
-    similarity), `speaker`, `voice`, `time`."""
+    similarity), `answers` (what the like question that it answers matches), `speaker`, `voice`, `time`.
+    `question`: the arrival of that like question, if any."""
 
     arrival: int
     score: float
     signals: Mapping[str, float]
     reason: str
+    question: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +66,7 @@ class _Signals:
     words: Floats
     neighbours: Floats
     meaning: Floats
+    answers: Floats
     speaker: Floats
     voice: Floats
     time: Floats
@@ -79,7 +85,8 @@ def rank(
     """The messages that answer a question best, best first, at most `limit`; without `dense`, by words alone.
 
     `postings` are those of `query.terms`; `dense` has one list for each of `query.embed`; `only` (ascending arrivals)
-    restricts what is found, not the statistics. Messages for which neither words nor meaning nor time speak are left
+    restricts what is found, not the statistics. Where nothing but a time is asked for, the messages that say most come
+    first. Messages for which neither words nor meaning nor time speak are left
     out.
     """
     size = facts.arrivals.size
@@ -87,15 +94,33 @@ def rank(
         return []
     found = matches(query, postings, facts, weights)
     near = nearness(dense, facts)
-    rows = _candidates(found, near, query, facts, only)
+    passed = answers(found, facts, weights)
+    if query.only_then:
+        only = _sent_then(query, facts, only)
+        rows = rows_of(facts, only)
+    else:
+        rows = _candidates(found, near, passed, query, facts, only)
     if not rows.size:
         return []
-    signals = _signals(query, found, near, rows, facts, weights)
-    fused = _fused(signals, near.nearness[rows], facts.lengths[rows], facts.questions[rows], weights)
+    passed = passed.among(rows, facts.arrivals.size)
+    signals = _signals(query, found, near, passed, rows, facts, weights)
+    kinds = _kinds(facts.lengths[rows], facts.questions[rows], weights)
+    fused = kinds if query.only_then else _fused(signals, passed, near.nearness[rows], kinds, weights)
     fused = np.round(fused, _DIGITS)
     fits = fused > 0 if only is None else (fused > 0) & np.isin(facts.arrivals[rows], only)
     order = _best(np.where(fits, fused, -np.inf), min(limit, int(np.count_nonzero(fits))))
-    return _listed(order, fused, signals, facts.arrivals[rows])
+    listed = _listed(order, fused, signals, facts.arrivals[rows], least=1.0 if query.only_then else _LEAST)
+    asked = passed.best()
+    return [
+        replace(one, question=int(facts.arrivals[rows[asked[place]]])) if place in asked else one
+        for place, one in zip(order.tolist(), listed, strict=True)
+    ]
+
+
+def _sent_then(query: SearchQuery, facts: RoomFacts, only: Ints | None) -> Ints:
+    """Return the arrivals in the times asked for, of `only` where given."""
+    then = facts.arrivals[closeness(query.spans, facts.sent_at.astype(float)) >= 1]
+    return then if only is None else np.intersect1d(then, only)
 
 
 def _best(fused: Floats, limit: int) -> Ints:
@@ -108,13 +133,15 @@ def _best(fused: Floats, limit: int) -> Ints:
     return places[np.argsort(-fused[places], kind="stable")][:limit]
 
 
-def _candidates(found: Matches, near: Near, query: SearchQuery, facts: RoomFacts, only: Ints | None) -> Ints:
+def _candidates(
+    found: Matches, near: Near, passed: Answers, query: SearchQuery, facts: RoomFacts, only: Ints | None
+) -> Ints:
     size = facts.arrivals.size
     if size <= ALL_RANKED:
         return np.arange(size)
     scores = found.scores(size)
     best = np.argpartition(-scores, _CENTRES)[:_CENTRES]
-    centres = [best[scores[best] > 0], near.rows]
+    centres = [best[scores[best] > 0], near.rows, passed.questions, passed.rows]
     fits = np.arange(size)
     if only is not None:
         fits = rows_of(facts, only)
@@ -134,15 +161,23 @@ def _strongest(scores: Floats, among: Ints) -> Ints:
 
 
 def _signals(
-    query: SearchQuery, found: Matches, near: Near, rows: Ints, facts: RoomFacts, weights: SearchWeights
+    query: SearchQuery,
+    found: Matches,
+    near: Near,
+    passed: Answers,
+    rows: Ints,
+    facts: RoomFacts,
+    weights: SearchWeights,
 ) -> _Signals:
     table = found.table(rows, facts.arrivals.size)
     total = max(float(found.worth.sum()), 1e-9)
+    words = table @ found.worth / total
     nothing = np.zeros(rows.size)
     return _Signals(
-        words=table @ found.worth / total,
+        words=words,
         neighbours=gained(table, found.worth, rows, facts, weights) / total,
         meaning=near.similarity[rows],
+        answers=passed.passed(words) if passed.rows.size else nothing,
         speaker=np.isin(facts.senders[rows], query.people).astype(float) if query.people else nothing,
         voice=_voice(query, facts)[rows] if query.voice else nothing,
         time=closeness(query.spans, facts.sent_at[rows].astype(float)) if query.spans else nothing,
@@ -156,28 +191,32 @@ def _voice(query: SearchQuery, facts: RoomFacts) -> Floats:
     return wanted.astype(float) if agents.any() else np.zeros(agents.size)
 
 
-def _fused(
-    signals: _Signals, nearness: Floats, lengths: Ints, questions: NDArray[np.bool_], w: SearchWeights
-) -> Floats:
+def _kinds(lengths: Ints, questions: NDArray[np.bool_], w: SearchWeights) -> Floats:
+    """Lower questions and messages of a few words."""
+    kinds: Floats = (1 - w.question * questions) * (1 - w.short * _SHORTNESS[np.minimum(lengths, _SHORTNESS.size - 1)])
+    return kinds
+
+
+def _fused(signals: _Signals, passed: Answers, nearness: Floats, kinds: Floats, w: SearchWeights) -> Floats:
     words = signals.words + signals.neighbours
     best = float(words.max())
     fused = words / best if best > 0 else words
     if nearness.any():
         fused = (1 - w.meaning) * fused + w.meaning * nearness
+    if passed.rows.size:
+        fused = np.maximum(fused, w.answer * passed.passed(fused))
     fused *= (1 + w.speaker * signals.speaker) * (1 + w.voice * signals.voice) * (1 + w.time * signals.time)
-    fused *= (1 - w.question * questions) * (1 - w.short * _SHORTNESS[np.minimum(lengths, _SHORTNESS.size - 1)])
-    return fused + w.time_alone * signals.time
+    return fused * kinds + w.time_alone * signals.time
 
 
-def _listed(order: Ints, fused: Floats, signals: _Signals, arrivals: Ints) -> list[Ranked]:
-    """The rows in this order; the first one's score is the better of its two kinds of evidence, the others' fall with
+def _listed(order: Ints, fused: Floats, signals: _Signals, arrivals: Ints, *, least: float) -> list[Ranked]:
+    """Return the rows in this order; the first one's score is the best of its kinds of evidence, the others' fall with
     the fused score."""
     if not order.size:
         return []
     first = order[0]
-    evidence = min(
-        1.0, max(float(signals.words[first] + signals.neighbours[first]), float(signals.meaning[first]), _LEAST)
-    )
+    kinds = (signals.words[first] + signals.neighbours[first], signals.meaning[first], signals.answers[first], least)
+    evidence = min(1.0, float(max(kinds)))
     scores = (evidence * fused[order] / fused[first]).tolist()
     named = {name: np.minimum(getattr(signals, name)[order], 1.0).tolist() for name in _SHOWN}
     found = []

@@ -149,12 +149,16 @@ class IndexState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
-    """A message found, with its score in [0, 1], what the score is made of, and that in words."""
+    """A message found, with its score in [0, 1], what the score is made of, and that in words.
+
+    `conversation`: the message and those of its conversation around it, in people's order, where they were asked for.
+    """
 
     message: StoredMessage
     score: float
     signals: Mapping[str, float]
     reason: str
+    conversation: tuple[StoredMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,11 @@ class SearchWeights:
     `time_alone`: what fitting in time counts without any match. `question` and `short` are taken off questions and
     messages of a few words.
 
+    Echoes, questions that repeat the query: a message counts as one from a likeness of `echo_from` on, fully from
+    `echo_to` on; `answer` is the share of its relevance that goes to what answers it best (off at 0), `next_answers`
+    how likely the next message by somebody else answers it whatever its link says, and `next_fades` what is left of
+    that with each message further on.
+
     `meaning`: the weight of the vectors' nearness, beside 1 - `meaning` for words.
     """
 
@@ -42,6 +47,11 @@ class SearchWeights:
     time_alone: float = 0.2
     question: float = 0.1
     short: float = 0.8
+    echo_from: float = 0.1
+    echo_to: float = 0.3
+    answer: float = 1.2
+    next_answers: float = 0.8
+    next_fades: float = 0.9
     meaning: float = 0.45
 
 

@@ -10,7 +10,17 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol
 
-from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Link, Room, StoredMessage, Target, Thread
+from roomlore.core.models import (
+    ApiKey,
+    ContextUsageRecord,
+    Entry,
+    Exchange,
+    Link,
+    Room,
+    StoredMessage,
+    Target,
+    Thread,
+)
 from roomlore.ports.audit import Audit
 from roomlore.ports.indexing import IndexedMemories, IndexStates, LexicalIndex, Outbox
 from roomlore.ports.memories import Evolutions, Leases, Memories, MemoryLog, Watermarks
@@ -124,6 +134,15 @@ class Threads(Protocol):
 
     async def members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
         """The newest `limit` entries whose link names this thread, in order of arrival."""
+
+    async def exchanges(
+        self, *, tenant: str, room_id: str, arrivals: Sequence[int], least: float, limit: int
+    ) -> dict[int, Exchange]:
+        """Return, for each of these arrivals, the message it answers and the likeliest `limit` that answer it.
+
+        Only links of at least this probability count. Among equally likely answers the earlier comes first. An arrival
+        without such a link is absent.
+        """
 
     async def keyword_counts(self, *, tenant: str, room_id: str, keywords: Sequence[str]) -> dict[str, int]:
         """In how many messages of the room each keyword occurs; absent where none."""

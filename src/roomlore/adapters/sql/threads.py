@@ -1,18 +1,32 @@
 """Reading along replies and threads."""
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, func, literal, or_, select, union_all
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    Select,
+    and_,
+    bindparam,
+    func,
+    literal,
+    or_,
+    select,
+    union_all,
+)
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.drivers import Connection
 from roomlore.adapters.sql.messages import NEWEST_OF_ALL, entries, to_entries, visible
-from roomlore.adapters.sql.rows import to_entry
+from roomlore.adapters.sql.rows import MESSAGE_COLUMNS, to_entry, to_message
 from roomlore.adapters.sql.statements import Statement, among, in_room
 from roomlore.adapters.sql.targets import NEWEST_TARGET, TARGET, to_target
 from roomlore.adapters.sql.values import escape, from_micros, names_text, numbers_text, unescape
-from roomlore.core.models import Entry, LinkKind, Target, Thread
+from roomlore.core.models import Entry, Exchange, LinkKind, Target, Thread
 
 _m, _f = schema.messages, schema.features
 _words = schema.keyword_counts
@@ -79,6 +93,38 @@ def _same_root(side: ColumnElement[bool], nearest: ColumnElement[Any]) -> Select
     return select(nearby.subquery())
 
 
+def _exchanged() -> Select[Any]:
+    """Rows of (asked arrival, 1 where the message answers it, the link's probability, the message)."""
+    likely = _f.c.parent_probability >= bindparam("least", type_=_f.c.parent_probability.type)
+    links = select(_f.c.room_key, _f.c.tenant).where(in_room(_f), likely)
+    up = links.add_columns(
+        _f.c.arrival.label("asked"),
+        literal(0, Integer).label("below"),
+        _f.c.parent_probability,
+        _f.c.parent.label("at"),
+    ).where(among(_f.c.arrival, "arrivals"))
+    down = links.add_columns(_f.c.parent, literal(1, Integer), _f.c.parent_probability, _f.c.arrival).where(
+        among(_f.c.parent, "arrivals")
+    )
+    found = union_all(up, down).subquery("found")
+    beside = and_(_m.c.room_key == found.c.room_key, _m.c.arrival == found.c.at, _m.c.tenant == found.c.tenant)
+    rank = func.row_number().over(
+        partition_by=(found.c.asked, found.c.below), order_by=(found.c.parent_probability.desc(), found.c.at)
+    )
+    messages = [column.label(f"column_{place}") for place, column in enumerate(MESSAGE_COLUMNS)]
+    ranked = (
+        select(found.c.asked, found.c.below, found.c.parent_probability, *messages, rank.label("rank"))
+        .select_from(found.join(_m, beside))
+        .where(_m.c.deleted_at.is_(None))
+        .subquery("ranked")
+    )
+    return (
+        select(*list(ranked.c)[:-1])
+        .where(ranked.c.rank <= bindparam("count"))
+        .order_by(ranked.c.asked, ranked.c.below, ranked.c.rank)
+    )
+
+
 def _grouped() -> Select[Any]:
     beside = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival)
     return (
@@ -109,6 +155,7 @@ def _senders() -> Select[Any]:
 
 
 _RELATED = Statement(lambda: entries(_m.c.arrival.in_(_chain())))
+_EXCHANGED = Statement(_exchanged)
 _WAITING = Statement(lambda: entries(among(_m.c.reply_to, "ids"), _f.c.link_kind != LinkKind.PLATFORM.value))
 _GROUPED = Statement(_grouped)
 _SENDERS = Statement(_senders)
@@ -187,11 +234,30 @@ class SqlThreads:
         rows = await self._rows(_MEMBERS, tenant, room_id, thread=thread, count=limit)
         return [to_entry(room_id, row) for row in reversed(rows)]
 
+    async def exchanges(
+        self, *, tenant: str, room_id: str, arrivals: Sequence[int], least: float, limit: int
+    ) -> dict[int, Exchange]:
+        if not arrivals:
+            return {}
+        rows = await self._rows(_EXCHANGED, tenant, room_id, arrivals=numbers_text(arrivals), least=least, count=limit)
+        return {asked: _to_exchange(room_id, list(its)) for asked, its in groupby(rows, key=itemgetter(0))}
+
     async def keyword_counts(self, *, tenant: str, room_id: str, keywords: Sequence[str]) -> dict[str, int]:
         if not keywords:
             return {}
         rows = await self._rows(_COUNTS, tenant, room_id, keywords=names_text(keywords))
         return {unescape(keyword): count for keyword, count in rows}
+
+
+def _to_exchange(room_id: str, rows: Sequence[Sequence[Any]]) -> Exchange:
+    linked = [(bool(row[1]), (to_message(room_id, row[3:]), row[2])) for row in rows]
+    above = [pair for below, pair in linked if not below]
+    answered, odds = above[0] if above else (None, 0.0)
+    return Exchange(
+        answered=answered,
+        answered_probability=odds,
+        answers=tuple(pair for below, pair in linked if below),
+    )
 
 
 def _to_thread(room_id: str, group: Sequence[Any], senders: Sequence[str], texts: dict[int, tuple[str, str]]) -> Thread:

@@ -1,7 +1,7 @@
 """Finding messages: words and meaning, ranked together, with words alone wherever meaning cannot be had."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Literal, Protocol
@@ -10,6 +10,7 @@ import numpy as np
 
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.facts import chosen, from_micros, to_micros
+from roomlore.core.facts import conversation as conversation_of
 from roomlore.core.models import StoredMessage
 from roomlore.core.query import SearchQuery, read_query
 from roomlore.core.ranking import Ranked, rank
@@ -22,6 +23,8 @@ from roomlore.services.messages.facts_cache import FactsCache
 MAX_QUERY_CHARS = 20_000
 MAX_HITS = 200
 MAX_SENDERS = 1_000
+MAX_CONVERSATION = 12
+"""Messages shown around each hit, with the hit itself, where conversations are asked for."""
 
 AskedAt = datetime | Literal["newest"] | None
 
@@ -92,6 +95,7 @@ class MessageSearch:
         mode: SearchMode,
         filters: Filters,
         asked_at: AskedAt,
+        conversation: bool = False,
     ) -> SearchAnswer:
         _check(room_id, query, limit=limit, mode=mode, asked_at=asked_at)
         started = self._clock.monotonic()
@@ -109,12 +113,13 @@ class MessageSearch:
                 only = now_only
                 dense = await self._by_meaning(room_id, read, only, mode)
         ranked = rank(read, postings=postings, dense=dense.found, facts=facts, limit=limit, only=only)
-        messages = await self._messages(room_id, ranked)
+        around = _around(ranked, facts) if conversation else {}
+        messages = await self._messages(room_id, ranked, around)
         answer = SearchAnswer(
             room_id=room_id,
             query=query,
             mode="hybrid" if dense.used else "lexical",
-            hits=tuple(_hit(one, messages[one.arrival]) for one in ranked if one.arrival in messages),
+            hits=tuple(_hit(one, messages, around) for one in ranked if one.arrival in messages),
             times=read.spans,
             degraded=dense.problem,
             search_ms=1000 * (self._clock.monotonic() - started),
@@ -145,7 +150,7 @@ class MessageSearch:
 
     def _read(self, text: str, facts: RoomFacts, asked_at: AskedAt) -> SearchQuery:
         now = self._time_asked(facts, asked_at)
-        return read_query(text, facts=facts, spans=time_spans(text, now=now, zone=self._zone))
+        return read_query(text, facts=facts, spans=time_spans(text, now=now, zone=self._zone), now=now)
 
     def _time_asked(self, facts: RoomFacts, asked_at: AskedAt) -> datetime:
         if isinstance(asked_at, datetime):
@@ -159,8 +164,10 @@ class MessageSearch:
             return Dense(problem=await self._dense.problem())
         return await self._dense.near(self._tenant, room_id, query.embed, only)
 
-    async def _messages(self, room_id: str, ranked: Sequence[Ranked]) -> dict[int, StoredMessage]:
-        arrivals = [one.arrival for one in ranked]
+    async def _messages(
+        self, room_id: str, ranked: Sequence[Ranked], around: Mapping[int, Sequence[int]]
+    ) -> dict[int, StoredMessage]:
+        arrivals = list({one.arrival for one in ranked}.union(*around.values()))
         async with self._storage.reading() as work:
             found = await work.messages.plain(tenant=self._tenant, room_id=room_id, arrivals=arrivals)
         return {message.arrival: message for message in found}
@@ -177,8 +184,23 @@ def _are_names(senders: object) -> bool:
     return all(isinstance(sender, str) for sender in senders)
 
 
-def _hit(ranked: Ranked, message: StoredMessage) -> SearchHit:
-    return SearchHit(message=message, score=ranked.score, signals=ranked.signals, reason=ranked.reason)
+def _around(ranked: Sequence[Ranked], facts: RoomFacts) -> dict[int, list[int]]:
+    """Return the arrivals of the conversation around each message found."""
+    return {
+        one.arrival: conversation_of(facts, one.arrival, limit=MAX_CONVERSATION, besides=one.question).tolist()
+        for one in ranked
+    }
+
+
+def _hit(ranked: Ranked, messages: Mapping[int, StoredMessage], around: Mapping[int, Sequence[int]]) -> SearchHit:
+    conversation = [messages[arrival] for arrival in around.get(ranked.arrival, ()) if arrival in messages]
+    return SearchHit(
+        message=messages[ranked.arrival],
+        score=ranked.score,
+        signals=ranked.signals,
+        reason=ranked.reason,
+        conversation=tuple(sorted(conversation, key=lambda message: (message.at, message.arrival))),
+    )
 
 
 def _check(room_id: str, query: str, *, limit: int, mode: str, asked_at: AskedAt) -> None:

@@ -92,17 +92,22 @@ class MessageService:
         since: datetime | None = None,
         until: datetime | None = None,
         asked_at: AskedAt = None,
+        conversation: bool = False,
     ) -> SearchAnswer:
-        """The messages of the room that answer the query best, at most `limit` (1 to 200), best first, with reasons.
+        """Return the messages of the room that answer the query best, at most `limit` (1 to 200), best first.
 
         `mode`: 'hybrid' searches by words and by meaning, and where no embedder is configured or the index cannot be
         used, by words alone; the answer's `mode` and `degraded` say so. 'lexical' asks for words alone. Only messages
         of `sender_ids`, sent in [`since`, `until`), are found where these are given. Time expressions in the query are
-        read from `asked_at`: now by default, or a time, or 'newest' for the time of the room's newest message.
+        read from `asked_at`: now by default, or a time, or 'newest' for the time of the room's newest message; where
+        the query asks for nothing but a time, only what was sent then is found. With `conversation` each hit brings
+        the nearest messages of its conversation, at most 12 with itself.
         Raises `InvalidInput`, `NotFound` for an unknown room, `StorageUnavailable`.
         """
         filters = Filters.of(sender_ids, since, until)
-        return await self._search.search(room_id, query, limit=limit, mode=mode, filters=filters, asked_at=asked_at)
+        return await self._search.search(
+            room_id, query, limit=limit, mode=mode, filters=filters, asked_at=asked_at, conversation=conversation
+        )
 
     async def edit(
         self,

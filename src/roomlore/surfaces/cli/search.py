@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.models import StoredMessage
 from roomlore.core.records import parse_time
 from roomlore.core.search import SearchAnswer, SearchHit
 from roomlore.core.when import FAR_PAST, TimeSpan
@@ -45,6 +46,9 @@ def search(
             "newest message; by default now."
         ),
     ] = None,
+    conversation: Annotated[
+        bool, typer.Option("--conversation", help="Show each message within its conversation, at most 12 messages.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with the signals behind each score.")] = False,
 ) -> None:
     """Find the messages of a room that answer a question best, each with its score and reason."""
@@ -61,6 +65,7 @@ def search(
             since=_time("--since", since, zone),
             until=_time("--until", until, zone),
             asked_at="newest" if asked_at == "newest" else _time("--asked-at", asked_at, zone),
+            conversation=conversation,
         )
         return answer, zone
 
@@ -104,15 +109,25 @@ def _hit(rank: int, hit: SearchHit, query: str, out: Console, zone: ZoneInfo) ->
         (f"  {show.inert(message.id, 80)}", "dim"),
     )
     out.print(head)
-    for below in (_said(hit, query), Text(show.inert(hit.reason), "dim italic")):
+    around = [line for one in hit.conversation for line in _around(hit, one, query, zone)]
+    for below in (*(around or [_said(hit.message, query)]), Text(show.inert(hit.reason), "dim italic")):
         out.print(Padding(below, (0, 0, 0, _INDENT), expand=False))
     out.print()
 
 
-def _said(hit: SearchHit, query: str) -> Text:
-    """The message with the words of the query marked; of a long one the part that has most of them."""
-    caption = hit.message.metadata.get("caption")
-    both = f"{hit.message.text} {caption}" if isinstance(caption, str) else hit.message.text
+def _around(hit: SearchHit, message: StoredMessage, query: str, zone: ZoneInfo) -> Iterator[Text]:
+    """Yield a message of the hit's conversation, the hit itself under an arrow."""
+    if message.arrival == hit.message.arrival:
+        yield Text.assemble("> ", _said(message, query))
+    else:
+        head = f"  {show.clock(_in(zone, message.at))}  {show.name(message)}: "
+        yield Text.assemble((head, "dim"), _said(message, query))
+
+
+def _said(message: StoredMessage, query: str) -> Text:
+    """Return the message with the words of the query marked; of a long one the part that has most of them."""
+    caption = message.metadata.get("caption")
+    both = f"{message.text} {caption}" if isinstance(caption, str) else message.text
     text = show.inert(both, _READ)
     shown, places = marks.excerpt(text, marks.matches(text, query), _SHOWN)
     said = Text(shown or "(no text)", "" if shown else "dim")

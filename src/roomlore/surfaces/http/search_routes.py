@@ -60,8 +60,11 @@ async def search_messages(
     q: Annotated[str, Query(description="A few words or a question. Needed.")] = "",
     limit: Annotated[int, Query(ge=1, le=MAX_HITS, description="Most messages.")] = 10,
     mode: Annotated[SearchMode, Query(description="By words and meaning, or by words alone.")] = "hybrid",
+    conversation: Annotated[
+        bool, Query(description="Bring the messages of its conversation around each hit too, at most 12.")
+    ] = False,
 ) -> Response:
-    """The messages of a room that answer the question best, best first, each with its score, signals and reason."""
+    """Return the messages of a room that answer the question best, best first, each with score, signals and reason."""
     if not q:
         raise InvalidInput("q is missing: say what to look for, as in /messages/search?room_id=tea&q=green+tea.")
     answer = await lore.messages.search(
@@ -73,6 +76,7 @@ async def search_messages(
         since=asked.since,
         until=asked.until,
         asked_at=asked.asked_at,
+        conversation=conversation,
     )
     return reply(plain(answer))
 

@@ -106,6 +106,7 @@ class HitView(BaseModel):
     score: float = Field(description="In [0, 1]; comparable within one answer.")
     signals: dict[str, float] = Field(description="What the score is made of.")
     reason: str
+    conversation: list[MessageView] = Field(description="The messages around it, in people's order, where asked for.")
 
 
 class TimeSpanView(BaseModel):

@@ -65,6 +65,7 @@ async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
         "threads.related": await threads.related(**here, entry=conversation()[1], hops=5, limit=9),
         "threads.waiting": await threads.waiting(**here, message_ids=_IDS),
         "threads.page": await threads.page(**here, after=0, limit=9),
+        "threads.exchanges": await threads.exchanges(**here, arrivals=[1, 2, 3], least=0, limit=9),
         "threads.members": await threads.members(**here, thread=1, limit=9),
         "threads.keyword_counts": await threads.keyword_counts(**here, keywords=["deploy", "部署"]),
         "lexical.look_up": await work.lexical.look_up(**here, words=["text"]),
