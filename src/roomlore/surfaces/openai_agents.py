@@ -102,8 +102,7 @@ class RoomloreSession:
         """Deletes the newest item and gives it back, None where there is none; nobody else gets the same one."""
         try:
             while newest := await self._messages(1):
-                its_id = newest[0].id
-                if await self._ask(lambda lore, its_id=its_id: lore.messages.delete(self.session_id, its_id)):
+                if await self._delete(newest[0].id):
                     return _typed([_item(newest[0])])[0]
         except NotFound:
             pass
@@ -119,6 +118,9 @@ class RoomloreSession:
 
     async def _messages(self, limit: int | None) -> list[StoredMessage]:
         return await self._ask(lambda lore: lore.sessions.messages(self.session_id, limit=limit))
+
+    async def _delete(self, message_id: str) -> int:
+        return await self._ask(lambda lore: lore.messages.delete(self.session_id, message_id))
 
     async def _ask(self, work: Callable[[Lore], Coroutine[Any, Any, T]]) -> T:
         """Do it on the event loop to which roomlore belongs."""
