@@ -99,7 +99,7 @@ def _messages(who: Figure) -> list[Message]:
         said(4, f"> {who.secret}\n> {who.part}\n\nok @{who.user_id}", "ben", reply_to=f"{who.user_id}-2"),
         said(5, "", who.user_id, mentions=("ben",)),
         said(6, who.plain + " 2", "ben", mentions=(who.user_id,)),
-        said(7, f"copied: {who.part}", "cid", room_id=OTHER_ROOM),
+        said(7, f"{who.name} says: {who.part}", "cid", room_id=OTHER_ROOM),
         said(8, f"fine, {who.user_id}", who.user_id, room_id=f"dm:{who.user_id}"),
         said(9, "good morning", who.user_id),
         said(10, "good morning", "ben"),
@@ -116,7 +116,7 @@ async def _remember(lore: Lore, who: Figure) -> None:
             NewMemory(**group, statement=who.shared, sources=[mine, others], memory_id="both"),
             NewMemory(**group, statement=who.plain, sources=[others], memory_id="others"),
             NewMemory(scope="agent:bot", kind=MemoryKind.SHORT, statement=who.told, sources=[mine], memory_id="short"),
-            NewMemory(scope=f"group:{OTHER_ROOM}", statement=f"cid: {who.part}", memory_id="copy"),
+            NewMemory(scope=f"group:{OTHER_ROOM}", statement=f"{who.name}: {who.part}", memory_id="copy"),
         ]
     )
     await lore.memories.update("alone", statement=f"{who.told}!", reason=who.told)

@@ -9,7 +9,7 @@ from roomlore.core.memory.models import Action, Change, Evolution, Memory, Memor
 from roomlore.core.models import MessageFeatures, ReplyInfo, StoredMessage
 from roomlore.core.privacy.copies import without_copies
 from roomlore.core.privacy.memories import Redaction, record_without
-from roomlore.core.privacy.messages import features_without, without_person
+from roomlore.core.privacy.messages import Taken, features_without, without_person
 from roomlore.core.privacy.traces import Traces, passages, weight
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -36,9 +36,10 @@ def test_passages_are_the_whole_and_its_lines_but_nothing_short():
         ("问一下anna-7吧", "问一下[已删除]吧"),
         ("anna-77, joanna-7, anna-7.b and anna-7_c are others", "anna-77, joanna-7, anna-7.b and anna-7_c are others"),
         ("user:anna-7", "[forgotten]"),
+        ("anna-7: see you at noon", "[forgotten]: see you at noon"),
         ("Anna-7, ANNA-7 and Anna-77", "[forgotten], [forgotten] and Anna-77"),
     ],
-    ids=range(6),
+    ids=range(7),
 )
 def test_an_id_is_a_whole_word(text, left):
     assert Traces("anna-7").redact(text) == left
@@ -149,8 +150,44 @@ def test_a_path_names_somebody_by_a_whole_word(path, named):
 def test_a_number_may_be_an_id():
     metadata = {"from": 123456789, "size": 1234, "seen": True, "others": [123456780]}
     message = StoredMessage(id="2", room_id="r", sender_id="b", arrival=2, sent_at=NOW, metadata=metadata)
-    left = without_person(message, Traces("123456789"), answered=[], gone=())
+    left = without_person(message, Traces("123456789"), taken=Taken(), gone=())
     assert left.metadata == {**metadata, "from": "[forgotten]"}
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("I live in Elm Street", "I live in Elm Street"),
+        ("> I live in Elm Street\nwhere?", "> [forgotten]\nwhere?"),
+        ('she said "I live in Elm Street" to me', 'she said "[forgotten]" to me'),
+        ("“I live in Elm Street” or “not", "“[forgotten]” or “not"),
+        ('"or not" I live in Elm Street "hm"', '"or not" I live in Elm Street "hm"'),
+        ("「我对花生过敏很严重」收到", "「[已删除]」收到"),
+        ("我对花生过敏很严重", "我对花生过敏很严重"),
+    ],
+    ids=range(7),
+)
+def test_without_a_link_a_passage_counts_in_a_quotation_alone(text, left):
+    traces = Traces("u-123", ["I live in Elm Street", "我对花生过敏很严重"])
+    assert Taken().redact(text, traces) == left
+    assert Taken(counts=lambda _: False).redact(text, traces) == text
+    assert "[" in Taken(linked=True).redact(text, traces)
+
+
+def test_a_call_by_name_goes_where_it_is_theirs():
+    traces = Traces("u-123", names=["Lena Lund"])
+    text = "@Lena Lund, @\u2068lena lund\u2069 and Lena Lund"
+    assert Taken().redact(text, traces) == text
+    assert Taken(called=True).redact(text, traces) == "@[forgotten], @\u2068[forgotten]\u2069 and Lena Lund"
+
+
+def test_a_text_of_others_tells_by_a_name_beside_the_words():
+    traces = Traces("u-123", ["I live in Elm Street"], ["Lena"])
+    assert not traces.tells("I live in Elm Street")
+    assert not traces.tells("Lena likes tea")
+    assert traces.tells("Lena: I live in Elm Street")
+    assert traces.redact_others("I live in Elm Street") == "I live in Elm Street"
+    assert traces.redact_others("Lena: I live in Elm Street") == "Lena: [forgotten]"
 
 
 def test_somebody_elses_message_loses_the_person_and_no_more():
@@ -160,7 +197,7 @@ def test_somebody_elses_message_loses_the_person_and_no_more():
         metadata={"anna-7": ["I live in Elm Street", 3, None], "n": 1},
     )  # fmt: skip
     traces = Traces("anna-7", ["I live in Elm Street"])
-    left = without_person(message, traces, answered=[], gone={"1"})
+    left = without_person(message, traces, taken=Taken(linked=True), gone={"1"})
     assert left == replace(
         message, text="> [forgotten]\n@[forgotten] where?", mentions=("cid",), reply_to=None,
         metadata={"[forgotten]": ["[forgotten]", 3, None], "n": 1},
@@ -215,6 +252,19 @@ def test_a_deleted_message_may_have_been_theirs():
 def test_a_memory_of_others_keeps_names_and_loses_the_id():
     assert redaction().version(memory("Anna likes tea", OTHERS)) == memory("Anna likes tea", OTHERS)
     assert redaction().version(memory("anna-7 likes tea", OTHERS)) == memory("[forgotten] likes tea", OTHERS)
+
+
+def test_a_memory_of_others_keeps_the_same_words():
+    traces = Traces("anna-7", ["I cannot eat any walnuts"], ["Anna"])
+    mine = {MINE: "I cannot eat any walnuts at all"}
+    others = memory("I cannot eat any walnuts", OTHERS)
+    assert Redaction(traces, mine.get, frozenset([OTHERS])).version(others) == others
+    assert Redaction(traces, mine.get, frozenset([OTHERS]), shared=True).version(others) == others
+    unsaid = memory("I cannot eat any walnuts")
+    assert Redaction(traces, mine.get).version(unsaid) == unsaid
+    assert Redaction(traces, mine.get, shared=True).version(unsaid) == memory("[forgotten]")
+    named = memory("Anna: I cannot eat any walnuts", OTHERS)
+    assert Redaction(traces, mine.get, frozenset([OTHERS])).version(named) == memory("Anna: [forgotten]", OTHERS)
 
 
 def test_an_entry_of_the_log_follows_its_memory_and_what_was_said_before():

@@ -11,7 +11,9 @@ from redis import Redis
 
 import roomlore
 from forget_rig import CHINESE, ENGLISH, ROOM, Figure, fill, in_files, replays
-from roomlore import Lore, Settings, StorageUnavailable
+from roomlore import Lore, Message, Role, Settings, Source, StorageUnavailable
+from roomlore.core.privacy.report import ForgetReport
+from roomlore.services.privacy import messages as rooms_without
 from roomlore.testing import FaultyStorage
 from roomlore.testing.embedding import HashEmbedder
 from roomlore.testing.qdrant_stand_in import QdrantStandIn
@@ -70,7 +72,7 @@ async def test_no_byte_no_key_and_no_payload_is_left(sqlite_url, tmp_path: Path,
     assert in_files(tmp_path, who) == []
 
 
-async def forgetting(lore: Lore, storage: FaultyStorage) -> None:
+async def forgetting(lore: Lore, storage: FaultyStorage, user_id: str = ENGLISH.user_id) -> ForgetReport:
     """As another process does it, over a storage that fails where it is told to."""
     shared = lore._resources
     forgetter = make_forgetter(
@@ -83,7 +85,7 @@ async def forgetting(lore: Lore, storage: FaultyStorage) -> None:
         ids=shared.ids,
         over=storage,
     )
-    await forgetter.forget(tenant=lore.tenant, user_id=ENGLISH.user_id, dry_run=False)
+    return await forgetter.forget(tenant=lore.tenant, user_id=user_id, dry_run=False)
 
 
 class CutAfter(FaultyStorage):
@@ -174,3 +176,77 @@ async def test_the_cache_down(sqlite_url, redis_server):
         assert [one.place for one in report.left] == ["session cache"]
         shown = await lore.sessions.query_context(ROOM)
         assert ENGLISH.told not in shown.history
+
+
+class SpeaksAt(FaultyStorage):
+    """Lets somebody else speak in the room before the unit of work with this number is opened."""
+
+    def __init__(self, lore: Lore, at: int) -> None:
+        super().__init__(lore._resources.storage)
+        self.lore = lore
+        self.left = at
+
+    async def visit(self, name: str) -> None:
+        if name not in ("reading", "writing"):
+            return
+        self.left -= 1
+        if self.left == -1:
+            await self.lore.messages.add(Message(id="ben", room_id="den", sender_id="ben", text="is anybody here?"))
+            source = Source("den", "ben")
+            await self.lore.memories.add("group:den", "Ben looks for company", kind="group", sources=[source])
+
+
+LENA, SECRET = "lena-5c1d", "the spare key hangs under the third flower pot"
+
+
+async def fill_den(lore: Lore) -> None:
+    """A room in which one person and an assistant spoke, remembered and summarised."""
+    await lore.messages.add(
+        [
+            *(Message(id=f"w{n}", room_id="den", sender_id=LENA, text=f"{n}: {SECRET}") for n in range(5)),
+            Message(id="bot", room_id="den", sender_id="bot", text=f"Noted: 3: {SECRET}", role=Role.ASSISTANT),
+        ]
+    )
+    await lore.memories.add("group:den", SECRET, kind="group", sources=[Source("den", "w1")])
+    await lore.sessions.create_session("den", LENA)
+    await lore.sessions.checkpoint("den", f"summary: {SECRET}", covers_through="w4")
+    await index(lore)
+
+
+@pytest.mark.parametrize("part", range(4))
+async def test_what_somebody_else_says_meanwhile_stays(sqlite_template, tmp_path, monkeypatch, part):
+    """A regression: who else spoke was decided once, and what they said afterwards went with the room."""
+    monkeypatch.setattr(rooms_without, "_ERASED_AT_ONCE", 2)
+    at, removed, spoke = part, set(), True
+    while spoke:
+        path = tmp_path / f"at-{at}" / "roomlore.db"
+        path.parent.mkdir()
+        shutil.copy(sqlite_template, path)
+        settings = Settings(durable_work="process", vectors="sql")
+        embedder = HashEmbedder()
+        async with roomlore.open(f"sqlite:///{path}", settings=settings, embedder=embedder, background=False) as lore:
+            await fill_den(lore)
+            storage = SpeaksAt(lore, at)
+            report = await forgetting(lore, storage, LENA)
+            spoke = storage.left < 0
+            removed.add("den" in report.rooms_removed)
+            if spoke:
+                await _holds_what_ben_said(lore, at)
+            assert (at, (await lore.privacy.forget(LENA)).left) == (at, ())
+            await index(lore)
+            assert (at, (await lore.privacy.verify()).faults) == (at, ())
+            assert (at, await replays(lore)) == (at, True)
+        assert (at, [one.name for one in path.parent.iterdir() if SECRET.encode() in one.read_bytes()]) == (at, [])
+        at += 4
+    assert removed == {True, False}
+
+
+async def _holds_what_ben_said(lore: Lore, at: int) -> None:
+    await index(lore)
+    said = [one.text for one in await lore.messages.page("den") if one.sender_id == "ben"]
+    assert (at, said) == (at, ["is anybody here?"])
+    for mode in ("lexical", "hybrid"):
+        hits = (await lore.messages.search("den", "is anybody here?", mode=mode)).hits
+        assert (at, mode, [hit.message.id for hit in hits][:1]) == (at, mode, ["ben"])
+    remembered = [memory.statement for memory in await lore.memories.page("group:den")]
+    assert (at, remembered) == (at, ["Ben looks for company"])

@@ -8,6 +8,7 @@ import catalogue
 import pytest
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.mentions import find_mentions
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.records import to_line
 from roomlore.importers import Bad, Parsed, detect, lines, open_import, window
@@ -262,3 +263,147 @@ def test_wrong_options_say_what_is_wanted(tmp_path, options, words):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InvalidInput, match="does not exist"):
         open_import(tmp_path / "nothing.json")
+
+
+def zipped(tmp_path, name, **files):
+    path = tmp_path / name
+    with zipfile.ZipFile(path, "w") as archive:
+        for inside, content in files.items():
+            archive.writestr(inside.replace("__", "."), content)
+    return path
+
+
+CHAT = "31.12.23, 21:41 - Lena: happy new year\n31.12.23, 21:42 - Ben: 新年快乐\n"
+
+
+@pytest.mark.parametrize("form", [None, "whatsapp"])
+def test_a_zip_of_a_chat_is_read_inside(tmp_path, form):
+    """A regression: with `--format whatsapp` the bytes of the zip became a message."""
+    path = zipped(tmp_path, "WhatsApp Chat - Lena.zip", _chat__txt=CHAT)
+    straight = catalogue.items(path, format=form)
+    assert [item.message.text for item in straight] == ["happy new year", "新年快乐"]
+    assert {item.message.room_id for item in straight} == {"Lena"}
+    assert catalogue.items(path, format=form, resume_from=straight[0].position) == straight[1:]
+
+
+def test_a_zip_of_a_document_is_read_inside(tmp_path):
+    text = (catalogue.SAMPLES / "telegram.json").read_text("utf-8")
+    path = zipped(tmp_path, "telegram.zip", result__json=text, photo__jpg="x")
+    assert catalogue.messages(path) == catalogue.messages(catalogue.SAMPLES / "telegram.json")
+
+
+@pytest.mark.parametrize("files", [{}, {"a__txt": CHAT, "b__txt": CHAT}], ids=["none", "two"])
+def test_a_zip_without_one_chat_says_what_to_do(tmp_path, files):
+    path = zipped(tmp_path, "chats.zip", photo__jpg="x", **files)
+    with pytest.raises(InvalidInput, match="unpack it"):
+        open_import(path, "whatsapp")
+    with pytest.raises(InvalidInput, match="folder"):
+        open_import(tmp_path, "whatsapp")
+
+
+@pytest.mark.parametrize(
+    ("first", "room"),
+    [
+        ("[31.12.23, 21:40:01] Lena L.: \u200eMessages and calls are end-to-end encrypted.\n", "Lena L."),
+        ("[31.12.23, 21:40:01] 登山队: \u200e消息和通话已进行端到端加密。\n", "登山队"),
+    ],
+)
+def test_a_chat_of_an_iphone_is_named_by_its_first_line(tmp_path, first, room):
+    path = write(tmp_path, "_chat.txt", first + "[31.12.23, 21:41:01] Ann: hi\n")
+    assert {message.room_id for message in catalogue.messages(path)} == {room}
+
+
+def test_two_chats_of_an_iphone_are_two_rooms(tmp_path):
+    """A regression: both were called `_chat`, and became one room."""
+    rooms = []
+    for number in "12":
+        (tmp_path / number).mkdir()
+        path = write(tmp_path / number, "_chat.txt", f"[31.12.23, 21:4{number}:01] Ann: hi\n")
+        (message,) = catalogue.messages(path)
+        rooms.append(message.room_id)
+        grown = write(tmp_path / number, "_chat.txt", path.read_text("utf-8") + "[31.12.23, 21:45:01] Ben: ho\n")
+        assert {message.room_id for message in catalogue.messages(grown)} == {rooms[-1]}
+    assert len(set(rooms)) == 2
+    (tmp_path / "WhatsApp Chat - Lena").mkdir()
+    path = write(tmp_path / "WhatsApp Chat - Lena", "_chat.txt", CHAT)
+    assert {message.room_id for message in catalogue.messages(path)} == {"Lena"}
+
+
+def test_a_mention_between_direction_marks_is_one(tmp_path):
+    """A regression: WhatsApp isolates names, and nobody was mentioned."""
+    line = "31.12.23, 21:41 - Ann: @\u2068Lena Lund\u2069, @\u2068~\u202f小王\u2069 come\n"
+    (message,) = catalogue.messages(write(tmp_path, "c.txt", line), format="whatsapp")
+    assert message.mentions == ("Lena Lund", "小王")
+    assert message.text.startswith("@Lena Lund, @")
+    assert find_mentions("@\u2068Lena Lund\u2069 come", {"lena lund": "u1"}).people == ("u1",)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Se eliminó este mensaje", "Mensagem apagada", "Você apagou esta mensagem", "Ce message a été supprimé",
+        "Questo messaggio è stato eliminato.", "Dit bericht is verwijderd", "Данное сообщение удалено.",
+        "Bu mesaj silindi", "このメッセージは削除されました", "삭제된 메시지입니다.", "تم حذف هذه الرسالة",
+        "यह मैसेज हटा दिया गया है।", "Du hast diese Nachricht gelöscht.", "此訊息已被刪除", "Pesan ini telah dihapus",
+    ],
+)  # fmt: skip
+def test_a_deleted_message_says_nothing_in_any_language(tmp_path, said):
+    (message,) = catalogue.messages(write(tmp_path, "c.txt", f"31.12.23, 21:41 - Ann: {said}\n"), format="whatsapp")
+    assert (message.text, message.metadata) == ("", {"deleted": True})
+
+
+def test_local_times_take_the_zone_of_the_settings_where_the_format_has_none(tmp_path):
+    chat = write(tmp_path, "chat.txt", "2024/07/01 00:30 - Ann: hi\n")
+    with open_import(chat, local_zone="Asia/Shanghai") as reading:
+        (item,) = reading
+    assert (item.message.sent_at, reading.time_zone) == (datetime(2024, 6, 30, 16, 30, tzinfo=UTC), "Asia/Shanghai")
+    with open_import(chat, timezone="UTC", local_zone="Asia/Shanghai") as reading:
+        assert reading.time_zone == "UTC"
+    lines = write(tmp_path, "a.jsonl", '{"id": "1", "sender": "a", "text": "x", "sent_at": "2024-07-01T00:30:00"}\n')
+    with open_import(lines, local_zone="Asia/Shanghai") as reading:
+        (item,) = reading
+    assert (item.message.sent_at, reading.time_zone) == (datetime(2024, 7, 1, 0, 30, tzinfo=UTC), None)
+
+
+QQ = {
+    "metadata": {"name": "QQChatExporter"},
+    "messages": [{"messageId": str(n), "sender": {"uin": "1"}, "content": {"text": "hi"}} for n in range(3)],
+}
+CHATLAB = {
+    "chatlab": {"version": "0.0.1"},
+    "members": [{"platformId": "1", "accountName": "A", "roles": [{"id": "owner"}]}],
+    "messages": [{"sender": "1", "timestamp": 1700000000, "type": 0, "content": "hi"} for _ in range(3)],
+}
+WEFLOW = {
+    "weflow": {"version": "1"},
+    "session": {"wxid": "a"},
+    "messages": [{"localId": n, "createTime": 1700000000, "content": "hi", "senderUsername": "a"} for n in range(3)],
+}
+
+
+@pytest.mark.parametrize("value", [QQ, CHATLAB, WEFLOW], ids=["qq", "chatlab", "weflow"])
+@pytest.mark.parametrize("indent", [None, 1])
+def test_any_list_of_messages_is_not_taken_for_openais(tmp_path, value, indent):
+    """A regression: texts were empty, senders unknown, times made up."""
+    path = write(tmp_path, "chat.json", json.dumps(value, indent=indent))
+    with pytest.raises(InvalidInput, match="openai, chatgpt"):
+        open_import(path)
+
+
+def test_events_of_onebot_are_not_taken_for_those_of_lark(tmp_path):
+    event = {
+        "post_type": "message", "message_type": "group", "message_id": 1, "group_id": 7, "user_id": 8, "time": 17,
+        "message": [{"type": "text", "data": {"text": "hi"}}], "raw_message": "hi", "sender": {"role": "member"},
+    }  # fmt: skip
+    with pytest.raises(InvalidInput, match="no text"):
+        open_import(
+            write(tmp_path, "events.jsonl", "".join(json.dumps({**event, "message_id": n}) + "\n" for n in "123"))
+        )
+
+
+def test_what_most_messages_lack_is_said_and_a_format_that_is_named_is_taken(tmp_path):
+    lines = "".join(json.dumps({"id": str(n), "text": "hi", "at": 3}) + "\n" for n in range(3))
+    path = write(tmp_path, "a.jsonl", lines)
+    with pytest.raises(InvalidInput, match="no sender"):
+        open_import(path)
+    assert len(catalogue.messages(path, format="jsonl")) == 3

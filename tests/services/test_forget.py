@@ -1,12 +1,13 @@
 """Forgetting a person through `roomlore.open`, on SQLite and PostgreSQL."""
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 import pytest
 
 import roomlore
 from forget_rig import CHINESE, ENGLISH, OTHER_ROOM, ROOM, Figure, everything, fill, in_postgres, replays
-from roomlore import Lore, Message, Settings
+from roomlore import Lore, Message, Role, Settings, Source
 from roomlore.ports.privacy import StoredRow
 from roomlore.testing.embedding import HashEmbedder
 
@@ -177,3 +178,70 @@ async def test_no_row_of_any_schema_on_postgresql(postgres_url, who: Figure):
         report = await lore.privacy.forget(who.user_id)
         assert report.left == ()
     assert in_postgres(postgres_url, who) == []
+
+
+RULES = {"en": "what was the password policy again, twelve signs?", "zh": "密码规则到底是怎么规定的来着是不是要十二位"}
+tongues = pytest.mark.parametrize("tongue", ["en", "zh"])
+
+
+async def speak_alike(lore: Lore, words: str) -> None:
+    def said(number: int, room_id: str, sender: str, text: str = words, **more) -> Message:
+        at = datetime(2026, 3, 1, 9, number, tzinfo=UTC)
+        return Message(id=str(number), room_id=room_id, sender_id=sender, text=text, sent_at=at, **more)
+
+    await lore.messages.add(
+        [
+            said(0, "desk", "ben"),
+            said(1, "desk", "anna-12", sender_name="Anna Lund"),
+            said(2, "desk", "ben"),
+            said(3, "desk", "ben", f"> {words}\nno idea"),
+            said(4, "desk", "ben", f"{words} no idea", reply_to="1"),
+            said(5, "desk", "ben", f"@Anna Lund {words}"),
+            said(6, "desk", "ben", f"anna-12: {words}"),
+            said(7, "desk", "bot", f"You ask: {words}", role=Role.ASSISTANT),
+            said(8, "desk", "bot", f"You ask: {words}", role=Role.ASSISTANT, reply_to="2"),
+            said(9, "elsewhere", "cid"),
+            said(10, "elsewhere", "cid", f"Anna Lund asks: {words}"),
+        ]
+    )
+    await lore.memories.add("user:cid", words, sources=[Source("elsewhere", "9")], memory_id="cids")
+    await lore.sessions.create_session("elsewhere", "cid", session={"global_state": {"shared": {"note": words}}})
+
+
+async def texts(lore: Lore) -> dict[str, str]:
+    found = [*await lore.messages.page("desk"), *await lore.messages.page("elsewhere")]
+    return {one.id: one.text for one in found}
+
+
+@tongues
+async def test_merely_the_same_words_are_counted_and_stay(lore, tongue):
+    """A regression: what others said by themselves was erased, in rooms too where the person never spoke."""
+    words, mark = RULES[tongue], {"en": "[forgotten]", "zh": "[已删除]"}[tongue]
+    await speak_alike(lore, words)
+    shown = await lore.privacy.forget("anna-12", dry_run=True)
+    report = await lore.privacy.forget("anna-12")
+    assert report.left == ()
+    assert shown.same_words == report.same_words == {"messages of others": 4, "memories": 1}
+    said = await texts(lore)
+    assert {number for number, text in said.items() if text == words} == {"0", "2", "9"}
+    assert said["3"] == f"> {mark}\nno idea"
+    assert said["4"] == f"{mark} no idea"
+    assert said["5"] == f"@{mark} {mark}"
+    assert said["6"] == f"{mark}: {mark}"
+    assert (said["7"], said["8"]) == (f"You ask: {mark}", f"You ask: {words}")
+    assert said["10"] == f"Anna Lund asks: {mark}"
+    assert [memory.statement for memory in await lore.memories.page("user:cid")] == [words]
+    session = await lore.sessions.get_session("elsewhere")
+    assert session.global_state.shared == {"note": words}
+    assert (await lore.privacy.verify()).sound
+
+
+@tongues
+async def test_the_same_words_go_where_asked_for_in_shared_rooms_and_later(lore, tongue):
+    words = RULES[tongue]
+    await speak_alike(lore, words)
+    shown = await lore.privacy.forget("anna-12", dry_run=True, same_words=True)
+    report = await lore.privacy.forget("anna-12", same_words=True)
+    assert report.left == ()
+    assert shown.same_words == report.same_words == {"messages of others": 2, "memories": 1}
+    assert {number for number, text in (await texts(lore)).items() if words in text} == {"0", "9"}

@@ -182,7 +182,7 @@ async def test_what_comes_in_meanwhile_goes_too(lore, monkeypatch, tongue):
 async def test_caches_of_rooms_where_others_quote_go_too(sqlite_url, redis_url):
     settings = Settings(durable_work="process", redis_url=redis_url)
     async with roomlore.open(sqlite_url, settings=settings, background=False) as lore:
-        quoting = Message(id="1", room_id="other", sender_id="ben", text=f"I heard: {OLD['en']}")
+        quoting = Message(id="1", room_id="other", sender_id="ben", text=f"I heard: “{OLD['en']}”")
         await lore.messages.add([said("1", WHO, OLD["en"]), quoting])
         await lore.sessions.query_context("other")
         with Redis.from_url(redis_url) as redis:

@@ -310,3 +310,14 @@ async def until_whole(lore: roomlore.Lore) -> None:
     async with asyncio.timeout(60):
         while (await lore.index.status()).vectors != "whole":  # noqa: ASYNC110 - a store tells nobody
             await asyncio.sleep(0.01)
+
+
+async def test_whoever_comes_first_right_after_opening_makes_the_index_for_all(url):
+    """A regression: they raced in one process, and all but one were told of another process."""
+    async with opened(url) as lore:
+        await say(lore, SAID)
+    embedder = Counting()
+    async with opened(url, embedder, index_lease_seconds=60) as lore:
+        await asyncio.gather(drain(lore), lore.index.catch_up(), drain(lore), lore.index.catch_up())
+        assert len(embedder.embedded) == len(SAID)
+        assert (await lore.index.status()).vectors == "whole"

@@ -36,7 +36,7 @@ class SlowForgetter:
         self.errors = {}
         self.begun = []
 
-    async def forget(self, *, tenant: str, user_id: str, dry_run: bool) -> ForgetReport:
+    async def forget(self, *, tenant: str, user_id: str, dry_run: bool, same_words: bool) -> ForgetReport:
         self.begun.append((tenant, user_id, dry_run))
         await self.may_end[user_id, dry_run].wait()
         if (user_id, dry_run) in self.errors:

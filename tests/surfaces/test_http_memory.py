@@ -417,3 +417,20 @@ async def test_a_key_that_reads_does_not_write(lore):
         ):
             assert (await reading.request(method, f"/memory/{path}", json={"strength": 0})).status_code == 403, path
     assert (await lore.memories.get("f1")).status == "active"
+
+
+async def test_an_evolution_that_forgetting_drops_is_a_conflict(http, lore, monkeypatch):
+    """A regression: whoever waited for it was told that there is no such job."""
+    await lore.messages.add([Message(id=str(n), room_id="g", sender_id="ann-77", text=f"tea {n}") for n in range(3)])
+    begin = lore.memories.begin_evolution
+
+    async def begin_and_forget(*given, **named):
+        begun = await begin(*given, **named)
+        await lore.jobs.wait(begun.job_id, 5)
+        await lore.privacy.forget("ann-77")
+        return begun
+
+    monkeypatch.setattr(lore.memories, "begin_evolution", begin_and_forget)
+    answer = await http.post("/memory/evolve/g?mode=offline&days=2")
+    assert (answer.status_code, answer.json()["type"]) == (409, "urn:roomlore:conflict")
+    assert "ask again" in answer.json()["detail"]

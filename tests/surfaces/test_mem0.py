@@ -143,7 +143,74 @@ def _each_owner_finds_it(memory):
     assert said(memory.get_all(filters={"agent_id": "guide", "run_id": "r2"})) == []
     assert said(memory.search("chess", filters={"agent_id": "guide"}, top_k=1)) == ["Plays chess"]
     memory.delete_all(agent_id="guide")
-    assert memory.get_all(filters=ANNA) == {"results": []}
+    assert [one["run_id"] for one in memory.get_all(filters=ANNA)["results"]] == ["r2"]
+    memory.delete_all(**ANNA)
+    assert memory.get_all(filters=ANNA) == memory.get_all(filters={"run_id": "r2"}) == {"results": []}
+
+
+def test_what_is_known_keeps_what_is_kept_beside_it(memory):
+    """A regression: the new call's metadata and expiry took the place of the first one's, and filters found nothing."""
+    memory.add("爱喝乌龙茶", **ANNA, metadata={"topic": "茶"}, expiration_date="2999-01-01", infer=False)
+    memory.add("爱喝乌龙茶", **ANNA, infer=False)
+    noted = memory.add(
+        "爱喝乌龙茶", **ANNA, metadata={"topic": "other", "n": 1}, expiration_date="2001-01-01", infer=False
+    )
+    assert noted["results"][0]["event"] == "UPDATE"
+    (kept,) = memory.get_all(filters={**ANNA, "topic": "茶"})["results"]
+    assert (kept["metadata"], kept["expiration_date"]) == ({"topic": "茶", "n": 1}, "2999-01-01")
+
+
+def test_what_has_expired_and_is_said_again_is_shown_again(memory):
+    memory.add("In Rome", **ANNA, expiration_date="2001-01-01", infer=False)
+    memory.add("In Rome", **ANNA, run_id="r1", infer=False)
+    assert said(memory.get_all(filters=ANNA)) == said(memory.get_all(filters={"run_id": "r1"})) == ["In Rome"]
+
+
+def test_each_of_its_owners_has_metadata_of_their_own(memory):
+    memory.add("Likes tea", **ANNA, metadata={"n": 1}, infer=False)
+    name = memory.add("Likes tea", **ANNA, run_id="r1", metadata={"n": 2}, infer=False)["results"][0]["id"]
+    assert said(memory.get_all(filters={**ANNA, "n": 1})) == ["Likes tea"]
+    assert said(memory.get_all(filters={**ANNA, "run_id": "r1", "n": 2})) == ["Likes tea"]
+    assert said(memory.search("tea", filters={"run_id": "r1", "n": 2})) == ["Likes tea"]
+    assert memory.get_all(filters={"run_id": "r1", "n": 1}) == {"results": []}
+    memory.update(name, metadata={"n": 3})
+    assert said(memory.get_all(filters={"run_id": "r1", "n": 3})) == ["Likes tea"]
+    assert said(memory.get_all(filters={**ANNA, "n": 3})) == ["Likes tea"]
+
+
+def test_deleting_what_a_run_added_keeps_what_was_known_before(memory):
+    """A regression: the user's memory went with the run in which it was said again."""
+    memory.add("Likes tea", **ANNA, infer=False)
+    for run in ("r1", "r2"):
+        memory.add("Likes tea", **ANNA, run_id=run, infer=False)
+    memory.add("Is in a hurry", **ANNA, run_id="r1", infer=False)
+    memory.delete_all(run_id="r1")
+    assert said(memory.get_all(filters=ANNA)) == ["Likes tea"]
+    assert memory.get_all(filters={"run_id": "r1"}) == {"results": []}
+    assert said(memory.get_all(filters={"run_id": "r2"})) == ["Likes tea"]
+    memory.add("Likes tea", **ANNA, run_id="r1", infer=False)
+    assert said(memory.get_all(filters={"run_id": "r1"})) == ["Likes tea"]
+
+
+def test_a_run_that_was_first_hands_its_memory_on(memory):
+    memory.add("Likes tea", **ANNA, run_id="r1", infer=False)
+    memory.add("Likes tea", **ANNA, run_id="r2", metadata={"n": 2}, infer=False)
+    memory.delete_all(run_id="r1")
+    (kept,) = memory.get_all(filters=ANNA)["results"]
+    assert (kept["run_id"], kept["metadata"]) == ("r2", {"n": 2})
+
+
+def test_saying_it_again_in_many_runs_writes_the_memory_once(url):
+    """A regression: each run made a version with the sources of all, in quadratic space and time."""
+    with roomlore.open_sync(url, background=False) as lore:
+        memory = Memory(lore=lore)
+        for n in range(15):
+            memory.add("Likes tea", **ANNA, run_id=f"r{n}", infer=False)
+            memory.add("Likes tea", **ANNA, metadata={f"k{n}": n}, infer=False)
+        assert len(memory.get_all(filters={"run_id": "r7"})["results"]) == 1
+        assert len(lore.memories.changes("user:安娜")) == 1
+        (one,) = lore.memories.page("user:安娜")
+        assert len(one.sources) == 1
 
 
 def test_without_a_model_what_the_user_said_is_kept_word_for_word(memory):

@@ -477,6 +477,43 @@ def test_a_missing_extra_is_named(monkeypatch):
         importlib.import_module("roomlore.surfaces.openai_agents")
 
 
-async def test_a_synchronous_roomlore_is_refused():
-    with roomlore.open_sync("sqlite://") as sync, pytest.raises(roomlore.InvalidInput, match=r"roomlore\.open\("):
-        RoomloreSession("trip", sync)
+async def test_what_is_no_roomlore_is_refused():
+    with pytest.raises(roomlore.InvalidInput, match="open_sync"):
+        RoomloreSession("talk", "sqlite://")
+
+
+@pytest.fixture
+def another_loop():
+    """The event loop on which `Runner.run_sync` runs, which is not roomlore's."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield loop
+    loop.run_until_complete(loop.shutdown_default_executor())
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
+@pytest.mark.parametrize("fit_window", [False, True])
+def test_a_synchronous_roomlore_remembers_under_run_sync(tmp_path, another_loop, fit_window):
+    asked = another_loop.run_until_complete
+    with roomlore.open_sync(f"sqlite:///{tmp_path / 'talk.db'}", background=False) as lore:
+        session = RoomloreSession("talk", lore, user_id="ann", fit_window=fit_window)
+        model = ScriptedModel(says("Hello Ann."), says("安，你好。"))
+        agent = Agent(name="helper", model=model)
+        Runner.run_sync(agent, "I am Ann.", session=session)
+        Runner.run_sync(agent, "Who am I?", session=session)
+        assert [message.text for message in lore.sessions.messages("talk")] == [
+            "I am Ann.", "Hello Ann.", "Who am I?", "安，你好。",
+        ]  # fmt: skip
+        assert texts_of(asked(session.get_items())) == ["I am Ann.", "Who am I?"]
+        assert asked(session.pop_item()) is not None
+        asked(session.clear_session())
+        assert asked(session.get_items()) == []
+
+
+async def test_the_settings_of_a_session_may_be_a_dict(lore):
+    session = RoomloreSession("talk", lore, session_settings={"limit": 1})
+    await session.add_items([USER, ANSWER])
+    assert len(await session.get_items()) == 1
+    with pytest.raises(roomlore.InvalidInput, match="limit"):
+        RoomloreSession("talk", lore, session_settings={"limits": 1})

@@ -1,8 +1,8 @@
 """Every error roomlore raises on purpose.
 
     RoomloreError
-    ├── NotFound              a room, message, context or key that does not exist for this tenant
-    ├── InvalidInput          a value the caller can mend; the message says how
+    ├── NotFound              a room, message, context or key that does not exist for this tenant; a LookupError
+    ├── InvalidInput          a value the caller can mend; the message says how; a ValueError
     ├── Conflict              a stale version, or the same id with other content
     ├── BudgetTooSmall        what must be shown does not fit the tokens given
     ├── BadModelOutput        a model answered something that cannot be used
@@ -28,11 +28,11 @@ class RoomloreError(Exception):
         super().__init__(message or inspect.getdoc(type(self)))
 
 
-class NotFound(RoomloreError):
+class NotFound(RoomloreError, LookupError):
     """Nothing with this id exists here."""
 
 
-class InvalidInput(RoomloreError):
+class InvalidInput(RoomloreError, ValueError):
     """The input cannot be used as it is."""
 
 

@@ -39,7 +39,8 @@ class ImportReport:
     """What became of an export. `bad` holds the first 1,000 skipped records, `bad_count` counts all of them.
 
     `undated`: messages whose time had to be estimated. `repaired`: records with broken bytes replaced. `resumed`:
-    whether the reading went on from where an earlier import had been broken off.
+    whether the reading went on from where an earlier import had been broken off. `time_zone`: the one in which times
+    without a zone were read, None where the format has none.
     """
 
     format: str
@@ -53,6 +54,7 @@ class ImportReport:
     total_bytes: int
     rooms: tuple[str, ...]
     resumed: bool
+    time_zone: str | None = None
 
     @property
     def read(self) -> int:

@@ -9,6 +9,8 @@ from roomlore.core.text import HAN, READ_LIMIT, fold, head, segment
 
 _MAX_NAME = 64
 _MAX_MENTIONS = 100
+_ISOLATES = dict.fromkeys(range(0x2066, 0x206A))
+"""What keeps the direction of a name apart from the text around it, as WhatsApp writes names."""
 TAG = re.compile(
     r"<@!?(?P<id>[^\s<>|]{1,64})(?:\|[^<>]{0,64})?>|<!(?P<all>here|channel|everyone)(?:\|[^<>]{0,64})?>"
     r"|<at (?:user_)?id=[\"']?(?P<at>[^\"'<>\s]{1,64})[\"']?[^<>]{0,64}>(?:[^<>]{0,64}</at>)?"
@@ -47,7 +49,7 @@ class _Reading:
         self._names = names
         self._tagged: dict[str, str] = {}
         self.everyone = False
-        raw = text[:READ_LIMIT]
+        raw = text[:READ_LIMIT].translate(_ISOLATES)
         self.text = head(TAG.sub(self._untag, raw) if "<" in raw else raw)
 
     def _untag(self, tag: re.Match[str]) -> str:

@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass
 from datetime import UTC, date
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
@@ -13,25 +14,32 @@ from zoneinfo import ZoneInfo
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.exports import Item, Parsed, Position
+from roomlore.core.models import Message, Role
 from roomlore.importers import chatgpt, discord, irc, jsonl, lark, openai, slack, telegram, whatsapp
 from roomlore.importers.items import Options
 from roomlore.importers.json_lines import sniff_objects
-from roomlore.importers.source import Source
+from roomlore.importers.source import Source, in_zip
 from roomlore.importers.whatsapp_dates import read_stamp
 
 Reader = Callable[[Source, Options, Position | None], Iterator[Item]]
 
 _HEAD = 1 << 17
 _SOME_LINES = 400
+_LOOKED_AT = 200
+_UNTIMED = ("openai", "irc", "jsonl")
+"""Formats whose messages often have no time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`description`: one line for people. `read`: the importer."""
+    """`description`: one line for people. `read`: the importer. `endings`: of the file inside a zip; none: it reads
+    folders and zips itself. `local`: its times have no zone."""
 
     name: str
     description: str
     read: Reader
+    endings: tuple[str, ...] = (".json", ".jsonl")
+    local: bool = False
 
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
@@ -41,11 +49,13 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             Format("jsonl", "one JSON object a message and line; roomlore's own export", jsonl.read),
             Format("openai", "OpenAI chat messages, JSON or JSONL", openai.read),
             Format("chatgpt", "ChatGPT data export, conversations.json", chatgpt.read),
-            Format("irc", "IRC log of irssi, weechat, HexChat, mIRC, ZNC or Ubuntu's bot", irc.read),
-            Format("slack", "Slack export, folder or zip", slack.read),
-            Format("telegram", "Telegram Desktop, result.json", telegram.read),
+            Format(
+                "irc", "IRC log of irssi, weechat, HexChat, mIRC, ZNC or Ubuntu's bot", irc.read, (".txt", ".log"), True
+            ),
+            Format("slack", "Slack export, folder or zip", slack.read, ()),
+            Format("telegram", "Telegram Desktop, result.json", telegram.read, local=True),
             Format("discord", "DiscordChatExporter, JSON", discord.read),
-            Format("whatsapp", "WhatsApp chat, text", whatsapp.read),
+            Format("whatsapp", "WhatsApp chat, text or zip", whatsapp.read, (".txt",), True),
             Format("lark", "Lark / Feishu messages, JSON or JSONL", lark.read),
         )
     }
@@ -55,19 +65,19 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
 _DOCUMENTS = (
     ("chatgpt", (rb'"mapping"\s*:\s*\{', rb'"(?:parent|current_node|author)"\s*:')),
     ("discord", (rb'"(?:guild|channel)"\s*:\s*\{', rb'"(?:timestamp|author|exportedAt|categoryId)"\s*:')),
-    ("lark", (rb'"(?:message_id|chat_id)"\s*:', rb'"(?:msg_type|message_type|sender_type)"\s*:')),
+    ("lark", (rb'"(?:message_id|chat_id)"\s*:', rb'"(?:msg_type|sender_type|chat_type)"\s*:')),
     ("telegram", (rb'"(?:date_unixtime|text_entities|from_id|actor_id)"\s*:', rb'"type"\s*:')),
     ("telegram", (rb'"(?:chats|messages)"\s*:', rb'"type"\s*:\s*"(?:message|service|\w+_(?:chat|\w*group|channel))"')),
-    ("openai", (rb'"role"\s*:', rb'"(?:content|tool_calls)"\s*:')),
-    ("openai", (rb'"messages"\s*:\s*\[', rb'"content"\s*:')),
+    ("openai", (rb'"role"\s*:\s*"(?:user|assistant|system|developer|tool)"', rb'"(?:content|tool_calls)"\s*:')),
 )  # fmt: skip
 
 
 class Import:
     """An export being read: iterate it once.
 
-    `format`: its name. `source`: its size, the bytes read so far and how many records had broken bytes replaced.
-    `parsed`, `bad`: items given out so far. `undated`: messages among them without a readable time.
+    `format`: its name. `time_zone`: in which times without a zone are read, None where it has none. `source`: its
+    size, the bytes read so far and how many records had broken bytes replaced. `parsed`, `bad`: items given out so far.
+    `undated`: messages among them without a readable time.
     """
 
     def __init__(self, chosen: Format, source: Source, options: Options, resume_from: Position | None) -> None:
@@ -76,6 +86,7 @@ class Import:
         self.parsed = 0
         self.bad = 0
         self.undated = 0
+        self.time_zone = str(options.timezone) if chosen.local or options.timezone is not UTC else None
         self._options = options
         self._items = chosen.read(source, options, resume_from)
         self._read = chosen.read
@@ -127,33 +138,85 @@ def open_import(
     room_id: str | None = None,
     timezone: str | None = None,
     day: str | None = None,
+    local_zone: str | None = None,
     resume_from: Position | None = None,
 ) -> Import:
     """Opens an export.
 
-    `format`: a name from `FORMATS`, None: found out by looking. `room_id`: the room for everything, None: as the export
-    names its rooms (else the file's name). `timezone`: IANA name for local times (IRC, WhatsApp, old Telegram), None:
-    UTC. `day`: ISO date of the first line of an IRC log that has no dates. `resume_from`: the position of the last item
-    taken. Raises `InvalidInput`.
+    `format`: a name from `FORMATS`, None: found out by looking; refused where most messages lack a text, a sender or
+    a time. `room_id`: the room for everything, None: as the export names its rooms (else the file's name). `timezone`:
+    IANA name for times without a zone; None: `local_zone` where the format writes local times (IRC, WhatsApp, old
+    Telegram), else UTC. `day`: ISO date of the first line of an IRC log without dates. `resume_from`: the position of
+    the last item taken. Raises `InvalidInput`.
     """
+    if format is not None and format not in FORMATS:
+        raise InvalidInput(f"no format is called {format!r}: choose one of {', '.join(FORMATS)}")
     source = Source(Path(path))
-    name = format or detect(source.path)
-    if name not in FORMATS:
-        raise InvalidInput(f"no format is called {name!r}: choose one of {', '.join(FORMATS)}")
-    options = Options(room_id=room_id or None, timezone=_zone(timezone), day=_day(day))
-    return Import(FORMATS[name], source, options, _checked(resume_from))
+    chosen = FORMATS[format or detect(source.path)]
+    if chosen.endings:
+        source = _file_of(source.path, chosen)
+    zone = _zone(timezone or (local_zone if chosen.local else None))
+    options = Options(room_id=room_id or None, timezone=zone, day=_day(day))
+    if format is None:
+        _check_read(chosen, source, options)
+    return Import(chosen, source, options, _checked(resume_from))
+
+
+def _file_of(path: Path, chosen: Format) -> Source:
+    if path.is_dir():
+        raise InvalidInput(
+            f"{path} is a folder: give the file of the export that ends in {' or '.join(chosen.endings)}"
+        )
+    return in_zip(path, chosen.endings) if zipfile.is_zipfile(path) else Source(path)
+
+
+def _check_read(chosen: Format, source: Source, options: Options) -> None:
+    """Refuse what was only taken for the format: most of its first messages lack what a message has."""
+    with Import(chosen, source, options, None) as looked:
+        first = [item.message for item in islice(looked, _LOOKED_AT) if isinstance(item, Parsed)]
+    source.bytes_read = source.repaired = 0
+    lacks = {"text": _says_nothing, "sender": _of_nobody}
+    if chosen.name not in _UNTIMED:
+        lacks["time"] = _has_no_time
+    for what, lacking in lacks.items():
+        if 2 * sum(map(lacking, first)) > len(first):
+            raise InvalidInput(
+                f"{source.path} looks like {chosen.name!r}, but most of its messages have no {what}: name its format if"
+                f" you know it, one of {', '.join(FORMATS)}"
+            )
+
+
+def _says_nothing(message: Message) -> bool:
+    shown = message.text or message.metadata.get("caption") or message.metadata.get("deleted")
+    return not shown and message.role in (Role.USER, Role.ASSISTANT) and not message.has_tool_calls
+
+
+def _of_nobody(message: Message) -> bool:
+    return message.sender_id == "unknown"
+
+
+def _has_no_time(message: Message) -> bool:
+    return message.sent_at is None
 
 
 def detect(path: Path) -> str:
     """The format's name, by the content; `InvalidInput` where that does not tell."""
     source = Source(path)
-    if path.is_dir() or zipfile.is_zipfile(path):
+    if path.is_dir():
         found = "slack" if _is_slack(path) else None
+    elif zipfile.is_zipfile(path):
+        found = "slack" if _is_slack(path) else _of_zip(path)
     else:
         found = _of_text(source) or _of_json(source)
     if found is None:
         raise InvalidInput(f"{path} is in no format that can be told by looking: name one of {', '.join(FORMATS)}")
     return found
+
+
+def _of_zip(path: Path) -> str | None:
+    """The format of the only file that may be a chat."""
+    source = in_zip(path, (".txt", ".json", ".jsonl", ".log"))
+    return _of_text(source) or _of_json(source)
 
 
 def _is_slack(path: Path) -> bool:
@@ -181,7 +244,9 @@ def _fits(name: str, objects: list[dict[str, Any]] | None) -> bool:
     if name == "openai":
         return any(isinstance(one.get("messages"), list) for one in objects) or not any(map(_has_sender, objects))
     if name == "lark":
-        return any({"event", "data", "items", "msg_type", "message_type"} & one.keys() for one in objects)
+        return any({"event", "data", "items", "msg_type", "message_type"} & one.keys() for one in objects) and not any(
+            "post_type" in one for one in objects
+        )
     return len(objects) == 1
 
 

@@ -2,13 +2,16 @@
 
 import codecs
 import re
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from roomlore.core.errors import InvalidInput
 
+_NAMELESS = ("_chat", "result", "messages", "chat")
+"""What programs call every chat alike: then the zip around it tells more."""
 _SAMPLE = 1 << 16
 _SAMPLES = 8
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -23,21 +26,27 @@ class Source:
 
     `total_bytes` and `bytes_read` are for a progress bar; `repaired` counts lines or records in which broken bytes
     were replaced; `stem`: the name without its ending, for a room that has none. Raises `InvalidInput` where the
-    path cannot be read.
+    path cannot be read. `member`: the file inside a zip that is read in the zip's place.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, member: str | None = None) -> None:
         if not path.exists():
             raise InvalidInput(f"{path} does not exist: give the path of an export")
         self.path = path
-        self.total_bytes = _size(path)
+        self._member = member
+        self.total_bytes = _size(path) if member is None else _size_in_zip(path, member)
         self.bytes_read = 0
         self.repaired = 0
-        self.stem = path.resolve().stem or "import"
+        inside = Path(member).stem if member else ""
+        self.stem = inside if inside not in ("", *_NAMELESS) else path.resolve().stem or "import"
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
         """The file's bytes; `InvalidInput` where it cannot be opened."""
+        if self._member is not None:
+            with _open_zip(self.path) as archive, archive.open(self._member) as inside:
+                yield cast(BinaryIO, inside)
+            return
         try:
             file = self.path.open("rb")
         except OSError as error:
@@ -64,6 +73,31 @@ class Source:
             piece = file.read(_SAMPLE)
             pieces.append(piece[piece.find(b"\n") + 1 : piece.rfind(b"\n") + 1])
         return b"".join(pieces)
+
+
+def in_zip(path: Path, endings: Sequence[str]) -> Source:
+    """Return the only file with one of these endings in a zip. Raises `InvalidInput` where there is none or several."""
+    with _open_zip(path) as archive:
+        names = [name for name in archive.namelist() if name.lower().endswith(tuple(endings))]
+    found = [name for name in names if not name.startswith("__MACOSX/")]
+    if len(found) != 1:
+        held = "no file" if not found else f"{len(found)} files"
+        raise InvalidInput(
+            f"{path} is a zip with {held} ending in {' or '.join(endings)}: unpack it, and give one file"
+        )
+    return Source(path, found[0])
+
+
+def _open_zip(path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError) as error:
+        raise InvalidInput(f"{path} cannot be read: {error}") from error
+
+
+def _size_in_zip(path: Path, member: str) -> int:
+    with _open_zip(path) as archive:
+        return archive.getinfo(member).file_size
 
 
 def guess_encoding(sample: bytes) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from roomlore.core.exports import Bad, Item, Parsed, Position
 from roomlore.core.models import Message, Role
-from roomlore.importers.items import Options, excerpt
+from roomlore.importers.items import Options, derived_id, excerpt
 from roomlore.importers.lines import TOO_LONG, Line, read_lines
 from roomlore.importers.passages import Passage, not_given_yet
 from roomlore.importers.shapes import in_zone
@@ -32,12 +32,32 @@ _FILE = re.compile(
     r"|fichier joint|file allegato|arquivo anexado)\)(?:\n|$)",
     re.I,
 )
+_MENTION = re.compile(r"@[\u2066-\u2068]([^\n\u2066-\u2069]{1,100})\u2069")
+_NOTICE = re.compile(
+    r"[^:\n]{1,100}: ?\u200e[^\n]*(?:end-to-end|Ende-zu-Ende|端到端|端對端|extremo|chiffré|crittograf|сквозн)"
+)
 _EDITED = re.compile(
     r"\s*<(?:This message was edited|Diese Nachricht wurde bearbeitet\.?|此消息已编辑|此訊息已編輯)>\s*$"
 )
 _DELETED = re.compile(
-    r"(?:This message was deleted|You deleted this message|Diese Nachricht wurde gelöscht|此消息已删除|此訊息已刪除"
-    r"|你删除了此消息|您已刪除此訊息|你已删除此消息)[.。]?"
+    r"(?:This message was deleted(?: by admin[^\n]{0,100})?|You deleted this message(?: as admin)?"
+    r"|Diese Nachricht wurde gelöscht|Du hast diese Nachricht gelöscht|此消息已删除|此訊息已刪除|此訊息已被刪除"
+    r"|你删除了此消息|您已刪除此訊息|你已删除此消息|您删除了此消息|你已刪除此訊息|您刪除了此訊息"
+    r"|Se eliminó este mensaje|Este mensaje fue eliminado|Eliminaste este mensaje|Has eliminado este mensaje"
+    r"|Esta mensagem foi apagada|Mensagem apagada|Você apagou esta mensagem|Apagou esta mensagem|Apagaste esta mensagem"
+    r"|Ce message a été supprimé|Vous avez supprimé ce message"
+    r"|Questo messaggio è stato eliminato|Hai eliminato questo messaggio"
+    r"|Dit bericht is verwijderd|U hebt dit bericht verwijderd|Je hebt dit bericht verwijderd"
+    r"|Данное сообщение удалено|Это сообщение удалено|Сообщение удалено|Вы удалили (?:данное|это) сообщение"
+    r"|Ta wiadomość została usunięta|Wiadomość została usunięta|Ta wiadomość została przez Ciebie usunięta"
+    r"|Bu mesaj silindi|Bu mesajı sildiniz|Pesan ini telah dihapus|Pesan ini dihapus|Anda menghapus pesan ini"
+    r"|Anda telah menghapus pesan ini|Detta meddelande raderades|Du raderade detta meddelande"
+    r"|このメッセージは削除されました|このメッセージを削除しました|メッセージを削除しました"
+    r"|삭제된 메시지입니다|이 메시지는 삭제되었습니다|이 메시지를 삭제했습니다"
+    r"|تم حذف هذه الرسالة|حذفتَ هذه الرسالة|حذفت هذه الرسالة|لقد حذفت هذه الرسالة"
+    r"|यह (?:मैसेज|संदेश) (?:हटा|मिटा) दिया गया(?: था| है)?"
+    r"|आपने (?:यह|इस) (?:मैसेज|संदेश)(?: को)? (?:हटाया|मिटाया|डिलीट किया))[.。।]?",
+    re.I,
 )
 _SYSTEM = re.compile(
     r"end-to-end|Ende-zu-Ende|端到端|端對端|cifrad[oa]s? de extremo|chiffré|created (?:this )?group|added|\bleft\b"
@@ -71,6 +91,7 @@ class _Draft:
 @dataclass(slots=True)
 class _Content:
     text: str
+    mentions: tuple[str, ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
 
 
@@ -135,6 +156,7 @@ class _Chat:
             role=Role.USER if sender else Role.SYSTEM,
             text=content.text,
             sent_at=local and in_zone(local, self._options.timezone),
+            mentions=content.mentions,
             metadata=content.metadata,
         )
 
@@ -170,13 +192,15 @@ def _content(said: str) -> _Content:
     text = text[: edited.start()] if edited else text
     metadata: dict[str, Any] = {"edited": True} if edited else {}
     if _DELETED.fullmatch(text):
-        return _Content("", metadata | {"deleted": True})
+        return _Content("", metadata=metadata | {"deleted": True})
     if caption := _left_out(text, marked):
-        return _Content("", metadata | {"caption": caption})
+        return _Content("", metadata=metadata | {"caption": caption})
+    names = tuple(dict.fromkeys(name.strip("~\u202f\u00a0 ") for name in _MENTION.findall(text)))
+    text = _MENTION.sub(r"@\1", text)
     if file := _ATTACHED.search(text) or _FILE.match(text):
         rest = text[: file.start()] + text[file.end() :]
-        return _Content(rest.strip(), metadata | {"caption": file["name"].strip()})
-    return _Content(text, metadata)
+        return _Content(rest.strip(), names, metadata | {"caption": file["name"].strip()})
+    return _Content(text, names, metadata)
 
 
 def _left_out(text: str, marked: bool) -> str:
@@ -188,6 +212,21 @@ def _left_out(text: str, marked: bool) -> str:
 
 
 def room_name(source: Source) -> str:
-    """The chat's name in the file's name, else the file's name."""
-    match = _ROOM.fullmatch(source.stem)
-    return next((name for name in match.groups() if name), source.stem) if match else source.stem
+    """The chat's name in the name of the file or of its folder, else the file's name. An iPhone calls every chat
+    `_chat.txt`: then the name in its first line, else one made of that line, as two chats are never one room."""
+    for named in (source.stem, source.path.resolve().parent.name):
+        if match := _ROOM.fullmatch(named):
+            return next((name for name in match.groups() if name), named)
+    return source.stem if source.stem != "_chat" else _name_inside(source)
+
+
+def _name_inside(source: Source) -> str:
+    before = source.bytes_read, source.repaired
+    first = next((line for line in read_lines(source) if read_stamp(line.text)), None)
+    source.bytes_read, source.repaired = before
+    stamp = read_stamp(first.text) if first else None
+    if first is None or stamp is None:
+        return source.stem
+    said = first.text[stamp.length :]
+    name = said.partition(":")[0].strip(MARKS + "~\u202f\u00a0 ") if _NOTICE.match(said) else ""
+    return name or derived_id("whatsapp", first.text).replace("x", "_chat-", 1)[:18]

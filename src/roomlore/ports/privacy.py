@@ -26,6 +26,9 @@ class People(Protocol):
     async def rooms_of(self, *, tenant: str, user_id: str) -> list[RoomOfPerson]:
         """Ascending by id."""
 
+    async def others_in(self, *, tenant: str, room_id: str, user_id: str) -> bool:
+        """Whether anybody else has spoken in the room but assistants; False where there is no such room."""
+
     async def said_by_others(self, *, tenant: str, user_id: str, texts: Sequence[str]) -> set[str]:
         """Those of these texts that are the whole of a message of another user."""
 

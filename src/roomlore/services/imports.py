@@ -39,6 +39,10 @@ class Export(Protocol):
     @property
     def source(self) -> Source: ...
     @property
+    def time_zone(self) -> str | None:
+        """In which times without a zone are read."""
+
+    @property
     def fingerprint(self) -> str:
         """Tells this export, read with these options, from any other."""
 
@@ -59,6 +63,7 @@ class OpenExport(Protocol):
         room_id: str | None = None,
         timezone: str | None = None,
         day: str | None = None,
+        local_zone: str | None = None,
     ) -> Export: ...
 
 
@@ -113,6 +118,7 @@ class ImportService:
         clock: Clock,
         limits: Limits,
         open_export: OpenExport,
+        time_zone: str,
     ) -> None:
         self._tenant = tenant
         self._storage = storage
@@ -120,6 +126,7 @@ class ImportService:
         self._clock = clock
         self._limits = limits
         self._open = open_export
+        self._time_zone = time_zone
 
     async def run(
         self,
@@ -135,11 +142,12 @@ class ImportService:
         """Reads the export into the store, batch by batch; records that cannot be read are skipped and named.
 
         `format`: None finds it out by looking. `room_id`: puts everything into this room. `timezone`: of exports with
-        local times. `day`: ISO date of the first line of an IRC log without dates. `resume`: go on where an import of
-        the same file was broken off. Importing a file again adds nothing twice. Raises `InvalidInput`,
-        `StorageUnavailable`.
+        local times, the setting `time_zone` by default; the report says which was taken. `day`: ISO date of the first
+        line of an IRC log without dates. `resume`: go on where an import of the same file was broken off. Importing a
+        file again adds nothing twice. Raises `InvalidInput`, `StorageUnavailable`.
         """
-        export = await asyncio.to_thread(self._open, path, format, room_id=room_id, timezone=timezone, day=day)
+        given = {"room_id": room_id, "timezone": timezone, "day": day, "local_zone": self._time_zone}
+        export = await asyncio.to_thread(self._open, path, format, **given)
         try:
             resumed = resume and await self._resume(export)
             tally = await self._read(export, progress)
@@ -222,4 +230,5 @@ def _report(export: Export, tally: _Tally, *, resumed: bool) -> ImportReport:
         total_bytes=export.source.total_bytes,
         rooms=tuple(tally.rooms),
         resumed=resumed,
+        time_zone=export.time_zone,
     )

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from roomlore.core.errors import InvalidInput
 from roomlore.settings.words import range_of_field, shown
 
 
@@ -19,8 +20,9 @@ def sentences(
     """One sentence a line, each once. `found`: values and their sources; those of `hidden` settings are not shown."""
 
     def told(detail: Mapping[str, Any]) -> str:
-        if not detail["loc"]:
-            return str(detail["ctx"]["error"])
+        why = detail.get("ctx", {}).get("error")
+        if not detail["loc"] or isinstance(why, InvalidInput):
+            return str(why)
         name = str(detail["loc"][0])
         value, source = found[name]
         value = "***" if name in hidden else shown(value)[:120]

@@ -1,11 +1,14 @@
 """A session of the OpenAI Agents SDK whose items are a conversation's messages. Needs the extra `openai-agents`."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, cast
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar, cast
 
 from roomlore import InvalidInput, Lore, Message, NotFound, Role, StoredMessage
 from roomlore.core.foreign import Readable, call_line, give_back, keep, plain_json, readable
 from roomlore.core.sessions.turns import as_chat, shown
+from roomlore.sync import SyncLore
 
 try:
     from agents import SessionSettings, TResponseInputItem
@@ -16,6 +19,8 @@ except ModuleNotFoundError as error:
     ) from error
 
 __all__ = ["RoomloreSession"]
+
+T = TypeVar("T")
 
 _KEY = "openai_agents"
 _ROLES = {"user": Role.USER, "system": Role.SYSTEM, "developer": Role.SYSTEM, "tool": Role.TOOL}
@@ -28,10 +33,11 @@ class RoomloreSession:
     """Gives `Runner.run(agent, input, session=...)` its memory.
 
     Items come back as they went in, in their order; what others wrote into the conversation comes back as
-    `{"role", "content"}`. `user_id`, `agent_code`: who speaks. `session_settings.limit`: how many items `get_items`
-    gives where it is not told. `fit_window`: without any limit it gives what `lore.sessions.query_context` shows, a
-    summary and the turns after it, inside `model_context_window` tokens and with `recent_turns` turns at least (by
-    default as the settings say). Raises `InvalidInput` where `lore` is not an open `roomlore.Lore`.
+    `{"role", "content"}`. `lore`: an open `roomlore.Lore`, or what `roomlore.open_sync` gives: that works on any event
+    loop, as `Runner.run_sync` needs it. `user_id`, `agent_code`: who speaks. `session_settings.limit`, or a dict with a
+    `limit`: how many items `get_items` gives where it is not told. `fit_window`: without any limit it gives what
+    `lore.sessions.query_context` shows, a summary and the turns after it, inside `model_context_window` tokens and with
+    `recent_turns` turns at least (by default as the settings say). Raises `InvalidInput` where `lore` is neither.
     """
 
     session_id: str
@@ -40,19 +46,21 @@ class RoomloreSession:
     def __init__(
         self,
         conversation_id: str,
-        lore: Lore,
+        lore: Lore | SyncLore,
         *,
         user_id: str = "",
         agent_code: str = "",
-        session_settings: SessionSettings | None = None,
+        session_settings: SessionSettings | Mapping[str, Any] | None = None,
         fit_window: bool = False,
         recent_turns: int | None = None,
         model_context_window: int | None = None,
     ) -> None:
-        if not isinstance(lore, Lore):
-            raise InvalidInput(f"lore is a {type(lore).__name__}; give what `async with roomlore.open(...)` opens.")
+        if not isinstance(lore, Lore | SyncLore):
+            raise InvalidInput(
+                f"lore is a {type(lore).__name__}; give what `roomlore.open(...)` or `roomlore.open_sync(...)` opens."
+            )
         self.session_id = conversation_id
-        self.session_settings = session_settings
+        self.session_settings = _settings(session_settings)
         self._lore = lore
         self._user_id = user_id
         self._agent_code = agent_code
@@ -83,8 +91,10 @@ class RoomloreSession:
         if not items:
             return
         messages = [_message(item) for item in items]
-        stored = await self._lore.sessions.add_messages(
-            self.session_id, messages, user_id=self._user_id, agent_code=self._agent_code, turn_id=self._turn
+        stored = await self._ask(
+            lambda lore: lore.sessions.add_messages(
+                self.session_id, messages, user_id=self._user_id, agent_code=self._agent_code, turn_id=self._turn
+            )
         )
         self._turn = stored.turn_id
 
@@ -92,7 +102,7 @@ class RoomloreSession:
         """Deletes the newest item and gives it back, None where there is none; nobody else gets the same one."""
         try:
             while newest := await self._messages(1):
-                if await self._lore.messages.delete(self.session_id, newest[0].id):
+                if await self._delete(newest[0].id):
                     return _typed([_item(newest[0])])[0]
         except NotFound:
             pass
@@ -102,17 +112,28 @@ class RoomloreSession:
         """Begins anew: no item from before is given any more. They stay stored, behind a reset of the session."""
         self._turn = ""
         try:
-            await self._lore.sessions.reset(self.session_id)
+            await self._ask(lambda lore: lore.sessions.reset(self.session_id))
         except NotFound:
             return
 
     async def _messages(self, limit: int | None) -> list[StoredMessage]:
-        return await self._lore.sessions.messages(self.session_id, limit=limit)
+        return await self._ask(lambda lore: lore.sessions.messages(self.session_id, limit=limit))
+
+    async def _delete(self, message_id: str) -> int:
+        return await self._ask(lambda lore: lore.messages.delete(self.session_id, message_id))
+
+    async def _ask(self, work: Callable[[Lore], Coroutine[Any, Any, T]]) -> T:
+        """Do it on the event loop to which roomlore belongs."""
+        if isinstance(self._lore, SyncLore):
+            return await asyncio.to_thread(self._lore.wait, work)
+        return await work(self._lore)
 
     async def _inside_window(self) -> list[dict[str, Any]]:
         """The summary, and what is shown beside it as the items it was."""
-        context = await self._lore.sessions.query_context(
-            self.session_id, recent_turns=self._recent_turns, model_context_window=self._model_context_window
+        context = await self._ask(
+            lambda lore: lore.sessions.query_context(
+                self.session_id, recent_turns=self._recent_turns, model_context_window=self._model_context_window
+            )
         )
         summary = [dict(message) for message in context.messages[: 1 if context.checkpoint_id else 0]]
         wanted = set(context.message_ids)
@@ -120,6 +141,18 @@ class RoomloreSession:
         if not wanted <= {message.id for message in stored}:
             stored = await self._messages(None)
         return [*summary, *_answered(_item(message) for message in stored if message.id in wanted)]
+
+
+def _settings(given: SessionSettings | Mapping[str, Any] | None) -> SessionSettings | None:
+    if not isinstance(given, Mapping):
+        return given
+    refused = InvalidInput(f"session_settings is {dict(given)!r:.80}; give a limit, as in {{'limit': 20}}.")
+    if not given.keys() <= {one.name for one in fields(SessionSettings)}:
+        raise refused
+    try:
+        return SessionSettings(**given)
+    except (TypeError, ValueError) as error:
+        raise refused from error
 
 
 def _answered(items: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,7 @@ from roomlore.wiring import Lore
 T = TypeVar("T")
 Name = tuple[str, str, str]
 
+_WITH_WORDS = " and the same words"
 MOST_AT_A_TIME = 3
 """Counts, and likewise checks, that are under way at a time for one tenant: each reads all that is stored."""
 
@@ -25,30 +26,37 @@ class Asked(Generic[T]):
     full: bool = False
 
 
-def forgetting(lore: Lore, user_id: str) -> Name:
-    """The name of forgetting a person."""
-    return "forget", lore.tenant, user_id
+def forgetting(lore: Lore, user_id: str, *, same_words: bool = False) -> Name:
+    """Return the name of forgetting a person."""
+    return "forget" + _WITH_WORDS * same_words, lore.tenant, user_id
 
 
 async def forget(
-    work: LongWork, lore: Lore, user_id: str, *, seconds: float, anew: bool = False
+    work: LongWork, lore: Lore, user_id: str, *, seconds: float, anew: bool = False, same_words: bool = False
 ) -> ForgetReport | None:
     """As `LongWork.wait`. Nothing is kept of a count, nor of a check, from before: it may name the person."""
 
     async def begin() -> ForgetReport:
         try:
-            return await lore.privacy.forget(user_id)
+            return await lore.privacy.forget(user_id, same_words=same_words)
         finally:
-            work.drop(*_counting(lore, user_id))
+            for words in (False, True):
+                work.drop(*_counting(lore, user_id, same_words=words))
             work.drop("verify", lore.tenant)
 
-    return await work.wait(forgetting(lore, user_id), begin, seconds=seconds, anew=anew)
+    name = forgetting(lore, user_id, same_words=same_words)
+    return await work.wait(name, begin, seconds=seconds, anew=anew)
 
 
-async def would_forget(work: LongWork, lore: Lore, user_id: str, *, seconds: float) -> Asked[ForgetReport]:
-    """What forgetting a person would remove."""
-    name = _counting(lore, user_id)
-    return await _where_there_is_room(work, name, lambda: lore.privacy.forget(user_id, dry_run=True), seconds)
+async def would_forget(
+    work: LongWork, lore: Lore, user_id: str, *, seconds: float, same_words: bool = False
+) -> Asked[ForgetReport]:
+    """Return what forgetting a person would remove."""
+
+    async def count() -> ForgetReport:
+        return await lore.privacy.forget(user_id, dry_run=True, same_words=same_words)
+
+    return await _where_there_is_room(work, _counting(lore, user_id, same_words=same_words), count, seconds)
 
 
 async def verify(work: LongWork, lore: Lore, scope: str | None, *, seconds: float) -> Asked[VerifyReport]:
@@ -57,8 +65,9 @@ async def verify(work: LongWork, lore: Lore, scope: str | None, *, seconds: floa
     return await _where_there_is_room(work, name, lambda: lore.privacy.verify(scope), seconds)
 
 
-def _counting(lore: Lore, user_id: str) -> Name:
-    return "would forget", lore.tenant, user_id
+def _counting(lore: Lore, user_id: str, *, same_words: bool) -> Name:
+    """Both kinds count as one against the most at a time, so the option stands in the last part."""
+    return "would forget", lore.tenant, user_id + _WITH_WORDS * same_words
 
 
 async def _where_there_is_room(

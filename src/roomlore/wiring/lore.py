@@ -94,6 +94,7 @@ class Lore:
             clock=shared.clock,
             limits=limits(shared.settings),
             open_export=open_import,
+            time_zone=shared.settings.time_zone,
         )
         self.tuning = TuningService(tenant=tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
 

@@ -39,17 +39,27 @@ _BY_KEY = (schema.participants, schema.keyword_counts, schema.checkpoints, schem
 _BY_NAME = (schema.usage_records, schema_memories.watermarks, schema_memories.rooms_due)
 
 
-def _rooms_of() -> Any:
-    """`others`: a message that a person wrote who is not this one. What LIKE finds is looked at once more, as SQLite
-    takes capital letters for small ones."""
-    spoke = exists().where(_p.c.room_key == _r.c.room_key, _p.c.sender_id == bindparam("user_id"))
-    owns = exists().where(_s.c.room_key == _r.c.room_key, _s.c.user_id == bindparam("user_id"))
-    others = exists().where(
+def _others() -> Any:
+    return exists().where(
         _m.c.room_key == _r.c.room_key,
         _m.c.sender_id != bindparam("user_id"),
         _m.c.role == Role.USER.value,
         _m.c.deleted_at.is_(None),
     )
+
+
+def _others_in() -> Any:
+    return select(_r.c.room_id).where(
+        _r.c.tenant == bindparam("tenant"), _r.c.room_id == bindparam("room_id"), _others()
+    )
+
+
+def _rooms_of() -> Any:
+    """`others`: a message that a person wrote who is not this one. What LIKE finds is looked at once more, as SQLite
+    takes capital letters for small ones."""
+    spoke = exists().where(_p.c.room_key == _r.c.room_key, _p.c.sender_id == bindparam("user_id"))
+    owns = exists().where(_s.c.room_key == _r.c.room_key, _s.c.user_id == bindparam("user_id"))
+    others = _others()
     named = (":" + _r.c.room_id + ":").like(bindparam("pattern"), escape="!")
     return (
         select(_r.c.room_id, others, or_(spoke, owns))
@@ -105,6 +115,7 @@ def _without_checkpoint() -> Any:
 
 
 _ROOMS_OF = Statement(_rooms_of)
+_OTHERS_IN = Statement(_others_in)
 _SAID_BY_OTHERS = Statement(_said_by_others)
 _FORGET_SESSION = Statement(_forget_session)
 _SUMMARIES = Statement(_summaries)
@@ -156,6 +167,10 @@ class SqlPeople:
         asked = {"user_id": escape(user_id), "pattern": f"%{_spelled_out(part)}%"}
         rows = await self._sql.fetch(_ROOMS_OF, tenant=escape(tenant), **asked)
         return [RoomOfPerson(unescape(row[0]), bool(row[1])) for row in rows if row[2] or part in f":{row[0]}:"]
+
+    async def others_in(self, *, tenant: str, room_id: str, user_id: str) -> bool:
+        asked = {"tenant": escape(tenant), "room_id": escape(room_id), "user_id": escape(user_id)}
+        return bool(await self._sql.fetch(_OTHERS_IN, **asked))
 
     async def said_by_others(self, *, tenant: str, user_id: str, texts: Sequence[str]) -> set[str]:
         if not texts:

@@ -23,13 +23,15 @@ class Redaction:
 
     `texts_of`: what the person says in a message, None for a message that is not theirs. `edited_at`: when the person
     last changed it. `deleted`: sources that were deleted and may have been theirs. `others`: sources that are messages
-    of other people. `whole`: everything of the scope is the person's.
+    of other people. `whole`: everything of the scope is the person's. `shared`: the scope is that of a room in which
+    the person spoke: without a source, what repeats a passage is theirs.
     """
 
     traces: Traces
     texts_of: Callable[[Source], str | None]
     others: frozenset[Source] = frozenset()
     whole: bool = False
+    shared: bool = False
     edited_at: Callable[[Source], datetime | None] = lambda _: None
     deleted: frozenset[Source] = frozenset()
 
@@ -81,25 +83,31 @@ class Redaction:
         return replace(
             change,
             memory=self.version(change.memory),
-            old_statement=self._before(change.old_statement, statements),
+            old_statement=self._before(change, statements),
             reason="" if alone else redact(change.reason),
             actor=self.traces.redact(change.actor),
         )
 
-    def _before(self, said: str | None, statements: Mapping[str, str]) -> str | None:
+    def _before(self, change: Change, statements: Mapping[str, str]) -> str | None:
+        said = change.old_statement
         if said is None:
             return None
-        return mark(said) if self.whole else statements.get(said, self.traces.redact(said))
+        return mark(said) if self.whole else statements.get(said, self._others(change.memory)(said))
 
     def _change(self, memory: Memory) -> Callable[[str], str]:
         """For what the person only mentioned in passing names stay: they may be another's too."""
+        if not self.theirs(memory):
+            return self._others(memory)
         said = [text for text in map(self.texts_of, memory.sources) if text]
-        theirs = self.theirs(memory)
 
         def change(text: str) -> str:
-            return self.traces.redact(without_copies(text, said), and_names=theirs)
+            return self.traces.redact(without_copies(text, said), and_names=True)
 
         return change
+
+    def _others(self, memory: Memory) -> Callable[[str], str]:
+        """For what rests on others: merely the same words stay."""
+        return self.traces.redact if self.shared and not memory.sources else self.traces.redact_others
 
 
 def record_without(evolution: Evolution, traces: Traces, *, touched: bool) -> Evolution:
@@ -111,10 +119,12 @@ def record_without(evolution: Evolution, traces: Traces, *, touched: bool) -> Ev
         )
     return replace(
         evolution,
-        raw_answer=traces.redact(evolution.raw_answer),
-        quarantined=tuple((traces.redact(line), traces.redact(why)) for line, why in evolution.quarantined),
-        error=traces.redact(evolution.error),
-        facts=each_text(evolution.facts, traces.redact),
+        raw_answer=traces.redact_others(evolution.raw_answer),
+        quarantined=tuple(
+            (traces.redact_others(line), traces.redact_others(why)) for line, why in evolution.quarantined
+        ),
+        error=traces.redact_others(evolution.error),
+        facts=each_text(evolution.facts, traces.redact_others),
     )
 
 

@@ -1,13 +1,13 @@
 """What others said, without what it takes over from one person."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from roomlore.core.models import MessageFeatures, ReplyInfo, StoredMessage
 from roomlore.core.plain import is_id
 from roomlore.core.privacy.copies import without_copies
-from roomlore.core.privacy.traces import Traces
+from roomlore.core.privacy.traces import Traces, cut_out, mark
 
 
 def each_text(value: Any, change: Callable[[str], str]) -> Any:
@@ -22,21 +22,40 @@ def each_text(value: Any, change: Callable[[str], str]) -> Any:
     return [each_text(one, change) for one in value] if isinstance(value, list | tuple) else value
 
 
-def without_person(
-    message: StoredMessage, traces: Traces, *, answered: Sequence[str], gone: Container[str]
-) -> StoredMessage:
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What one message of somebody else has taken over from the person.
+
+    `answered`: texts of the person's that the platform, a turn or a quotation links it to. `counts`: whether a passage
+    was the person's by then. `linked`: passages count wherever they stand, else in quotations alone. `called`: it
+    mentions the person by '@name'.
+    """
+
+    answered: Sequence[str] = ()
+    counts: Callable[[str], bool] = lambda _: True
+    linked: bool = False
+    called: bool = False
+
+    def redact(self, text: str, traces: Traces) -> str:
+        """Return the text with a mark in the place of what was taken over."""
+        text = without_copies(text, self.answered)
+        passages = traces.repeats if self.linked else traces.quotes
+        calls = traces.calls(text) if self.called else ()
+        return cut_out(text, [*traces.ids(text), *calls, *passages(text, self.counts)])
+
+
+def without_person(message: StoredMessage, traces: Traces, *, taken: Taken, gone: Container[str]) -> StoredMessage:
     """Somebody else's message without the person.
 
-    `answered`: texts of the person's that the platform, a turn or a quotation links it to: what it takes over from them
-    goes. `gone`: ids of the person's messages in its room, which nothing refers to any more.
+    `gone`: ids of the person's messages in its room, which nothing refers to any more.
     """
 
     def change(text: str) -> str:
-        return traces.redact(without_copies(text, answered))
+        return mark(text) if traces.is_named(text) else taken.redact(text, traces)
 
     return replace(
         message,
-        text=change(message.text),
+        text=taken.redact(message.text, traces),
         metadata=each_text(message.metadata, change),
         mentions=tuple(one for one in message.mentions if one != traces.user_id),
         reply_to=_kept(message.reply_to, traces, gone),

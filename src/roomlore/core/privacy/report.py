@@ -21,8 +21,10 @@ class ForgetReport:
 
     `places`: how many entries were removed or rewritten, by place; those without any are left out. `rooms_removed`: the
     rooms that went as a whole. `retired`: ids of memories that are no longer in force, since they rested on the person
-    alone; `rewritten`: ids of memories that stay, without the person. `left`: what is still there and why; asking again
-    goes on with it. `checked`: how many rows of each table were looked through when all was done; none with `dry_run`.
+    alone; `rewritten`: ids of memories that stay, without the person. `same_words`: how many entries of others have
+    words that the person said too, and stay since nothing links them to the person, by place. `left`: what is still
+    there and why; asking again goes on with it. `checked`: how many rows of each table were looked through when all was
+    done; none with `dry_run`.
     """
 
     user_id: str
@@ -31,6 +33,7 @@ class ForgetReport:
     rooms_removed: tuple[str, ...] = ()
     retired: tuple[str, ...] = ()
     rewritten: tuple[str, ...] = ()
+    same_words: Mapping[str, int] = field(default_factory=dict)
     left: tuple[Left, ...] = ()
     checked: Mapping[str, int] = field(default_factory=dict)
     started_at: datetime

@@ -7,7 +7,9 @@ is; between the two it is unless somebody else said just that by themselves, whi
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 
 from roomlore.core.text import graphemes, language
 
@@ -22,10 +24,18 @@ _INSIDE_A_WORD = r"[0-9A-Za-z_-]"
 _ADDRESSED = "(?:" + "|".join(f"(?<={sign})" for sign in ("@", "id=", 'id="', "id='", 'id":"', 'id": "')) + ")"
 _EDGE = re.compile(r"[0-9A-Za-z_]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])")
+_QUOTATION = re.compile(
+    r"^[ \t]*(?:>|＞|&gt;)[^\n]*|\"[^\"\n]*\"|“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|「[^「」]*」|『[^『』]*』", re.MULTILINE
+)
+_ISOLATES = "[\u2066-\u2069\u200e\u200f]*"
 _OWN_WORDS = frozenset({"user", "group", "agent", "facts", "extraction", "evolution"})
 """What roomlore itself writes before a colon: 'user:ben' tells nothing of somebody whose id is 'user'."""
 
 Span = tuple[int, int]
+
+
+def _always(_: str) -> bool:
+    return True
 
 
 def mark(text: str) -> str:
@@ -73,6 +83,7 @@ class Traces:
         self._lowered = user_id.lower()
         self.names = frozenset(name.strip() for name in names if weight(name.strip()) >= _NAME_LEAST)
         self._names = _any_of(self.names)
+        self._calls = _any_of(self.names, before=f"@{_ISOLATES}", flags=re.IGNORECASE)
         self.said = frozenset(said)
         lengths: dict[str, set[int]] = {}
         for passage in self.said:
@@ -83,9 +94,50 @@ class Traces:
         """The same person, with what else is known of them."""
         return Traces(self.user_id, self.said | more.said, self.names | more.names)
 
-    def quoted(self, text: str) -> bool:
-        """Whether the text has a passage of the person's in it."""
-        return next(self._quotes(text), None) is not None
+    def repeated(self, text: str, counts: Callable[[str], bool] = _always) -> bool:
+        """Whether the text has a passage of the person's in it that counts."""
+        return next(self.repeats(text, counts), None) is not None
+
+    def repeats(self, text: str, counts: Callable[[str], bool] = _always) -> Iterator[Span]:
+        """Yield the place of each passage in the text that counts, from left to right."""
+        if not self.said:
+            return
+        at, last = 0, len(text) - _ANCHOR
+        while at <= last:
+            lengths = self._lengths.get(text[at : at + _ANCHOR])
+            found = self._at(text, at, lengths, counts) if lengths else 0
+            if found:
+                yield at, at + found
+            at += found or 1
+
+    def quotes(self, text: str, counts: Callable[[str], bool] = _always) -> list[Span]:
+        """Return the places of passages that count and stand in a quotation."""
+        found = list(self.repeats(text, counts))
+        quotations = [one.span() for one in _QUOTATION.finditer(text)] if found else []
+        return [span for span in found if _within(span, quotations)]
+
+    def ids(self, text: str) -> Iterator[Span]:
+        """Yield the place of each mention of the id."""
+        if self._lowered in text.lower():
+            yield from (found.span() for found in self._id.finditer(text))
+
+    def calls(self, text: str) -> Iterator[Span]:
+        """Yield the place of the name in each '@name'."""
+        if self._calls and "@" in text:
+            yield from (found.span(1) for found in self._calls.finditer(text))
+
+    def has_id(self, text: str) -> bool:
+        """Whether the text, or the name that it is, mentions the id."""
+        return self.is_named(text) or next(self.ids(text), None) is not None
+
+    def names_them(self, text: str) -> bool:
+        """Whether the text mentions the id or a name of the person."""
+        return self.has_id(text) or (self._names is not None and self._names.search(text) is not None)
+
+    def tells(self, text: str) -> bool:
+        """Whether somebody else's text tells of the person: by the id, or by a name beside a passage. The same words
+        alone tell nothing."""
+        return self.has_id(text) or (self.names_them(text) and self.repeated(text))
 
     def in_path(self, path: str) -> bool:
         """Whether the path of a file, 'chats/anna.json', has the person's id in it as a whole word."""
@@ -97,9 +149,12 @@ class Traces:
         return self.is_named(text) or next(self._spans(text), None) is not None
 
     def is_named(self, name: str) -> bool:
-        """Whether a name such as 'user:anna' or 'facts:anna' has the person's id as a part, letter by letter."""
+        """Whether a name such as 'user:anna' or 'facts:anna' has the person's id as a part, letter by letter. A
+        text with white space beside it is no name: 'anna: see you'."""
         if name == self.user_id or self.user_id not in name:
             return name == self.user_id
+        if any(sign.isspace() for sign in name.replace(self.user_id, "", 1)):
+            return False
         return f":{self.user_id}:" in (f"{name}:" if self.user_id in _OWN_WORDS else f":{name}:")
 
     def named_in(self, name: str) -> bool:
@@ -121,26 +176,21 @@ class Traces:
             spans += [found.span() for found in self._names.finditer(text)]
         return cut_out(text, spans)
 
+    def redact_others(self, text: str) -> str:
+        """Return somebody else's text without the id, and without passages where it names the person."""
+        if self.names_them(text):
+            return self.redact(text)
+        return text
+
     def _spans(self, text: str) -> Iterator[Span]:
-        if self._lowered in text.lower():
-            yield from (found.span() for found in self._id.finditer(text))
-        yield from self._quotes(text)
+        yield from self.ids(text)
+        yield from self.repeats(text)
 
-    def _quotes(self, text: str) -> Iterator[Span]:
-        if not self.said:
-            return
-        at, last = 0, len(text) - _ANCHOR
-        while at <= last:
-            lengths = self._lengths.get(text[at : at + _ANCHOR])
-            found = self._at(text, at, lengths) if lengths else 0
-            if found:
-                yield at, at + found
-            at += found or 1
-
-    def _at(self, text: str, at: int, lengths: Iterable[int]) -> int:
+    def _at(self, text: str, at: int, lengths: Iterable[int], counts: Callable[[str], bool]) -> int:
         """The longest passage that stands there, 0 for none; by their lengths, as many passages may begin alike."""
         left = len(text) - at
-        return next((size for size in lengths if size <= left and text[at : at + size] in self.said), 0)
+        fitting = (text[at : at + size] for size in lengths if size <= left)
+        return next((len(passage) for passage in fitting if passage in self.said and counts(passage)), 0)
 
 
 def cut_out(text: str, spans: Sequence[Span]) -> str:
@@ -168,6 +218,12 @@ def _joined(spans: Sequence[Span]) -> list[Span]:
     return joined
 
 
+def _within(span: Span, regions: Sequence[Span]) -> bool:
+    """`regions`: ascending, none over another."""
+    at = bisect_right(regions, span[0], key=itemgetter(0)) - 1
+    return at >= 0 and span[1] <= regions[at][1]
+
+
 def _is_telling(user_id: str) -> bool:
     return weight(user_id) >= _ID_LEAST and not (user_id.isdecimal() and len(user_id) <= _ID_LEAST)
 
@@ -184,6 +240,6 @@ def _word(name: str) -> str:
     return before + re.escape(name) + after
 
 
-def _any_of(names: Iterable[str]) -> re.Pattern[str] | None:
+def _any_of(names: Iterable[str], *, before: str = "", flags: int = 0) -> re.Pattern[str] | None:
     known = sorted(set(names), key=len, reverse=True)
-    return re.compile("|".join(map(_word, known))) if known else None
+    return re.compile(f"{before}({'|'.join(map(_word, known))})", flags) if known else None

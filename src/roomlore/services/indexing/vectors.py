@@ -60,18 +60,25 @@ class VectorIndexing:
         self._refusals = 0
         self._began: str | None = None
         self._said: str | None = None
+        self._making = asyncio.Lock()
 
     async def begin(self) -> IndexState:
         """Starts a rebuild for the configured model from the beginning, in the place of what is there."""
-        async with self._storage.reading() as work:
-            stored = await self._state(work)
-        return await self._begin(stored)
+        async with self._making:
+            async with self._storage.reading() as work:
+                stored = await self._state(work)
+            return await self._begin(stored)
 
     async def ready(self) -> IndexState | None:
         """How the index stands, made anew first where it was never made or was lost.
 
-        None where it holds another model's vectors: that is for a person to decide. Raises `VectorsUnavailable`.
+        None where it holds another model's vectors: that is for a person to decide. Of several calls in this process
+        the first one makes it, and the others find it made. Raises `VectorsUnavailable`.
         """
+        async with self._making:
+            return await self._ready()
+
+    async def _ready(self) -> IndexState | None:
         async with self._storage.reading() as work:
             stored = await self._state(work)
         if stored is None:

@@ -66,10 +66,10 @@ class Forgetter:
         self._clock = clock
         self._one = asyncio.Lock()
 
-    async def forget(self, *, tenant: str, user_id: str, dry_run: bool) -> ForgetReport:
+    async def forget(self, *, tenant: str, user_id: str, dry_run: bool, same_words: bool = False) -> ForgetReport:
         async with self._one:
             begun, tally = self._clock.now(), Tally(dry=dry_run)
-            person = await gather(self._storage, tenant=tenant, user_id=user_id)
+            person = await gather(self._storage, tenant=tenant, user_id=user_id, same_words=same_words)
             checked = await (self._count(person, tally) if dry_run else self._forget(person, tally))
             return self._report(person, tally, checked, begun)
 
@@ -138,7 +138,7 @@ class Forgetter:
     def _tells(self, person: Person) -> Callable[[str], bool]:
         """What was done in a room where the person spoke may hold their words in others."""
         named = {*person.said, *(f"group:{room_id}" for room_id in person.said)}
-        return lambda text: text in named or person.traces.mentioned(text)
+        return lambda text: text in named or person.traces.tells(text)
 
     async def _let_end(self, work_ids: Sequence[str]) -> None:
         await asyncio.gather(*(self._durable.wait(work_id, seconds=_WAIT_SECONDS) for work_id in work_ids))
@@ -171,6 +171,7 @@ class Forgetter:
             rooms_removed=tuple(sorted(set(tally.rooms_removed))),
             retired=tuple(tally.retired),
             rewritten=tuple(tally.rewritten),
+            same_words={place: count for place, count in tally.same_words.items() if count},
             left=tuple(tally.left.values()),
             checked=checked,
             started_at=begun,

@@ -10,7 +10,7 @@ from roomlore.core.privacy.memories import Redaction, record_without
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES
-from roomlore.services.privacy.person import Person
+from roomlore.services.privacy.person import Person, goes
 from roomlore.services.privacy.tally import Tally
 from roomlore.services.privacy.vectors import VectorsGone
 
@@ -84,31 +84,37 @@ class MemoriesWithout:
                 )
 
     async def _rewrite_versions(self, person: Person, tally: Tally) -> None:
-        after = 0
+        after, alike = 0, 0
         while True:
             async with self._storage.reading() as work:
                 page = await work.rewriting.versions(tenant=person.tenant, after=after, limit=_PAGE)
-                told = await self._telling(work, person, page)
+                told, same = await self._telling(work, person, page)
+            alike += same
             for scope, versions in told.items():
                 tally.places["memories"] += len(versions)
                 for start in range(0, len(versions), _AT_ONCE):
                     await self._rewrite_some(person, scope, versions[start : start + _AT_ONCE], tally)
             if len(page) < _PAGE:
+                tally.same_words["memories"] = alike
                 return
             after = page[-1][0]
 
     async def _telling(
         self, work: UnitOfWork, person: Person, page: Sequence[tuple[int, Memory]]
-    ) -> dict[str, list[tuple[str, int]]]:
-        """Those that have to be rewritten, by scope, with their row numbers."""
+    ) -> tuple[dict[str, list[tuple[str, int]]], int]:
+        """Those that have to be rewritten, by scope, with their row numbers; and how many in force have the same words
+        afterwards."""
         told: dict[str, list[tuple[str, int]]] = {}
+        alike = 0
         for scope in dict.fromkeys(memory.scope for _, memory in page):
             here = [(number, memory) for number, memory in page if memory.scope == scope]
             redaction = await self._redaction(work, person, scope, [memory for _, memory in here])
-            changed = [(memory.memory_id, number) for number, memory in here if redaction.version(memory) != memory]
+            left = [(redaction.version(memory), number, memory) for number, memory in here]
+            alike += sum(one.status is MemoryStatus.ACTIVE and person.words.repeated(one.statement) for one, *_ in left)
+            changed = [(memory.memory_id, number) for version, number, memory in left if version != memory]
             if changed:
                 told[scope] = changed
-        return told
+        return told, alike
 
     async def _rewrite_some(
         self, person: Person, scope: str, versions: Sequence[tuple[str, int]], tally: Tally
@@ -146,7 +152,13 @@ class MemoriesWithout:
         ]
 
     async def _redaction(self, work: UnitOfWork, person: Person, scope: str, memories: Sequence[Memory]) -> Redaction:
-        redaction = Redaction(person.traces, person.said_in, whole=person.owns(scope), edited_at=person.edited_at)
+        room_id = _room_of(scope)
+        whole = person.owns(scope) and (room_id is None or await goes(work, person, room_id))
+        redaction = Redaction(
+            person.traces, person.said_in, whole=whole, shared=room_id in person.said, edited_at=person.edited_at
+        )
+        for gone in {source.room_id for memory in memories for source in memory.sources} & person.removed:
+            await goes(work, person, gone)
         if redaction.whole:
             return redaction
         redaction = replace(redaction, deleted=await _deleted(work, person, scope, memories))
@@ -160,6 +172,8 @@ class MemoriesWithout:
             async with self._storage.reading() as work:
                 page = await work.rewriting.evolutions(tenant=person.tenant, after=after, limit=_PAGE)
                 heard = [record.evolution_id for record in page if await _heard(work, person, record)]
+                for room_id in {record.room_id for record in page} & person.removed:
+                    await goes(work, person, room_id)
             changed = []
             for record in page:
                 gone = record.room_id in person.removed
@@ -177,7 +191,7 @@ class MemoriesWithout:
             after = page[-1].evolution_id
 
     async def _rename(self, person: Person, scope: str, tally: Tally) -> None:
-        """Last, and only where no vector lies under the old name any more."""
+        """Last, and only where no vector lies under the old name any more, and the room still goes."""
         tally.places["memory_scopes"] += 1
         if tally.dry:
             return
@@ -187,6 +201,9 @@ class MemoriesWithout:
             return
         async with self._storage.writing() as work:
             stored = await work.memory_log.lock(tenant=person.tenant, scope=scope, now=self._clock.now())
+            room_id = _room_of(scope)
+            if room_id is not None and not await goes(work, person, room_id):
+                return
             if stored.active:
                 tally.leave("memory_scopes", 1, "Something was remembered there meanwhile; forget again.")
                 return
@@ -204,6 +221,12 @@ class MemoriesWithout:
             if len(page) < _PAGE:
                 return numbers
             after = page[-1][0]
+
+
+def _room_of(scope: str) -> str | None:
+    """Return the room of a group's scope, None for any other scope."""
+    kind, _, name = scope.partition(":")
+    return name if kind == "group" else None
 
 
 def _change(redaction: Redaction, memory: Memory, *, scope: str, number: int, now: datetime) -> Change:

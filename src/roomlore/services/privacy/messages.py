@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from roomlore.core.analysis import Participants, analyse
-from roomlore.core.models import Entry, StoredMessage
-from roomlore.core.privacy.messages import features_without, without_person
+from roomlore.core.models import Entry, Role, StoredMessage
+from roomlore.core.plain import texts_in
+from roomlore.core.privacy.messages import Taken, features_without, without_person
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MESSAGES
-from roomlore.services.privacy.person import Person, messages_of
+from roomlore.services.privacy.person import Person, goes, messages_of
 from roomlore.services.privacy.tally import Tally
 from roomlore.services.privacy.vectors import VectorsGone
 
@@ -35,13 +36,13 @@ class MessagesWithout:
 
     async def rewrite_others(self, person: Person, tally: Tally) -> None:
         """What others said, in every room that stays."""
+        alike = 0
         for room_id in await self.rooms(person.tenant):
-            if room_id in person.removed:
-                continue
-            told = await self._telling(person, room_id)
-            tally.places["messages of others"] += len(told)
-            for start in range(0, 0 if tally.dry else len(told), _REWRITTEN_AT_ONCE):
-                await self._rewrite(person, room_id, told[start : start + _REWRITTEN_AT_ONCE], tally)
+            async with self._storage.reading() as work:
+                removed = await goes(work, person, room_id)
+            if not removed:
+                alike += await self._rewrite_room(person, room_id, tally)
+        tally.same_words["messages of others"] = alike
 
     async def erase(self, person: Person, tally: Tally) -> None:
         """The person's own messages, with their sessions; and whole rooms."""
@@ -52,8 +53,7 @@ class MessagesWithout:
             elif room_id not in person.removed:
                 await self._erase_said(person, room_id, said.arrivals, tally)
             elif await self._clear_vectors(person, room_id, tally):
-                await self._remove_room(person, room_id)
-                tally.rooms_removed.append(room_id)
+                await self._remove_room(person, room_id, tally)
 
     async def rooms(self, tenant: str) -> list[str]:
         """All there are."""
@@ -63,29 +63,41 @@ class MessagesWithout:
                 rooms += [room.room_id for room in page]
         return rooms
 
-    async def _telling(self, person: Person, room_id: str) -> list[int]:
-        """Arrivals of what has to be rewritten."""
+    async def _rewrite_room(self, person: Person, room_id: str, tally: Tally) -> int:
+        """Return how many messages merely have the same words, and keep them."""
+        told, alike = await self._telling(person, room_id)
+        tally.places["messages of others"] += len(told)
+        for start in range(0, 0 if tally.dry else len(told), _REWRITTEN_AT_ONCE):
+            await self._rewrite(person, room_id, told[start : start + _REWRITTEN_AT_ONCE], tally)
+        return alike
+
+    async def _telling(self, person: Person, room_id: str) -> tuple[list[int], int]:
+        """Arrivals of what has to be rewritten, and how many messages have the same words afterwards."""
         told: list[int] = []
-        after = 0
+        alike, after = 0, 0
         while True:
             async with self._storage.reading() as work:
                 page = await work.messages.page(tenant=person.tenant, room_id=room_id, after=after, limit=_PAGE)
-                told += await self._telling_of(work, person, room_id, page)
+                read = await self._read(work, person, room_id, page)
+            for message, entry in read:
+                left = _without(message, person, entry)
+                told += [message.arrival] if left != message or (entry and _features_tell(entry, person)) else []
+                alike += any(map(person.words.repeated, _texts(left)))
             if len(page) < _PAGE:
-                return told
+                return told, alike
             after = page[-1].arrival
 
-    async def _telling_of(
+    async def _read(
         self, work: UnitOfWork, person: Person, room_id: str, page: Sequence[StoredMessage]
-    ) -> list[int]:
-        """Features tell of a person only where they have spoken."""
+    ) -> list[tuple[StoredMessage, Entry | None]]:
+        """Others' messages; with their features where the person has spoken, as elsewhere these do not tell of them."""
         others = [message for message in page if message.sender_id != person.user_id]
         if room_id not in person.said:
-            return [message.arrival for message in others if _without(message, person) != message]
+            return [(message, None) for message in others]
         entries = await work.messages.by_arrival(
             tenant=person.tenant, room_id=room_id, arrivals=[message.arrival for message in others]
         )
-        return [entry.message.arrival for entry in entries if _tells(entry, person)]
+        return [(entry.message, entry) for entry in entries]
 
     async def _rewrite(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally) -> None:
         tenant = person.tenant
@@ -131,12 +143,32 @@ class MessagesWithout:
             tally.places["sessions"] += await work.people.forget_session(**here, user_id=person.user_id, first=first)
             await work.writer.erase(**here, arrivals=[], now=self._clock.now())
 
-    async def _remove_room(self, person: Person, room_id: str) -> None:
+    async def _remove_room(self, person: Person, room_id: str, tally: Tally) -> None:
+        """Look before each part, under the room's lock, whether somebody else has spoken meanwhile: then it stays. What
+        goes is erased first, so that the people and the keywords of what stays are counted right."""
+        here = {"tenant": person.tenant, "room_id": room_id}
         left = 0
         while left >= 0:
             async with self._storage.writing() as work:
-                await work.rooms.lock(tenant=person.tenant, room_id=room_id, now=self._clock.now())
-                left = await work.people.remove_room(tenant=person.tenant, room_id=room_id, limit=_ERASED_AT_ONCE)
+                await work.rooms.lock(**here, now=self._clock.now())
+                if not await goes(work, person, room_id):
+                    break
+                first = await work.messages.page(**here, after=0, limit=_ERASED_AT_ONCE)
+                await work.writer.erase(**here, arrivals=[one.arrival for one in first], now=self._clock.now())
+                left = await work.people.remove_room(**here, limit=_ERASED_AT_ONCE)
+        else:
+            tally.rooms_removed.append(room_id)
+            return
+        await self._keep_room(person, room_id, tally)
+
+    async def _keep_room(self, person: Person, room_id: str, tally: Tally) -> None:
+        """Do what is done in a room of several people. Its vectors are gone already, so all that is left owes one."""
+        async with self._storage.writing() as work:
+            await work.rooms.lock(tenant=person.tenant, room_id=room_id, now=self._clock.now())
+            arrivals = [one.arrival async for one in messages_of(work, person.tenant, room_id)]
+            await self._owe_vectors(work, person.tenant, room_id, arrivals)
+        await self._rewrite_room(person, room_id, tally)
+        await self._erase_said(person, room_id, person.in_room(room_id).arrivals, tally)
 
     async def _clear_vectors(self, person: Person, room_id: str, tally: Tally) -> bool:
         """Whether none is left, of messages deleted long ago either. Else the room is emptied, and stays until its
@@ -144,6 +176,8 @@ class MessagesWithout:
         async with self._storage.reading() as work:
             room = await work.rooms.find(tenant=person.tenant, room_id=room_id)
             arrivals = [one.arrival async for one in messages_of(work, person.tenant, room_id)]
+            if not await goes(work, person, room_id):
+                arrivals = person.in_room(room_id).arrivals
         every = range(1, room.next_arrival if room else 1)
         if await self._vectors.remove(collection=MESSAGES, tenant=person.tenant, scope=room_id, numbers=every):
             return True
@@ -161,15 +195,38 @@ class MessagesWithout:
 
 def _without(message: StoredMessage, person: Person, entry: Entry | None = None) -> StoredMessage:
     """`entry`: where its features are known, what it quotes counts as answered too."""
+    gone = person.in_room(message.room_id).texts
+    without = without_person(message, person.traces, taken=_taken(message, person, entry), gone=gone)
+    if not person.same_words or message.room_id not in person.said:
+        return without
+    repeated = Taken(counts=lambda one: person.in_room(message.room_id).before(one, message), linked=True)
+    return without_person(without, person.words, taken=repeated, gone=gone)
+
+
+def _taken(message: StoredMessage, person: Person, entry: Entry | None) -> Taken:
     said = person.in_room(message.room_id)
     reply = entry.features.reply if entry else None
-    answered = said.linked(message, [reply.message_id] if reply else [])
-    return without_person(message, person.traces, answered=answered, gone=said.texts)
-
-
-def _tells(entry: Entry, person: Person) -> bool:
-    gone = person.in_room(entry.message.room_id).texts
-    return (
-        _without(entry.message, person, entry) != entry.message
-        or features_without(entry.features, person.traces, gone=gone) != entry.features
+    mentioned = {*message.mentions, *(entry.features.mentions if entry else ()), reply.sender_id if reply else None}
+    called = person.user_id in mentioned
+    return Taken(
+        answered=said.linked(message, [reply.message_id] if reply else []),
+        counts=lambda passage: person.before(passage, message),
+        linked=called or _echoes(message, person) or any(map(person.traces.names_them, _texts(message))),
+        called=called,
     )
+
+
+def _echoes(message: StoredMessage, person: Person) -> bool:
+    """Whether an assistant said it in a room of the person's, and neither the platform nor a turn tells whom it
+    answers: it has no words of its own."""
+    unbound = message.reply_to is None and message.turn_id is None
+    return message.role is Role.ASSISTANT and unbound and message.room_id in person.said
+
+
+def _texts(message: StoredMessage) -> list[str]:
+    return [message.text, *texts_in(message.metadata)]
+
+
+def _features_tell(entry: Entry, person: Person) -> bool:
+    gone = person.in_room(entry.message.room_id).texts
+    return features_without(entry.features, person.traces, gone=gone) != entry.features

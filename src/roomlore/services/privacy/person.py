@@ -18,15 +18,19 @@ _ASKED_AT_ONCE = 50_000
 @dataclass(slots=True)
 class Said:
     """What the person said in one room, by message id; `edited`: when what they changed was changed; `arrivals`:
-    ascending."""
+    ascending; `first`: when, and at which arrival, each passage was first said."""
 
     texts: dict[str, str] = field(default_factory=dict)
     edited: dict[str, datetime] = field(default_factory=dict)
     arrivals: list[int] = field(default_factory=list)
     turns: dict[str, list[str]] = field(default_factory=dict)
+    first: dict[str, tuple[datetime, int]] = field(default_factory=dict)
 
     def add(self, message: StoredMessage) -> None:
         self.texts[message.id] = message.text
+        for passage in passages(message.text):
+            at = (message.at, message.arrival)
+            self.first[passage] = min(at, self.first.get(passage, at))
         self.arrivals.append(message.arrival)
         if message.edited_at is not None:
             self.edited[message.id] = message.edited_at
@@ -46,7 +50,14 @@ class Said:
     def and_also(self, more: "Said") -> "Said":
         """With what was said later."""
         turns = {turn: self.turns.get(turn, []) + more.turns.get(turn, []) for turn in {**self.turns, **more.turns}}
-        return Said(self.texts | more.texts, self.edited | more.edited, self.arrivals + more.arrivals, turns)
+        return Said(
+            self.texts | more.texts, self.edited | more.edited, self.arrivals + more.arrivals, turns,
+            more.first | self.first,
+        )  # fmt: skip
+
+    def before(self, passage: str, message: StoredMessage) -> bool:
+        """Whether the person had said the passage here before this message."""
+        return passage in self.first and self.first[passage] < (message.at, message.arrival)
 
 
 NOTHING_SAID = Said()
@@ -54,13 +65,17 @@ NOTHING_SAID = Said()
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """`removed`: rooms in which nobody else spoke but assistants, which go as a whole."""
+    """`removed`: rooms in which nobody else spoke but assistants, which go as a whole; `goes` takes those out in which
+    somebody else speaks meanwhile. `words`: every passage of the person's, those that others say by themselves too.
+    `same_words`: whether the same words alone are taken out of what others said, in rooms that they shared."""
 
     tenant: str
     user_id: str
     said: Mapping[str, Said]
-    removed: frozenset[str]
+    removed: set[str]
     traces: Traces
+    words: Traces
+    same_words: bool = False
 
     def in_room(self, room_id: str) -> Said:
         return self.said.get(room_id, NOTHING_SAID)
@@ -69,6 +84,13 @@ class Person:
         """What the person said in the message, None for another's; every message of a room that goes is theirs."""
         text = self.in_room(source.room_id).texts.get(source.message_id)
         return "" if text is None and source.room_id in self.removed else text
+
+    def before(self, passage: str, message: StoredMessage) -> bool:
+        """Whether the person had said the passage anywhere before this message."""
+        if self.in_room(message.room_id).before(passage, message):
+            return True
+        others = (said for room_id, said in self.said.items() if room_id != message.room_id)
+        return any(passage in said.first and said.first[passage][0] <= message.at for said in others)
 
     def edited_at(self, source: Source) -> datetime | None:
         """When the person last changed the message, None where they did not."""
@@ -85,8 +107,9 @@ class Person:
         return replace(
             self,
             said={room_id: self.in_room(room_id).and_also(more.in_room(room_id)) for room_id in rooms},
-            removed=self.removed | more.removed,
+            removed=(self.removed - more.said.keys()) | more.removed,
             traces=self.traces.and_also(more.traces),
+            words=self.words.and_also(more.words),
         )
 
     def owns(self, scope: str) -> bool:
@@ -95,19 +118,31 @@ class Person:
         return scope == f"user:{self.user_id}" or (kind == "group" and name in self.removed)
 
 
-async def gather(storage: Storage, *, tenant: str, user_id: str) -> Person:
+async def goes(work: UnitOfWork, person: Person, room_id: str) -> bool:
+    """Whether the room goes as a whole. From the moment that somebody else has spoken there it stays; ask after what
+    may be theirs is read, or under the room's lock."""
+    asked = {"tenant": person.tenant, "room_id": room_id, "user_id": person.user_id}
+    if room_id in person.removed and await work.people.others_in(**asked):
+        person.removed.discard(room_id)
+    return room_id in person.removed
+
+
+async def gather(storage: Storage, *, tenant: str, user_id: str, same_words: bool = False) -> Person:
     """Reads what the person said, and finds out what of it others say too."""
     async with storage.reading() as work:
         rooms = await work.people.rooms_of(tenant=tenant, user_id=user_id)
         said, names = await _all_said(work, tenant, user_id, rooms)
-        known = {one for room in said.values() for text in room.texts.values() for one in passages(text)}
+        known = {passage for room in said.values() for passage in room.first}
         common = await _common(work, tenant, user_id, known)
+    traces = Traces(user_id, known - common, names)
     return Person(
         tenant=tenant,
         user_id=user_id,
         said=said,
-        removed=frozenset(room.room_id for room in rooms if not room.others),
-        traces=Traces(user_id, known - common, names),
+        removed={room.room_id for room in rooms if not room.others},
+        traces=traces,
+        words=Traces(user_id, known, names) if common else traces,
+        same_words=same_words,
     )
 
 

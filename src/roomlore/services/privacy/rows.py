@@ -44,16 +44,17 @@ class RowsWithout:
         self._ids = ids
 
     async def rewrite(self, person: Person, tally: Tally) -> None:
+        shared = await self._shared(person)
         for table in _DROPPED:
             async for row in self._rows(person.tenant, table):
-                if _tells(row, person) or _rests_on(table, row, person):
+                if _tells(table, row, person, shared) or _rests_on(table, row, person):
                     tally.places[table] += 1
                     if not tally.dry:
                         async with self._storage.writing() as work:
                             await work.rows.drop(tenant=person.tenant, table=table, key=row.key)
         for table, columns in _REDACTED.items():
             async for row in self._rows(person.tenant, table):
-                told = [name for name in columns if _tells_in(name, row, person)]
+                told = [name for name in columns if _tells_in(name, row, person, words=_is_in(table, row, shared))]
                 if told:
                     tally.places[table] += 1
                     if not tally.dry:
@@ -69,7 +70,7 @@ class RowsWithout:
     async def rename_deleted(self, person: Person, tally: Tally) -> None:
         """Messages that were deleted before and have ids with the person's in them."""
         async for row in self._rows(person.tenant, "messages"):
-            if row.texts["sender_id"] == ("",) and _tells_in("message_id", row, person):
+            if row.texts["sender_id"] == ("",) and _tells_in("message_id", row, person, words=False):
                 tally.places["messages"] += 1
                 async with self._storage.writing() as work:
                     await work.rows.redact(
@@ -84,14 +85,23 @@ class RowsWithout:
         """How many rows each table has, and how many of them still tell of the person."""
         async with self._storage.reading() as work:
             tables = await work.rows.tables()
+        shared = await self._shared(person)
         seen: dict[str, int] = dict.fromkeys(tables, 0)
         telling: dict[str, int] = {}
         for table in tables:
             async for row in self._rows(person.tenant, table):
                 seen[table] += 1
-                if _tells(row, person):
+                if _tells(table, row, person, shared):
                     telling[table] = telling.get(table, 0) + 1
         return seen, telling
+
+    async def _shared(self, person: Person) -> set[object]:
+        """Return the ids, and the keys, of the rooms in which the person spoke."""
+        shared: set[object] = set(person.said)
+        async for row in self._rows(person.tenant, "rooms"):
+            if row.texts["room_id"][0] in person.said:
+                shared.add(row.key[0])
+        return shared
 
     async def _rows(self, tenant: str, table: str) -> AsyncIterator[StoredRow]:
         after = None
@@ -111,17 +121,38 @@ def still(tally: Tally, telling: Mapping[str, int]) -> None:
             tally.leave(table, count, _STILL)
 
 
-def _tells(row: StoredRow, person: Person) -> bool:
-    return any(_tells_in(column, row, person) for column in row.texts)
+def _tells(table: str, row: StoredRow, person: Person, shared: set[object]) -> bool:
+    words = _is_in(table, row, shared)
+    if table == "messages":
+        return any(_names(column, row, person) for column in row.texts)
+    return any(_tells_in(column, row, person, words=words) for column in row.texts)
 
 
-def _tells_in(column: str, row: StoredRow, person: Person) -> bool:
+def _is_in(table: str, row: StoredRow, shared: set[object]) -> bool:
+    """Whether the row was made from a room in which the person spoke: then the same words are theirs."""
+    if table == "context_usage_records":
+        return row.texts["room_id"][0] in shared
+    return table in ("sessions", "checkpoints") and row.key[0] in shared
+
+
+def _names(column: str, row: StoredRow, person: Person) -> bool:
+    """Whether a column of a message has the id: whose words it has is decided where messages are rewritten."""
+    if column in _TELLS_NOTHING:
+        return False
+    if column == "text":
+        return any(next(person.traces.ids(text), None) for text in row.texts.get(column, ()))
+    named = person.traces.named_in if column in _NAMES else person.traces.has_id
+    return any(map(named, row.texts.get(column, ())))
+
+
+def _tells_in(column: str, row: StoredRow, person: Person, *, words: bool) -> bool:
+    """`words`: a passage alone tells of the person."""
     if column in _TELLS_NOTHING:
         return False
     traces, texts = person.traces, row.texts.get(column, ())
-    if column == "memory":
-        return any(traces.named_in(text) or traces.quoted(text) for text in texts)
-    return any(map(traces.named_in if column in _NAMES else traces.mentioned, texts))
+    if column in _NAMES or column == "memory":
+        return any(map(traces.named_in, texts))
+    return any(map(traces.mentioned if words else traces.tells, texts))
 
 
 def _rests_on(table: str, row: StoredRow, person: Person) -> bool:

@@ -13,7 +13,7 @@ from roomlore.core.soundness.report import VerifyProgress, VerifyReport
 class Forgetting(Protocol):
     """Takes a person out of everything stored of one tenant."""
 
-    async def forget(self, *, tenant: str, user_id: str, dry_run: bool) -> ForgetReport: ...
+    async def forget(self, *, tenant: str, user_id: str, dry_run: bool, same_words: bool) -> ForgetReport: ...
 
 
 class Verifying(Protocol):
@@ -32,14 +32,19 @@ class PrivacyService:
         self._forgetting = forgetting
         self._verifying = verifying
 
-    async def forget(self, user_id: str, *, dry_run: bool = False) -> ForgetReport:
+    async def forget(self, user_id: str, *, dry_run: bool = False, same_words: bool = False) -> ForgetReport:
         """Removes what a person said and what follows from it: messages, features, vectors, sessions, facts, raw
         answers of models, finished work; memories that rest on the person alone are retired, others lose their part.
 
-        It cannot be undone: ask first. `dry_run` changes nothing and says what would go. Broken off, or with something
-        left (`report.left`), the same call goes on. Raises `InvalidInput`, `StorageUnavailable`.
+        It cannot be undone: ask first. `dry_run` changes nothing and says what would go. Of others only what is linked
+        to the person is redacted: quotes, replies, mentions. What merely has the same words is counted
+        (`report.same_words`) and stays; `same_words` redacts it too, in rooms that both spoke in, where it was said
+        later. Broken off, or with something left (`report.left`), the same call goes on. Raises `InvalidInput`,
+        `StorageUnavailable`.
         """
-        return await self._forgetting.forget(tenant=self._tenant, user_id=_checked(user_id), dry_run=dry_run)
+        return await self._forgetting.forget(
+            tenant=self._tenant, user_id=_checked(user_id), dry_run=dry_run, same_words=same_words
+        )
 
     async def verify(
         self, scope: str | None = None, *, progress: Callable[[VerifyProgress], None] | None = None

@@ -13,6 +13,7 @@ class Tally:
     dry: bool
     places: Counter[str] = field(default_factory=Counter)
     rooms_removed: list[str] = field(default_factory=list)
+    same_words: Counter[str] = field(default_factory=Counter)
     retired: dict[str, None] = field(default_factory=dict)
     rewritten: dict[str, None] = field(default_factory=dict)
     left: dict[str, Left] = field(default_factory=dict)

@@ -32,7 +32,10 @@ def import_(
         typer.Option("--format", help=f"One of {', '.join(FORMATS)}; found out by looking otherwise."),
     ] = None,
     room: Annotated[str | None, typer.Option(help="Put everything into this room.")] = None,
-    timezone: Annotated[str | None, typer.Option(help="Of exports with local times, such as `Asia/Shanghai`.")] = None,
+    timezone: Annotated[
+        str | None,
+        typer.Option(help="Of exports with local times, such as `Asia/Shanghai`; else the setting `time_zone`."),
+    ] = None,
     day: Annotated[
         str | None, typer.Option(help="The first day of an IRC log without dates, such as `2024-05-01`.")
     ] = None,
@@ -120,7 +123,8 @@ def _summary(report: ImportReport) -> str:
     told = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what == "added")
     begun = "went on with" if report.resumed else "read"
     rooms = f"{len(report.rooms)} room{'' if len(report.rooms) == 1 else 's'}"
-    return f"{begun} {report.read} messages ({report.format}) in {rooms}: {told}"
+    zone = f"; local times as those of {report.time_zone}" if report.time_zone else ""
+    return f"{begun} {report.read} messages ({report.format}) in {rooms}: {told}{zone}"
 
 
 def export(

@@ -19,19 +19,25 @@ def forget(
     ctx: typer.Context,
     user: Annotated[str, typer.Argument(help="The sender id that the person's messages have.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; say what would go.")] = False,
+    same_words: Annotated[
+        bool,
+        typer.Option(
+            "--same-words", help="Also take out what others said later in the same words, in rooms that both spoke in."
+        ),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
     """Remove what a person said and all that follows from it, after asking. It cannot be undone."""
     frame = frame_of(ctx)
     if dry_run or not yes:
-        would = frame.run(lambda lore: lore.privacy.forget(user, dry_run=True))
+        would = frame.run(lambda lore: lore.privacy.forget(user, dry_run=True, same_words=same_words))
         if dry_run:
             _tell(would, as_json=as_json)
             return
         report(would, Console(stderr=True, highlight=False, markup=False))
         typer.confirm(f"Forget {show.inert(user, 80)} for good?", abort=True, err=True)
-    done = frame.run(lambda lore: lore.privacy.forget(user))
+    done = frame.run(lambda lore: lore.privacy.forget(user, same_words=same_words))
     _tell(done, as_json=as_json)
     if not done.complete:
         raise typer.Exit(1)
@@ -57,6 +63,8 @@ def report(done: ForgetReport, out: Console) -> None:
         out.print(_memories(done))
     for room in done.rooms_removed:
         out.print(f"  the whole room {show.inert(room, 80)}")
+    for place, count in done.same_words.items():
+        out.print(Text(f"  same words, kept: {count} in {show.inert(place)}", "dim"))
     for one in done.left:
         out.print(Text(f"  left: {one.count} in {show.inert(one.place)}: {show.inert(one.why)}", "yellow"))
     if done.checked:

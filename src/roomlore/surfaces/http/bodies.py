@@ -58,6 +58,9 @@ def validated(model: type[T], value: Any) -> T:
     try:
         return model.model_validate(value)
     except ValidationError as error:
+        for detail in error.errors():
+            if isinstance(why := detail.get("ctx", {}).get("error"), InvalidInput):
+                raise why from error
         raise InvalidInput(in_words(error.errors(), model.model_fields)) from error
 
 

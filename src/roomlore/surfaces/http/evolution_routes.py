@@ -34,7 +34,10 @@ async def evolve(
 ) -> Response:
     """Reads what was said in a group since the last time and lets what is remembered of it evolve."""
     begun = await lore.memories.begin_evolution(group_id, days=days, mode=mode)
-    job = await lore.jobs.wait(begun.job_id, wait)
+    try:
+        job = await lore.jobs.wait(begun.job_id, wait)
+    except errors.NotFound as error:
+        raise _dropped() from error
     return await _answer(lore, group_id, begun, job)
 
 
@@ -50,6 +53,8 @@ async def get_evolution(
 async def _answer(lore: Lore, group_id: str, begun: BegunEvolution, job: Job) -> Response:
     if job.status in ("waiting", "running"):
         return _later(group_id, begun, job)
+    if job.status == "cancelled":
+        raise _dropped()
     if job.status != "done":
         raise _failure(job)
     return reply(memory_answers.evolved(group_id, await _result(lore, group_id, begun, job)))
@@ -83,6 +88,14 @@ async def _result(lore: Lore, group_id: str, begun: BegunEvolution, job: Job) ->
             message=job.progress or "There are no new messages.",
             stats=Stats(),
         )
+
+
+def _dropped() -> errors.Conflict:
+    """Forgetting a person drops waiting work of the rooms in which they spoke."""
+    return errors.Conflict(
+        "The evolution was dropped before it was done, as work of this group is while somebody who spoke there is being"
+        " forgotten. Nothing was changed; ask again."
+    )
 
 
 def _failure(job: Job) -> errors.RoomloreError:

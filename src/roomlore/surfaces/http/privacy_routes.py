@@ -1,7 +1,7 @@
 """Forgetting a person, and checking what is stored, over HTTP."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, Field
@@ -24,11 +24,19 @@ _MOST_WAITED = 30.0
 _RETRY_SECONDS = "10"
 
 
+class _Asked(TypedDict):
+    seconds: float
+    same_words: bool
+
+
 class ForgetRequest(bodies.Body):
     """Whom to forget."""
 
     user_id: str = Field(min_length=1, max_length=MAX_ID_CHARS, description="The sender id that the messages have.")
     dry_run: bool = Field(False, description="Change nothing; say what would go.")
+    same_words: bool = Field(
+        False, description="Also redact what others said later in the same words, in rooms that both spoke in."
+    )
     confirm: bool = Field(False, description="True, to do it: it cannot be undone.")
 
 
@@ -49,6 +57,9 @@ class ForgetView(BaseModel):
     rooms_removed: list[str]
     retired: list[str] = Field(description="Memories that are in force no more, since they rested on the person alone.")
     rewritten: list[str] = Field(description="Memories that stay, without the person.")
+    same_words: dict[str, int] = Field(
+        description="How many entries of others merely have the same words and stay, by place."
+    )
     left: list[LeftView] = Field(description="What is still there, and why; asking again goes on with it.")
     checked: dict[str, int] = Field(description="How many rows were looked through when all was done, by table.")
     started_at: datetime
@@ -119,9 +130,10 @@ async def forget(
     What takes longer than 30 seconds goes on and is answered with 202; the same request waits for it, or tells what
     came of it in the two minutes before. Where the server ends before it does, the same request takes it up."""
     work, user_id = request.app.state.long_work, wanted.user_id
+    asked: _Asked = {"seconds": _MOST_WAITED, "same_words": wanted.same_words}
     if wanted.confirm and not wanted.dry_run:
-        return _told(user_id, await privacy_work.forget(work, lore, user_id, seconds=_MOST_WAITED))
-    would = await privacy_work.would_forget(work, lore, user_id, seconds=_MOST_WAITED)
+        return _told(user_id, await privacy_work.forget(work, lore, user_id, **asked))
+    would = await privacy_work.would_forget(work, lore, user_id, **asked)
     if not wanted.dry_run:
         raise _unconfirmed(user_id, would.report)
     if would.full:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -13,19 +13,28 @@ from roomlore.surfaces.mem0.said import Note, note_of
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A memory. `owners`: every set of owners it was added for, the last one last. `note`: what was kept beside it
-    last, None where this client did not add it."""
+    """A memory. `owners`: the sets of owners it was added for, the one it rests on last. `note`: what is kept for that
+    one, None where this client did not add it; `beside`: what is kept for others."""
 
     memory: Memory
     owners: Sequence[Owners]
     note: Note | None
+    beside: Mapping[Owners, Note] = field(default_factory=dict)
 
-    def belongs_to(self, wanted: Owners) -> bool:
-        return any(owners.include(wanted) for owners in self.owners)
+    def seen_by(self, wanted: Owners) -> "Kept | None":
+        """Return it as it was added for one of these owners, None where it was not."""
+        found = [owners for owners in self.owners if owners.include(wanted)]
+        if not found or found[-1] == self.owners[-1]:
+            return self if found else None
+        others = [owners for owners in self.owners if owners != found[-1]]
+        return replace(self, owners=[*others, found[-1]], note=self.note_for(found[-1]))
+
+    def note_for(self, owners: Owners) -> Note | None:
+        """Return what was kept beside it for these owners."""
+        return self.beside.get(owners, self.note)
 
     def is_shown(self, today: date) -> bool:
-        until = self.note.until if self.note else None
-        return until is None or date.fromisoformat(until) >= today
+        return not expired(self.note, today)
 
     def metadata(self) -> dict[str, Any]:
         """The caller's; of a memory that another part of roomlore made, what that kept beside it."""
@@ -56,19 +65,33 @@ class Kept:
         return {**(item.pop("metadata") or {}), **item}
 
 
-async def read(lore: Lore, memories: Iterable[Memory]) -> list[Kept]:
-    """The memories with what this client kept beside them, in their order. Raises `StorageUnavailable`."""
-    found = list(memories)
+def expired(note: Note | None, today: date) -> bool:
+    """Whether its last day is over."""
+    return note is not None and note.until is not None and date.fromisoformat(note.until) < today
+
+
+def beside(memory: Memory, owners: Owners) -> Source:
+    """Return where it is kept that a memory was added for other owners too: a memory itself is written once, however
+    many say it again."""
+    return Source(owners.room_id, f"of-{memory.lineage_id}")
+
+
+async def read(lore: Lore, memories: Iterable[Memory], also: Iterable[Owners] = ()) -> list[Kept]:
+    """The memories with what this client kept beside them, in their order; `also`: owners for whom they may have been
+    added again. Raises `StorageUnavailable`."""
+    found, others = list(memories), list(also)
     rests_on = {memory.memory_id: _ours(memory) for memory in found}
-    notes = await _notes(lore, [sources[-1] for sources in rests_on.values() if sources])
-    return [_kept(memory, rests_on[memory.memory_id], notes) for memory in found]
+    asked = [sources[-1] for sources in rests_on.values() if sources]
+    notes = await _notes(lore, asked + [beside(memory, its) for memory in found for its in others])
+    return [_kept(memory, rests_on[memory.memory_id], notes, others) for memory in found]
 
 
-def _kept(memory: Memory, sources: Sequence[Source], notes: Mapping[Source, Note]) -> Kept:
-    rooms = dict.fromkeys(source.room_id for source in sources)
-    owners = [its for room_id in rooms if (its := Owners.of_room(room_id))]
+def _kept(memory: Memory, sources: Sequence[Source], notes: Mapping[Source, Note], also: Sequence[Owners]) -> Kept:
+    rooms = dict.fromkeys(source.room_id for source in reversed(sources))
+    owners = [its for room_id in reversed(rooms) if (its := Owners.of_room(room_id))]
     note = notes.get(sources[-1]) if sources else None
-    return Kept(memory, owners or [Owners.of_scope(memory.scope)], note)
+    others = {its: notes[at] for its in also if (at := beside(memory, its)) in notes and its not in owners}
+    return Kept(memory, [*others, *(owners or [Owners.of_scope(memory.scope)])], note, others)
 
 
 def _ours(memory: Memory) -> list[Source]:

@@ -100,8 +100,13 @@ def as_message(said: Said, note: Note, owners: Owners, *, message_id: str, at: d
         role=_ROLES.get(said.role, Role.ASSISTANT),
         text=said.text,
         sent_at=at,
-        metadata={_NOTE: asdict(note)} | ({INJECTED: True} if kept else {}),
+        metadata=stored_note(note) if kept else {_NOTE: asdict(note)},
     )
+
+
+def stored_note(note: Note | None) -> dict[str, Any]:
+    """Return the metadata of a message that no model reads, with a note or without one."""
+    return {INJECTED: True} | ({_NOTE: asdict(note)} if note else {})
 
 
 def as_note_alone(note: Note, owners: Owners, *, message_id: str, at: datetime) -> Message:

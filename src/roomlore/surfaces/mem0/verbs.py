@@ -1,8 +1,7 @@
 """mem0's verbs over an open roomlore."""
 
 import logging
-import uuid
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
@@ -14,7 +13,7 @@ from roomlore.surfaces.mem0.filters import check_filters, matches
 from roomlore.surfaces.mem0.history import history_of
 from roomlore.surfaces.mem0.kept import Kept, read
 from roomlore.surfaces.mem0.owners import KEYS, ROOMS, Owners
-from roomlore.surfaces.mem0.said import Note, as_note_alone, last_day, own, said_in
+from roomlore.surfaces.mem0.said import Note, last_day, own, said_in
 
 Item = dict[str, Any]
 Results = dict[str, list[Item]]
@@ -94,8 +93,9 @@ class Verbs:
         wanted, rest = _read_filters(filters, "get_all")
         _check_top_k(top_k)
         found: list[Kept] = []
-        for scope in await self._scopes(wanted) if top_k else ():
-            found += await self._first(scope, wanted, rest, top_k, show_expired)
+        scopes, also = await self._whose(wanted)
+        for scope in scopes if top_k else ():
+            found += await self._first(scope, also, wanted, rest, top_k, show_expired)
         found.sort(key=lambda kept: kept.memory.updated_at, reverse=True)
         return {"results": [kept.item() for kept in found[:top_k]]}
 
@@ -123,14 +123,16 @@ class Verbs:
         _check_top_k(top_k)
         least = 0.1 if threshold is None else threshold
         found: list[tuple[MemoryHit, Kept]] = []
-        for scope in await self._scopes(wanted):
+        scopes, also = await self._whose(wanted)
+        for scope in scopes:
             answer = await self._lore.memories.search(scope, query, limit=MOST_FOUND, threshold=least)
             if answer.degraded:
                 log.warning("memories were searched by words alone", extra={"why": answer.degraded})
             facts = [hit for hit in answer.hits if hit.memory.kind is MemoryKind.FACT]
-            for hit, kept in zip(facts, await read(self._lore, [hit.memory for hit in facts]), strict=True):
-                if self._fits(kept, wanted, rest, show_expired):
-                    found.append((hit, kept))
+            all_kept = await read(self._lore, [hit.memory for hit in facts], also.get(scope, ()))
+            for hit, kept in zip(facts, all_kept, strict=True):
+                if seen := self._fitting(kept, wanted, rest, show_expired):
+                    found.append((hit, seen))
         found.sort(key=lambda one: one[0].score, reverse=True)
         return {"results": [_found(hit, kept, explain=explain) for hit, kept in found[:top_k]]}
 
@@ -147,14 +149,13 @@ class Verbs:
         statement = data if text is None else text
         if statement is None and metadata is None and isinstance(expiration_date, Keep):
             raise InvalidInput("There is nothing to change; give a text, metadata or an expiration_date.")
-        kept = await self._in_force(memory_id)
-        sources = None
+        kept = await self._in_force(memory_id, everywhere=True)
+        if statement is not None:
+            kept = replace(kept, memory=await self._lore.memories.update(kept.memory.memory_id, statement=statement))
         if metadata is not None or not isinstance(expiration_date, Keep):
-            note = _changed(kept, own(metadata), expiration_date)
-            message = as_note_alone(note, kept.owners[-1], message_id=uuid.uuid4().hex, at=self._lore.now())
-            await self._lore.messages.add(message)
-            sources = adding.with_source(kept.memory, message)
-        await self._lore.memories.update(kept.memory.memory_id, statement=statement, sources=sources)
+            for owners in (*kept.beside, kept.owners[-1]):
+                note = _changed(kept, owners, own(metadata), expiration_date)
+                kept = replace(kept, memory=await adding.note(self._lore, kept, owners, note))
         return {"message": "The memory was changed."}
 
     async def delete(self, memory_id: str) -> dict[str, str]:
@@ -166,13 +167,17 @@ class Verbs:
     async def delete_all(
         self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
     ) -> dict[str, str]:
-        """Deletes every memory of these owners. Raises `InvalidInput` where none is given."""
+        """Deletes every memory of these owners; what was added for others too stays theirs. Raises `InvalidInput` where
+        none is given."""
         wanted = Owners.of(
             {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}, "delete_all(user_id='anna'); or call reset()"
         )
-        for scope in await self._scopes(wanted):
-            for kept in [kept async for kept in self._of(scope) if kept.belongs_to(wanted)]:
-                await self._lore.memories.delete(kept.memory.memory_id)
+        also = _by_scope(await self._all_owners())
+        theirs = {scope for scope, owners in also.items() if any(one.include(wanted) for one in owners)}
+        for scope in sorted({wanted.scope, *theirs}):
+            for kept in [kept async for kept in self._of(scope, also.get(scope, ()))]:
+                if gone := [owners for owners in kept.owners if owners.include(wanted)]:
+                    await adding.drop(self._lore, kept, gone)
         return {"message": "The memories were deleted."}
 
     async def history(self, memory_id: str) -> list[Item]:
@@ -189,18 +194,21 @@ class Verbs:
             for kept in [kept async for kept in self._of(scope) if kept.note is not None]:
                 await self._lore.memories.delete(kept.memory.memory_id)
 
-    async def _in_force(self, memory_id: str) -> Kept:
+    async def _in_force(self, memory_id: str, *, everywhere: bool = False) -> Kept:
+        """`everywhere`: with what is kept for each of its owners."""
         head = await self._lore.memories.head(memory_id)
         if head.status is not MemoryStatus.ACTIVE:
             raise NotFound(f"Memory {memory_id!r:.80} was deleted.")
-        return (await read(self._lore, [head]))[0]
+        also = _by_scope(await self._all_owners()).get(head.scope, ()) if everywhere else ()
+        return (await read(self._lore, [head], also))[0]
 
-    async def _scopes(self, wanted: Owners) -> list[str]:
-        """Where memories of these owners may lie: those of an agent or a run with its users', too."""
-        if wanted.user_id is not None:
-            return [wanted.scope]
-        others = {owners.scope for owners in await self._all_owners() if owners.include(wanted)}
-        return sorted({wanted.scope, *others})
+    async def _whose(self, wanted: Owners) -> tuple[list[str], Mapping[str, Sequence[Owners]]]:
+        """Where memories of these owners may lie, those of an agent or a run with its users' too; and by scope the
+        owners whose they may be besides. Whatever is a user's is found without."""
+        if wanted.named().keys() == {"user_id"}:
+            return [wanted.scope], {}
+        also = _by_scope([owners for owners in await self._all_owners() if owners.include(wanted)])
+        return sorted({wanted.scope, *also}), also
 
     async def _all_owners(self) -> list[Owners]:
         """Every set of owners that something was added for."""
@@ -214,27 +222,39 @@ class Verbs:
                 return found
             after = ours[-1]
 
-    async def _first(self, scope: str, wanted: Owners, rest: Mapping[str, Any], most: int, expired: bool) -> list[Kept]:
+    async def _first(
+        self,
+        scope: str,
+        also: Mapping[str, Sequence[Owners]],
+        wanted: Owners,
+        rest: Mapping[str, Any],
+        most: int,
+        expired: bool,
+    ) -> list[Kept]:
         found: list[Kept] = []
-        async with aclosing(self._of(scope, a_page=min(max(most, _LEAST_PAGE), _PAGE))) as all_kept:
+        a_page = min(max(most, _LEAST_PAGE), _PAGE)
+        async with aclosing(self._of(scope, also.get(scope, ()), a_page=a_page)) as all_kept:
             async for kept in all_kept:
-                if self._fits(kept, wanted, rest, expired):
-                    found.append(kept)
+                if seen := self._fitting(kept, wanted, rest, expired):
+                    found.append(seen)
                 if len(found) == most:
                     break
         return found
 
-    async def _of(self, scope: str, *, a_page: int = _PAGE) -> AsyncGenerator[Kept, None]:
-        """Every fact of the scope, the last changed first; so many are read at a time."""
+    async def _of(self, scope: str, also: Sequence[Owners] = (), *, a_page: int = _PAGE) -> AsyncGenerator[Kept, None]:
+        """Every fact of the scope, the last changed first; so many are read at a time. `also`: as `read` takes it."""
         offset = 0
         while page := await self._lore.memories.page(scope, kinds=[MemoryKind.FACT], limit=a_page, offset=offset):
-            for kept in await read(self._lore, page):
+            for kept in await read(self._lore, page, also):
                 yield kept
             offset += len(page)
 
-    def _fits(self, kept: Kept, wanted: Owners, rest: Mapping[str, Any], expired: bool) -> bool:
-        shown = expired or kept.is_shown(self._lore.now().date())
-        return shown and kept.belongs_to(wanted) and (not rest or matches(kept.fields(), rest))
+    def _fitting(self, kept: Kept, wanted: Owners, rest: Mapping[str, Any], expired: bool) -> Kept | None:
+        """Return it as these owners see it, None where it does not fit."""
+        seen = kept.seen_by(wanted)
+        if seen is None or not (expired or seen.is_shown(self._lore.now().date())):
+            return None
+        return seen if not rest or matches(seen.fields(), rest) else None
 
 
 def _refuse(verb: str, **given: Any) -> None:
@@ -262,7 +282,14 @@ def _check_top_k(top_k: Any) -> None:
         raise InvalidInput(f"top_k is {top_k!r:.60}; give a whole number, 0 or more.")
 
 
-def _changed(kept: Kept, metadata: Mapping[str, Any], until: Any) -> Note:
-    before = kept.note or Note(kept.metadata())
+def _by_scope(all_owners: Sequence[Owners]) -> dict[str, list[Owners]]:
+    found: dict[str, list[Owners]] = {}
+    for owners in all_owners:
+        found.setdefault(owners.scope, []).append(owners)
+    return found
+
+
+def _changed(kept: Kept, owners: Owners, metadata: Mapping[str, Any], until: Any) -> Note:
+    before = kept.note_for(owners) or Note(kept.metadata())
     note = replace(before, metadata={**before.metadata, **metadata})
     return note if isinstance(until, Keep) else replace(note, until=last_day(until))
