@@ -52,6 +52,12 @@ KINDS = (
     Kind(404, "not-found", "Not found", "No such room, message, conversation, context, fact, job or path."),
     Kind(405, "method-not-allowed", "Method not allowed", "The path does not take this method."),
     Kind(
+        408,
+        "too-slow",
+        "The request came too slowly",
+        "The head or the body of the request does not arrive in time (`request_timeout_seconds`).",
+    ),
+    Kind(
         409,
         "conflict",
         "Conflict with what is stored",
