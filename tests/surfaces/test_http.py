@@ -335,10 +335,19 @@ async def test_health_and_a_database_that_is_gone(http, lore, monkeypatch):
     async def gone() -> None:
         raise errors.StorageUnavailable("The database is away; start it.")
 
-    monkeypatch.setattr(lore, "ping", gone)
+    monkeypatch.setattr(lore.storage, "ping", gone)
     answer = await http.get("/health/ready")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
     assert answer.json()["detail"] == "The database is away; start it."
+    assert (await http.get("/health/live")).status_code == 200
+
+
+async def test_a_database_that_takes_no_writes_is_not_ready(http, lore):
+    async with lore.storage.outside() as connection:
+        await connection.run("PRAGMA query_only = ON")
+    answer = await http.get("/health/ready")
+    assert answer.status_code == 503
+    assert "readonly" in answer.json()["detail"]
     assert (await http.get("/health/live")).status_code == 200
 
 
