@@ -64,6 +64,19 @@ def test_a_server_works_logs_and_stops(monkeypatch, number):
         assert lore.context.usage(built["context_id"]).trigger_message_id == "m2"
 
 
+def test_health_checks_do_not_fill_the_log(monkeypatch):
+    monkeypatch.setenv("MEMORY_LOG_FORMAT", "json")
+    with serving() as (_, url), httpx.Client(base_url=url) as client:
+        for _ in range(5):
+            assert client.get("/health/live").status_code == client.get("/health/ready").status_code == 200
+        assert client.post("/privacy/forget", json={"user_id": "ann"}).status_code == 200
+        assert client.post("/health/live").status_code == 405
+    lines = [(line["event"], line.get("route"), line.get("status")) for line in log()]
+    assert lines == [
+        ("a person was forgotten", None, None), ("request", "/privacy/forget", 200), ("request", "unknown", 405),
+    ]  # fmt: skip
+
+
 def test_a_server_serves_the_tenant_it_was_started_for():
     with roomlore.open_sync("chat.db", tenant="acme") as lore:
         lore.messages.add(roomlore.Message(id="1", room_id="theirs", sender_id="ann"))
