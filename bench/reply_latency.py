@@ -28,7 +28,7 @@ from roomlore.testing.model_server import ModelServer, serve_models
 
 ROOMS = 10
 WAYS = ("hanging", "off")
-_PROGRAM = "from roomlore.surfaces.cli import main; main()"
+PROGRAM = (sys.executable, "-c", "from roomlore.surfaces.cli import main; main()")
 _SUMMARY = "summary"
 _WARM_SECONDS = 60.0
 
@@ -83,15 +83,24 @@ def side(model: ModelServer, every: int, database: str | None) -> Iterator[Side]
         url = closing.enter_context(databases.database(database))
         config = Path(closing.enter_context(TemporaryDirectory(prefix="roomlore-bench-"))) / "roomlore.yaml"
         config.write_text(json.dumps({"memory": settings(model, every)}), encoding="utf-8")
-        command = [sys.executable, "-c", _PROGRAM, "--db", url, "--config", str(config), "serve", "--port", "0"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        closing.callback(process.communicate)
-        closing.callback(process.kill)
+        served = listening([*PROGRAM, "--db", url, "--config", str(config), "serve", "--port", "0"])
+        address = closing.enter_context(served)
+        yield Side(closing.enter_context(httpx.Client(base_url=address, timeout=60)))
+
+
+@contextmanager
+def listening(command: Sequence[str]) -> Iterator[str]:
+    """Start a server that prints its address, yield the address, and end the server."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
         assert process.stdout is not None
-        found = re.search(r"http://\S+", process.stdout.readline())
+        found = re.search(r"http://[^\s,;]+", process.stdout.readline())
         if found is None:
             raise SystemExit("the server did not start; what it says is above")
-        yield Side(closing.enter_context(httpx.Client(base_url=found.group(), timeout=60)))
+        yield found.group()
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def settings(model: ModelServer, every: int) -> dict[str, object]:

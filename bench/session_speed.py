@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from statistics import median, quantiles
+from typing import TypeVar
 from uuid import uuid4
 
 import roomlore
@@ -34,6 +35,7 @@ AT_ONCE = 8
 EVERY = 40
 QUESTION = "what did we say about the release, and who was to look at it?"
 SUMMARY = " ".join(message.text for message in chat("summary", 24, 3))
+_Way = TypeVar("_Way")
 _PART = re.compile(rb'roomlore_session_seconds_sum\{part="(\w+)"\} (\S+)')
 
 
@@ -231,7 +233,7 @@ async def exchange(lore: roomlore.Lore, talk: str, number: int, turns: int) -> N
     await lore.sessions.checkpoint(talk, SUMMARY, recent_turns=0)
 
 
-def rotated(ways: Sequence[str], number: int) -> list[str]:
+def rotated(ways: Sequence[_Way], number: int) -> list[_Way]:
     place = number % len(ways)
     return [*ways[place:], *ways[:place]]
 

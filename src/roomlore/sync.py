@@ -187,6 +187,9 @@ class SyncLore:
     def ping(self) -> None:
         self._loop.run(self._lore.ping())
 
+    def ready(self) -> None:
+        self._loop.run(self._lore.ready())
+
     def wait(self, work: Callable[[Lore], Coroutine[Any, Any, T]]) -> T:
         """Waits for what is done with the async roomlore behind this one."""
         return self._loop.run(work(self._lore))

@@ -121,7 +121,7 @@ async def test_killed_at_any_instant(url, workers, diary):
     assert 0 < doubled <= KILLS * AT_ONCE
 
 
-async def test_another_process_takes_over(url, workers, diary):
+async def test_another_process_takes_over(url, workers, diary, capfd):
     """The one that was killed never comes back. On SQLite the other stands by until then."""
     async with desk(url) as work:
         first = await start(workers, pause=0.5)
@@ -134,6 +134,7 @@ async def test_another_process_takes_over(url, workers, diary):
         assert await all_done(work, 12) < 15
         await end(second)
     assert 0 < assert_whole(diary, 12) <= AT_ONCE
+    assert "work of a process that is gone is taken over" in capfd.readouterr().err
 
 
 async def test_ended_politely_it_leaves_its_work_to_the_others(url, workers, diary):

@@ -1,7 +1,9 @@
 """Probes side by side: what hangs, fails or breaks hides none of the others."""
 
 import asyncio
+import time
 
+from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.core.errors import CacheUnavailable, InvalidInput
 from roomlore.core.health import Finding
 from roomlore.core.health_words import say
@@ -62,6 +64,40 @@ async def test_what_goes_wrong_is_a_finding_in_its_place():
     assert found[1].told == "Redis could not be reached."
     assert found[3].told == "KeyError"
     assert all(one.advice for one in found if one.verdict != "ok")
+
+
+async def test_what_others_held_up_is_looked_at_again_alone():
+    looks = []
+
+    async def answers():
+        looks.append("answers")
+        async with asyncio.timeout(0.05):
+            await asyncio.sleep(0.01)
+        return [Finding("quick", "ok", WELL)]
+
+    async def loads():
+        looks.append("loads")
+        await asyncio.sleep(0)
+        time.sleep(0.2)  # noqa: ASYNC251 - as an import does
+        return [Finding("heavy", "ok", WELL)]
+
+    probes = [Probe("quick", answers, slow_ms=50_000), Probe("heavy", loads)]
+    found = await examine(probes, clock=SystemClock(), timeout_seconds=20)
+    assert [one.verdict for one in found] == ["ok", "ok"]
+    assert looks == ["answers", "loads", "answers"]
+
+
+async def test_what_is_down_is_looked_at_twice_and_what_costs_once():
+    looks = []
+
+    async def down(part):
+        looks.append(part)
+        raise CacheUnavailable("Redis could not be reached.")
+
+    probes = [Probe("redis", lambda: down("redis"), slow_ms=50), Probe("models", lambda: down("models"))]
+    found = await examine(probes, clock=SystemClock(), timeout_seconds=20)
+    assert [one.verdict for one in found] == ["fail", "fail"]
+    assert looks == ["redis", "models", "redis"]
 
 
 async def test_a_slow_look_is_a_warning_and_one_that_asks_nobody_has_no_time():

@@ -101,6 +101,17 @@ async def test_a_dry_run_changes_nothing_and_says_what_would_go(lore, who):
         assert shown.places[place] == done.places[place] > 0
 
 
+async def test_forgetting_leaves_a_line_in_the_log_that_names_nobody(lore, caplog):
+    await fill(lore, ENGLISH)
+    with caplog.at_level("INFO", logger="roomlore"):
+        await lore.privacy.forget(ENGLISH.user_id, dry_run=True)
+        assert [record for record in caplog.records if "forgotten" in record.getMessage()] == []
+        report = await lore.privacy.forget(ENGLISH.user_id)
+    (record,) = [record for record in caplog.records if record.getMessage() == "a person was forgotten"]
+    assert (record.removed, record.complete) == (sum(report.places.values()), True)
+    assert not [trace for trace in ENGLISH.traces if trace in str(vars(record))]
+
+
 async def test_forgetting_twice_finds_nothing_more(lore):
     await fill(lore, ENGLISH)
     await lore.privacy.forget(ENGLISH.user_id)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import sys
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -14,6 +13,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 import roomlore
+from roomlore.surfaces.http.server import bind
 
 PROGRAM = [sys.executable, "-c", "from roomlore.surfaces.cli import main; main()"]
 DATABASE = "chat.db"
@@ -64,7 +64,7 @@ async def on_standard_streams(*arguments: str, mode: str = "auto", env: dict[str
 @asynccontextmanager
 async def on_a_port(app):
     """The application on a port of this machine, by its address."""
-    door = socket.create_server(("127.0.0.1", 0))
+    door = bind("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))
     serving = asyncio.create_task(server.serve([door]))
     try:

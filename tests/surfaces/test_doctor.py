@@ -131,6 +131,56 @@ async def test_a_database_that_another_program_holds():
     assert "Another program holds its write lock" in database.told
 
 
+async def filled() -> None:
+    async with roomlore.open("chat.db", background=False) as lore:
+        said = [roomlore.Message(id=f"m{n}", room_id="tea", sender_id="ann", text=f"第 {n} word") for n in range(400)]
+        await lore.messages.add(said)
+
+
+def overwrite(table: str) -> None:
+    """Spoil the first page of a table."""
+    place = sqlite3.connect("chat.db").execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,))
+    (page,), whole = place.fetchone(), Path("chat.db").read_bytes()
+    size = int.from_bytes(whole[16:18], "big")
+    at = (page - 1) * size
+    Path("chat.db").write_bytes(whole[:at] + b"\xff" * size + whole[at + size :])
+
+
+async def test_a_database_with_overwritten_pages():
+    await filled()
+    assert (await found())["integrity"].verdict == "ok"
+    overwrite("messages")
+    integrity = (await found())["integrity"]
+    assert integrity.verdict == "fail"
+    assert "backup" in integrity.advice
+
+
+async def test_an_index_that_does_not_fit_its_table_is_found_by_a_thorough_look():
+    await make_database()
+    for statement in (
+        "CREATE TABLE tea (leaf, water)",
+        "CREATE INDEX by_leaf ON tea (leaf)",
+        "INSERT INTO tea VALUES (1, 2), (3, 4)",
+    ):
+        change(statement)
+    with sqlite3.connect("chat.db") as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "UPDATE sqlite_master SET sql = 'CREATE INDEX by_leaf ON tea (water)' WHERE name = 'by_leaf'"
+        )
+    found = [
+        await diagnose(Settings(database_url="chat.db"), integrity=how, timeout_seconds=PATIENT)
+        for how in ("quick", "thorough")
+    ]
+    assert [{one.part: one.verdict for one in findings}["integrity"] for findings in found] == ["ok", "fail"]
+
+
+async def test_pages_are_not_read_where_nobody_waits_for_it():
+    await make_database()
+    async with roomlore.open("chat.db", background=False) as lore:
+        assert "integrity" not in {one.part for one in await lore.examine(timeout_seconds=PATIENT)}
+
+
 def test_what_is_no_database():
     Path("chat.db").write_bytes("这不是数据库 no database".encode() * 100)
     told = json.loads(run("--json", code=1).stdout)

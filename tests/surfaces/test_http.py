@@ -383,10 +383,58 @@ async def test_health_and_a_database_that_is_gone(http, lore, monkeypatch):
     async def gone() -> None:
         raise errors.StorageUnavailable("The database is away; start it.")
 
-    monkeypatch.setattr(lore, "ping", gone)
+    monkeypatch.setattr(lore.storage, "ping", gone)
     answer = await http.get("/health/ready")
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
     assert answer.json()["detail"] == "The database is away; start it."
+    assert (await http.get("/health/live")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/messages", "GET, POST"), ("/messages/tea/m1", "DELETE, GET, PATCH"), ("/rooms/tea/settings", "GET, PATCH"),
+        ("/facts/f1", "DELETE, GET, PATCH"), ("/health/live", "GET"), ("/mcp", "POST"),
+    ],
+)  # fmt: skip
+async def test_every_method_of_a_path_is_named_where_another_is_used(http, path, allowed):
+    answer = await http.request("TRACE", path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+
+
+async def test_openapi_says_who_may_ask_and_what_is_needed(http, app, settings):
+    document = app.openapi()
+    assert document["components"]["securitySchemes"]["key"]["scheme"] == "bearer"
+    needed = {
+        (path, parameter["name"])
+        for path, operations in document["paths"].items()
+        for operation in operations.values()
+        for parameter in operation.get("parameters", ())
+        if parameter["in"] == "query" and parameter["required"]
+    }
+    assert needed == {
+        ("/messages/search", "q"), ("/facts", "scope"), ("/memory/search/{group_id}", "q"),
+        ("/memory/as-of/{group_id}", "at"), ("/memory/diff/{group_id}", "from"),
+    }  # fmt: skip
+    assert document["paths"]["/health/live"]["get"]["security"] == [{}]
+    assert document["paths"]["/rooms"]["get"]["security"] == [{"key": []}, {}]
+    (limit,) = [one for one in document["paths"]["/rooms"]["get"]["parameters"] if one["name"] == "limit"]
+    assert limit["schema"]["anyOf"][0]["maximum"] == settings.max_page
+
+
+@pytest.mark.parametrize("edited_at", ["rubbish", "2024-13-01", True])
+async def test_a_time_of_editing_that_cannot_be_read_is_refused(http, make_message, edited_at):
+    answer = await http.post("/messages", json=make_message(edited_at=edited_at))
+    assert answer.status_code == 422
+    assert "edited_at" in answer.json()["detail"]
+
+
+async def test_a_database_that_takes_no_writes_is_not_ready(http, lore):
+    async with lore.storage.outside() as connection:
+        await connection.run("PRAGMA query_only = ON")
+    answer = await http.get("/health/ready")
+    assert answer.status_code == 503
+    assert "readonly" in answer.json()["detail"]
     assert (await http.get("/health/live")).status_code == 200
 
 

@@ -239,8 +239,13 @@ async def test_names_of_this_machine_are_fine(connect, base):
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "0.0.0.0", "192.168.0.9:80"]
-)
+    "host",
+    [
+        "evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "", "0.0.0.0", "192.168.0.9:80",
+        "[::1].evil.test", "[::1]evil", "[::1", "[::1]:", "localhost:1@evil", "localhost:80:evil", "localhost:x",
+        "user@localhost", "localhost/evil", "localhost.", "[localhost]", "[::1%evil]", "localhost, evil.test",
+    ],
+)  # fmt: skip
 async def test_without_keys_the_host_header_must_mean_this_machine(connect, host):
     async with connect() as http:
         answer = await http.get("/rooms", headers={"Host": host})
@@ -249,11 +254,28 @@ async def test_without_keys_the_host_header_must_mean_this_machine(connect, host
 
 
 @pytest.mark.parametrize(
-    ("origin", "status"), [("https://evil.example", 403), ("null", 403), ("http://localhost:3000", 200)]
-)
-async def test_without_keys_a_page_of_another_site_is_refused(connect, origin, status):
-    async with connect() as http:
+    ("origin", "status"),
+    [
+        ("http://localhost:8765", 200), ("http://LOCALHOST:8765", 200), ("https://evil.example", 403), ("null", 403),
+        ("http://localhost:3000", 403), ("http://localhost", 403), ("http://127.0.0.1:8765", 403), ("", 403),
+        ("http://localhost:8765@evil.example", 403), ("http://[::1].evil.test:8765", 403),
+    ],
+)  # fmt: skip
+async def test_without_keys_only_a_page_of_this_very_address_may_ask(connect, lore, origin, status):
+    await lore.sessions.create_session("conv")
+    async with connect(base="http://localhost:8765") as http:
         assert (await http.get("/rooms", headers={"Origin": origin})).status_code == status
+        assert (await http.post("/sessions/conv/reset", headers={"Origin": origin})).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("site", "status"), [("same-origin", 200), ("none", 200), ("same-site", 403), ("cross-site", 403)]
+)
+async def test_without_keys_a_page_that_hides_its_origin_may_look_and_change_nothing(connect, lore, site, status):
+    await lore.sessions.create_session("conv")
+    async with connect() as http:
+        assert (await http.get("/rooms", headers={"Sec-Fetch-Site": site})).status_code == 200
+        assert (await http.post("/sessions/conv/reset", headers={"Sec-Fetch-Site": site})).status_code == status
 
 
 async def test_a_further_host_may_be_allowed():

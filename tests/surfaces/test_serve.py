@@ -1,8 +1,10 @@
 """`roomlore serve` as a process of its own: it listens, answers, logs without telling, and stops when told to."""
 
+import asyncio
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -12,6 +14,7 @@ import httpx
 import pytest
 
 import roomlore
+from roomlore.surfaces.http.server import bind
 
 PROGRAM = [sys.executable, "-c", "from roomlore.surfaces.cli import main; main()", "--db", "chat.db"]
 SECRET_WORDS = "the vault opens with 7319"
@@ -61,6 +64,19 @@ def test_a_server_works_logs_and_stops(monkeypatch, number):
         assert lore.context.usage(built["context_id"]).trigger_message_id == "m2"
 
 
+def test_health_checks_do_not_fill_the_log(monkeypatch):
+    monkeypatch.setenv("MEMORY_LOG_FORMAT", "json")
+    with serving() as (_, url), httpx.Client(base_url=url) as client:
+        for _ in range(5):
+            assert client.get("/health/live").status_code == client.get("/health/ready").status_code == 200
+        assert client.post("/privacy/forget", json={"user_id": "ann", "confirm": True}).status_code == 200
+        assert client.post("/health/live").status_code == 405
+    lines = [(line["event"], line.get("route"), line.get("status")) for line in log()]
+    assert lines == [
+        ("a person was forgotten", None, None), ("request", "/privacy/forget", 200), ("request", "/health/live", 405),
+    ]  # fmt: skip
+
+
 def test_a_server_serves_the_tenant_it_was_started_for():
     with roomlore.open_sync("chat.db", tenant="acme") as lore:
         lore.messages.add(roomlore.Message(id="1", room_id="theirs", sender_id="ann"))
@@ -85,3 +101,29 @@ def test_a_public_address_is_served_once_there_is_a_key():
         assert httpx.get(f"http://127.0.0.1:{port}/rooms").status_code == 401
         answer = httpx.get(f"http://127.0.0.1:{port}/rooms", headers={"Authorization": f"Bearer {secret}"})
         assert answer.json() == {"rooms": [], "next": None}
+
+
+async def test_answers_are_sent_without_waiting_for_an_acknowledgement():
+    accepted = asyncio.get_running_loop().create_future()
+
+    class Accepting(asyncio.Protocol):
+        def connection_made(self, transport):
+            accepted.set_result(transport)
+
+    with bind("127.0.0.1", 0) as door:
+        server = await asyncio.get_running_loop().create_server(Accepting, sock=door)
+        _, writer = await asyncio.open_connection(*door.getsockname()[:2])
+        transport = await accepted
+        try:
+            assert transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        finally:
+            transport.close()
+            writer.close()
+            server.close()
+            await server.wait_closed()
+
+
+def test_a_kept_connection_has_its_answers_at_once():
+    with serving() as (_, url), httpx.Client(base_url=url) as client:
+        times = [client.get("/health/live").elapsed.total_seconds() for _ in range(40)]
+    assert sorted(times)[10] < 0.030, "Nagle's algorithm and a delayed acknowledgement take 40 ms of every answer"

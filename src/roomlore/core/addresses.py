@@ -1,6 +1,9 @@
 """Network addresses as far as roomlore judges them."""
 
 import ipaddress
+import re
+
+_AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_-]+(?:\.[a-z0-9_-]+)*))(?::[0-9]{1,5})?")
 
 
 def is_loopback(host: str) -> bool:
@@ -13,3 +16,10 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = getattr(address, "ipv4_mapped", None)
     return bool((mapped or address).is_loopback)
+
+
+def host_of(authority: str) -> str | None:
+    """Return the host of `host`, `host:port` or `[IPv6]:port` in lower case; None for anything else, so that nothing
+    that merely begins like an address is taken for it."""
+    found = _AUTHORITY.fullmatch(authority.lower())
+    return found and (found[1] or found[2])

@@ -1,6 +1,6 @@
 """What `roomlore doctor` finds, and how bad it is."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -72,6 +72,14 @@ def judge_database(look: DatabaseLook) -> Finding:
     if look.write_ms is not None and look.write_ms > _SLOW_WRITE_MS:
         return Finding("database", "warn", written, say("database.slow.do"))
     return Finding("database", "ok", written)
+
+
+def judge_integrity(engine: str, faults: Sequence[str]) -> Finding:
+    """`faults`: what the engine says of its own pages."""
+    if faults:
+        said = say("integrity.damaged", faults="; ".join(faults))
+        return Finding("integrity", "fail", said, say("integrity.damaged.do"))
+    return Finding("integrity", "ok", say("integrity.sound" if engine == "sqlite" else "integrity.counted"))
 
 
 def judge_skew(seconds: float) -> Finding:

@@ -6,8 +6,8 @@ from typing import Final
 
 PARTS = frozenset(
     {
-        "clock", "database", "disk", "embedder", "extras", "keys", "langfuse", "model", "models", "provider", "qdrant",
-        "redis", "schedule", "sentry", "settings", "vectors", "work",
+        "clock", "database", "disk", "embedder", "extras", "integrity", "keys", "langfuse", "model", "models",
+        "provider", "qdrant", "redis", "schedule", "sentry", "settings", "vectors", "work",
     }
 )  # fmt: skip
 """What is looked at; of several of a kind a name follows, as in `provider near`."""
@@ -32,6 +32,12 @@ SAYINGS: Final[Mapping[str, str]] = {
     "database.older.do": "Back it up; the next command that opens it brings it to schema {head}.",
     "database.written": "{engine}, schema {version}, {mib:.1f} MiB, a write took {ms:.1f} ms",
     "database.slow.do": "Writing is slow: look at the disk and at what else writes there.",
+    "integrity.sound": "every page was read and is sound",
+    "integrity.counted": "no page has failed its checksum",
+    "integrity.damaged": "damaged: {faults}",
+    "integrity.damaged.do": "Stop roomlore, keep this database aside, and bring back the last sound backup.",
+    "integrity.late": "not read to the end within {seconds:g} s",
+    "integrity.late.do": "Give it more time: `roomlore doctor --timeout 600`.",
     "clock.ahead": "the database's clock is {seconds:.1f} s ahead of this machine's",
     "clock.behind": "the database's clock is {seconds:.1f} s behind this machine's",
     "clock.do": "Set both machines by NTP: leases and schedules go by the clock.",

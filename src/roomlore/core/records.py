@@ -96,7 +96,16 @@ def from_record(record: Mapping[str, Any]) -> Record:
         metadata=check_metadata(_typed(record, "metadata", dict, "a JSON object", {})),
     )
     estimated = _typed(record, "sent_at_estimated", bool, "true or false", False)
-    return Record(message=message, sent_at_estimated=estimated, edited_at=_time(record, "edited_at"))
+    return Record(message=message, sent_at_estimated=estimated, edited_at=_edited_at(record))
+
+
+def _edited_at(record: Mapping[str, Any]) -> datetime | None:
+    """Return when the message was edited. A time that cannot be read is refused: the store cannot estimate it."""
+    edited_at = _time(record, "edited_at")
+    if edited_at is None and record.get("edited_at") is not None:
+        shown = _show(record["edited_at"])
+        raise InvalidInput(f"edited_at must be ISO 8601 text or a Unix time, or null, not {shown}")
+    return edited_at
 
 
 def check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -289,4 +289,7 @@ class Storage(Protocol):
     async def ping(self) -> None:
         """Returns when the database answers."""
 
+    async def try_writing(self) -> None:
+        """Commit a write that changes nothing. Raise `StorageUnavailable` if nothing can be written."""
+
     async def close(self) -> None: ...

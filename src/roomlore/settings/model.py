@@ -268,6 +268,14 @@ class Settings(BaseSettings):
         "127.0.0.1", "Address to serve on; a public one needs an API key.", form="a host name or IP address"
     )
     port: Whole = _setting(8765, "Port to serve on; 0 takes a free one.", ge=0, le=65535)
+    max_connections: Whole = _setting(1000, "Most HTTP connections at a time.", ge=1, le=100_000)
+    idle_connection_seconds: Whole = _setting(75, "Seconds an idle HTTP connection is kept.", ge=1, le=3600)
+    request_timeout_seconds: Number = _setting(
+        30,
+        "Seconds for the head of a request, its body (1 more for every 1,000 bytes), and an answer to move on.",
+        ge=1,
+        le=3600,
+    )
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = _setting(
         (),
         "Further Host headers accepted from clients without a key.",

@@ -8,11 +8,13 @@ from typing import Any, Literal
 import structlog
 
 _RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
+_OWN = "roomlore"
 _TRACES = frozenset({"exc_info", "exception", "stack_info"})
 
 
 def configure(*, form: Literal["console", "json"], level: str) -> None:
-    """Sends structlog's lines of `level` and above, and the warnings of other libraries, to standard error."""
+    """Send structlog's lines and roomlore's own of `level` and above, and the warnings of other libraries, to standard
+    error."""
     lowest = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[
@@ -26,9 +28,10 @@ def configure(*, form: Literal["console", "json"], level: str) -> None:
         logger_factory=_on_standard_error,
         cache_logger_on_first_use=False,
     )
+    logging.getLogger(_OWN).setLevel(lowest)
     others = logging.getLogger()
     if not any(isinstance(handler, _Bridge) for handler in others.handlers):
-        others.addHandler(_Bridge(logging.WARNING))
+        others.addHandler(_Bridge())
 
 
 def where(error: BaseException) -> list[str]:
@@ -43,6 +46,9 @@ def where(error: BaseException) -> list[str]:
 
 class _Bridge(logging.Handler):
     """Hands records of the standard library's log to structlog with what was logged beside them, without tracebacks."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno >= logging.WARNING or record.name.partition(".")[0] == _OWN
 
     def emit(self, record: logging.LogRecord) -> None:
         beside = {name: value for name, value in vars(record).items() if name not in _RECORD}

@@ -60,6 +60,10 @@ class FaultyStorage:
         await self.visit("ping")
         await self._storage.ping()
 
+    async def try_writing(self) -> None:
+        await self.visit("try_writing")
+        await self._storage.try_writing()
+
     async def close(self) -> None:
         await self._storage.close()
 

@@ -5,15 +5,16 @@ import shutil
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from importlib.util import find_spec
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from roomlore.adapters.cron import Cron
 from roomlore.adapters.dbos import can_keep_work, is_work_left
 from roomlore.adapters.inprocess.clock import SystemClock
-from roomlore.adapters.sql.look import folder_of, look_at
+from roomlore.adapters.sql.look import check_pages, folder_of, is_there, look_at
 from roomlore.core.addresses import is_loopback
 from roomlore.core.errors import InvalidInput
-from roomlore.core.health import Finding, judge_database, judge_disk, judge_skew
+from roomlore.core.health import Finding, judge_database, judge_disk, judge_integrity, judge_skew
 from roomlore.core.health_words import say
 from roomlore.ports.coordination import Clock
 from roomlore.services.doctor import Probe, examine
@@ -37,18 +38,27 @@ EXTRAS: Mapping[str, str] = {
     "sentry": "sentry_sdk",
 }
 """The extras, each with a module that it brings."""
+_SHARE_FOR_PAGES = 0.9
+"""Of the time for a look: what is late then is told as such."""
 
 
 async def diagnose(
-    settings: Settings, *, ask: bool = False, embed: bool = True, timeout_seconds: float = 10.0
+    settings: Settings,
+    *,
+    ask: bool = False,
+    embed: bool = True,
+    integrity: Literal["off", "quick", "thorough"] = "quick",
+    timeout_seconds: float = 10.0,
 ) -> list[Finding]:
-    """How everything that the settings name stands, in a fixed order. Makes no database and changes none; `ask`: asks
-    the models for a word too, which providers may charge for; `embed`: asks the embedder for a vector."""
+    """Return how everything that the settings name stands, in a fixed order. Make no database and change none. `ask`:
+    ask the models for a word too, which providers may charge for; `embed`: ask the embedder for a vector; `integrity`:
+    have the database check its own pages, which reads all of a SQLite file."""
     clock = SystemClock()
     probes = [
         Probe("settings", lambda: _at_once(_settings(settings))),
         Probe("extras", lambda: _at_once(*_extras(settings))),
         Probe("database", lambda: _database(settings, clock), slow_ms=2000),
+        Probe("integrity", lambda: _integrity(settings, integrity, timeout_seconds)),
         Probe("disk", lambda: _at_once(*_disk(settings))),
         Probe("work", lambda: _work(settings), slow_ms=2000),
         Probe("schedule", lambda: _at_once(_schedule(settings, clock.now()))),
@@ -112,6 +122,18 @@ async def _database(settings: Settings, clock: Clock) -> list[Finding]:
     if not is_loopback(settings.host) and not look.has_keys:
         found.append(Finding("keys", "fail", say("keys.none", host=settings.host), say("keys.none.do")))
     return found
+
+
+async def _integrity(settings: Settings, how: str, seconds: float) -> list[Finding]:
+    """Nothing where there is no database yet, or one in memory. A large one may take longer than a look may."""
+    on_sqlite = not settings.database_url.startswith("postgres")
+    if how == "off" or (on_sqlite and not is_there(settings.database_url)):
+        return []
+    try:
+        async with asyncio.timeout(seconds * _SHARE_FOR_PAGES):
+            return [judge_integrity(*await check_pages(settings.database_url, thorough=how == "thorough"))]
+    except TimeoutError:
+        return [Finding("integrity", "warn", say("integrity.late", seconds=seconds), say("integrity.late.do"))]
 
 
 def _disk(settings: Settings) -> list[Finding]:

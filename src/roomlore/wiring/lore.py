@@ -171,13 +171,19 @@ class Lore:
         return self._resources.telemetry.bounds(name)
 
     async def examine(self, *, timeout_seconds: float = 10.0) -> list[Finding]:
-        """What `roomlore doctor` finds, of the database that is open here. Asks no model and no embedder."""
+        """Return what `roomlore doctor` finds, of the database that is open here. Ask no model and no embedder, and do
+        not read every page."""
         used = self.settings.model_copy(update={"database_url": self._resources.url})
-        return await diagnose(used, embed=False, timeout_seconds=timeout_seconds)
+        return await diagnose(used, embed=False, integrity="off", timeout_seconds=timeout_seconds)
 
     async def ping(self) -> None:
         """Returns when the database answers; raises `StorageUnavailable`."""
         await self._resources.storage.ping()
+
+    async def ready(self) -> None:
+        """Return if the database answers and takes writes, which is tried every few seconds at most. Raise
+        `StorageUnavailable`."""
+        await self._resources.readiness.check()
 
 
 @asynccontextmanager

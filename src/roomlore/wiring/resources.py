@@ -20,6 +20,7 @@ from roomlore.ports.language import Embedder, Summarizer, TokenCounter
 from roomlore.ports.recall import Recall
 from roomlore.ports.storage import Storage
 from roomlore.services.contexts import UsageRecorder
+from roomlore.services.doctor import Readiness
 from roomlore.services.evolution import EVOLUTION
 from roomlore.services.extraction import AGAIN, EXTRACTION, ExtractionService, RepliesDue, RepliesImported
 from roomlore.services.jobs import Sweep
@@ -87,6 +88,7 @@ class Resources:
     """The same for those that are imported."""
     evolver: Evolver
     searcher: Searcher
+    readiness: Readiness
 
 
 async def make_resources(
@@ -104,6 +106,8 @@ async def make_resources(
     telemetry = make_telemetry(settings, clock=clock, closing=closing)
     tokens = EncodingTokens(settings.token_encoding)
     jobs = InProcessJobs(telemetry=telemetry)
+    readiness = Readiness(storage=storage, clock=clock)
+    closing.push_async_callback(readiness.close)
     recorder = UsageRecorder(storage=storage, telemetry=telemetry)
     closing.push_async_callback(recorder.close)
     models = make_models(settings, clock=clock, telemetry=telemetry, closing=closing)
@@ -203,6 +207,7 @@ async def make_resources(
         imports_due=AllDue(indexing.due, RepliesImported(clock=clock)),
         evolver=evolutions.service,
         searcher=make_memory_search(storage, indexing, clock=clock, jobs=jobs, telemetry=telemetry),
+        readiness=readiness,
     )
 
 

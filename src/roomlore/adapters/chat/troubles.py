@@ -23,9 +23,9 @@ def of_status(
     offer: Offer, status: int, headers: Mapping[str, str] | None = None, *, now: datetime
 ) -> ModelUnavailable:
     """`now`: what a `Retry-After` that is a date is read by."""
-    cause = _CAUSES.get(status, "refused" if 400 <= status < 500 else "broken")
-    advice = _key_advice(offer) if status in (401, 403) else _ADVICE.get(status, "try again later")
-    return _told(offer, f"answers with HTTP {status}: {advice}", cause, wait_seconds(headers or {}, now=now))
+    cause = _CAUSES.get(status, "refused" if 300 <= status < 500 else "broken")
+    wait = wait_seconds(headers or {}, now=now)
+    return _told(offer, f"answers with HTTP {status}: {_advice(offer, status)}", cause, wait)
 
 
 def late(offer: Offer, seconds: float) -> ModelUnavailable:
@@ -83,6 +83,12 @@ def _until(text: str | None, now: datetime) -> float | None:
         return None
     aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return (aware - now).total_seconds()
+
+
+def _advice(offer: Offer, status: int) -> str:
+    if 300 <= status < 400:
+        return "redirects are not followed; set its base_url to the address of the server itself"
+    return _key_advice(offer) if status in (401, 403) else _ADVICE.get(status, "try again later")
 
 
 def _key_advice(offer: Offer) -> str:

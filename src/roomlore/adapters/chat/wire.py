@@ -17,11 +17,12 @@ _CONNECT_SECONDS = 10.0
 
 class Wire:
     """One client for each address and key, all on one pool of connections. Whoever asks keeps the time, but for the
-    time to connect. Made on a thread: the certificates are read."""
+    time to connect. Redirects are not followed, so that the prompt and the key go nowhere else. Made on a thread: the
+    certificates are read."""
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
-        self._pool = openai.DefaultAsyncHttpxClient()
+        self._pool = openai.DefaultAsyncHttpxClient(follow_redirects=False)
         self._clients: dict[tuple[str, str | None], openai.AsyncOpenAI] = {}
 
     @asynccontextmanager

@@ -191,6 +191,7 @@ class Runtime:
             with self._seat.if_dead(name) as dead:
                 if dead:
                     self._give_back(works, name)
+                    log.warning("work of a process that is gone is taken over", extra={"works": len(works)})
 
     def _give_back_all(self) -> None:
         """Where this fails, whoever works next finds it out by the seat."""

@@ -30,18 +30,22 @@ _ADVICE: Mapping[int, str] = {
     422: "check embedding_model and embedding_dimensions",
     429: "the account's limit is reached; wait, or raise it",
 }
+_LATER = "try again later"
+_REDIRECTED = "redirects are not followed; set embedding_url to the address of the server itself"
 _REFUSALS = {400, 413, 422}
 """The server is there and does not want these texts."""
 
 
 def connect(url: str, *, api_key: str, timeout_seconds: float) -> openai.AsyncOpenAI:
-    """A client for the server at `url`; sends nothing yet. Raises `InvalidInput` for a bad url or key."""
+    """Return a client for the server at `url`, which follows no redirects, so that texts and key go nowhere else. It
+    sends nothing yet. Raise `InvalidInput` for a bad url or key."""
     if not _is_web_address(url):
         raise InvalidInput("embedding_url must be an http or https URL, such as http://localhost:11434/v1.")
     if not (api_key.isascii() and api_key.isprintable()):
         raise InvalidInput("embedding_api_key must be of ASCII characters without line breaks.")
     # The client insists on some key; servers that want none do not look at it.
-    return openai.AsyncOpenAI(api_key=api_key or "none", base_url=url, timeout=timeout_seconds)
+    pool = openai.DefaultAsyncHttpxClient(follow_redirects=False)
+    return openai.AsyncOpenAI(api_key=api_key or "none", base_url=url, timeout=timeout_seconds, http_client=pool)
 
 
 class OpenAICompatible:
@@ -97,7 +101,7 @@ class OpenAICompatible:
                 )
                 return answer.content
         except openai.APIStatusError as error:
-            advice = _ADVICE.get(error.status_code, "try again later")
+            advice = _REDIRECTED if 300 <= error.status_code < 400 else _ADVICE.get(error.status_code, _LATER)
             problem = self._problem(f"answers with HTTP {error.status_code}: {advice}")
             raise (InvalidInput(str(problem)) if error.status_code in _REFUSALS else problem) from error
         except (openai.APITimeoutError, TimeoutError) as error:

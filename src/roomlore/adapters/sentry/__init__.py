@@ -6,6 +6,7 @@ import urllib.request
 from contextlib import closing
 from http.client import HTTPException
 from importlib.util import find_spec
+from typing import Any
 from urllib.parse import urlsplit
 
 from roomlore.core.errors import InvalidInput, Unavailable
@@ -36,9 +37,16 @@ async def reach_sentry(dsn: str, *, timeout_seconds: float) -> str:
     return host
 
 
+class _Staying(urllib.request.HTTPRedirectHandler):
+    """Takes a redirect for an answer."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
 def _ask(url: str, timeout_seconds: float) -> None:
     try:
-        with closing(urllib.request.urlopen(url, timeout=timeout_seconds)):  # noqa: S310 - settings take http alone
+        with closing(urllib.request.build_opener(_Staying).open(url, timeout=timeout_seconds)):
             pass
     except urllib.error.HTTPError as answer:
         answer.close()

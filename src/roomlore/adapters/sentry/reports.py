@@ -9,6 +9,7 @@ from sentry_sdk import Client
 from sentry_sdk.transport import HttpTransport
 from sentry_sdk.types import Event, Hint
 from structlog.contextvars import get_contextvars
+from urllib3 import Retry
 
 from roomlore.adapters.sentry.events import event_of
 from roomlore.ports.coordination import Attributes
@@ -34,9 +35,13 @@ log = logging.getLogger(__name__)
 
 
 class _Transport(HttpTransport):
-    """Sends from one thread; what does not find room in its queue, or cannot be sent, is dropped."""
+    """Sends from one thread; what does not find room in its queue, or cannot be sent, is dropped. Redirects are not
+    followed."""
 
     TIMEOUT = 5
+
+    def _get_pool_options(self) -> dict[str, Any]:
+        return {**super()._get_pool_options(), "retries": Retry(3, redirect=False)}
 
     def on_dropped_event(self, reason: str) -> None:
         log.warning("an error could not be told to Sentry", extra={"why": reason})

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import PoolProxiedConnection
@@ -37,6 +38,8 @@ class Connections:
     def __init__(self, engine: AsyncEngine, *, most: int, gate: asyncio.Lock | None = None) -> None:
         self._engine = engine
         self._gate = gate
+        name = engine.url.database if engine.dialect.name == "sqlite" and not engine.url.query else None
+        self._file = Path(name) if name and name != ":memory:" else None
         self._turns = asyncio.Semaphore(most)
         self._idle: list[_Held] = []
         self._age = 0
@@ -74,12 +77,12 @@ class Connections:
 
     async def _take(self) -> _Held:
         age = self._age
-        with translated():
+        with translated(self._file):
             pooled = await self._engine.raw_connection()
         driver: Any = pooled.driver_connection
         dialect = self._engine.dialect
         if dialect.name == "sqlite":
-            return _Held(pooled, SqliteConnection(driver, dialect, self._gate), age)
+            return _Held(pooled, SqliteConnection(driver, dialect, self._gate, file=self._file), age)
         return _Held(pooled, PostgresConnection(driver, dialect), age)
 
     async def _give_back(self, held: _Held) -> None:

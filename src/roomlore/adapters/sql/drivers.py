@@ -5,9 +5,11 @@ the engine cannot hold, `StorageUnavailable` for the rest.
 """
 
 import asyncio
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import Any, Protocol
 
 import aiosqlite
@@ -36,15 +38,18 @@ _DATA: tuple[type[Exception], ...] = (sqlite3.DataError, OverflowError, *_PG_DAT
 _ANY: tuple[type[Exception], ...] = (sqlite3.Error, sqlalchemy.exc.SQLAlchemyError, OverflowError, OSError, *_PG_ERRORS)
 _CLOSED = {"no active connection", "Connection closed"}
 """What aiosqlite says in a bare ValueError once its connection is closed."""
+_OUT_OF_SPACE = ("disk is full", "No space left", "disk full")
+_LEAST_SPACE = 1_048_576
 
 
 @contextmanager
-def translated() -> Iterator[None]:
-    """Turns what drivers raise into the project's errors."""
+def translated(file: Path | None = None) -> Iterator[None]:
+    """Turn what drivers raise into the project's errors. `file`: that of a SQLite database, whose disk is looked at
+    after an error of input or output: SQLite says the same of a disk that is full and of one that is broken."""
     try:
         yield
     except _ANY as exc:
-        raise _translate(_of_the_driver(exc)) from exc
+        raise _translate(_of_the_driver(exc), file) from exc
     except ValueError as exc:
         if str(exc) not in _CLOSED:
             raise
@@ -57,12 +62,24 @@ def _of_the_driver(exc: Exception) -> Exception:
     return wrapped if isinstance(wrapped, Exception) else exc
 
 
-def _translate(exc: Exception) -> RoomloreError:
+def _translate(exc: Exception, file: Path | None) -> RoomloreError:
     if isinstance(exc, _INTEGRITY):
         return Conflict(f"The database holds this already: {exc}")
     if isinstance(exc, _DATA):
         return InvalidInput(f"The database cannot hold this value: {exc}")
+    if _is_out_of_space(str(exc), file):
+        return StorageUnavailable(f"The database has no space left on its disk: {exc}. Make room there, and try again.")
     return StorageUnavailable(f"The database does not answer as it should: {exc}. {_advice(exc)}")
+
+
+def _is_out_of_space(text: str, file: Path | None) -> bool:
+    if any(said in text for said in _OUT_OF_SPACE):
+        return True
+    if file is None or "disk I/O error" not in text:
+        return False
+    with suppress(OSError):
+        return shutil.disk_usage(file.resolve().parent).free < _LEAST_SPACE
+    return False
 
 
 def _advice(exc: Exception) -> str:
@@ -73,6 +90,8 @@ def _advice(exc: Exception) -> str:
         return "Check that the folder exists and may be written to."
     if "not a database" in text:
         return "The file is no roomlore database: name another path."
+    if "malformed" in text:
+        return "The file is damaged: bring back a backup, or read what can be read with `sqlite3 FILE .recover`."
     return "Check that it runs, that its address is right, and try again."
 
 
@@ -98,13 +117,19 @@ class SqliteConnection:
     """aiosqlite: one thread per connection, one hop of threads per call.
 
     `gate` is held for each call: the lock of a database in memory, which has a single connection for all. Who has it
-    begins no transaction: one that is open is another's.
+    begins no transaction: one that is open is another's. `file`: where the database lies, None in memory.
     """
 
     def __init__(
-        self, driver: aiosqlite.Connection, dialect: Dialect, gate: AbstractAsyncContextManager[Any] | None = None
+        self,
+        driver: aiosqlite.Connection,
+        dialect: Dialect,
+        gate: AbstractAsyncContextManager[Any] | None = None,
+        *,
+        file: Path | None = None,
     ) -> None:
         self._driver = driver
+        self._file = file
         self._gate = gate or nullcontext()
         self._own = gate is None
         self.dialect = dialect
@@ -112,7 +137,7 @@ class SqliteConnection:
     async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
         compiled = statement.on(self.dialect)
         bound = compiled.bind(params)
-        with translated():
+        with translated(self._file):
             async with self._gate:
                 return await self._interruptible(compiled.sql, bound)
 
@@ -125,11 +150,11 @@ class SqliteConnection:
             raise
 
     async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
-        with translated():
+        with translated(self._file):
             await self._driver.executemany(statement.on(self.dialect).sql, rows)
 
     async def run(self, sql: str) -> None:
-        with translated():
+        with translated(self._file):
             await self._driver.execute_fetchall(sql)
 
     def broken(self) -> bool:

@@ -21,6 +21,11 @@ _SIZE = {
     "sqlite": Statement(lambda: text("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")),
     "postgresql": Statement(lambda: text("SELECT pg_database_size(current_database())")),
 }
+_QUICK = Statement(lambda: text("PRAGMA quick_check(3)"))
+_THOROUGH = Statement(lambda: text("PRAGMA integrity_check(3)"))
+_CHECKSUMS = Statement(
+    lambda: text("SELECT coalesce(sum(checksum_failures), 0) FROM pg_stat_database WHERE datname = current_database()")
+)
 _VERSION = Statement(lambda: text("SELECT version_num FROM alembic_version"))
 _NOW = Statement(lambda: text("SELECT extract(epoch FROM clock_timestamp())"))
 _PGVECTOR = Statement(lambda: text("SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'"))
@@ -47,10 +52,36 @@ async def look_at(url: str, *, clock: Clock) -> DatabaseLook:
         await storage.close()
 
 
+async def check_pages(url: str, *, thorough: bool = False) -> tuple[str, list[str]]:
+    """Return the engine's name and what it finds wrong with its own pages, a few faults at most. Change nothing.
+
+    SQLite reads every page, and with `thorough` compares indexes with tables too. PostgreSQL tells how many pages
+    failed their checksum so far, where it keeps checksums. Raise `StorageUnavailable` if the database cannot be read.
+    """
+    parsed = parse(url)
+    storage = open_as_it_is(parsed)
+    try:
+        async with storage.reading() as work:
+            engine = work.connection.dialect.name
+            if engine == "postgresql":
+                failed = int((await work.connection.fetch(_CHECKSUMS))[0][0])
+                return engine, [f"{failed} pages failed their checksum"] if failed else []
+            rows = await work.connection.fetch(_THOROUGH if thorough else _QUICK)
+            return engine, [str(row[0]) for row in rows if row[0] != "ok"]
+    finally:
+        await storage.close()
+
+
 def folder_of(url: str) -> Path | None:
     """Where the file of a SQLite database lies, or will; None for one in memory and for PostgreSQL."""
     path = file_of(parse(url))
     return None if path is None else path.resolve().parent
+
+
+def is_there(url: str) -> bool:
+    """Return whether a SQLite database has a file already."""
+    path = file_of(parse(url))
+    return path is not None and path.exists()
 
 
 async def _look(storage: SqlStorage, url: URL, clock: Clock) -> DatabaseLook:

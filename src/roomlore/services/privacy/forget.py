@@ -71,7 +71,10 @@ class Forgetter:
             begun, tally = self._clock.now(), Tally(dry=dry_run)
             person = await gather(self._storage, tenant=tenant, user_id=user_id, same_words=same_words)
             checked = await (self._count(person, tally) if dry_run else self._forget(person, tally))
-            return self._report(person, tally, checked, begun)
+            report = self._report(person, tally, checked, begun)
+        if not dry_run:
+            _tell(tenant, report)
+        return report
 
     async def _count(self, person: Person, tally: Tally) -> dict[str, int]:
         await self._memories.rewrite(person, tally)
@@ -177,3 +180,13 @@ class Forgetter:
             started_at=begun,
             finished_at=self._clock.now(),
         )
+
+
+def _tell(tenant: str, report: ForgetReport) -> None:
+    """Leave a line in the log that names nobody."""
+    seconds = round((report.finished_at - report.started_at).total_seconds(), 2)
+    counts = {"removed": sum(report.places.values()), "rooms_removed": len(report.rooms_removed)}
+    log.info(
+        "a person was forgotten",
+        extra={"tenant": tenant, **counts, "complete": report.complete, "seconds": seconds},
+    )

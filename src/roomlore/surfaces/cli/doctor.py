@@ -1,7 +1,7 @@
 """`roomlore doctor`: what is configured, reachable, missing or slow."""
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,13 +17,18 @@ def doctor(
         bool,
         typer.Option("--ask", help="Ask every model that can be asked for a word too; providers may charge for it."),
     ] = False,
+    thorough: Annotated[
+        bool,
+        typer.Option("--thorough", help="Compare indexes with tables too, where every page is read; takes longer."),
+    ] = False,
     timeout: Annotated[float, typer.Option(min=0.1, max=600, help="Seconds that each look may take.")] = 10.0,
     as_json: Annotated[
         bool, typer.Option("--json", help="As JSON: `verdict`, the worst there is, and `findings`.")
     ] = False,
 ) -> None:
     """Look at everything the settings name, and say what to do; 1 if something is broken."""
-    found = asyncio.run(diagnose(frame_of(ctx).settings(), ask=ask, timeout_seconds=timeout))
+    how: Literal["quick", "thorough"] = "thorough" if thorough else "quick"
+    found = asyncio.run(diagnose(frame_of(ctx).settings(), ask=ask, integrity=how, timeout_seconds=timeout))
     verdict = worst(found)
     if as_json:
         show.as_json({"verdict": verdict, "findings": [_told(one) for one in found]})

@@ -1,6 +1,6 @@
 """The HTTP service as an ASGI application."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
@@ -11,18 +11,19 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from roomlore.core.errors import RoomloreError
+from roomlore.core.records import ROOM_NAMES
 from roomlore.settings import Settings
 from roomlore.surfaces.http import problems, routes
 from roomlore.surfaces.http.chat_routes import chat
 from roomlore.surfaces.http.console_route import console_pages, new_watch
 from roomlore.surfaces.http.evolution_routes import evolutions
 from roomlore.surfaces.http.fact_routes import facts
-from roomlore.surfaces.http.guard import Guard
+from roomlore.surfaces.http.guard import OPEN_PATHS, Guard
 from roomlore.surfaces.http.job_routes import jobs
 from roomlore.surfaces.http.mcp_route import mcp_if_there, mcp_route
 from roomlore.surfaces.http.memory_routes import memories
 from roomlore.surfaces.http.model_routes import models
-from roomlore.surfaces.http.paths import RawPaths
+from roomlore.surfaces.http.paths import PAGE_LIMIT, RawPaths
 from roomlore.surfaces.http.privacy_routes import privacy
 from roomlore.surfaces.http.recall_routes import recall
 from roomlore.surfaces.http.requests import RequestLog
@@ -33,6 +34,11 @@ from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore, open_lore
 
 _ABOUT = "The memory layer for chat agents: messages in, the ones that matter out, each with its reason."
+_KEY: Mapping[str, Any] = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "An API key. While none exists, this machine may ask without one.",
+}
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {
         "description": "A problem (RFC 9457).",
@@ -60,7 +66,7 @@ def create_mcp_app(source: Lore | Settings, *, scope: str | None = None, read_on
 
 
 def _app(source: Lore | Settings, *routers: APIRouter) -> FastAPI:
-    app = FastAPI(
+    app = _App(
         title="roomlore",
         version=version("roomlore"),
         description=_ABOUT,
@@ -81,6 +87,33 @@ def _app(source: Lore | Settings, *routers: APIRouter) -> FastAPI:
         app.add_middleware(middleware)
     _explain_errors(app)
     return app
+
+
+class _App(FastAPI):
+    """The application. Its OpenAPI document also says what the routes check by hand."""
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            document = super().openapi()
+            document["components"]["securitySchemes"] = {"key": _KEY}
+            most: int = self.state.settings.max_page
+            for path, operations in document["paths"].items():
+                for operation in operations.values():
+                    operation["security"] = [{}] if path in OPEN_PATHS else [{"key": []}, {}]
+                    for parameter in operation.get("parameters", ()):
+                        _say_what_is_checked(parameter, most)
+        return self.openapi_schema or {}
+
+
+def _say_what_is_checked(parameter: dict[str, Any], most: int) -> None:
+    schema = parameter["schema"]
+    # A room may go by any of its names, which OpenAPI cannot say.
+    if parameter.get("description", "").endswith("Needed.") and parameter["name"] not in ROOM_NAMES:
+        parameter["required"], schema["minLength"] = True, 1
+        schema.pop("default", None)
+    for kind in schema.get("anyOf", [schema]):
+        if kind.get("description", "").startswith(PAGE_LIMIT):
+            kind["maximum"] = most
 
 
 @asynccontextmanager

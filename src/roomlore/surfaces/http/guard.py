@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from roomlore.core.addresses import is_loopback
+from roomlore.core.addresses import host_of, is_loopback
 from roomlore.core.errors import Forbidden, RoomloreError
 from roomlore.settings import Settings
 from roomlore.surfaces.console import is_console, is_open
@@ -23,6 +23,7 @@ from roomlore.surfaces.http.console_route import key_of_cookie, to_sign_in
 from roomlore.wiring import Lore
 
 OPEN_PATHS = ("/health/live", "/health/ready")
+_READING = ("GET", "HEAD")
 ALL_SCOPES = frozenset({"read", "write", "admin"})
 
 
@@ -111,20 +112,22 @@ def _only_from_here(scope: Scope, headers: Headers, settings: Settings) -> None:
             "The Host header names another machine. Ask for localhost, add the name to the setting allowed_hosts, "
             "or make an API key with `roomlore keys create NAME`."
         )
+    if not _from_own_page(scope["method"], headers):
+        raise Forbidden("A web page of another site or port may not ask without an API key.")
+
+
+def _means_here(authority: str, settings: Settings) -> bool:
+    name = host_of(authority.strip())
+    return name is not None and (is_loopback(name) or name in {allowed.lower() for allowed in settings.allowed_hosts})
+
+
+def _from_own_page(method: str, headers: Headers) -> bool:
+    """Return whether a page of this very address, or no page at all, sent the request. Another port is another site:
+    a program there may show pages of anybody."""
     origin = headers.get("origin")
-    if origin is not None and not _means_here(origin.partition("://")[2], settings):
-        raise Forbidden("A web page of another site may not ask without an API key.")
-
-
-def _means_here(host: str, settings: Settings) -> bool:
-    name = _without_port(host.strip().lower())
-    return is_loopback(name) or name in {allowed.lower() for allowed in settings.allowed_hosts}
-
-
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+    if origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").strip().lower():
+        return False
+    return method in _READING or headers.get("sec-fetch-site", "none") in ("same-origin", "none")
 
 
 def caller_of(request: Request) -> Caller:

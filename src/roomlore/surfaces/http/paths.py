@@ -47,7 +47,8 @@ class RawPaths:
 RoomId = Annotated[str, Path(description="The room's id, percent-encoded.")]
 MessageId = Annotated[str, Path(description="The message's id, percent-encoded.")]
 After = Annotated[int, Query(ge=0, le=MOST, description="The `next` of the page before; 0 begins.")]
-Limit = Annotated[int, Query(ge=1, le=MOST, description="Most items in the page; at most the setting max_page.")]
+PAGE_LIMIT = "Most items in the page"
+Limit = Annotated[int, Query(ge=1, le=MOST, description=f"{PAGE_LIMIT}; at most the setting max_page.")]
 
 
 def page_limit(request: Request, limit: Limit | None = None) -> int:

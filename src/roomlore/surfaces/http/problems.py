@@ -1,13 +1,15 @@
 """Errors as RFC 9457 problem details: every one says what happened and what to do."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Route
 
 from roomlore.core import errors
 from roomlore.surfaces.findings import in_words
@@ -52,6 +54,12 @@ KINDS = (
     ),
     Kind(404, "not-found", "Not found", "No such room, message, conversation, context, fact, job or path."),
     Kind(405, "method-not-allowed", "Method not allowed", "The path does not take this method."),
+    Kind(
+        408,
+        "too-slow",
+        "The request came too slowly",
+        "The head or the body of the request does not arrive in time (`request_timeout_seconds`).",
+    ),
     Kind(
         409,
         "conflict",
@@ -173,7 +181,26 @@ async def on_roomlore(request: Request, error: Exception) -> Response:
 async def on_refusal(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     detail = error.detail if isinstance(error, Refused) else _HINTS.get(error.status_code, str(error.detail))
-    return respond(request.scope, error.status_code, detail, error.headers)
+    headers = error.headers
+    if error.status_code == 405:
+        headers = {**(headers or {}), "Allow": ", ".join(_methods(request))}
+    return respond(request.scope, error.status_code, detail, headers)
+
+
+def _methods(request: Request) -> list[str]:
+    """Return the methods that the path takes. Starlette names those of the first of its routes alone."""
+    path = getattr(request.scope.get("route"), "path", None)
+    return sorted(
+        {method for route in _routes(request.app.routes) if route.path == path for method in route.methods or ()}
+    )
+
+
+def _routes(found: Iterable[Any]) -> Iterator[Route | APIRoute]:
+    """Return the routes of an application, those of included routers among them."""
+    for route in found:
+        if isinstance(route, Route | APIRoute) and route.methods:
+            yield route
+        yield from _routes(getattr(getattr(route, "original_router", None), "routes", ()))
 
 
 async def on_bad_parameters(request: Request, error: Exception) -> Response:

@@ -15,13 +15,15 @@ from roomlore.surfaces.logs import where
 from roomlore.wiring import Lore
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_QUIET = frozenset({"/health/live", "/health/ready"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 log = structlog.get_logger(__name__)
 
 
 class RequestLog:
-    """Logs method, route, status, time and tenant, and spans them; never ids, queries, bodies or keys."""
+    """Logs method, route, status, time and tenant, and spans them; never ids, queries, bodies or keys. A health check
+    that goes well is logged at level debug."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -59,7 +61,9 @@ class RequestLog:
                 detail = f"An error nobody foresaw; the log says where, under request {request_id}."
                 await problems.respond(scope, 500, detail)(scope, receive, note)
         seconds = time.perf_counter() - begun
-        log.info("request", **_facts(scope), status=status, ms=round(seconds * 1000, 2))
+        # Whoever asks every few seconds whether the service is well would fill the log with the answer.
+        write = log.debug if scope["path"] in _QUIET and status < 400 else log.info
+        write("request", **_facts(scope), status=status, ms=round(seconds * 1000, 2))
         _measure(scope, status, seconds)
         return status
 

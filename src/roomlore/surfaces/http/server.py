@@ -16,9 +16,11 @@ from roomlore.core.errors import Forbidden, InvalidInput
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.settings import Settings
 from roomlore.surfaces.http.app import beside, create_app
+from roomlore.surfaces.http.connections import BACKLOG, Bounded, Limits, bounded, most_connections, told_seldom
 from roomlore.wiring import Lore, open_lore
 
 _GRACE_SECONDS = 10
+_TICKS_A_LOOK = 5  # of a tenth of a second
 
 
 async def serve(
@@ -40,7 +42,7 @@ async def serve(
                 f"{settings.host} can be reached from other machines and no API key exists; make one first with "
                 "`roomlore keys create NAME`, or serve on 127.0.0.1."
             )
-        with _bind(settings.host, settings.port) as door:
+        with bind(settings.host, settings.port) as door:
             app = make_app(lore)
             config = uvicorn.Config(
                 app,
@@ -48,12 +50,17 @@ async def serve(
                 access_log=False,
                 server_header=False,
                 lifespan="off",
+                http=_protocol(settings),
+                ws="none",
+                backlog=BACKLOG,
+                timeout_keep_alive=settings.idle_connection_seconds,
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
             listening(_url(door))
             server = _Server(config)
             async with beside(app, lore):
-                await server.serve([door])
+                with told_seldom():
+                    await server.serve([door])
                 await _until_ended(server.server_state.tasks)
 
 
@@ -63,8 +70,21 @@ async def _until_ended(requests: Collection["asyncio.Task[None]"]) -> None:
         await asyncio.wait(requests, timeout=_GRACE_SECONDS)
 
 
+def _protocol(settings: Settings) -> type[asyncio.Protocol]:
+    return bounded(Limits(most_connections(settings.max_connections), settings.request_timeout_seconds))
+
+
 class _Server(uvicorn.Server):
-    """Stops on SIGINT and SIGTERM by returning, so that what is still to be written is written."""
+    """Stops on SIGINT and SIGTERM by returning, so that what is still to be written is written. Ends connections that
+    are kept waiting for too long."""
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS_A_LOOK == 0:
+            now = asyncio.get_running_loop().time()
+            for connection in tuple(self.server_state.connections):
+                if isinstance(connection, Bounded):
+                    connection.look(now)
+        return await super().on_tick(counter)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -85,14 +105,18 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
+    """Return a listening socket. Raise `InvalidInput` if the address cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family)
+        door = socket.create_server((host, port), family=family)
     except OSError as error:
         raise InvalidInput(
             f"Port {port} of {host!r} cannot be had ({error.strerror}); choose another with --host and --port."
         ) from error
+    # asyncio sets TCP_NODELAY only on connections of a socket that names its protocol, and `create_server` leaves it 0.
+    # Without it the body of an answer waits 40 ms for the acknowledgement of the head.
+    return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=door.detach())
 
 
 def _url(door: socket.socket) -> str:

@@ -19,8 +19,9 @@ async def live() -> Response:
 
 @service.get("/health/ready", response_model=views.Health)
 async def ready(request: Request) -> Response:
-    """The database answers too. Needs no key. Search goes on by words where vectors cannot be had: /index tells."""
-    await request.app.state.lore.ping()
+    """The database answers and takes writes. Needs no key. Search goes on by words where vectors cannot be had: /index
+    tells."""
+    await request.app.state.lore.ready()
     return reply({"status": "ok"})
 
 

@@ -1,0 +1,57 @@
+"""Whether writes succeed, tried seldom enough that anybody may ask."""
+
+import asyncio
+
+from roomlore.core.errors import StorageUnavailable
+from roomlore.ports.coordination import Clock
+from roomlore.ports.storage import Storage
+
+_FRESH_SECONDS = 5.0
+_PATIENCE_SECONDS = 2.0
+_GRACE_SECONDS = 60.0
+"""How long a write may wait for others, such as a large import, before nothing can be written any more."""
+
+
+class Readiness:
+    """Tries a write that changes nothing, at most every few seconds. Belongs to one event loop."""
+
+    def __init__(self, *, storage: Storage, clock: Clock) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._trying: asyncio.Task[None] | None = None
+        self._tried: float | None = None
+        self._written = clock.monotonic()
+        self._error: StorageUnavailable | None = None
+
+    async def check(self) -> None:
+        """Return if the database answers and takes writes. Raise `StorageUnavailable` if it does not."""
+        await self._storage.ping()
+        if self._trying is not None or self._tried is None or self._clock.monotonic() - self._tried >= _FRESH_SECONDS:
+            await self._try()
+        if self._error is not None:
+            raise self._error
+
+    async def close(self) -> None:
+        if self._trying is not None:
+            await asyncio.wait({self._trying})
+
+    async def _try(self) -> None:
+        """Wait for the write for a moment. It is not cancelled: a database waits for its lock all the same."""
+        if self._trying is None:
+            self._trying = asyncio.create_task(self._write())
+        trying = self._trying
+        await asyncio.wait({trying}, timeout=_PATIENCE_SECONDS)
+        if not trying.done() and self._clock.monotonic() - self._written > _GRACE_SECONDS:
+            self._error = StorageUnavailable(
+                f"No write has come through for {_GRACE_SECONDS:.0f} s: look for a program that holds the write lock."
+            )
+
+    async def _write(self) -> None:
+        try:
+            await self._storage.try_writing()
+        except StorageUnavailable as error:
+            self._error = error
+        else:
+            self._error, self._written = None, self._clock.monotonic()
+        finally:
+            self._tried, self._trying = self._clock.monotonic(), None
