@@ -253,7 +253,21 @@ class Settings(BaseSettings):
         262_144, "Longest metadata of a message and state of a session, in characters of JSON.", ge=1024, le=16_777_216
     )
     max_batch_messages: Whole = _setting(10_000, "Most messages in one call.", ge=1, le=100_000)
-    max_body_bytes: Whole = _setting(16_777_216, "Largest HTTP request body, in bytes.", ge=1024, le=1_073_741_824)
+    max_body_bytes: Whole = _setting(
+        16_777_216,
+        "Largest HTTP body of a request that writes messages, facts or sessions, in bytes.",
+        ge=1024,
+        le=1_073_741_824,
+    )
+    max_small_body_bytes: Whole = _setting(
+        1_048_576, "Largest HTTP body of any other request, in bytes.", ge=1024, le=1_073_741_824
+    )
+    max_json_values: Whole = _setting(
+        400_000,
+        "Most values in a JSON body that writes messages, facts or sessions; any other has at most 20,000.",
+        ge=1000,
+        le=100_000_000,
+    )
     max_json_depth: Whole = _setting(32, "Deepest nesting of a JSON request body.", ge=4, le=200)
     max_page: Whole = _setting(1000, "Most items in one page.", ge=1, le=10_000)
     host: str = _setting(
