@@ -12,7 +12,8 @@ from roomlore.core.models import Role, StoredMessage
 from roomlore.core.text import fold, truncate
 
 _LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
-_MARK = re.compile(rf"((?:\A|(?<=[{_LINE_ENDS}]))\s*)<(?=memory)|<(?=/memory)", re.IGNORECASE)
+_LINE_END = re.compile(f"[{_LINE_ENDS}]")
+_MARK = re.compile(r"(?P<blank>(?<!\s)\s*+)<(?=memory)|<(?=/memory)", re.IGNORECASE)
 """What opens a block of memories begins a line: `#include <memory>` is nobody's memory."""
 _SPLITS_A_NAME = re.compile(r"[\s:：<>]+")
 _NAME_CHARACTERS = 64
@@ -26,8 +27,14 @@ _ROLES = {"system", "assistant", "user", "tool", "memory", "summary", "系统", 
 
 
 def inert(text: str) -> str:
-    """The text, which can neither open nor close a block of memories."""
-    return _MARK.sub(r"\1‹", text) if "<" in text else text
+    """Return the text, which can neither open nor close a block of memories."""
+    return _MARK.sub(_inert_mark, text) if "<" in text else text
+
+
+def _inert_mark(mark: re.Match[str]) -> str:
+    blank = mark["blank"]
+    begins_a_line = blank is None or mark.start() == 0 or _LINE_END.search(blank)
+    return f"{blank or ''}‹" if begins_a_line else mark[0]
 
 
 def words(message: StoredMessage) -> str:
