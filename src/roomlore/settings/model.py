@@ -245,8 +245,11 @@ class Settings(BaseSettings):
     recall_timeout_seconds: Number = _setting(
         2, "Time recalling may take before a reply goes without, in seconds.", gt=0, le=300
     )
-    room_cache_size: Whole = _setting(
-        64, "Rooms whose last messages are kept in memory, about 3 MB each.", ge=0, le=100_000
+    room_cache_mb: Whole = _setting(
+        192, "Memory for the last messages of rooms lately written to, in MiB.", ge=0, le=1_048_576
+    )
+    room_cache_size: Whole | None = _setting(
+        None, "The older name of room_cache_mb, in rooms of 3 MiB; counts instead of it where given.", ge=0, le=100_000
     )
     max_text_chars: Whole = _setting(1_048_576, "Longest text of a message, in characters.", ge=1, le=16_777_216)
     max_metadata_chars: Whole = _setting(
