@@ -14,6 +14,8 @@ from roomlore.core.models import Entry, Link, LinkKind, Message, Room, StoredMes
 from roomlore.core.relevance import CONTINUITY_MESSAGES, partners
 
 WINDOW = 400
+_SOON_MADE = 16
+"""Entries of which a window is made in less than a millisecond."""
 _STATE_BYTES, _ENTRY_BYTES, _PERSON_BYTES = 20_000, 1_500, 800
 """About what objects take besides texts and arrays."""
 _WORD_CHARACTERS, _WORD_BYTES = 500, 64
@@ -38,7 +40,23 @@ class RoomState:
         self._entry_bytes = 0
         for entry in entries:
             self.take_in(entry)
-        self.window = RoomWindow.of(entries)
+        self._window: RoomWindow | None = None
+
+    @property
+    def window(self) -> RoomWindow:
+        """The window over the entries, made when it is first asked for."""
+        if self._window is None:
+            self._window = RoomWindow.of(self.entries)
+        return self._window
+
+    def make_window_anew(self) -> None:
+        """Let the window follow from the entries again, after some of them changed."""
+        self._window = None
+
+    def rest(self) -> None:
+        """Let go of the window of a small room: it takes a megabyte and more, and is soon made anew."""
+        if len(self.entries) <= _SOON_MADE:
+            self._window = None
 
     def take_in(self, entry: Entry) -> None:
         """Append an entry; the oldest goes where there are more than `WINDOW`."""
@@ -49,7 +67,8 @@ class RoomState:
 
     def size_bytes(self) -> int:
         """Return about what all of it takes in memory."""
-        arrays = sum(value.nbytes for value in vars(self.window).values() if isinstance(value, np.ndarray))
+        parts = vars(self._window).values() if self._window is not None else ()
+        arrays = sum(value.nbytes for value in parts if isinstance(value, np.ndarray))
         return _STATE_BYTES + arrays + self._entry_bytes + _PERSON_BYTES * len(self.participants)
 
     def holds(self, message_id: str) -> bool:
@@ -129,7 +148,7 @@ class Arrivals:
         left = {arrival: thread for arrival in arrivals if (thread := self._adopt(arrival, target)) is not None}
         if left:
             self._move(left, target.link.thread)
-            self._state.window = RoomWindow.of(self._state.entries)
+            self._state.make_window_anew()
 
     def _adopt(self, arrival: int, target: Entry) -> int | None:
         """Makes one link certain; the thread the message leaves, None where the link cannot be made."""

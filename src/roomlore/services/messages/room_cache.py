@@ -22,6 +22,7 @@ class Held:
         self._states: deque[tuple[Room, RoomState, int]] = deque()
 
     def add(self, room: Room, state: RoomState) -> None:
+        state.rest()
         size = state.size_bytes()
         self._states.append((room, state, size))
         self._bytes += size
@@ -40,15 +41,15 @@ class RoomCache:
     """
 
     def __init__(self, *, size_bytes: int, telemetry: Telemetry) -> None:
-        self._most = size_bytes
+        self.size_bytes = size_bytes
         self._bytes = 0
         self._telemetry = telemetry
         self._states: OrderedDict[_Key, tuple[datetime, RoomState, int]] = OrderedDict()
         self._locks: dict[_Key, tuple[asyncio.Lock, int]] = {}
 
     def hold(self) -> Held:
-        """Return where to keep the states of a batch that is not written yet, bounded as the cache is."""
-        return Held(self._most)
+        """Return where to keep the states of a batch that is not written yet: half as many bytes as the cache."""
+        return Held(self.size_bytes // 2)
 
     @asynccontextmanager
     async def alone(self, tenant: str, room_ids: Iterable[str]) -> AsyncIterator[None]:
@@ -85,6 +86,6 @@ class RoomCache:
         key, size = (room.tenant, room.room_id), state.size_bytes()
         self._bytes += size - self._states.pop(key, (None, None, 0))[2]
         self._states[key] = room.created_at, state, size
-        while self._bytes > self._most:
+        while self._bytes > self.size_bytes:
             _, (_, _, freed) = self._states.popitem(last=False)
             self._bytes -= freed
