@@ -197,7 +197,7 @@ READERS: dict[str, Reader] = {
     "core.text:is_thanks": core_text.is_thanks,
     "core.text:keywords": core_text.keywords,
     "core.text:language": core_text.language,
-    "core.text:segment": core_text.segment,
+    "core.text:segment": lambda text: core_text.segment(plain.storable(text)),
     "core.text:sentences": core_text.sentences,
     "core.text:singular": core_text.singular,
     "core.text:stem": core_text.stem,
