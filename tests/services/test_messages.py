@@ -2,7 +2,10 @@
 
 import asyncio
 import time
+import tracemalloc
+from collections.abc import Coroutine
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
@@ -287,3 +290,42 @@ async def test_export_gives_every_room_in_order_and_can_be_added_elsewhere(lore)
     async with roomlore.open("sqlite://") as other:
         await other.messages.add(exported)
         assert [message async for message in other.messages.export()] == exported
+
+
+async def share_of_the_loop(work: Coroutine[Any, Any, object]) -> float:
+    """How much of the processor time that some work takes is spent on the event loop's thread."""
+    loop, all_threads = time.thread_time(), time.process_time()
+    await work
+    return (time.thread_time() - loop) / (time.process_time() - all_threads)
+
+
+LONG = ("我们周一在小会议室见，谁有空？ what do you think about the release plan? " * 500)[:20_000]
+
+
+async def test_long_texts_are_read_beside_the_event_loop(lore):
+    await lore.messages.add([said(number) for number in range(3)])
+    batch = [said(10 + number, LONG) for number in range(6)]
+    assert await share_of_the_loop(lore.messages.add(batch)) < 0.5
+    assert await share_of_the_loop(lore.messages.edit("r", "1", text=LONG)) < 0.5
+
+
+async def test_a_batch_over_many_rooms_holds_what_linking_needs_of_a_few(lore):
+    await lore.messages.add(said(0))
+    tracemalloc.start()
+    try:
+        await lore.messages.add([said(1, room_id=f"room {number}") for number in range(200)])
+        _, highest = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert highest < 80_000_000
+
+
+async def test_rooms_that_are_larger_than_the_cache_are_linked_as_ever():
+    spoken = [said(n, f"what about {n}?", sender=f"p{n % 3}", room_id=f"r{n % 5}") for n in range(100)]
+    links = []
+    for megabytes in (0, 1, 192):
+        async with roomlore.open("sqlite://", settings=roomlore.Settings(room_cache_mb=megabytes)) as lore:
+            for start in range(0, 100, 10):
+                await lore.messages.add(spoken[start : start + 10])
+            links.append([(await lore.messages.get(one.room_id, one.id)).link for one in spoken[-20:]])
+    assert links[0] == links[1] == links[2]

@@ -2,7 +2,7 @@
 
 import re
 from bisect import insort
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from roomlore.core.mentions import TAG, find_mentions
@@ -11,7 +11,7 @@ from roomlore.core.quotes import split_quote
 from roomlore.core.text import HAN, asks, fold, greets, head, keywords, thanks
 
 _ID, _NAME, _NICK, _GIVEN = range(4)
-_TRAILING = re.compile(r"(?<=\w)(?:[_`^-]+|\|.*|\[.*\])$")
+_AWAY, _CLAN = re.compile(r"(?<=\w)\|"), re.compile(r"(?<=\w)\[")
 _HAN_NAME = re.compile(f"[{HAN}]{{3}}")
 _NOTICE = re.compile(
     r"\s*(?:[\[【(](?:系统|群?通知|公告|群公告|提醒|告警|notice|notification|alert|announcement|system|bot)\w*[\])】]"
@@ -119,9 +119,22 @@ def _spellings(sender_id: str, name: str | None) -> list[tuple[str, int]]:
 
 
 def _bare_nick(nick: str) -> str:
-    bare = _TRAILING.sub("", nick).lstrip("_[{^`")
+    bare = nick[: min(_decorated(nick))].lstrip("_[{^`")
     bare = bare[:-1] if bare.endswith(("]", "}")) else bare
     return bare if len(bare) > 2 and bare != nick else ""
+
+
+def _decorated(nick: str) -> Iterator[int]:
+    """Yield where what people hang behind a nick may begin: `anna___`, `anna|away`, `anna[work]`; at last its end."""
+    tail = len(nick.rstrip("_`^-"))
+    if tail and nick[tail - 1].isalnum():
+        yield tail
+    elif "_" in nick[tail:]:
+        yield nick.index("_", tail) + 1
+    line = nick.rfind("\n") + 1
+    signs = [_AWAY.search(nick, line), _CLAN.search(nick, line, len(nick) - 1) if nick.endswith("]") else None]
+    yield from (sign.start() for sign in signs if sign)
+    yield len(nick)
 
 
 def _given_name(name: str) -> str:
@@ -203,7 +216,7 @@ def _quote_reply(quote: Any, quoted: str | None, participants: Participants) -> 
 
 def _message_type(message: Message, folded: str, everyone: bool, reply: ReplyInfo | None) -> MessageType:
     """Notices first, then questions, then courtesies; what answers somebody is an answer; all else is discussion."""
-    if message.role in (Role.SYSTEM, Role.TOOL) or _NOTICE.match(folded):
+    if message.role in (Role.SYSTEM, Role.TOOL) or _is_notice(folded):
         return MessageType.NOTIFICATION
     if asks(folded):
         return MessageType.QUESTION
@@ -214,6 +227,12 @@ def _message_type(message: Message, folded: str, everyone: bool, reply: ReplyInf
     if reply or message.role is Role.ASSISTANT:
         return MessageType.ANSWER
     return MessageType.DISCUSSION
+
+
+def _is_notice(folded: str) -> bool:
+    """Of the white space it begins with, two characters are enough to stand before `joined the room`."""
+    blank = len(folded) - len(folded.lstrip())
+    return _NOTICE.match(folded, max(0, blank - 2)) is not None
 
 
 def _is_casual(folded: str) -> bool:

@@ -71,7 +71,7 @@ _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _URL = re.compile(r"https?://|www\.")
 _CODE = re.compile(r"[a-z0-9_]/[a-z0-9_]|[_=<>{}|`]|[a-z]\.[a-z]|[0-9]")
-_TRAILS = re.compile(r"(?:\.\.+|…|[,，:：])\s*$")
+_TRAILS = ("..", "…", ",", "，", ":", "：")
 _SMILE = re.compile(r"[:;=]-?[)(dpo/|]|[\U0001F300-\U0001FAFF]|:[a-z_]+:")
 _LEADING_NAME = re.compile(r"^@?[^\s:,：，]{1,40}\s?[:,：，]*\s*")
 
@@ -111,7 +111,7 @@ def _measures(text: str, length: float) -> tuple[float, ...]:
         "?" in text or "？" in text,
         _URL.search(text) is not None,
         _CODE.search(text) is not None,
-        _TRAILS.search(text) is not None,
+        text.rstrip().endswith(_TRAILS),
         _SMILE.search(text) is not None,
     )
 

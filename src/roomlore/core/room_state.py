@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+import numpy as np
+
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.intake import as_stored
 from roomlore.core.linking import LinkModel, RoomWindow, link
@@ -12,6 +14,12 @@ from roomlore.core.models import Entry, Link, LinkKind, Message, Room, StoredMes
 from roomlore.core.relevance import CONTINUITY_MESSAGES, partners
 
 WINDOW = 400
+_SOON_MADE = 16
+"""Entries of which a window is made in less than a millisecond."""
+_STATE_BYTES, _ENTRY_BYTES, _PERSON_BYTES = 20_000, 1_500, 800
+"""About what objects take besides texts and arrays."""
+_WORD_CHARACTERS, _WORD_BYTES = 500, 64
+"""A window keeps so many characters of a text as words, each of which takes so much for its marks."""
 
 
 class RoomState:
@@ -28,8 +36,40 @@ class RoomState:
         self.next_arrival = room.next_arrival
         self.model = model
         self.participants = Participants.of(participants)
-        self.entries: deque[Entry] = deque(entries, maxlen=WINDOW)
-        self.window = RoomWindow.of(entries)
+        self.entries: deque[Entry] = deque(maxlen=WINDOW)
+        self._entry_bytes = 0
+        for entry in entries:
+            self.take_in(entry)
+        self._window: RoomWindow | None = None
+
+    @property
+    def window(self) -> RoomWindow:
+        """The window over the entries, made when it is first asked for."""
+        if self._window is None:
+            self._window = RoomWindow.of(self.entries)
+        return self._window
+
+    def make_window_anew(self) -> None:
+        """Let the window follow from the entries again, after some of them changed."""
+        self._window = None
+
+    def rest(self) -> None:
+        """Let go of the window of a small room: it takes a megabyte and more, and is soon made anew."""
+        if len(self.entries) <= _SOON_MADE:
+            self._window = None
+
+    def take_in(self, entry: Entry) -> None:
+        """Append an entry; the oldest goes where there are more than `WINDOW`."""
+        if len(self.entries) == WINDOW:
+            self._entry_bytes -= _bytes_of(self.entries[0])
+        self.entries.append(entry)
+        self._entry_bytes += _bytes_of(entry)
+
+    def size_bytes(self) -> int:
+        """Return about what all of it takes in memory."""
+        parts = vars(self._window).values() if self._window is not None else ()
+        arrays = sum(value.nbytes for value in parts if isinstance(value, np.ndarray))
+        return _STATE_BYTES + arrays + self._entry_bytes + _PERSON_BYTES * len(self.participants)
 
     def holds(self, message_id: str) -> bool:
         return self.window.find(message_id) is not None
@@ -49,6 +89,14 @@ class RoomState:
         arrived before their target did.
         """
         return Arrivals(self, targets, waiting)
+
+
+def _bytes_of(entry: Entry) -> int:
+    """Return about what an entry takes; a mate is kept packed and as two numbers."""
+    message = entry.message
+    told = len(repr(message.metadata)) if message.metadata else 0
+    words = _WORD_BYTES * min(len(message.text), _WORD_CHARACTERS)
+    return _ENTRY_BYTES + words + 4 * (len(message.text) + told) + 3 * len(entry.link.mates.pack())
 
 
 class Arrivals:
@@ -85,7 +133,7 @@ class Arrivals:
         target = self._targets.get(stored.reply_to) if stored.reply_to else None
         entry = Entry(message=stored, features=features, link=link(state.model, state.window, stored, features, target))
         state.participants.see(stored.sender_id, stored.sender_name)
-        state.entries.append(entry)
+        state.take_in(entry)
         state.window.push(entry)
         state.next_arrival += 1
         return entry
@@ -100,7 +148,7 @@ class Arrivals:
         left = {arrival: thread for arrival in arrivals if (thread := self._adopt(arrival, target)) is not None}
         if left:
             self._move(left, target.link.thread)
-            self._state.window = RoomWindow.of(self._state.entries)
+            self._state.make_window_anew()
 
     def _adopt(self, arrival: int, target: Entry) -> int | None:
         """Makes one link certain; the thread the message leaves, None where the link cannot be made."""

@@ -190,8 +190,9 @@ def _without_suffix(word: str, rest: str) -> str:
     return rest[:-1] if rest[-1] == rest[-2] and rest[-1] not in "aeiouslz" else rest
 
 
+# A run of stops is tried from its beginning alone: no later stop of it can do better.
 _SENTENCE_END = re.compile(
-    r"[。！？；…]+[”’」』）)\"']*|[.!?]+[”’)\]\"']*(?=\s|$)|\n+",
+    r"[。！？；…]+[”’」』）)\"']*|(?<![.!?])[.!?]++[”’)\]\"']*+(?=\s|$)|\n+",
 )
 _ABBREVIATION = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|mr|mrs|ms|dr|prof|vs|cf|no|approx|st|[a-z])\.$", re.IGNORECASE)
 
@@ -212,7 +213,8 @@ def sentences(text: str) -> list[str]:
     return [sentence for sentence in found if sentence]
 
 
-_GRAPHEME = regex.compile(r"\X")
+# Flags are paired here: for each of a run of them `\X` would count back to the run's beginning.
+GRAPHEME = regex.compile(r"[\U0001f1e6-\U0001f1ff]{2}[\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}]*+|\X")
 # One code point is one grapheme among these: printable ASCII, kana without combining marks, Han, full-width forms.
 _SIMPLE = re.compile(
     r"[\n -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u3000-\u3029\u3041-\u3096\u30a0-\u30ff\u3400-\u9fff\uff01-\uff9d]*"
@@ -223,7 +225,7 @@ def graphemes(text: str) -> int:
     """How many characters a reader sees (extended grapheme clusters)."""
     if _SIMPLE.fullmatch(text):
         return len(text)
-    return sum(1 for _ in _GRAPHEME.finditer(text))
+    return sum(1 for _ in GRAPHEME.finditer(text))
 
 
 def truncate(text: str, n: int) -> str:
@@ -232,7 +234,7 @@ def truncate(text: str, n: int) -> str:
         return ""
     if len(text) <= n or _SIMPLE.fullmatch(text):
         return text[:n]
-    last = next(islice(_GRAPHEME.finditer(text), n - 1, n), None)
+    last = next(islice(GRAPHEME.finditer(text), n - 1, n), None)
     return text if last is None else text[: last.end()]
 
 
@@ -241,7 +243,7 @@ def fitting(text: str, n: int) -> str:
     length: where a text must not cost more than so much, count these."""
     if len(text) <= n or _SIMPLE.fullmatch(text):
         return text[: max(n, 0)]
-    starts = [0, *(one.start() for one in _GRAPHEME.finditer(text[: max(n, 0) + 1]))]
+    starts = [0, *(one.start() for one in GRAPHEME.finditer(text[: max(n, 0) + 1]))]
     return text[: starts[-1]]
 
 
@@ -256,7 +258,9 @@ def language(text: str) -> Literal["zh", "en"]:
     return "zh" if han and han >= len(_LATIN_WORD.findall(text)) else "en"
 
 
-_ASKED = re.compile(rf"\?(?=[\"'”’)\]}}!?~.]*(?:\s|$|[{HAN}]))")
+_CLOSING = r"\"'”’)\]}!~."
+# Each run of closing marks is read from its beginning, and once.
+_ASKED = re.compile(rf"(?<![?{_CLOSING}])[{_CLOSING}]*+\?[?{_CLOSING}]*+(?=\s|$|[{HAN}])")
 _SOMEBODY = r"(?:any|some)(?:one|body)"
 _OPENERS = re.compile(
     rf"""(?:^|[.!?;\n,:][ ]{{0,3}}|\b(?:so|ok|okay|well|but|and|hi|hello|hey|also|then|now|guys|all)\b,?\s{{1,3}})

@@ -22,7 +22,7 @@ _CLOCK = re.compile(
     r"(?:[A-Z][a-z]{2} \d{1,2} )?\[?(?:(?P<date>\d{4}-\d\d-\d\d)[ T])?(?P<hour>\d{1,2}):(?P<minute>\d\d)"
     r"(?::(?P<second>\d\d))?(?:[.,]\d+)?(?P<zone>Z|[+-]\d\d:?\d\d)?(?: ?(?P<half>[AaPp][Mm]))?\]?(?=[ \t])"
 )
-_SAID = re.compile(r"\s*<[\s@+%&~!.]*(?P<nick>[^<>\s][^<>]*)>(?:\s(?P<text>.*))?$", re.DOTALL)
+_SAID = re.compile(r"\s*+(?><(?=[^<>]*+>)[\s@+%&~!.]*(?P<nick>[^<>\s][^<>]*)>)(?:\s(?P<text>.*))?$", re.DOTALL)
 _ACTED = re.compile(r"\s*\*\s?(?P<nick>[^\s*]+)(?: (?P<text>.*))?$", re.DOTALL)
 _NOTICE = re.compile(r"\s*-(?P<nick>[^\s:>!-][^\s:>]*?)(?::[^\s]*)?- (?P<text>.*)$", re.DOTALL)
 _TABBED = re.compile(r"\t(?P<who>[^\t]*)\t(?P<text>.*)$", re.DOTALL)
@@ -35,7 +35,7 @@ _WHO = re.compile(
 )
 _MARKER = re.compile(r"\s*(?:---? (?:Log |Day |日)|\*{4} (?:BEGIN|ENDING)|Session (?:Start|Time|Close|Ident))")
 _PLAIN_DATE = re.compile(r"(?<!\d)(\d{4})[-_./]?([01]\d)[-_./]?([0-3]\d)(?!\d)")
-_LONG_DATE = re.compile(r"(?P<month>[A-Za-z]{3}|\d{1,2}月)\.? +(?P<day>\d{1,2})\b.*?\b(?P<year>\d{4})\b")
+_LONG_DATE = re.compile(r"(?P<month>[A-Za-z]{3}|\d{1,2}月)\.? +(?P<day>\d{1,2})\b.{0,80}?\b(?P<year>\d{4})\b")
 
 
 @dataclass(slots=True)

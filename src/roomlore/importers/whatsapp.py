@@ -21,7 +21,7 @@ _LEFT_OUT = (
     r"omitted|weggelassen|ausgeschlossen|省略|略去|忽略|omitid[oa]|omiss?[oeai]?s?|ocult[oa]|weggelaten|utelämn\w*"
     r"|пропущен\w*|без медиафайлов|생략|null"
 )
-_MEDIA = re.compile(rf"<(?P<kind>[^<>]*(?:{_LEFT_OUT})[^<>]*)>", re.I)
+_MEDIA = re.compile(rf"<(?=[^<>]*+>\Z)(?P<kind>[^<>]*(?:{_LEFT_OUT})[^<>]*)>", re.I)
 _MEDIA_PLAIN = re.compile(
     r"(?:image|video|audio|sticker|GIF|document|Contact card|Bild|Video|Audio) (?:omitted|weggelassen)"
 )
@@ -37,7 +37,7 @@ _NOTICE = re.compile(
     r"[^:\n]{1,100}: ?\u200e[^\n]*(?:end-to-end|Ende-zu-Ende|端到端|端對端|extremo|chiffré|crittograf|сквозн)"
 )
 _EDITED = re.compile(
-    r"\s*<(?:This message was edited|Diese Nachricht wurde bearbeitet\.?|此消息已编辑|此訊息已編輯)>\s*$"
+    r"(?<!\s)\s*+<(?:This message was edited|Diese Nachricht wurde bearbeitet\.?|此消息已编辑|此訊息已編輯)>\s*$"
 )
 _DELETED = re.compile(
     r"(?:This message was deleted(?: by admin[^\n]{0,100})?|You deleted this message(?: as admin)?"

@@ -253,15 +253,32 @@ class Settings(BaseSettings):
     recall_timeout_seconds: Number = _setting(
         2, "Time recalling may take before a reply goes without, in seconds.", gt=0, le=300
     )
-    room_cache_size: Whole = _setting(
-        64, "Rooms whose last messages are kept in memory, about 3 MB each.", ge=0, le=100_000
+    room_cache_mb: Whole = _setting(
+        192, "Memory for the last messages of rooms lately written to, in MiB.", ge=0, le=1_048_576
+    )
+    room_cache_size: Whole | None = _setting(
+        None, "The older name of room_cache_mb, in rooms of 3 MiB; counts instead of it where given.", ge=0, le=100_000
     )
     max_text_chars: Whole = _setting(1_048_576, "Longest text of a message, in characters.", ge=1, le=16_777_216)
     max_metadata_chars: Whole = _setting(
         262_144, "Longest metadata of a message and state of a session, in characters of JSON.", ge=1024, le=16_777_216
     )
     max_batch_messages: Whole = _setting(10_000, "Most messages in one call.", ge=1, le=100_000)
-    max_body_bytes: Whole = _setting(16_777_216, "Largest HTTP request body, in bytes.", ge=1024, le=1_073_741_824)
+    max_body_bytes: Whole = _setting(
+        16_777_216,
+        "Largest HTTP body of a request that writes messages, facts or sessions, in bytes.",
+        ge=1024,
+        le=1_073_741_824,
+    )
+    max_small_body_bytes: Whole = _setting(
+        1_048_576, "Largest HTTP body of any other request, in bytes.", ge=1024, le=1_073_741_824
+    )
+    max_json_values: Whole = _setting(
+        400_000,
+        "Most values in a JSON body that writes messages, facts or sessions; any other has at most 20,000.",
+        ge=1000,
+        le=100_000_000,
+    )
     max_json_depth: Whole = _setting(32, "Deepest nesting of a JSON request body.", ge=4, le=200)
     max_page: Whole = _setting(1000, "Most items in one page.", ge=1, le=10_000)
     host: str = _setting(

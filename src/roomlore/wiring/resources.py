@@ -182,7 +182,7 @@ async def make_resources(
         clock=clock,
         ids=ids,
         telemetry=telemetry,
-        rooms=RoomCache(size=settings.room_cache_size, telemetry=telemetry),
+        rooms=RoomCache(size_bytes=_room_cache_mb(settings) * _MIB, telemetry=telemetry),
         recorder=recorder,
         facts=FactsCache(size_bytes=settings.search_cache_mb * _MIB // 4),
         in_force=InForceCache(storage=storage),
@@ -217,3 +217,7 @@ def limits(settings: Settings) -> Limits:
         batch_messages=settings.max_batch_messages,
         metadata_chars=settings.max_metadata_chars,
     )
+
+
+def _room_cache_mb(settings: Settings) -> int:
+    return settings.room_cache_mb if settings.room_cache_size is None else 3 * settings.room_cache_size

@@ -24,7 +24,7 @@ from roomlore.core.models import Entry, Link, LinkKind, Room
 
 _rooms, _m, _f = schema.rooms, schema.messages, schema.features
 _people, _words, _w = schema.participants, schema.keyword_counts, schema.message_words
-_IN_THIS_THREAD_FROM = 64
+_IN_THIS_THREAD_FROM, _IN_THIS_THREAD_CHARACTERS = 64, 20_000
 """Batches from this size on are turned into rows on another thread, so that the loop breathes."""
 
 _LINK_COLUMNS = ("link_kind", "thread", "parent", "parent_probability", "new_probability", "mates")
@@ -53,6 +53,10 @@ def _set(table: Table, names: Iterable[str]) -> Any:
 
 def _columns_but(table: Table, *left_out: str) -> list[str]:
     return [column.name for column in table.c if column.name not in _KEPT and column.name not in left_out]
+
+
+def _characters(entries: Sequence[Entry]) -> int:
+    return sum(len(entry.message.text) for entry in entries)
 
 
 def _beside(table: Any) -> Any:
@@ -175,7 +179,7 @@ class SqlMessageWriter:
         _check_arrivals(entries)
         if not entries:
             return await self._step(room, None)
-        if len(entries) < _IN_THIS_THREAD_FROM:
+        if len(entries) < _IN_THIS_THREAD_FROM and _characters(entries) < _IN_THIS_THREAD_CHARACTERS:
             message_rows, feature_rows, spelled = self._rows(room, entries)
         else:
             message_rows, feature_rows, spelled = await asyncio.to_thread(self._rows, room, entries)
@@ -209,7 +213,7 @@ class SqlMessageWriter:
         for row in old.values():
             change.subtract(read_list(row[3]))
         await self._count_words(room, change)
-        spelled = self._index.spell(room, [entry.message for entry in entries])
+        spelled = await asyncio.to_thread(self._index.spell, room, [entry.message for entry in entries])
         words = sum(one.length for one in spelled) - sum(row[5] for row in old.values())
         stored = await self._step(room, entries[-1], words=words)
         await self._index.put(room, spelled, revision=stored.revision)

@@ -25,7 +25,7 @@ _COMMENT = re.compile(rf"[{BLANKS}]*(?://|#)")
 _FENCE = re.compile(rf"[{BLANKS}]*(?:```|~~~)")
 _WORD = re.compile(r"[^\W_]")
 _PROSE = re.compile(r"[^\W_][^\n]*")
-_NEW_LINE = re.compile(rf"\n[{BLANKS}]*[\[［]?[{BLANKS}]*(?=[{{｛])")
+_NEW_LINE = re.compile(rf"\n[{BLANKS}]*+(?:[\[［][{BLANKS}]*+)?(?=[{{｛])")
 _WRAPPER = re.compile(
     rf"[{{｛][{BLANKS}\n]{{0,99}}[\"'“]?(\w{{1,40}})[\"'”]?[{BLANKS}]{{0,99}}[:：][{BLANKS}\n]{{0,99}}(?=[\[{{［｛])"
 )

@@ -17,7 +17,7 @@ CONVERSATION_CHARACTERS = 12_000
 
 _TAG = re.compile(rf"<(?P<closing>/)?{MEMORY_BLOCK}(?:_context)?(?:\s[^<>]{{0,200}})?>", re.IGNORECASE)
 _LABELLED = re.compile(r"\s*(?:历史摘要|对话摘要|Summary)\s*[:：]")
-_FENCE = re.compile(r"[<＜](?=\s*[/／]?\s*conversation)", re.IGNORECASE)
+_FENCE = re.compile(r"[<＜](?=\s*+(?:[/／]\s*+)?conversation)", re.IGNORECASE)
 _QUOTED_CHARACTERS = 200
 _NAME_CHARACTERS = 64
 

@@ -8,11 +8,10 @@ from typing import Literal
 
 import regex
 
-from roomlore.core.text import HAN, HANGUL, KANA, LETTER, segment
+from roomlore.core.text import GRAPHEME, HAN, HANGUL, KANA, LETTER, segment
 
 _MOST_COMPARED = 1_000_000
 """Pairs of words. Where there are more, what lies between the first and the last difference is told as a whole."""
-_CHARACTER = regex.compile(r"\X")
 _KINDS = (
     ("han", regex.compile(rf"[{HAN}]")),
     ("kana", regex.compile(rf"[{KANA}]\p{{M}}*")),
@@ -61,7 +60,7 @@ _Stretch = tuple[str, list[str], list[str]]
 
 def _words(text: str) -> list[str]:
     """The text in pieces that are compared as one: words, stretches of white space, any other character by itself."""
-    return [word for kind, run in groupby(_CHARACTER.findall(text), key=_kind) for word in _cut(kind, list(run))]
+    return [word for kind, run in groupby(GRAPHEME.findall(text), key=_kind) for word in _cut(kind, list(run))]
 
 
 def _kind(character: str) -> str:

@@ -10,7 +10,7 @@ _RUN, _WIDE_RUN, _WIDE_LEAST = 24, 8, 6
 """A run of so many characters that two texts share is a copy; of so many where nearly all of them are wide."""
 _LINE_LEAST = 8
 """A line that weighs so much is a copy wherever it stands; a shorter one where it is quoted."""
-_QUOTED = re.compile(r"^[>＞\s]*[>＞]\s*(.*?)\s*$", re.MULTILINE)
+_INDENT = re.compile(r"^[>＞\s]*+", re.MULTILINE)
 
 
 def without_copies(text: str, said: Iterable[str]) -> str:
@@ -34,11 +34,20 @@ def _shared(text: str, said: str) -> list[Span]:
 
 def _repeated(text: str, said: str) -> list[Span]:
     lines = {line.strip() for line in said.splitlines()} - {""}
-    spans = [found.span(1) for found in _QUOTED.finditer(text) if found[1] in lines]
+    spans = [span for span in _quoted(text) if text[slice(*span)] in lines]
     for line in lines:
         if weight(line) >= _LINE_LEAST:
             spans += _places(text, line)
     return spans
+
+
+def _quoted(text: str) -> Iterator[Span]:
+    """Yield what stands on each line behind signs of quoting, those of lines above it too."""
+    for indent in _INDENT.finditer(text):
+        if ">" in indent[0] or "＞" in indent[0]:
+            at = indent.end()
+            line_end = text.find("\n", at)
+            yield at, at + len(text[at : line_end if line_end >= 0 else None].rstrip())
 
 
 def _places(text: str, line: str) -> Iterator[Span]:

@@ -8,7 +8,7 @@ from roomlore.core.summary.cutting import cut_at_sentence
 from roomlore.core.text import graphemes
 
 _LEAST = 5
-_FENCED = re.compile(r"\s*```[^\n`]*\n(?P<inside>.*?)\s*(?:```\s*)?\Z", re.DOTALL)
+_FENCE = re.compile(r"\s*```[^\n`]*\n")
 _LABEL = re.compile(
     r"\A\s*(?:#{1,6}\s*)?(?:\*\*|__)?(?:(?:conversation |updated |new )?summary"
     r"|(?:历史|歷史|对话|對話|会话|會話)?摘要|总结|總結)(?:\*\*|__)?\s*(?:[:：](?:\*\*|__)?|\n)",
@@ -43,6 +43,7 @@ def without_label(summary: str) -> str:
 def _bare(answer: str) -> str:
     """Without a label and a fence, whichever stands outside."""
     for _ in range(2):
-        fenced = _FENCED.fullmatch(answer)
-        answer = _LABEL.sub("", fenced["inside"] if fenced else answer, count=1)
+        fence = _FENCE.match(answer)
+        inside = answer[fence.end() :].rstrip().removesuffix("```").rstrip() if fence else answer
+        answer = _LABEL.sub("", inside, count=1)
     return answer.strip()

@@ -29,6 +29,7 @@ _CONDITION = re.compile(
     r"|如果|要是|除非|假如|假设|若|只要|只有|即使|否则|不然|無論|无论",
     re.IGNORECASE,
 )
+# `bare`: a number without a unit, read whole so that it is read once.
 # What a sentence must not lose, unless it is long: a negation, an allergy, a number with its unit, a change.
 _UNITS = (
     r"(?:[mk]?g|m?l|[ckm]?m|lbs?|oz|[gmk]b|[ap]\.?m|k|miles?|hours?|hrs?|min(?:ute)?s?|days?|weeks?|months?|years?|euros?"
@@ -37,8 +38,8 @@ _UNITS = (
 _KEPT = re.compile(
     r"\b(?:not|never|no|cannot|without|except|instead|rather than|neither|nor|dont|[a-z]+n['’]t)\b"
     r"|不(?![错錯过過仅僅但])|[没沒勿]|(?<![特个個分区區性级級])[别別](?![人的名墅致])|千万|千萬|[过過]敏|\ballerg"
-    rf"|[€$£¥]\s?\d|\d[\d.,:/]*\s?(?:[%°{HAN}]|{_UNITS})"
-    r"|[一二两兩三四五六七八九十百千万萬半]+(?:[元块塊点點号號日月年岁歲斤克米平天周次片粒度]|公[里斤]|毫克|分[钟鐘]|小[时時])"
+    rf"|[€$£¥]\s?\d|\d[\d.,:/]*+(?:\s?(?:[%°{HAN}]|{_UNITS})|(?P<bare>))"
+    r"|(?:(?<![一二两兩三四五六七八九十百千万萬半])|(?<=千[万萬]))[一二两兩三四五六七八九十百千万萬半]++(?:[元块塊点點号號日月年岁歲斤克米平天周次片粒度]|公[里斤]|毫克|分[钟鐘]|小[时時])"
     rf"|{CHANGED.pattern}",
     re.IGNORECASE,
 )
@@ -51,10 +52,10 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"\A(?:[-*•#>|]+|\d{1,3}[.)、])\s+")
-_TAIL = regex.compile(r"(?:[\s,，;；:：、~～–—-]|(?=[\u2600-\u27bf\U0001f300-\U0001faff])\X)+\Z")
+_LOOSE = regex.compile(r"(?:[\s,，;；:：、~～–—-]|(?=[\u2600-\u27bf\U0001f300-\U0001faff])\X)++")
 _HAN = re.compile(f"[{HAN}]")
 _MARKS = tuple(".!?。！？…")
-_ENDED = re.compile(r"[.!?。！？…；;]+[”’」』）)\]\"']*\Z")
+_ENDS, _CLOSING = (*_MARKS, "；", ";"), "”’」』）)]\"'"
 
 
 def readings(sentence: str) -> list[str]:
@@ -69,8 +70,9 @@ def closed(text: str) -> str:
     """The text with a full stop unless it has an end of its own; trailing emoji go."""
     if text.endswith(_MARKS):
         return text
-    text = _TAIL.sub("", text)
-    if not text or _ENDED.search(text):
+    tail = next((run.start() for run in _LOOSE.finditer(text) if run.end() == len(text)), None)
+    text = text[:tail]
+    if not text or text.rstrip(_CLOSING).endswith(_ENDS):
         return text
     return text + ("。" if language(text) == "zh" else ".")
 
@@ -100,7 +102,7 @@ def _parts(sentence: str) -> list[str]:
 
 def _kept(sentence: str) -> tuple[int, int]:
     """From where to where at least a part must reach."""
-    spans = [found.span() for found in _KEPT.finditer(sentence)]
+    spans = [found.span() for found in _KEPT.finditer(sentence) if found["bare"] is None]
     if not spans or len(sentence) + 2 * len(_HAN.findall(sentence)) > _LONG:
         return len(sentence), 0
     return spans[0][0], spans[-1][1]

@@ -54,7 +54,7 @@ _CUES = (
     _cue(
         0.1,
         r"two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|million|once|twice",
-        r"[0-9]|[一二三四五六七八九十百千万萬两兩几幾半]+[个個只隻条條本年岁歲块塊元次位部首]",
+        r"[0-9]|[一二三四五六七八九十百千万萬两兩几幾半][个個只隻条條本年岁歲块塊元次位部首]",
     ),
     # what they like, and mean to do
     _cue(

@@ -4,16 +4,17 @@ from collections.abc import Callable, Sequence
 
 import regex
 
-_GRAPHEME = regex.compile(r"\X")
+from roomlore.core.text import GRAPHEME
+
 _JOINED = r"(?!\p{GCB=Extend}|\p{GCB=ZWJ}|\p{GCB=SpacingMark})"
-_SENTENCE = regex.compile(rf"(?:[。！？；…]+[”’」』）)\"']*+|[.!?]+[”’)\]\"']*+(?=\s|\Z)|\n+){_JOINED}")
+_SENTENCE = regex.compile(rf"(?:[。！？；…]+[”’」』）)\"']*+|(?<![.!?])[.!?]++[”’)\]\"']*+(?=\s|\Z)|\n+){_JOINED}")
 
 
 def cut(text: str, max_tokens: int, count: Callable[[Sequence[str]], list[int]]) -> str:
     """The longest beginning of a text, of whole characters as a reader sees them, that fits; '' where none does."""
     if count([text])[0] <= max_tokens:
         return text
-    ends = [0, *(found.end() for found in _GRAPHEME.finditer(text))]
+    ends = [0, *(found.end() for found in GRAPHEME.finditer(text))]
     return text[: ends[_most(text, ends, max_tokens, count)]].rstrip()
 
 

@@ -6,35 +6,56 @@ links.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
 
 from roomlore.core.errors import Conflict
 from roomlore.core.intake import Intake, sort_out
 from roomlore.core.linking import LinkModel
-from roomlore.core.models import Message, Room
+from roomlore.core.models import Entry, Link, Message, Room
 from roomlore.core.room_state import WINDOW, Arrivals, RoomState
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.messages.due import Due
-from roomlore.services.messages.room_cache import RoomCache
+from roomlore.services.messages.room_cache import Held, RoomCache
 
-_INLINE = 8
+T = TypeVar("T")
+
+_INLINE = 6_000
+"""Characters that are read on the event loop: a few milliseconds of work."""
+_MESSAGE = 600
+_ENTRY = 100
+"""A message is worked on as long as so many characters are read; an entry is taken into a window."""
 _TRIES = 4
+_ROOMS_AT_ONCE = 16
+"""So many rooms of a batch are worked on at a time: what linking needs of a room takes a megabyte and more."""
 
 Batches = Mapping[str, Sequence[Message]]
 Along = Callable[[UnitOfWork], Awaitable[None]]
 
 
 @dataclass(slots=True)
-class Plan:
-    """What one room's share of a batch comes to, and the state it was reckoned on."""
+class _Started:
+    """One room's share of a batch, and the state it is reckoned on."""
 
     room: Room
     state: RoomState
     intake: Intake
     arrivals: Arrivals
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one room's share of a batch comes to: entries to append, and the links of older messages that changed."""
+
+    room: Room
+    intake: Intake
+    entries: Sequence[Entry]
+    relinked: Mapping[int, Link]
 
 
 class _RoomMovedError(Exception):
@@ -78,89 +99,126 @@ class Ingest:
             return await self._insist(batches, strict=strict, along=along)
 
     async def _try(self, batches: Batches, *, strict: bool, along: Along | None) -> list[Plan]:
-        async with self._storage.reading() as work:
-            plans = [await self._plan(work, room_id, batch) for room_id, batch in batches.items()]
-        await self._reckon(plans, strict=strict)
+        states = self._rooms.hold()
+        plans = await self._all_planned(None, batches, states, strict=strict)
         written: dict[str, Room] = {}
-        if any(plan.arrivals.entries for plan in plans):
+        if any(plan.entries for plan in plans):
             async with self._storage.writing() as work:
                 written = await self._write(work, plans, along)
             self._due.announce()
-        return self._remember(plans, written)
+        return self._remember(plans, states, written)
 
     async def _insist(self, batches: Batches, *, strict: bool, along: Along | None) -> list[Plan]:
-        """The last resort under heavy contention: reckons while holding the rooms' locks."""
+        """Reckon while holding the rooms' locks: the last resort under heavy contention."""
+        states = self._rooms.hold()
         async with self._storage.writing() as work:
             for room_id in sorted(batches):
                 await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
-            plans = [await self._plan(work, room_id, batch) for room_id, batch in batches.items()]
-            await self._reckon(plans, strict=strict)
+            plans = await self._all_planned(work, batches, states, strict=strict)
             written = await self._write(work, plans, along)
         self._due.announce()
-        return self._remember(plans, written)
+        return self._remember(plans, states, written)
 
-    async def _plan(self, work: UnitOfWork, room_id: str, batch: Sequence[Message]) -> Plan:
-        room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
-        if room is None:
-            room = Room(tenant=self._tenant, room_id=room_id, created_at=self._clock.now())
-            state = RoomState(model=self._model, room=room, participants={}, entries=())
-            return Plan(room, state, sort_out(batch, {}), state.begin((), ()))
-        state = self._rooms.take(room) or await self._read(work, room)
-        ids = [message.id for message in batch]
-        known = await work.messages.fingerprints(tenant=self._tenant, room_id=room_id, message_ids=ids)
-        intake = sort_out(batch, known)
-        wanted = [m.reply_to for m in intake.fresh if m.reply_to and not state.holds(m.reply_to)]
-        targets = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=wanted)
-        fresh = [message.id for message in intake.fresh]
-        waiting = await work.threads.waiting(tenant=self._tenant, room_id=room_id, message_ids=fresh)
-        return Plan(room, state, intake, state.begin(targets, waiting))
-
-    async def _read(self, work: UnitOfWork, room: Room) -> RoomState:
-        names = await work.rooms.participants(tenant=self._tenant, room_id=room.room_id)
-        entries = await work.messages.tail(tenant=self._tenant, room_id=room.room_id, limit=WINDOW)
-        return RoomState(model=self._model, room=room, participants=names, entries=entries)
-
-    async def _reckon(self, plans: Sequence[Plan], *, strict: bool) -> None:
-        conflicts = [message_id for plan in plans for message_id in plan.intake.conflicts]
+    async def _all_planned(
+        self, work: UnitOfWork | None, batches: Batches, states: Held, *, strict: bool
+    ) -> list[Plan]:
+        """Plan a few rooms at a time, so that what linking needs of a room is held for a few only. Without `work` each
+        few are read in a transaction of their own; the revisions tell later whether a room has moved since."""
+        plans: list[Plan] = []
+        rooms = iter(batches.items())
+        conflicts: list[str] = []
+        while few := list(islice(rooms, _ROOMS_AT_ONCE)):
+            async with nullcontext(work) if work is not None else self._storage.reading() as reading:
+                started = [await self._start(reading, room_id, batch) for room_id, batch in few]
+            conflicts += [message_id for one in started for message_id in one.intake.conflicts]
+            if not (strict and conflicts):
+                await self._reckon(started)
+            for one in started:
+                states.add(one.room, one.state)
+                plans.append(Plan(one.room, one.intake, one.arrivals.entries, one.arrivals.relinked))
         if strict and conflicts:
             raise Conflict(
                 f"{len(conflicts)} message(s) are stored already with other content, {conflicts[0]!r} for one; nothing "
                 "was added. Use edit to change a message, or on_conflict='report' to add the others."
             )
-        if sum(len(plan.intake.fresh) for plan in plans) <= _INLINE:
-            self._link(plans)
-        else:
-            await asyncio.to_thread(self._link, plans)
+        return plans
 
-    def _link(self, plans: Sequence[Plan]) -> None:
+    async def _start(self, work: UnitOfWork, room_id: str, batch: Sequence[Message]) -> _Started:
+        room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
+        if room is None:
+            room = Room(tenant=self._tenant, room_id=room_id, created_at=self._clock.now())
+            state = RoomState(model=self._model, room=room, participants={}, entries=())
+            intake = await aside(weight(batch), lambda: sort_out(batch, {}))
+            return _Started(room, state, intake, state.begin((), ()))
+        state = self._rooms.take(room) or await self._read(work, room)
+        ids = [message.id for message in batch]
+        known = await work.messages.fingerprints(tenant=self._tenant, room_id=room_id, message_ids=ids)
+        intake = await aside(weight(batch), lambda: sort_out(batch, known))
+        wanted = [m.reply_to for m in intake.fresh if m.reply_to and not state.holds(m.reply_to)]
+        targets = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=wanted)
+        fresh = [message.id for message in intake.fresh]
+        waiting = await work.threads.waiting(tenant=self._tenant, room_id=room_id, message_ids=fresh)
+        return _Started(room, state, intake, state.begin(targets, waiting))
+
+    async def _read(self, work: UnitOfWork, room: Room) -> RoomState:
+        names = await work.rooms.participants(tenant=self._tenant, room_id=room.room_id)
+        entries = await work.messages.tail(tenant=self._tenant, room_id=room.room_id, limit=WINDOW)
+        return await aside(
+            _ENTRY * len(entries) + len(names),
+            lambda: RoomState(model=self._model, room=room, participants=names, entries=entries),
+        )
+
+    async def _reckon(self, started: Sequence[_Started]) -> None:
+        size = weight(message for one in started for message in one.intake.fresh)
+        await aside(size, lambda: self._link(started))
+
+    def _link(self, started: Sequence[_Started]) -> None:
         now = self._clock.now()
-        for plan in plans:
-            counts = self._tokens.count([message.text for message in plan.intake.fresh])
-            for message, tokens in zip(plan.intake.fresh, counts, strict=True):
-                plan.arrivals.absorb(message, tokens=tokens, now=now)
+        for one in started:
+            counts = self._tokens.count([message.text for message in one.intake.fresh])
+            for message, tokens in zip(one.intake.fresh, counts, strict=True):
+                one.arrivals.absorb(message, tokens=tokens, now=now)
 
     async def _write(self, work: UnitOfWork, plans: Sequence[Plan], along: Along | None) -> dict[str, Room]:
         written: dict[str, Room] = {}
         for plan in sorted(plans, key=lambda plan: plan.room.room_id):
-            if not plan.arrivals.entries:
+            if not plan.entries:
                 continue
             room_id = plan.room.room_id
             locked = await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
             if locked.revision != plan.room.revision:
                 raise _RoomMovedError
-            written[room_id] = await work.writer.append(
-                tenant=self._tenant, room_id=room_id, entries=plan.arrivals.entries
-            )
-            await self._due.note(work, self._tenant, room_id, plan.arrivals.entries)
-            if plan.arrivals.relinked:
-                written[room_id] = await work.writer.relink(
-                    tenant=self._tenant, room_id=room_id, links=plan.arrivals.relinked
-                )
+            written[room_id] = await work.writer.append(tenant=self._tenant, room_id=room_id, entries=plan.entries)
+            await self._due.note(work, self._tenant, room_id, plan.entries)
+            if plan.relinked:
+                written[room_id] = await work.writer.relink(tenant=self._tenant, room_id=room_id, links=plan.relinked)
         if written and along is not None:
             await along(work)
         return written
 
-    def _remember(self, plans: list[Plan], written: Mapping[str, Room]) -> list[Plan]:
-        for plan in plans:
-            self._rooms.keep(written.get(plan.room.room_id, plan.room), plan.state)
+    def _remember(self, plans: list[Plan], states: Held, written: Mapping[str, Room]) -> list[Plan]:
+        for room, state in states:
+            self._rooms.keep(written.get(room.room_id, room), state)
         return plans
+
+
+async def aside(size: int, work: Callable[[], T]) -> T:
+    """Return what the work gives, done in a thread unless it is so small that others can wait. `size` in characters."""
+    return work() if size <= _INLINE else await asyncio.to_thread(work)
+
+
+def weight(messages: Iterable[Message]) -> int:
+    """Return how much there is to read, in characters; each message counts for some besides its own.
+
+    It takes what nobody has checked yet."""
+    return sum(_MESSAGE + _length(getattr(one, "text", "")) + _length_beside(one) for one in messages)
+
+
+def _length_beside(message: Message) -> int:
+    metadata = getattr(message, "metadata", None)
+    return sum(map(_length, metadata.values())) if isinstance(metadata, Mapping) else 1
+
+
+def _length(value: object) -> int:
+    """Return what a value weighs; what holds others is not looked into."""
+    return len(value) if isinstance(value, str) else _INLINE if isinstance(value, list | dict) and value else 1

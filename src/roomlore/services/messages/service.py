@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal
 
 from roomlore.core.analysis import Participants, analyse
@@ -15,7 +16,7 @@ from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.messages.due import VectorsDue
-from roomlore.services.messages.ingest import Ingest, Plan
+from roomlore.services.messages.ingest import Ingest, Plan, aside, weight
 from roomlore.services.messages.search import AskedAt, Filters, MessageSearch
 
 OnConflict = Literal["raise", "report"]
@@ -61,7 +62,7 @@ class MessageService:
         batch = [messages] if isinstance(messages, Message) else list(messages)
         if on_conflict not in ("raise", "report"):
             raise InvalidInput(f"on_conflict is 'raise' or 'report', not {on_conflict!r}.")
-        check(batch, self._limits)
+        await aside(weight(batch), lambda: check(batch, self._limits))
         by_room: dict[str, list[Message]] = {}
         for message in batch:
             by_room.setdefault(message.room_id, []).append(message)
@@ -134,14 +135,18 @@ class MessageService:
                 edited_at=self._clock.now(),
             )
             check([message], self._limits)
-            message = replace(message, tokens=self._tokens.count([message.text])[0])
             people = await work.rooms.participants(tenant=self._tenant, room_id=room_id)
-            features = replace(analyse(message, Participants.of(people)), partners=entry.features.partners)
-            changed = replace(entry, message=message, features=features)
+            read = partial(self._read_anew, entry, message, people)
+            changed = await aside(weight([message]) + len(people), read)
             await work.writer.replace(tenant=self._tenant, room_id=room_id, entries=[changed])
             await self._due.note(work, self._tenant, room_id, [changed])
         self._due.announce()
-        return message
+        return changed.message
+
+    def _read_anew(self, entry: Entry, message: StoredMessage, people: Mapping[str, str]) -> Entry:
+        message = replace(message, tokens=self._tokens.count([message.text])[0])
+        features = replace(analyse(message, Participants.of(people)), partners=entry.features.partners)
+        return replace(entry, message=message, features=features)
 
     async def delete(self, room_id: str, message_ids: str | Sequence[str]) -> int:
         """Empties and hides these messages; returns how many were there. Their ids stay taken."""

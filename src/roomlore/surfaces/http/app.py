@@ -1,5 +1,6 @@
 """The HTTP service as an ASGI application."""
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -79,6 +80,7 @@ def _app(source: Lore | Settings, *routers: APIRouter) -> FastAPI:
     app.state.settings = source if isinstance(source, Settings) else source.settings
     app.state.long_work = LongWork()
     app.state.watch = new_watch()
+    app.state.parsing = asyncio.Lock()
     if isinstance(source, Lore):
         app.state.lore = source
     for router in routers:

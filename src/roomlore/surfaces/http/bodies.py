@@ -14,41 +14,49 @@ from roomlore.core.records import ROOM_NAMES
 from roomlore.settings import Settings
 from roomlore.settings.contexts import StrategyName
 from roomlore.surfaces.findings import in_words
+from roomlore.surfaces.http.json_bounds import Bounds, JsonMeter
 from roomlore.surfaces.http.problems import Refused
 
 T = TypeVar("T", bound=BaseModel)
+R = TypeVar("R")
+Within = Callable[[Settings], Bounds]
 
 _LARGE = 262_144
+_PIECE = 65_536
 
 
-async def read_json(request: Request) -> Any:
-    """The body as JSON. Refuses another content type (415), more than `max_body_bytes` (413, as soon as it is known),
-    what is not JSON (400) and nesting below `max_json_depth` (422)."""
-    settings: Settings = request.app.state.settings
+async def read_json(request: Request, into: Callable[[Any], R], *, within: Within = Bounds.small) -> R:
+    """Return what `into` makes of the body's JSON.
+
+    Raises `Refused` for another content type (415), more bytes or values than `within` allows (413, as soon as it is
+    known) and what is not JSON (400), and `InvalidInput` for nesting that is too deep (422).
+    """
     _expect_json(request)
-    body = await _read(request, settings.max_body_bytes)
-    value = await asyncio.to_thread(_parse, body) if len(body) > _LARGE else _parse(body)
-    if _is_deeper(value, settings.max_json_depth):
-        raise _too_deep(settings.max_json_depth)
-    return value
+    body = await read_body(request, within(request.app.state.settings))
+    if len(body) <= _LARGE:
+        return into(_parse(body))
+    # One at a time: the parser keeps every other thread waiting, the event loop's too.
+    async with request.app.state.parsing:
+        return await asyncio.to_thread(lambda: into(_parse(body)))
 
 
-def body_of(model: type[T]) -> Callable[[Request], Awaitable[T]]:
-    """A dependency that gives the body as `model`."""
+def body_of(model: type[T], *, within: Within = Bounds.small) -> Callable[[Request], Awaitable[T]]:
+    """Return a dependency that gives the body as `model`."""
 
     async def read(request: Request) -> T:
-        return validated(model, await read_json(request))
+        return await read_json(request, lambda value: validated(model, value), within=within)
 
     return read
 
 
 def body_if_any_of(model: type[T]) -> Callable[[Request], Awaitable[T]]:
-    """The same where the body may be left out: `model` without anything then."""
+    """Return the same for a body that may be left out: `model` without anything then."""
+    read_it = body_of(model)
 
     async def read(request: Request) -> T:
         length = request.headers.get("content-length", "0")
         empty = length.strip() == "0" and "transfer-encoding" not in request.headers
-        return model() if empty else validated(model, await read_json(request))
+        return model() if empty else await read_it(request)
 
     return read
 
@@ -81,23 +89,21 @@ def _expect_json(request: Request) -> None:
         raise Refused(415, "Send JSON with the header `Content-Type: application/json`.")
 
 
-async def _read(request: Request, limit: int) -> bytes:
+async def read_body(request: Request, bounds: Bounds) -> bytes:
+    """Return the whole body; raises as soon as it passes a bound. Other requests are served between its pieces."""
     declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared[:20]) > limit:
-        raise _too_large(limit)
-    body = bytearray()
+    if declared.isdecimal() and int(declared[:20]) > bounds.size:
+        raise bounds.too_large()
+    body, meter = bytearray(), JsonMeter(bounds)
     try:
         async for chunk in request.stream():
+            for start in range(0, len(chunk), _PIECE):
+                meter.take(chunk[start : start + _PIECE])
+                await asyncio.sleep(0)
             body += chunk
-            if len(body) > limit:
-                raise _too_large(limit)
     except ClientDisconnect as error:
         raise Refused(400, "The body ended before it was whole; send it again.") from error
     return bytes(body)
-
-
-def _too_large(limit: int) -> Refused:
-    return Refused(413, f"The body is larger than {limit} bytes (setting max_body_bytes); send it in smaller parts.")
 
 
 def _parse(body: bytes) -> Any:
@@ -120,24 +126,6 @@ def _finite(digits: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{digits[:20]} is out of range")
     return number
-
-
-def _is_deeper(value: Any, limit: int) -> bool:
-    layer = [value]
-    for _ in range(limit):
-        layer = [child for parent in layer for child in _children(parent)]
-        if not layer:
-            return False
-    return True
-
-
-def _children(value: Any) -> list[Any]:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [child for child in inner if isinstance(child, dict | list)]
-
-
-def _too_deep(limit: int) -> InvalidInput:
-    return InvalidInput(f"The JSON is nested deeper than {limit} levels (setting max_json_depth); flatten it.")
 
 
 class Body(BaseModel):

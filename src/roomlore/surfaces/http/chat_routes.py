@@ -15,6 +15,7 @@ from roomlore.core.replies.models import ReplyEvent
 from roomlore.surfaces.http import bodies, chat_bodies, chat_views, problems
 from roomlore.surfaces.http.event_stream import EventStream, event, written
 from roomlore.surfaces.http.guard import Writer
+from roomlore.surfaces.http.json_bounds import Bounds
 from roomlore.surfaces.logs import where
 from roomlore.surfaces.reply_events import named
 
@@ -33,7 +34,7 @@ log = structlog.get_logger(__name__)
 async def stream_reply(
     request: Request,
     lore: Writer,
-    asked: Annotated[chat_bodies.ReplyRequest, Depends(bodies.body_of(chat_bodies.ReplyRequest))],
+    asked: Annotated[chat_bodies.ReplyRequest, Depends(bodies.body_of(chat_bodies.ReplyRequest, within=Bounds.bulk))],
 ) -> Response:
     """Stores the message and streams the reply to it: `start`, `text` as it is written, `tool_calls`, then `done`, or
     `error` with a problem. A client that leaves ends the reply; what was said by then is kept."""

@@ -1,6 +1,6 @@
 """What is sent to add and change facts."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.requests import Request
@@ -9,6 +9,7 @@ from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.intake import KEEP, MAX_BATCH, MAX_LABEL, MAX_REASON, MAX_SOURCES, MAX_TAGS, Keep, NewMemory
 from roomlore.core.memory.models import MAX_SCOPE_CHARS, MemoryKind, Source
 from roomlore.surfaces.http.bodies import Body, read_json, validated
+from roomlore.surfaces.http.json_bounds import Bounds
 
 _SCOPE = "Whom it is about: user:<id>, agent:<id> or group:<id>."
 
@@ -60,7 +61,10 @@ class FactsRequest(Body):
 
 async def facts_of(request: Request) -> list[NewMemory]:
     """The body: one fact, or `{"facts": [...]}`."""
-    value = await read_json(request)
+    return await read_json(request, _facts, within=Bounds.bulk)
+
+
+def _facts(value: Any) -> list[NewMemory]:
     if isinstance(value, dict) and "facts" in value:
         return [form.new() for form in validated(FactsRequest, value).facts]
     return [validated(FactForm, value).new()]

@@ -11,6 +11,7 @@ from roomlore.core.memory.models import MemoryKind
 from roomlore.surfaces.http import bodies, fact_bodies, fact_views
 from roomlore.surfaces.http.chat_bodies import inlined
 from roomlore.surfaces.http.guard import Reader, Writer
+from roomlore.surfaces.http.json_bounds import Bounds
 from roomlore.surfaces.http.paths import MOST, PageLimit
 from roomlore.surfaces.http.replies import reply
 from roomlore.surfaces.plain import plain
@@ -61,7 +62,7 @@ async def get_fact(lore: Reader, memory_id: FactId) -> Response:
 async def change_fact(
     lore: Writer,
     memory_id: FactId,
-    change: Annotated[fact_bodies.FactChange, Depends(bodies.body_of(fact_bodies.FactChange))],
+    change: Annotated[fact_bodies.FactChange, Depends(bodies.body_of(fact_bodies.FactChange, within=Bounds.bulk))],
 ) -> Response:
     """Makes a new version, which has an id of its own; the one before stays in the history."""
     changed = await lore.memories.update(

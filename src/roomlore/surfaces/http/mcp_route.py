@@ -4,13 +4,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
+from starlette.requests import Request
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.models import check_scope
 from roomlore.settings import Settings
+from roomlore.surfaces.http.bodies import read_body
 from roomlore.surfaces.http.guard import Caller
+from roomlore.surfaces.http.json_bounds import Bounds
 from roomlore.surfaces.http.problems import Refused
 
 if TYPE_CHECKING:
@@ -28,7 +31,8 @@ def mcp_route(settings: Settings, *, scope: str | None = None, read_only: bool =
     def visitor_of(request: Scope) -> Visitor:
         return _visitor(Visitor, request, scope, read_only=read_only)
 
-    return _Known(McpEndpoint(visitor_of, max_body_bytes=settings.max_body_bytes))
+    bounds = Bounds.small(settings)
+    return _Known(_Bounded(McpEndpoint(visitor_of, max_body_bytes=bounds.size), bounds))
 
 
 def mcp_if_there(settings: Settings) -> Route:
@@ -67,6 +71,22 @@ class _Known(Route):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["route"] = self
         await super().handle(scope, receive, send)
+
+
+class _Bounded:
+    """Reads the body within bounds and hands it on whole."""
+
+    def __init__(self, endpoint: ASGIApp, bounds: Bounds) -> None:
+        self._endpoint = endpoint
+        self._bounds = bounds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        pieces = [await read_body(Request(scope, receive), self._bounds)]
+
+        async def whole() -> Message:
+            return {"type": "http.request", "body": pieces.pop()} if pieces else await receive()
+
+        await self._endpoint(scope, whole, send)
 
 
 class _Missing:

@@ -71,7 +71,8 @@ KINDS = (
         413,
         "too-large",
         "The request is too large",
-        "The body is larger than `max_body_bytes`; said as soon as it is known.",
+        "The body has more bytes (`max_body_bytes`, `max_small_body_bytes`) or values (`max_json_values`) than the "
+        "path takes; said as soon as it is known.",
     ),
     Kind(
         415,

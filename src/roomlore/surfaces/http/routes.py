@@ -14,6 +14,7 @@ from roomlore.core.models import Message
 from roomlore.core.records import FIELDS, from_record
 from roomlore.surfaces.http import bodies, views
 from roomlore.surfaces.http.guard import Reader, Writer
+from roomlore.surfaces.http.json_bounds import Bounds
 from roomlore.surfaces.http.paths import After, MessageId, PageLimit, QueriedRoom, RoomId
 from roomlore.surfaces.http.replies import reply
 from roomlore.surfaces.plain import plain
@@ -63,7 +64,7 @@ async def add_messages(
 ) -> Response:
     """Adds one message, or `{"messages": [...]}`, in one transaction, and answers which ids were added, duplicates and
     conflicts. The same message again changes nothing."""
-    batch = _read_batch(await bodies.read_json(request))
+    batch = await bodies.read_json(request, _read_batch, within=Bounds.bulk)
     return reply(plain(await lore.messages.add(batch, on_conflict=on_conflict)))
 
 
@@ -89,7 +90,7 @@ async def edit_message(
     lore: Writer,
     room_id: RoomId,
     message_id: MessageId,
-    change: Annotated[bodies.EditRequest, Depends(bodies.body_of(bodies.EditRequest))],
+    change: Annotated[bodies.EditRequest, Depends(bodies.body_of(bodies.EditRequest, within=Bounds.bulk))],
 ) -> Response:
     """Changes a message's text, metadata or mentions; it keeps its place."""
     edited = await lore.messages.edit(
@@ -152,7 +153,7 @@ async def get_context(lore: Reader, context_id: str) -> Response:
 async def respond_to_context(
     lore: Writer,
     context_id: str,
-    answer: Annotated[bodies.ResponseRequest, Depends(bodies.body_of(bodies.ResponseRequest))],
+    answer: Annotated[bodies.ResponseRequest, Depends(bodies.body_of(bodies.ResponseRequest, within=Bounds.bulk))],
 ) -> Response:
     """Notes what the model answered."""
     await lore.context.respond(context_id, answer.text)
@@ -219,11 +220,15 @@ async def get_room_settings(lore: Reader, room_id: RoomId) -> Response:
 )
 async def change_room_settings(request: Request, lore: Writer, room_id: RoomId) -> Response:
     """Sets the room's own settings; null takes one back."""
-    changes = await bodies.read_json(request)
-    if not isinstance(changes, dict):
-        raise InvalidInput('Send a JSON object of settings, such as {"strategy": "weighted"}.')
+    changes = await bodies.read_json(request, _read_settings)
     await lore.rooms.configure(room_id, changes)
     return reply(_settings(room_id, await lore.rooms.settings(room_id)))
+
+
+def _read_settings(body: Any) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        raise InvalidInput('Send a JSON object of settings, such as {"strategy": "weighted"}.')
+    return body
 
 
 def _settings(room_id: str, settings: Mapping[str, tuple[Any, str]]) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from starlette.requests import Request
 
 from roomlore.core.records import parse_time
 from roomlore.core.sessions.window import MAX_TURNS, MAX_WINDOW
-from roomlore.surfaces.http.bodies import Body, body_of, documented, one_room
+from roomlore.surfaces.http.bodies import Body, Within, body_of, documented, one_room
+from roomlore.surfaces.http.json_bounds import Bounds
 
 T = TypeVar("T", bound=Body)
 
@@ -32,9 +33,9 @@ PATCH: Mapping[str, Any] = {
 }
 
 
-def optional(model: type[T]) -> Callable[[Request], Awaitable[T]]:
-    """As `body_of`, for a call whose body may be left out."""
-    read = body_of(model)
+def optional(model: type[T], *, within: Within = Bounds.small) -> Callable[[Request], Awaitable[T]]:
+    """Return what `body_of` does, for a call whose body may be left out."""
+    read = body_of(model, within=within)
 
     async def read_if_any(request: Request) -> T:
         headers = request.headers

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from roomlore.core.records import parse_time
 from roomlore.surfaces.http import bodies, session_bodies, session_views
 from roomlore.surfaces.http.guard import Reader, Writer, caller_of
+from roomlore.surfaces.http.json_bounds import Bounds
 from roomlore.surfaces.http.paths import MOST, PageLimit
 from roomlore.surfaces.http.replies import reply
 from roomlore.surfaces.plain import plain, session_line
@@ -24,7 +25,9 @@ ConversationId = Annotated[str, Path(description="The conversation, which is a r
 )
 async def create_session(
     lore: Writer,
-    wanted: Annotated[session_bodies.CreateRequest, Depends(bodies.body_of(session_bodies.CreateRequest))],
+    wanted: Annotated[
+        session_bodies.CreateRequest, Depends(bodies.body_of(session_bodies.CreateRequest, within=Bounds.bulk))
+    ],
 ) -> Response:
     """Makes the session, and its room where there is none. One that is there stays; ids that it lacks are filled in."""
     made = await lore.sessions.create_session(
@@ -64,7 +67,7 @@ async def get_session(lore: Reader, conversation_id: ConversationId) -> Response
 async def patch_session_state(request: Request, lore: Writer, conversation_id: ConversationId) -> Response:
     """Merges a patch (RFC 7396) into what is kept with the session: its state, the user's snapshot, the current agent,
     fields of your own. What follows from the messages cannot be set."""
-    patch = await bodies.read_json(request)
+    patch = await bodies.read_json(request, lambda given: given, within=Bounds.bulk)
     return reply(plain(await lore.sessions.patch_state(conversation_id, patch)))
 
 
@@ -102,7 +105,9 @@ async def query_session_context(
 async def write_turn(
     lore: Writer,
     conversation_id: ConversationId,
-    turn: Annotated[session_bodies.TurnRequest, Depends(bodies.body_of(session_bodies.TurnRequest))],
+    turn: Annotated[
+        session_bodies.TurnRequest, Depends(bodies.body_of(session_bodies.TurnRequest, within=Bounds.bulk))
+    ],
 ) -> Response:
     """Stores a turn in one transaction; makes the session where there is none. The same turn again changes nothing."""
     written = await lore.sessions.write_turn(
@@ -126,7 +131,8 @@ async def make_checkpoint(
     lore: Writer,
     conversation_id: ConversationId,
     wanted: Annotated[
-        session_bodies.CheckpointRequest, Depends(session_bodies.optional(session_bodies.CheckpointRequest))
+        session_bodies.CheckpointRequest,
+        Depends(session_bodies.optional(session_bodies.CheckpointRequest, within=Bounds.bulk)),
     ],
 ) -> Response:
     """Puts a summary in the place of what it stands for. Without one roomlore makes it; null where nothing is new."""

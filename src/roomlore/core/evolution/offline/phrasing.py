@@ -24,14 +24,14 @@ _SHAPES = tuple(
     for shape in (
         rf"On (?P<days>\d+) of \d+ days with messages \({_DATE} to {_DATE}\), (?:each of the \d+ a [A-Z][a-z]+day, )?"
         r"\d+ people "
-        r"(?:talked about (?P<words>“.+?”), (?:such as|in the words of [^:]+): “(?P<line>.+)”"
-        r"|said the same or nearly the same: “(?P<said>.+)”(?: \(as [^)]+ put it\))?|shared (?P<link>\S+))",
+        r"(?:talked about (?=.*+(?<=”))(?P<words>“.+?”), (?:such as|in the words of [^:“”]+): “(?P<line>.+)”"
+        r"|said the same or nearly the same: “(?P<said>.+)”(?: \(as [^)“”]+ put it\))?|shared (?P<link>\S+))",
         rf"在有消息的 \d+ 天中（{_DATE} 至 {_DATE}），有 (?P<days>\d+) 天(?:（都是周.）)?、\d+ 人"
-        r"(?:谈到(?P<words>“.+?”)，(?:例如|[^：]+的原话)：“(?P<line>.+)”"
-        r"|说过同样或几乎同样的话：“(?P<said>.+)”(?:（[^（）]+的原话）)?|分享过 (?P<link>\S+))",
+        r"(?:谈到(?=.*+(?<=”))(?P<words>“.+?”)，(?:例如|[^：“”]+的原话)：“(?P<line>.+)”"
+        r"|说过同样或几乎同样的话：“(?P<said>.+)”(?:（[^（）“”]+的原话）)?|分享过 (?P<link>\S+))",
     )
 )
-_WORD = re.compile("“(.+?)”")
+_WORD = re.compile("“([^“”\n]+)”")
 
 
 @dataclass(frozen=True, slots=True)

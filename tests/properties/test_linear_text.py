@@ -1,0 +1,87 @@
+"""Whoever may write a message may not stop the service: reading a text takes time in proportion to its length."""
+
+import gc
+import time
+from collections.abc import Iterator
+from itertools import combinations, pairwise
+
+import pytest
+from text_readers import READERS, SHORT, Reader, text_functions
+
+SIZES = (4_096, 16_384, 65_536)
+GROWTH = 10
+"""Most times as long for a text of four times the length: four if the work is linear, sixteen if it is quadratic."""
+QUICK = 0.03
+"""Seconds: the growth is looked at where a text of the middle size costs more."""
+
+_LETTERS = "a A é e\u0301 \u0301 а か 가 ก क् 中 一 三 半 天 点 1 ٣ ²"
+_BLANKS = (" ", "\t", "\n", "\r\n", "\u2028", "\u3000", "\x00", "\x0b", "\u200b", "\u202e", "\ud800")
+_MARKS = ". , : ; ! ? - _ ' \" ` / \\ | @ # & + ~ ^ * $ % < > ( ) [ ] { } = … 。 ， ： ！ ？ ； 、 “ ” 「 」 《 ’ 〜 —"
+_EMOJI = "😀 👨\u200d 👩🏽 🇩 🇨🇳 \u200d \ufe0f ☀"
+_BEGINNINGS = 'http:// <@a <memory </memory> &gt; ``` a. 1. 1: no 2024- 三月 don\'t 《a <省略 {"a":'
+_SPACED = ("> ", "a: ", "is ", "thank ", "moved a ", "@anna ", "”, such as: “")
+UNITS = (*_BLANKS, *_SPACED, *(one for ones in (_LETTERS, _MARKS, _EMOJI, _BEGINNINGS) for one in ones.split(" ")))
+ODD = ("x", "\x01", "!", "。")
+PAIRED = ("a", "1", " ", "\n", ".", "?", "_", "@", "“", "中", "三", "。", "\u0301", "\u200d", "😀")
+
+
+def hostile_texts() -> Iterator[tuple[str, str, str]]:
+    """Begin, unit and end: runs of every class with an odd end, alternations of two, and a run behind another sign."""
+    for place, unit in enumerate(UNITS):
+        yield "", unit, ODD[place % len(ODD)]
+    for one, other in combinations(PAIRED, 2):
+        yield "", one + other, "x"
+    for place, one in enumerate(PAIRED):
+        yield one, PAIRED[(place + 4) % len(PAIRED)], "\x01"
+
+
+def made(begin: str, unit: str, end: str, size: int) -> str:
+    return begin + unit * (size // len(unit)) + end
+
+
+def seconds(reader: Reader, text: str) -> float:
+    began = time.thread_time()
+    reader(text)
+    return time.thread_time() - began
+
+
+def grows(reader: Reader, begin: str, unit: str, end: str) -> list[float]:
+    """Seconds for each size, the best of a few; empty where the text of the middle size is quick."""
+    middle = made(begin, unit, end, SIZES[1])
+    if seconds(reader, middle) < QUICK or seconds(reader, middle) < QUICK:
+        return []
+    return [min(seconds(reader, made(begin, unit, end, size)) for _ in range(3)) for size in SIZES]
+
+
+def is_linear(measured: list[float]) -> bool:
+    """Not judged by less than a tenth of a second."""
+    return all(large < 0.1 or large <= GROWTH * small for small, large in pairwise(measured))
+
+
+def test_no_reader_of_texts_is_forgotten():
+    found = set(text_functions())
+    assert found - READERS.keys() - SHORT == set()
+    assert SHORT - found == set()
+    assert not SHORT & READERS.keys()
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_reading_is_linear(name):
+    reader = READERS[name]
+    gc.disable()
+    try:
+        slow = {
+            (begin, unit, end): measured
+            for begin, unit, end in hostile_texts()
+            if not is_linear(measured := grows(reader, begin, unit, end))
+        }
+    finally:
+        gc.enable()
+    assert slow == {}
+
+
+def test_quadratic_work_is_noticed():
+    def quadratic(text: str) -> int:
+        return sum(text.count("x") for _ in range(0, len(text), 64))
+
+    assert not is_linear(grows(quadratic, "", "a", ""))

@@ -1,0 +1,87 @@
+"""The rooms kept in memory: how many bytes of them, and which go first."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+import roomlore
+from roomlore import Message
+from roomlore.adapters.inprocess.clock import SystemClock
+from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
+from roomlore.adapters.weights import load_link_model
+from roomlore.core.models import Room
+from roomlore.core.room_state import RoomState
+from roomlore.services.messages.room_cache import RoomCache
+
+NOW = datetime(2024, 5, 1, tzinfo=UTC)
+MODEL = load_link_model()
+
+
+def state(room: Room, messages: int) -> RoomState:
+    made = RoomState(model=MODEL, room=room, participants={}, entries=())
+    arrivals = made.begin((), ())
+    for number in range(messages):
+        said = Message(id=str(number), room_id=room.room_id, sender_id="ann", text=f"word {number}")
+        arrivals.absorb(said, tokens=2, now=NOW)
+    return made
+
+
+def room(name: str) -> Room:
+    return Room(tenant="t", room_id=name, created_at=NOW)
+
+
+def cache(size_bytes: int) -> RoomCache:
+    return RoomCache(size_bytes=size_bytes, telemetry=PrometheusTelemetry(SystemClock()))
+
+
+def kept(rooms: RoomCache, names: str) -> str:
+    return "".join(name for name in names if rooms.take(room(name)) is not None)
+
+
+def test_bytes_bound_the_cache_and_the_oldest_go_first():
+    size = state(room("a"), 20).size_bytes()
+    assert size > 1_000_000
+    rooms = cache(2 * size + size // 2)
+    for name in "abcd":
+        rooms.keep(room(name), state(room(name), 20))
+    assert kept(rooms, "abcd") == "cd"
+    assert kept(rooms, "abcd") == ""
+
+
+def test_a_room_kept_again_counts_once():
+    size = state(room("a"), 20).size_bytes()
+    rooms = cache(2 * size + size // 2)
+    for name in ("a", "b", "b", "b", "b"):
+        rooms.keep(room(name), state(room(name), 20))
+    assert kept(rooms, "ab") == "ab"
+
+
+def test_small_rooms_of_a_batch_keep_no_window_and_large_ones_are_bounded():
+    held = cache(20_000_000).hold()
+    for number in range(300):
+        held.add(room(str(number)), state(room(str(number)), 2))
+    assert len(list(held)) == 300
+    for number in range(20):
+        held.add(room(f"large {number}"), state(room(f"large {number}"), 40))
+    assert 2 <= len(list(held)) < 10
+    assert [one.room_id for one, _ in held][-1] == "large 19"
+
+
+def test_a_window_made_anew_links_as_the_one_that_was_let_go():
+    going_on, resting = state(room("a"), 12), state(room("a"), 12)
+    resting.rest()
+    said = Message(id="x", room_id="a", sender_id="ben", text="which word?")
+    entries = []
+    for one in (going_on, resting):
+        arrivals = one.begin((), ())
+        arrivals.absorb(said, tokens=2, now=NOW)
+        entries.append(arrivals.entries)
+    assert entries[0] == entries[1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "megabytes"), [({}, 192), ({"room_cache_mb": 5}, 5), ({"room_cache_size": 4}, 12)]
+)
+async def test_the_settings_name_the_size(settings, megabytes):
+    async with roomlore.open("sqlite://", settings=roomlore.Settings(**settings)) as lore:
+        assert lore._resources.rooms.size_bytes == megabytes * 1024 * 1024

@@ -1,0 +1,140 @@
+"""What a body may hold: bytes, values and levels, counted while it streams in, by what the path needs."""
+
+import asyncio
+import json
+import time
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import roomlore
+from roomlore.core.errors import InvalidInput
+from roomlore.settings import Settings
+from roomlore.surfaces.http import create_app
+from roomlore.surfaces.http.json_bounds import Bounds, JsonMeter
+from roomlore.surfaces.http.problems import Refused
+
+JSON = {"Content-Type": "application/json"}
+ACCEPT = {"Accept": "application/json, text/event-stream", **JSON}
+WIDE = Bounds(size=10**9, named="max_body_bytes", values=10**9, depth=10**9)
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text('"\\[]{},:a茶\n', max_size=6),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text('"\\[]{},:茶', max_size=4), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def depth(value: object) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(map(depth, inner), default=0)
+
+
+def count(value: object) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + sum(map(count, inner))
+
+
+def measure(bounds: Bounds, body: bytes, cuts: list[int]) -> None:
+    meter, ends = JsonMeter(bounds), sorted(cut % (len(body) + 1) for cut in cuts)
+    for start, end in zip([0, *ends], [*ends, len(body)], strict=True):
+        meter.take(body[start:end])
+
+
+@settings(max_examples=300, deadline=None)
+@given(values, st.lists(st.integers(0, 10_000), max_size=6), st.booleans())
+def test_what_is_counted_is_what_a_parser_would_build(value, cuts, ascii_only):
+    body = json.dumps(value, ensure_ascii=ascii_only).encode()
+    measure(Bounds(len(body), "max_body_bytes", 2 * count(value), depth(value)), body, cuts)
+    if depth(value):
+        with pytest.raises(InvalidInput):
+            measure(Bounds(len(body), "max_body_bytes", 10**9, depth(value) - 1), body, cuts)
+    flat = json.dumps([1] * count(value)).encode()
+    with pytest.raises(Refused):
+        measure(Bounds(len(flat), "max_body_bytes", count(value) - 1, 1), flat, cuts)
+
+
+@pytest.mark.parametrize("unit", [b'"', b'\\"', b'""', b'"\\', b"[", b"]", b"[],", b'{"":', b"\\", b",", b"a", b'"a,'])
+def test_measuring_is_linear(unit):
+    def seconds(size: int) -> float:
+        began = time.process_time()
+        JsonMeter(WIDE).take(unit * (size // len(unit)))
+        return time.process_time() - began
+
+    large = min(seconds(1 << 20) for _ in range(2))
+    assert large < 0.1 or large < 40 * min(seconds(1 << 16) for _ in range(3))
+
+
+@pytest.fixture
+async def client():
+    async with (
+        roomlore.open("sqlite://", settings=Settings(max_small_body_bytes=50_000)) as lore,
+        httpx.AsyncClient(transport=httpx.ASGITransport(create_app(lore)), base_url="http://localhost") as client,
+    ):
+        yield client
+
+
+async def test_a_path_that_writes_no_messages_takes_a_small_body(client, make_message):
+    text = "茶" * 30_000
+    asked = await client.post("/context", json={"room_id": text})
+    assert asked.status_code == 413
+    assert "50000 bytes (setting max_small_body_bytes)" in asked.json()["detail"]
+    assert asked.json()["type"] == "urn:roomlore:too-large"
+    assert (await client.post("/messages", json=make_message(1, text=text))).status_code == 200
+    assert (await client.patch("/messages/tea/m1", json={"text": text + "!"})).status_code == 200
+    called = await client.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": text}, headers=ACCEPT)
+    assert called.status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "says"),
+    [
+        ("/context", b"[" + b"0," * 20_001, "more than 20000 values"),
+        ("/mcp", b"[" + b"0," * 20_001, "more than 20000 values"),
+        ("/messages", b"[" + b"[]," * 400_001, "more than 400000 values (setting max_json_values)"),
+        ("/messages", b'""' * 800_002, "more than 400000 values"),
+    ],
+)
+async def test_values_are_counted(client, path, body, says):
+    answer = await client.post(path, content=body, headers=ACCEPT)
+    assert answer.status_code == 413
+    assert says in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("path", ["/context", "/messages", "/mcp"])
+@pytest.mark.parametrize("unit", [b"[", b'{"a":', b"[[],", b'{"[": '])
+async def test_depth_is_known_before_the_body_is_whole(client, path, unit):
+    sent = 0
+
+    async def endless():
+        nonlocal sent
+        while True:
+            sent += 1
+            yield unit
+
+    answer = await client.post(path, content=endless(), headers=ACCEPT)
+    assert answer.status_code == 422
+    assert "deeper than 32 levels (setting max_json_depth)" in answer.json()["detail"]
+    assert sent <= 40
+
+
+@pytest.mark.parametrize("path", ["/context", "/messages"])
+@pytest.mark.parametrize("unit", [b"[],", b"[[[1]]],", b'{"a":1},', b'"\\"",', b"1,"])
+async def test_others_are_served_while_a_hostile_body_is_read(client, path, unit):
+    body = b"[" + unit * (15_000_000 // len(unit)) + b"1]"
+    longest = 0.0
+
+    async def beat():
+        nonlocal longest
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(0)
+            longest = max(longest, time.perf_counter() - began)
+
+    heart = asyncio.create_task(beat())
+    answer = await client.post(path, content=body, headers=JSON)
+    heart.cancel()
+    assert answer.status_code == 413
+    assert longest < 0.25
