@@ -100,7 +100,7 @@ async def make_resources(
     background: bool,
 ) -> Resources:
     """Everything but the storage, closed with `closing`; background work, which uses the rest, is closed first."""
-    clock, ids = SystemClock(), TimeOrderedIds()
+    clock, ids, model = SystemClock(), TimeOrderedIds(), load_link_model()
     telemetry = make_telemetry(settings, clock=clock, closing=closing)
     tokens = EncodingTokens(settings.token_encoding)
     jobs = InProcessJobs(telemetry=telemetry)
@@ -111,6 +111,7 @@ async def make_resources(
         settings,
         storage,
         embedder,
+        model=model,
         clock=clock,
         ids=ids,
         telemetry=telemetry,
@@ -174,7 +175,7 @@ async def make_resources(
         options=context_options(settings),
         storage=storage,
         tokens=tokens,
-        model=load_link_model(),
+        model=model,
         clock=clock,
         ids=ids,
         telemetry=telemetry,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from roomlore.core.errors import Conflict
 from roomlore.core.intake import Intake, sort_out
-from roomlore.core.linking import LinkModel
+from roomlore.core.linking import LinkModel, version_of
 from roomlore.core.models import Message, Room
 from roomlore.core.room_state import WINDOW, Arrivals, RoomState
 from roomlore.ports.coordination import Clock
@@ -59,6 +59,7 @@ class Ingest:
         self._due = due
         self._storage = storage
         self._model = model
+        self._version = version_of(model)
         self._tokens = tokens
         self._clock = clock
         self._rooms = rooms
@@ -112,13 +113,21 @@ class Ingest:
         wanted = [m.reply_to for m in intake.fresh if m.reply_to and not state.holds(m.reply_to)]
         targets = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=wanted)
         fresh = [message.id for message in intake.fresh]
-        waiting = await work.threads.waiting(tenant=self._tenant, room_id=room_id, message_ids=fresh)
+        found = await work.threads.waiting(tenant=self._tenant, room_id=room_id, message_ids=fresh)
+        waiting = [entry for entry in found if room.linked.adopts(entry.message.arrival)]
         return Plan(room, state, intake, state.begin(targets, waiting))
 
     async def _read(self, work: UnitOfWork, room: Room) -> RoomState:
         names = await work.rooms.participants(tenant=self._tenant, room_id=room.room_id)
         entries = await work.messages.tail(tenant=self._tenant, room_id=room.room_id, limit=WINDOW)
-        return RoomState(model=self._model, room=room, participants=names, entries=entries)
+        return RoomState(
+            model=self._model,
+            room=room,
+            participants=names,
+            entries=entries,
+            calibration=room.linked.calibrated(self._version),
+            learning=room.linked.whole(self._version, newest=room.next_arrival - 1),
+        )
 
     async def _reckon(self, plans: Sequence[Plan], *, strict: bool) -> None:
         conflicts = [message_id for plan in plans for message_id in plan.intake.conflicts]
@@ -148,8 +157,11 @@ class Ingest:
             locked = await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
             if locked.revision != plan.room.revision:
                 raise _RoomMovedError
+            linked = locked.linked.grown(
+                self._version, newest=locked.next_arrival - 1, calibration=plan.state.calibration
+            )
             written[room_id] = await work.writer.append(
-                tenant=self._tenant, room_id=room_id, entries=plan.arrivals.entries
+                tenant=self._tenant, room_id=room_id, entries=plan.arrivals.entries, linked=linked
             )
             await self._due.note(work, self._tenant, room_id, plan.arrivals.entries)
             if plan.arrivals.relinked:
