@@ -13,8 +13,8 @@ _INTERNAL = frozenset({"mates", "tenant", "next_arrival", "linked"})
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses become objects without what is internal (`_INTERNAL`); tuples become lists. A session value is the JSON
-    that other programs know."""
+    """Dataclasses become objects without what is internal (`_INTERNAL`); tuples become lists. A session value is the
+    JSON that other programs know."""
     if isinstance(value, SessionValue):
         return value.to_json()
     if is_dataclass(value):
