@@ -4,9 +4,9 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from zlib import crc32
 from datetime import UTC, datetime
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -307,10 +307,7 @@ def _with_platform_links(talks: list[Talk], rng: np.random.Generator) -> list[Ta
     replies = float(rng.choice([0.0, 0.0, 0.1, 0.3]))
     rooted = float(rng.choice([0.0, 0.0, 0.0, 0.3]))
     return [
-        [
-            replace(line, replies=bool(line.parents) and rng.random() < replies, rooted=in_thread)
-            for line in talk
-        ]
+        [replace(line, replies=bool(line.parents) and rng.random() < replies, rooted=in_thread) for line in talk]
         for talk, in_thread in zip(talks, (rng.random(len(talks)) < rooted).tolist(), strict=True)
     ]
 
@@ -382,9 +379,7 @@ def _wandering(talks: Sequence[Talk], rng: np.random.Generator) -> list[Turns]:
     return told
 
 
-def _with_agent(
-    turns: Turns, people: list[str], agent: str, style: _AgentStyle, rng: np.random.Generator
-) -> Talk:
+def _with_agent(turns: Turns, people: list[str], agent: str, style: _AgentStyle, rng: np.random.Generator) -> Talk:
     """Return the talk between one person and the agent, turn by turn; in a fifth somebody else joins in."""
     asker, other = (people[place] for place in rng.choice(len(people), 2, replace=False))
     turns = turns[: 2 * int(rng.integers(1, style.longest + 1))]
@@ -450,6 +445,7 @@ def _scheduled(talks: Sequence[Talk], days: float, rng: np.random.Generator) -> 
         if begun and rng.random() < 0.12:
             before, earlier = begun[rng.integers(len(begun))]
             start = before + sum(line.gap for line in earlier[1:]) + float(rng.exponential(90))
-            talk = [replace(line, speaker=earlier[0].speaker) if line.speaker == talk[0].speaker else line for line in talk]
+            again = earlier[0].speaker
+            talk = [replace(line, speaker=again) if line.speaker == talk[0].speaker else line for line in talk]
         begun.append((start, talk))
     return begun

@@ -7,12 +7,13 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, create_engine, insert, text, update
 
+import roomlore
 from roomlore.adapters.sql import connect, migrations, schema
 from roomlore.adapters.sql.rows import features_row, message_row
 from roomlore.adapters.sql.spelling import spell_message
 from roomlore.adapters.sql.values import escape, to_micros
 from roomlore.core.indexed import indexed_words
-from roomlore.core.models import Entry, Role
+from roomlore.core.models import Entry, LinkKind, Role
 from roomlore.ports.memories import RoomBehind
 from roomlore.testing import START, change, checkpoint, entry, memory, session
 from roomlore.testing.contracts.facts import fact, facts
@@ -198,3 +199,19 @@ async def test_rooms_with_memories_get_leases_and_find_their_senders(empty_url):
         assert await work.rooms.of_sender(tenant=TENANT, sender_id="ann") == [ROOM]
         assert await work.watermarks.behind(name="x", least=1, after=("", ""), limit=9) == [RoomBehind(TENANT, ROOM, 0)]
     await storage.close()
+
+
+@pytest.mark.parametrize("revision", ["0002", "0006"])
+async def test_rooms_already_there_are_linked_anew(empty_url, revision):
+    said = [
+        entry(1, text="does the deploy of nginx fail?", sender_id="bo", sender_name="Bo"),
+        entry(2, text="no", reply_to="m1"),
+        entry(3, text="bo: the nginx deploy works here"),
+    ]
+    _make(empty_url, revision, {ROOM: said, "empty": []})
+    async with roomlore.open(empty_url, tenant=TENANT, background=False) as lore:
+        assert (await lore.index.status()).rooms_to_link == 1
+        assert [step.done async for step in lore.index.relink()] == [3]
+        assert (await lore.index.status()).rooms_to_link == 0
+        assert (await lore.messages.get(ROOM, "m2")).link.kind == LinkKind.PLATFORM
+        assert (await lore.messages.get(ROOM, "m3")).features.addressed == ("bo",)

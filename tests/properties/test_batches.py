@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import roomlore
 from roomlore import Entry, Message
+from roomlore.core.linked import Linked
 
 START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 WORDS = ["deploy", "nginx", "lunch", "缓存", "发布", "ann:", "@bob", "thanks", "why?", "怎么", "v1.2", ""]
@@ -33,13 +34,14 @@ def rooms(draw: st.DrawFn) -> list[Message]:
     return messages
 
 
-async def stored(messages: list[Message], cuts: list[int], remembered_rooms: int) -> list[Entry]:
+async def stored(messages: list[Message], cuts: list[int], remembered_rooms: int) -> tuple[list[Entry], Linked]:
     own = roomlore.Settings(room_cache_size=remembered_rooms)
     async with roomlore.open("sqlite://", settings=own) as lore:
         bounds = [0, *sorted(cuts), len(messages)]
         for first, last in itertools.pairwise(bounds):
             await lore.messages.add(messages[first:last])
-        return [await lore.messages.get("r", message.id) for message in messages]
+        entries = [await lore.messages.get("r", message.id) for message in messages]
+        return entries, (await lore.rooms.get("r")).linked
 
 
 @settings(max_examples=25)
@@ -62,6 +64,6 @@ CHAIN = [("e", "d"), ("d", "c"), ("c", "b"), ("b", "a"), ("a", None), ("f", "e")
 async def test_a_chain_of_replies_that_arrives_backwards_moves_as_one(cuts):
     messages = [Message(id=own, room_id="r", sender_id=own, sent_at=START, reply_to=to) for own, to in CHAIN]
     whole = await stored(messages, [], remembered_rooms=8)
-    assert {entry.link.thread for entry in whole} == {5}
+    assert {entry.link.thread for entry in whole[0]} == {5}
     assert await stored(messages, cuts, remembered_rooms=8) == whole
     assert await stored(messages, cuts, remembered_rooms=0) == whole

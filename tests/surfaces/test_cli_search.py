@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -189,6 +190,9 @@ BAD = [
     (("reindex", "--vectors"), 1, "No embedder is configured"),
     (("reindex", "--pending", "--words"), 1, "give it alone"),
     (("reindex", "--status", "--resume"), 1, "give it alone"),
+    (("reindex", "--links", "--words"), 1, "give it alone"),
+    (("reindex", "--links", "--status"), 1, "give it alone"),
+    (("reindex", "--links", "--pending"), 1, "give it alone"),
 ]
 
 
@@ -210,12 +214,37 @@ def test_reindex_without_an_embedder(chat):
     assert chat("reindex", "--words").stdout == "indexed the words of 6 messages\n"
     assert ids(chat("search", "tea", "samovar", "--json")) == ["m4"]
     status = json.loads(chat("reindex", "--status", "--json").stdout)
-    assert status == {"vectors": "off", "words": "whole", "model": None, "waiting": 0, "problem": None}
+    assert status == {
+        "vectors": "off",
+        "words": "whole",
+        "model": None,
+        "waiting": 0,
+        "rooms_to_link": 0,
+        "problem": None,
+    }
     assert [line.split()[:2] for line in chat("reindex", "--status").stdout.splitlines()[1:4]] == [
         ["words", "whole"],
         ["vectors", "off"],
         ["model", "–"],
     ]
+
+
+def test_rooms_of_an_earlier_link_model_are_linked_anew(chat):
+    assert chat("reindex", "--links").stdout == "nothing was waiting\n"
+    for command in ("--links", "--pending"):
+        with sqlite3.connect("chat.db") as database:
+            database.execute("UPDATE rooms SET linked_by = 'earlier'")
+            database.execute("UPDATE message_features SET thread = arrival, parent = NULL, link_kind = 'new'")
+        database.close()
+        told = chat("reindex", "--status").stdout
+        assert "1 room to link anew" in told
+        assert "--links" in told
+        assert chat("reindex", command).stdout.splitlines()[0] == "linked anew 6 messages"
+        assert "to link anew" not in chat("reindex", "--status").stdout
+        with sqlite3.connect("chat.db") as database:
+            linked = database.execute("SELECT count(*) FROM message_features WHERE parent IS NOT NULL").fetchone()
+        database.close()
+        assert linked[0] > 1
 
 
 def test_with_an_embedder_import_makes_the_vectors(embeddings, chat):

@@ -128,7 +128,14 @@ async def test_the_ends_of_the_calendar_are_fine(http):
 
 async def test_the_index_says_how_it_stands(http):
     answer = await http.get("/index")
-    assert answer.json() == {"vectors": "off", "words": "whole", "model": None, "waiting": 0, "problem": None}
+    assert answer.json() == {
+        "vectors": "off",
+        "words": "whole",
+        "model": None,
+        "waiting": 0,
+        "rooms_to_link": 0,
+        "problem": None,
+    }
 
 
 class Cut(HashEmbedder):

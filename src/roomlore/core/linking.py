@@ -1,21 +1,26 @@
 """Which earlier message does this one answer, and which share its thread."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from roomlore.core.link_features import View, spread, view
+from roomlore.core.calibration import errors_of, tempered
+from roomlore.core.link_features import PAIR, SELF, View, spread, view
 from roomlore.core.link_window import CANDIDATES, SIZE, UNANSWERED, Floats, RoomWindow
 from roomlore.core.mates import Mates
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, StoredMessage
 
-__all__ = ["LinkModel", "RoomWindow", "answers", "link", "select"]
+__all__ = ["LinkModel", "RoomWindow", "answers", "link", "select", "surprise", "version_of"]
 
+READ_AS = 1
+"""Raise it where features or links come out otherwise with the same weights: then links are made anew."""
 LEAST_SHARE = 0.01
 MOST_MATES = 64
 MOST_FOR_NEW, LEAST_FOR_NEW = 6, 0.02
+_HARDLY = 1e-300
 _NOTHING = np.array(0.0, np.float32)
 _LEAST = np.array(LEAST_SHARE, np.float32)
 
@@ -59,6 +64,15 @@ class LinkModel:
         return logits
 
 
+def version_of(model: LinkModel) -> str:
+    """Name the model: two models have the same name only if they have the same weights and see the same features."""
+    named = hashlib.sha256(repr((READ_AS, PAIR, SELF)).encode())
+    for name in LinkModel.__slots__:
+        weights = np.ascontiguousarray(getattr(model, name), "<f4")
+        named.update(repr((name, weights.shape)).encode() + weights.tobytes())
+    return named.hexdigest()[:16]
+
+
 def _from(sums: Floats, bias: Floats) -> Floats:
     """What a layer gives, less its bias: max(sum + bias, 0) - bias. The next layer's bias makes up for it."""
     return np.maximum(sums, np.negative(bias)[:, None], out=sums)
@@ -79,12 +93,13 @@ def link(
     message: StoredMessage,
     features: MessageFeatures,
     target: Entry | None = None,
+    temperature: float = 1.0,
 ) -> Link:
     """The place of `message` among the messages of the window, which end just before it.
 
     `target`: the stored message it replies to, where the platform says so and the message is known; the window is asked
     where it is not given; while it is not known, the link is a guess. A platform thread (`root_id`) leaves only the
-    messages of that thread to choose from.
+    messages of that thread to choose from. `temperature`: of this room's guesses (`calibration`).
     """
     if message.role in UNANSWERED:
         return _start(message)
@@ -93,20 +108,36 @@ def link(
         return _certain(window, message, target)
     seen = view(window, message, features)
     if message.root_id is not None and message.root_id != message.id:
-        found = _within(model, window, message, _only(seen, window, message.root_id))
+        found = _within(model, window, message, _only(seen, window, message.root_id), temperature)
         unseen = message.reply_to is not None and found.kind is LinkKind.PLATFORM
         return replace(found, kind=LinkKind.GUESS) if unseen else found
-    return _guess(model, window, message, seen)
+    return _guess(model, window, message, seen, temperature)
+
+
+def surprise(
+    model: LinkModel, window: RoomWindow, message: StoredMessage, features: MessageFeatures, target: Entry
+) -> npt.NDArray[np.float64] | None:
+    """Ask the model as if it was not known that `message` answers `target`; return its squared error at each
+    temperature (`calibration`), None where the target is not among those that it may choose from."""
+    seen = view(window, message, features)
+    found = (seen.open & (window.arrival[seen.rows] == target.message.arrival)).nonzero()[0]
+    if not len(found):
+        return None
+    chances, new = answers(model, seen)
+    near = seen.rows - (window.end - SIZE)
+    kin = np.concatenate((seen.older_kin.take(near, 1), seen.newest_kin.take(near, 1))).astype(np.float64)
+    return errors_of(chances / max(1.0 - new, _HARDLY), kin, kin[found[0]])
 
 
 def _start(message: StoredMessage) -> Link:
     return Link(kind=LinkKind.NEW, thread=message.arrival)
 
 
-def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: View) -> Link:
+def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: View, temperature: float) -> Link:
     if not np.count_nonzero(seen.open):
         return _start(message)
     chances, new = answers(model, seen)
+    chances = tempered(chances, temperature)
     best = chances.argmax()
     row, likeliest = seen.rows[best], float(chances[best])
     kind = LinkKind.NEW if new >= likeliest else LinkKind.GUESS
@@ -120,13 +151,13 @@ def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: V
     )
 
 
-def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: View) -> Link:
+def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: View, temperature: float) -> Link:
     """In a platform thread: its likeliest message, or else its newest one still in the window."""
     if not seen.open.any():
         newest = window.newest_of_root(message.root_id)
         return _start(message) if newest is None else _certain(window, message, newest)
     chances, new = answers(model, seen)
-    chances /= max(1.0 - new, 1e-300)
+    chances = tempered(chances / max(1.0 - new, _HARDLY), temperature)
     row = seen.rows[chances.argmax()]
     return Link(
         kind=LinkKind.PLATFORM,

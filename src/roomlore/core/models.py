@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
+from roomlore.core.linked import UNLINKED, Linked
 from roomlore.core.mates import NO_MATES, Mates
 
 DEFAULT_TENANT = "default"
@@ -154,7 +155,7 @@ class Room:
     """A room as stored.
 
     `revision` grows with every write to the room; `next_arrival` is the number the next message gets; `words` is how
-    many indexed words its messages have in all.
+    many indexed words its messages have in all; `linked` tells which model made its links.
     """
 
     tenant: str
@@ -166,6 +167,7 @@ class Room:
     created_at: datetime
     last_sent_at: datetime | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    linked: Linked = UNLINKED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

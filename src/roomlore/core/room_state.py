@@ -8,9 +8,11 @@ from datetime import datetime
 import numpy as np
 
 from roomlore.core.analysis import Participants, analyse
+from roomlore.core.calibration import UNCALIBRATED, Calibration
 from roomlore.core.intake import as_stored
-from roomlore.core.linking import LinkModel, RoomWindow, link
-from roomlore.core.models import Entry, Link, LinkKind, Message, Room, StoredMessage
+from roomlore.core.link_window import UNANSWERED
+from roomlore.core.linking import LinkModel, RoomWindow, link, surprise
+from roomlore.core.models import Entry, Link, LinkKind, Message, MessageFeatures, Room, StoredMessage
 from roomlore.core.relevance import CONTINUITY_MESSAGES, partners
 
 WINDOW = 400
@@ -25,12 +27,20 @@ _WORD_CHARACTERS, _WORD_BYTES = 500, 64
 class RoomState:
     """Follows one room from a known revision.
 
-    Built from what is stored (the people and the last `WINDOW` entries), it gives the same features and links as one
-    that has followed the room from its first message: nothing depends on how the messages were split into batches.
+    Built from what is stored (the people, the last `WINDOW` entries and the calibration), it gives the same features
+    and links as one that has followed the room from its first message: nothing depends on how the messages were split
+    into batches. `learning`: whether further replies change the calibration.
     """
 
     def __init__(
-        self, *, model: LinkModel, room: Room, participants: Mapping[str, str], entries: Sequence[Entry]
+        self,
+        *,
+        model: LinkModel,
+        room: Room,
+        participants: Mapping[str, str],
+        entries: Sequence[Entry],
+        calibration: Calibration = UNCALIBRATED,
+        learning: bool = True,
     ) -> None:
         self.revision = room.revision
         self.next_arrival = room.next_arrival
@@ -41,6 +51,9 @@ class RoomState:
         for entry in entries:
             self.take_in(entry)
         self._window: RoomWindow | None = None
+        self.learning = learning
+        self.calibration = calibration
+        self.temperature = calibration.temperature()
 
     @property
     def window(self) -> RoomWindow:
@@ -70,6 +83,16 @@ class RoomState:
         parts = vars(self._window).values() if self._window is not None else ()
         arrays = sum(value.nbytes for value in parts if isinstance(value, np.ndarray))
         return _STATE_BYTES + arrays + self._entry_bytes + _PERSON_BYTES * len(self.participants)
+
+    def hear(self, message: StoredMessage, features: MessageFeatures, target: Entry | None) -> None:
+        """Learn from a platform reply how far the model may be trusted here."""
+        if not self.learning or target is None or target.message.id == message.id or message.role in UNANSWERED:
+            return
+        errors = surprise(self.model, self.window, message, features, target) if self.calibration.due else None
+        known = self.calibration
+        self.calibration = known.passed() if errors is None else known.heard(errors)
+        if errors is not None:
+            self.temperature = self.calibration.temperature()
 
     def holds(self, message_id: str) -> bool:
         return self.window.find(message_id) is not None
@@ -118,24 +141,30 @@ class Arrivals:
 
     def absorb(self, message: Message, *, tokens: int, now: datetime) -> None:
         """Gives the message its arrival, features and link, and lets replies that waited for it find it."""
-        entry = self._place(message, tokens, now)
-        self._fresh[entry.message.arrival] = entry
-        self._targets[entry.message.id] = entry
-        self._adopt_all(self._waiting.pop(message.id, ()), entry)
-        self._wait(entry.message)
-
-    def _place(self, message: Message, tokens: int, now: datetime) -> Entry:
         state = self._state
         previous = state.entries[-1].message.at if state.entries else None
-        stored = as_stored(message, arrival=state.next_arrival, tokens=tokens, previous=previous, now=now)
+        self.take(as_stored(message, arrival=state.next_arrival, tokens=tokens, previous=previous, now=now))
+
+    def take(self, stored: StoredMessage) -> None:
+        """Do the same for a message that has its place: the next one of the room by arrival."""
+        entry = self._place(stored)
+        self._fresh[entry.message.arrival] = entry
+        self._targets[entry.message.id] = entry
+        self._adopt_all(self._waiting.pop(stored.id, ()), entry)
+        self._wait(entry.message)
+
+    def _place(self, stored: StoredMessage) -> Entry:
+        state = self._state
         features = analyse(stored, state.participants)
         features = replace(features, partners=partners(stored, state.last(CONTINUITY_MESSAGES), state.sender_of))
         target = self._targets.get(stored.reply_to) if stored.reply_to else None
-        entry = Entry(message=stored, features=features, link=link(state.model, state.window, stored, features, target))
+        state.hear(stored, features, target)
+        found = link(state.model, state.window, stored, features, target, state.temperature)
+        entry = Entry(message=stored, features=features, link=found)
         state.participants.see(stored.sender_id, stored.sender_name)
         state.take_in(entry)
         state.window.push(entry)
-        state.next_arrival += 1
+        state.next_arrival = stored.arrival + 1
         return entry
 
     def _wait(self, message: StoredMessage) -> None:

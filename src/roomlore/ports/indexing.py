@@ -11,10 +11,14 @@ from roomlore.core.search import FactRows, IndexState, IndexTask, Postings
 WORDS = "words"
 VECTORS = "messages"
 MEMORY_VECTORS = "memories"
-"""Names of index states."""
+LINKS = "links"
+"""Names of index states. That of links has no walk of its own, each room has; it only names the model in force."""
 
 INDEXING = "indexing"
 """The job that brings the indexes in step with SQL."""
+
+RELINKING = "relinking"
+"""The job that makes the links anew that another link model made."""
 
 
 class LexicalIndex(Protocol):
@@ -96,3 +100,9 @@ class IndexStates(Protocol):
     async def rooms_after(self, *, tenant: str, room_id: str, limit: int) -> list[Room]:
         """The rooms of all tenants that come after this one by (tenant, room id), in that order: the way a rebuild
         walks. ('', '') begins."""
+
+    async def rooms_to_link(self, *, model: str, limit: int) -> list[Room]:
+        """Some of the rooms of all tenants that have messages and not all links of this model (`Linked.by`)."""
+
+    async def left_to_link(self, *, model: str) -> tuple[int, int]:
+        """How many these are, and how many messages in them its walks have not reached."""

@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Protocol
 
+from roomlore.core.linked import Linked
 from roomlore.core.models import (
     ApiKey,
     ContextUsageRecord,
@@ -46,6 +47,10 @@ class Rooms(Protocol):
 
     async def participants(self, *, tenant: str, room_id: str) -> dict[str, str]:
         """Sender id to last known name ('' if none) of everyone who has spoken, in order of first speaking."""
+
+    async def participants_before(self, *, tenant: str, room_id: str, arrival: int) -> dict[str, str]:
+        """The same as it was before the message with this arrival came, as the messages tell it that are left. It reads
+        all of these."""
 
     async def of_sender(self, *, tenant: str, sender_id: str) -> list[str]:
         """The ids of the rooms in which this sender has spoken, ascending."""
@@ -155,8 +160,18 @@ class MessageWriter(Protocol):
     follow by themselves.
     """
 
-    async def append(self, *, tenant: str, room_id: str, entries: Sequence[Entry]) -> Room:
-        """Adds entries whose arrivals continue `next_arrival` without a gap; returns the room after it."""
+    async def append(
+        self, *, tenant: str, room_id: str, entries: Sequence[Entry], linked: Linked | None = None
+    ) -> Room:
+        """Adds entries whose arrivals continue `next_arrival` without a gap; returns the room after it. `linked`: the
+        room's from now on; None leaves it."""
+
+    async def analyse_anew(
+        self, *, tenant: str, room_id: str, entries: Sequence[Entry], linked: Linked | None = None
+    ) -> Room:
+        """Give the messages of these entries their features and links, as they are: nothing else moves, and texts,
+        people and times stay. `linked` as in `append`. `NotFound` where no visible message has an entry's arrival and
+        id."""
 
     async def replace(self, *, tenant: str, room_id: str, entries: Sequence[Entry]) -> Room:
         """Puts the entries in the place of those with their arrivals (edits); threads move as `relink` moves them.

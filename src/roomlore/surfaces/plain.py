@@ -9,12 +9,12 @@ from roomlore.core.mates import Mates
 from roomlore.core.sessions.models import Session
 from roomlore.core.sessions.value import SessionValue
 
-_INTERNAL = frozenset({"mates", "tenant", "next_arrival"})
+_INTERNAL = frozenset({"mates", "tenant", "next_arrival", "linked"})
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses become objects without what is internal (mates, tenant, next_arrival); tuples become lists. A session
-    value is the JSON that other programs know."""
+    """Dataclasses become objects without what is internal (`_INTERNAL`); tuples become lists. A session value is the
+    JSON that other programs know."""
     if isinstance(value, SessionValue):
         return value.to_json()
     if is_dataclass(value):

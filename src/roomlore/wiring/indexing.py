@@ -8,8 +8,9 @@ from roomlore.adapters.inprocess.remembered import RememberedEmbedder
 from roomlore.adapters.qdrant import open_qdrant
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.sql.vector_choice import open_vectors
+from roomlore.core.linking import LinkModel
 from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
-from roomlore.ports.indexing import INDEXING
+from roomlore.ports.indexing import INDEXING, RELINKING
 from roomlore.ports.language import Embedder
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.indexing import (
@@ -18,6 +19,7 @@ from roomlore.services.indexing import (
     IndexedMemories,
     IndexedMessages,
     IndexingService,
+    LinkIndexing,
     Standings,
     VectorIndexing,
     WordIndexing,
@@ -50,6 +52,7 @@ async def make_indexing(
     storage: SqlStorage,
     embedder: Embedder | None,
     *,
+    model: LinkModel,
     clock: Clock,
     ids: Ids,
     telemetry: Telemetry,
@@ -57,16 +60,16 @@ async def make_indexing(
     closing: AsyncExitStack,
     background: bool,
 ) -> Indexing:
-    """`embedder`: one of the caller's, in the place of the one that the settings name."""
+    """`model`: that links messages. `embedder`: one of the caller's, in the place of the one that the settings name."""
     embedder = embedder or make_embedder(settings)
     vectors = None
     if embedder is not None:
         closing.push_async_callback(embedder.close)
         vectors = await _vectors(settings, storage)
         closing.push_async_callback(vectors.close)
-    model = embedder.model if embedder else None
     kinds: tuple[Indexed, Indexed] = (IndexedMessages(), IndexedMemories())
-    standings = [Standings(storage=storage, clock=clock, model=model, indexed=kind) for kind in kinds]
+    meaning = embedder.model if embedder else None
+    standings = [Standings(storage=storage, clock=clock, model=meaning, indexed=kind) for kind in kinds]
     index = IndexingService(
         storage=storage,
         words=WordIndexing(storage=storage, clock=clock, ids=ids),
@@ -84,11 +87,16 @@ async def make_indexing(
             for kind in kinds
             if embedder and vectors
         ],
-        model=model,
+        links=LinkIndexing(
+            storage=storage, model=model, clock=clock, ids=ids, lease_seconds=settings.index_lease_seconds
+        ),
+        model=meaning,
         standings=standings,
+        clock=clock,
     )
     if background:
         jobs.handle(INDEXING, index.catch_up, every_seconds=_SWEEP_SECONDS)
+        jobs.handle(RELINKING, index.relink_slowly, every_seconds=_SWEEP_SECONDS)
     messages, memories = (
         DenseSearch(
             collection=kind.collection, embedder=embedder, vectors=vectors, standings=its, clock=clock, jobs=jobs

@@ -102,7 +102,7 @@ async def make_resources(
     background: bool,
 ) -> Resources:
     """Everything but the storage, closed with `closing`; background work, which uses the rest, is closed first."""
-    clock, ids = SystemClock(), TimeOrderedIds()
+    clock, ids, model = SystemClock(), TimeOrderedIds(), load_link_model()
     telemetry = make_telemetry(settings, clock=clock, closing=closing)
     tokens = EncodingTokens(settings.token_encoding)
     jobs = InProcessJobs(telemetry=telemetry)
@@ -115,6 +115,7 @@ async def make_resources(
         settings,
         storage,
         embedder,
+        model=model,
         clock=clock,
         ids=ids,
         telemetry=telemetry,
@@ -178,7 +179,7 @@ async def make_resources(
         options=context_options(settings),
         storage=storage,
         tokens=tokens,
-        model=load_link_model(),
+        model=model,
         clock=clock,
         ids=ids,
         telemetry=telemetry,

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from sqlalchemy import bindparam, select, tuple_, update
+from sqlalchemy import bindparam, case, func, literal_column, select, tuple_, union_all, update
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
@@ -29,6 +29,24 @@ def _rooms_after() -> Any:
     return select(*ROOM_COLUMNS).where(place > after).order_by(_r.c.tenant, _r.c.room_id).limit(bindparam("count"))
 
 
+def _to_link(*columns: Any) -> Any:
+    """Other names stand before and after this one in the index."""
+    model = bindparam("model", type_=_r.c.linked_by.type)
+    sides = (_r.c.linked_by < model, _r.c.linked_by > model)
+    return [select(*columns).where(side, _r.c.next_arrival > 1) for side in sides]
+
+
+def _rooms_to_link() -> Any:
+    sides = [side.limit(bindparam("count")).subquery() for side in _to_link(*ROOM_COLUMNS)]
+    return union_all(*[select(*side.c) for side in sides])
+
+
+def _left_to_link() -> Any:
+    walked = case((_r.c.link_walk == bindparam("model"), _r.c.link_walked), else_=literal_column("0"))
+    rooms = union_all(*_to_link((_r.c.next_arrival - literal_column("1") - walked).label("messages"))).subquery()
+    return select(func.count(), func.sum(rooms.c.messages)).select_from(rooms)
+
+
 _FIND = Statement(lambda: select(_s).where(_s.c.name == bindparam("name")))
 _MAKE = Statement(
     lambda: insert(_s).values(name=bindparam("name"), **_given("")).on_conflict_do_nothing().returning(_s.c.name)
@@ -42,6 +60,8 @@ _CHANGE = Statement(
     )
 )
 _ROOMS_AFTER = Statement(_rooms_after)
+_ROOMS_TO_LINK = Statement(_rooms_to_link)
+_LEFT_TO_LINK = Statement(_left_to_link)
 
 
 class SqlIndexStates:
@@ -67,6 +87,14 @@ class SqlIndexStates:
     async def rooms_after(self, *, tenant: str, room_id: str, limit: int) -> list[Room]:
         rows = await self._sql.fetch(_ROOMS_AFTER, after_tenant=escape(tenant), after_room=escape(room_id), count=limit)
         return [to_room(row) for row in rows]
+
+    async def rooms_to_link(self, *, model: str, limit: int) -> list[Room]:
+        rows = await self._sql.fetch(_ROOMS_TO_LINK, model=escape(model), count=limit)
+        return [to_room(row) for row in rows[:limit]]
+
+    async def left_to_link(self, *, model: str) -> tuple[int, int]:
+        rows = await self._sql.fetch(_LEFT_TO_LINK, model=escape(model))
+        return int(rows[0][0]), int(rows[0][1] or 0)
 
 
 def _values(state: IndexState) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, exists, select, update
+from sqlalchemy import bindparam, case, exists, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
@@ -17,8 +17,21 @@ from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.models import Room
 from roomlore.ports.indexing import VECTORS
 
-_rooms, _people = schema.rooms, schema.participants
+_rooms, _people, _m = schema.rooms, schema.participants, schema.messages
 _named = (_rooms.c.tenant == bindparam("tenant")) & (_rooms.c.room_id == bindparam("room_id"))
+
+
+def _people_before() -> Any:
+    there = (in_room(_m), _m.c.deleted_at.is_(None), _m.c.arrival < bindparam("before"))
+    named_at = func.max(case((_m.c.sender_name != literal_column("''"), _m.c.arrival)))
+    first = func.min(_m.c.arrival)
+    spoken = select(_m.c.room_key, _m.c.sender_id, first.label("first"), named_at.label("named_at")).where(*there)
+    people = spoken.group_by(_m.c.room_key, _m.c.sender_id).subquery("people")
+    latest = _m.alias("latest")
+    its = (latest.c.room_key == people.c.room_key) & (latest.c.arrival == people.c.named_at)
+    name = func.coalesce(latest.c.sender_name, literal_column("''"))
+    return select(people.c.sender_id, name).select_from(people.outerjoin(latest, its)).order_by(people.c.first)
+
 
 _FIND = Statement(lambda: select(*ROOM_COLUMNS).where(_named))
 _PAGE_FROM_START = Statement(
@@ -48,6 +61,7 @@ _CONFIGURE = Statement(
 _PEOPLE = Statement(
     lambda: select(_people.c.sender_id, _people.c.name).where(in_room(_people)).order_by(_people.c.first_arrival)
 )
+_PEOPLE_BEFORE = Statement(_people_before)
 _ROOMS_OF = Statement(
     lambda: (
         select(_rooms.c.room_id)
@@ -168,6 +182,10 @@ class SqlRooms:
 
     async def participants(self, *, tenant: str, room_id: str) -> dict[str, str]:
         rows = await self._sql.fetch(_PEOPLE, tenant=escape(tenant), room_id=escape(room_id))
+        return {unescape(sender): unescape(name) for sender, name in rows}
+
+    async def participants_before(self, *, tenant: str, room_id: str, arrival: int) -> dict[str, str]:
+        rows = await self._sql.fetch(_PEOPLE_BEFORE, tenant=escape(tenant), room_id=escape(room_id), before=arrival)
         return {unescape(sender): unescape(name) for sender, name in rows}
 
     async def of_sender(self, *, tenant: str, sender_id: str) -> list[str]:

@@ -1,5 +1,6 @@
 """Rows to values and back, by position: the hot path of every read and every write."""
 
+import json
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -19,8 +20,10 @@ from roomlore.adapters.sql.values import (
     unescape,
     unescape_or_none,
 )
+from roomlore.core.calibration import TEMPERATURES, UNCALIBRATED, Calibration
 from roomlore.core.errors import InvalidInput
 from roomlore.core.identity import content_hash
+from roomlore.core.linked import Linked
 from roomlore.core.mates import Mates
 from roomlore.core.models import (
     Entry,
@@ -50,6 +53,10 @@ ROOM_COLUMNS = (
     _r.last_sent_at,
     _r.settings,
     _r.words,
+    _r.linked_by,
+    _r.link_walk,
+    _r.link_walked,
+    _r.calibration,
 )
 MESSAGE_COLUMNS = (
     _m.arrival,
@@ -99,7 +106,28 @@ def to_room(row: Sequence[Any]) -> Room:
         last_sent_at=from_micros_or_none(row[6]),
         settings=read_mapping(row[7]),
         words=row[8],
+        linked=_to_linked(row[9:13]),
     )
+
+
+def _to_linked(row: Sequence[Any]) -> Linked:
+    by, walk, walked, calibration = row
+    return Linked(by=unescape(by), walk=unescape(walk), walked=walked, calibration=_to_calibration(calibration))
+
+
+@lru_cache(maxsize=1 << 10)
+def _to_calibration(text: str) -> Calibration:
+    """Of other temperatures than those of today nothing is taken over."""
+    replies, asked, *errors = json.loads(text) if text else (0, 0)
+    known = len(errors) == len(TEMPERATURES)
+    return Calibration(replies, asked, tuple(errors)) if known else UNCALIBRATED
+
+
+def linked_values(linked: Linked) -> tuple[Any, ...]:
+    """linked_by, link_walk, link_walked, calibration."""
+    shown = linked.calibration
+    counts = json.dumps((shown.replies, shown.asked, *shown.errors)) if shown.replies else ""
+    return (escape(linked.by), escape(linked.walk), linked.walked, counts)
 
 
 def to_message(room_id: str, row: Sequence[Any]) -> StoredMessage:

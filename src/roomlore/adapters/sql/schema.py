@@ -51,9 +51,15 @@ rooms = Table(
     Column("settings", Text, nullable=False),
     Column("words", BigInteger, nullable=False, server_default="0"),
     Column("index_version", BigInteger, nullable=False, server_default="0"),
+    Column("linked_by", Name, nullable=False, server_default=""),
+    Column("link_walk", Name, nullable=False, server_default=""),
+    Column("link_walked", BigInteger, nullable=False, server_default="0"),
+    Column("calibration", Text, nullable=False, server_default=""),
     UniqueConstraint("tenant", "room_id"),
 )
-"""`index_version`: the last version given to a task of the outbox, so that none is ever given twice."""
+"""`index_version`: the last version given to a task of the outbox, so that none is ever given twice. `linked_by`,
+`link_walk`, `link_walked`, `calibration`: `core.linked.Linked`."""
+Index("ix_rooms_linked_by", rooms.c.linked_by)
 
 messages = Table(
     "messages",

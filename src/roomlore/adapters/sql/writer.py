@@ -13,12 +13,20 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.drivers import Connection, Row
 from roomlore.adapters.sql.rooms import LockedRoom, Locks
-from roomlore.adapters.sql.rows import ROOM_COLUMNS, features_row, link_values, message_row, to_room
+from roomlore.adapters.sql.rows import (
+    ROOM_COLUMNS,
+    features_row,
+    link_values,
+    linked_values,
+    message_row,
+    to_room,
+)
 from roomlore.adapters.sql.spelling import Spelled
 from roomlore.adapters.sql.statements import Statement, among, in_locked_room
 from roomlore.adapters.sql.values import escape, numbers_text, read_list, to_micros, unescape
 from roomlore.adapters.sql.word_index import WordIndex
 from roomlore.core.errors import Conflict, NotFound
+from roomlore.core.linked import Linked
 from roomlore.core.mates import NO_MATES
 from roomlore.core.models import Entry, Link, LinkKind, Room
 
@@ -28,6 +36,7 @@ _IN_THIS_THREAD_FROM, _IN_THIS_THREAD_CHARACTERS = 64, 20_000
 """Batches from this size on are turned into rows on another thread, so that the loop breathes."""
 
 _LINK_COLUMNS = ("link_kind", "thread", "parent", "parent_probability", "new_probability", "mates")
+_LINKED_COLUMNS = ("linked_by", "link_walk", "link_walked", "calibration")
 _KEPT = {"room_key", "arrival", "tenant"}
 _EMPTIED: dict[str, Any] = {
     "sender_id": "",
@@ -49,6 +58,11 @@ def _set(table: Table, names: Iterable[str]) -> Any:
     """An update of one row of the locked room; column x takes the parameter `new_x`."""
     values = {name: bindparam(f"new_{name}", type_=table.c[name].type) for name in names}
     return update(table).where(in_locked_room(table), table.c.arrival == bindparam("own")).values(values)
+
+
+def _if_given(column: Any) -> Any:
+    """The parameter `new_x` for column x; where that is None, the value that the row has."""
+    return func.coalesce(bindparam(f"new_{column.name}", type_=column.type), column)
 
 
 def _columns_but(table: Table, *left_out: str) -> list[str]:
@@ -125,6 +139,7 @@ _STEP = Statement(
                 (_rooms.c.next_arrival + bindparam("added") == bindparam("last") + 1, bindparam("last_sent_at")),
                 else_=_rooms.c.last_sent_at,
             ),
+            **{name: _if_given(_rooms.c[name]) for name in _LINKED_COLUMNS},
         )
         .returning(*ROOM_COLUMNS)
     )
@@ -173,12 +188,14 @@ class SqlMessageWriter:
         self._locks = locks
         self._index = WordIndex(connection)
 
-    async def append(self, *, tenant: str, room_id: str, entries: Sequence[Entry]) -> Room:
+    async def append(
+        self, *, tenant: str, room_id: str, entries: Sequence[Entry], linked: Linked | None = None
+    ) -> Room:
         """`Conflict` where an id is taken or the arrivals do not continue the room's; nothing is kept then."""
         room = self._locks.held(tenant, room_id)
         _check_arrivals(entries)
         if not entries:
-            return await self._step(room, None)
+            return await self._step(room, None, linked=linked)
         if len(entries) < _IN_THIS_THREAD_FROM and _characters(entries) < _IN_THIS_THREAD_CHARACTERS:
             message_rows, feature_rows, spelled = self._rows(room, entries)
         else:
@@ -188,7 +205,7 @@ class SqlMessageWriter:
         await self._sql.many(_COUNT_PEOPLE, _speakers(room, entries))
         await self._count_words(room, Counter(word for entry in entries for word in entry.features.keywords))
         words = sum(one.length for one in spelled)
-        stored = await self._step(room, entries[-1], added=len(entries), more=len(entries), words=words)
+        stored = await self._step(room, entries[-1], added=len(entries), more=len(entries), words=words, linked=linked)
         if stored.next_arrival != entries[-1].message.arrival + 1:
             raise Conflict(f"The room's next arrival is not {entries[0].message.arrival}: read the room again.")
         await self._index.add(room, spelled, revision=stored.revision)
@@ -253,6 +270,22 @@ class SqlMessageWriter:
         await self._index.touch(room, sorted(changed), revision=stored.revision)
         return stored
 
+    async def analyse_anew(
+        self, *, tenant: str, room_id: str, entries: Sequence[Entry], linked: Linked | None = None
+    ) -> Room:
+        room = self._locks.held(tenant, room_id)
+        arrivals = [entry.message.arrival for entry in entries]
+        old = {row[0]: row for row in await self._stored(room, arrivals)} if entries else {}
+        _check_there(entries, old)
+        await self._put_all(_REPLACE_FEATURES, room, [_named(_f, features_row(*_at(room), one)) for one in entries])
+        change = Counter(word for entry in entries for word in entry.features.keywords)
+        for row in old.values():
+            change.subtract(read_list(row[3]))
+        await self._count_words(room, change)
+        stored = await self._step(room, None, linked=linked)
+        await self._index.touch(room, arrivals, revision=stored.revision)
+        return stored
+
     def _rows(self, room: LockedRoom, entries: Sequence[Entry]) -> tuple[list[Row], list[Row], list[Spelled]]:
         key, tenant = _at(room)
         return (
@@ -298,8 +331,16 @@ class SqlMessageWriter:
             await self._sql.fetch(_NO_WORDS_LEFT, **_params(room))
 
     async def _step(
-        self, room: LockedRoom, newest: Entry | None, *, added: int = 0, more: int = 0, words: int = 0
+        self,
+        room: LockedRoom,
+        newest: Entry | None,
+        *,
+        added: int = 0,
+        more: int = 0,
+        words: int = 0,
+        linked: Linked | None = None,
     ) -> Room:
+        standing = linked_values(linked) if linked else (None,) * len(_LINKED_COLUMNS)
         rows = await self._sql.fetch(
             _STEP,
             added=added,
@@ -307,6 +348,7 @@ class SqlMessageWriter:
             more_words=words,
             last=newest.message.arrival if newest else 0,
             last_sent_at=to_micros(newest.message.at) if newest else None,
+            **{f"new_{name}": value for name, value in zip(_LINKED_COLUMNS, standing, strict=True)},
             **_params(room),
         )
         return to_room(rows[0])

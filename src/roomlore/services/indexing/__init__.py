@@ -2,6 +2,7 @@
 
 from roomlore.services.indexing.dense import DenseSearch
 from roomlore.services.indexing.indexed import Indexed, IndexedMemories, IndexedMessages
+from roomlore.services.indexing.links import LinkIndexing
 from roomlore.services.indexing.service import IndexingService, IndexProgress, IndexStatus, Part
 from roomlore.services.indexing.standing import Standing, Standings
 from roomlore.services.indexing.vectors import VectorIndexing
@@ -15,6 +16,7 @@ __all__ = [
     "IndexedMemories",
     "IndexedMessages",
     "IndexingService",
+    "LinkIndexing",
     "Part",
     "Standing",
     "Standings",

@@ -1,13 +1,16 @@
 """The verbs of `lore.index`, and the job behind them."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from roomlore.core.errors import InvalidInput, RoomloreError, VectorsUnavailable
 from roomlore.core.search import EmbeddingModel
+from roomlore.ports.coordination import Clock
 from roomlore.ports.indexing import WORDS
 from roomlore.ports.storage import Storage
+from roomlore.services.indexing.links import LinkIndexing
 from roomlore.services.indexing.standing import Standings, model_problem, words_problem
 from roomlore.services.indexing.vectors import VectorIndexing
 from roomlore.services.indexing.walk import messages_in_all
@@ -23,10 +26,10 @@ _MISSING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexProgress:
-    """How far indexing has come: of `total` texts, messages and memories (about; others may be added meanwhile), `done`
-    are indexed."""
+    """How far the work has come: of `total` texts, messages and memories (about; others may be added meanwhile), `done`
+    are indexed, or linked anew (`part` 'links')."""
 
-    part: Part
+    part: Literal["words", "vectors", "links"]
     done: int
     total: int
 
@@ -37,7 +40,8 @@ class IndexStatus:
 
     `vectors`: 'off' without an embedder, 'whole', 'behind' (`waiting` messages and memories have no vector yet),
     'rebuilding', 'missing' (not made yet, or lost), 'other model', or 'down' where their store does not answer; where
-    those of messages and of memories stand differently, the one that is further from whole. `problem`: what to do, if
+    those of messages and of memories stand differently, the one that is further from whole. `rooms_to_link`: so many
+    rooms wait for the links of today's link model; they are used as they are until then. `problem`: what to do, if
     anything.
     """
 
@@ -45,6 +49,7 @@ class IndexStatus:
     words: Literal["whole", "rebuilding"]
     model: EmbeddingModel | None
     waiting: int
+    rooms_to_link: int
     problem: str | None
 
 
@@ -61,11 +66,15 @@ class IndexingService:
         storage: Storage,
         words: WordIndexing,
         vectors: Sequence[VectorIndexing],
+        links: LinkIndexing,
         model: EmbeddingModel | None,
         standings: Sequence[Standings],
+        clock: Clock,
     ) -> None:
         self._storage = storage
         self._words = words
+        self._links = links
+        self._clock = clock
         self._vectors = tuple(vectors)
         self._model = model
         self._standings = tuple(standings)
@@ -82,6 +91,7 @@ class IndexingService:
             words="rebuilding" if words_problem(words) else "whole",
             model=self._model,
             waiting=waiting,
+            rooms_to_link=(await self._links.left())[0],
             problem=problem or words_problem(words),
         )
 
@@ -139,6 +149,30 @@ class IndexingService:
                 if count:
                     yield IndexProgress(part="vectors", done=done, total=max(total, done))
         self._forget()
+
+    async def relink(self) -> AsyncIterator[IndexProgress]:
+        """Makes the features and links anew in every room whose links an earlier link model made, telling how far it
+        has come.
+
+        A room is walked from its first message, in pieces that are committed one by one: broken off, it goes on where
+        it stopped. Contexts go on with the links that are there. Ends when nothing is left to take on: a room that
+        another process has in hand still counts in `status().rooms_to_link`.
+        """
+        done, total = 0, (await self._links.left())[1]
+        try:
+            while (count := await self._links.step()) >= 0:
+                done += count
+                if count:
+                    yield IndexProgress(part="links", done=done, total=max(total, done))
+        finally:
+            await self._links.rest()
+
+    async def relink_slowly(self) -> None:
+        """The job: the same without telling, at rest half of the time, so that callers hardly notice."""
+        began = self._clock.monotonic()
+        while await self._links.step() >= 0:
+            await asyncio.sleep(self._clock.monotonic() - began)
+            began = self._clock.monotonic()
 
     async def catch_up(self) -> None:
         """The job: whatever is due, without telling. What cannot be done for messages is still done for memories."""

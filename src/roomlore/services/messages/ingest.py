@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
+from roomlore.core.calibration import Calibration
 from roomlore.core.errors import Conflict
 from roomlore.core.intake import Intake, sort_out
-from roomlore.core.linking import LinkModel
+from roomlore.core.linking import LinkModel, version_of
 from roomlore.core.models import Entry, Link, Message, Room
 from roomlore.core.room_state import WINDOW, Arrivals, RoomState
 from roomlore.ports.coordination import Clock
@@ -50,12 +51,14 @@ class _Started:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one room's share of a batch comes to: entries to append, and the links of older messages that changed."""
+    """What one room's share of a batch comes to: entries to append, the links of older messages that changed, and what
+    the room's replies have shown of the link model."""
 
     room: Room
     intake: Intake
     entries: Sequence[Entry]
     relinked: Mapping[int, Link]
+    calibration: Calibration
 
 
 class _RoomMovedError(Exception):
@@ -80,6 +83,7 @@ class Ingest:
         self._due = due
         self._storage = storage
         self._model = model
+        self._version = version_of(model)
         self._tokens = tokens
         self._clock = clock
         self._rooms = rooms
@@ -135,7 +139,8 @@ class Ingest:
                 await self._reckon(started)
             for one in started:
                 states.add(one.room, one.state)
-                plans.append(Plan(one.room, one.intake, one.arrivals.entries, one.arrivals.relinked))
+                arrivals = one.arrivals
+                plans.append(Plan(one.room, one.intake, arrivals.entries, arrivals.relinked, one.state.calibration))
         if strict and conflicts:
             raise Conflict(
                 f"{len(conflicts)} message(s) are stored already with other content, {conflicts[0]!r} for one; nothing "
@@ -157,7 +162,8 @@ class Ingest:
         wanted = [m.reply_to for m in intake.fresh if m.reply_to and not state.holds(m.reply_to)]
         targets = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=wanted)
         fresh = [message.id for message in intake.fresh]
-        waiting = await work.threads.waiting(tenant=self._tenant, room_id=room_id, message_ids=fresh)
+        found = await work.threads.waiting(tenant=self._tenant, room_id=room_id, message_ids=fresh)
+        waiting = [entry for entry in found if room.linked.adopts(entry.message.arrival)]
         return _Started(room, state, intake, state.begin(targets, waiting))
 
     async def _read(self, work: UnitOfWork, room: Room) -> RoomState:
@@ -165,7 +171,14 @@ class Ingest:
         entries = await work.messages.tail(tenant=self._tenant, room_id=room.room_id, limit=WINDOW)
         return await aside(
             _ENTRY * len(entries) + len(names),
-            lambda: RoomState(model=self._model, room=room, participants=names, entries=entries),
+            lambda: RoomState(
+                model=self._model,
+                room=room,
+                participants=names,
+                entries=entries,
+                calibration=room.linked.calibrated(self._version),
+                learning=room.linked.whole(self._version, newest=room.next_arrival - 1),
+            ),
         )
 
     async def _reckon(self, started: Sequence[_Started]) -> None:
@@ -188,7 +201,10 @@ class Ingest:
             locked = await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
             if locked.revision != plan.room.revision:
                 raise _RoomMovedError
-            written[room_id] = await work.writer.append(tenant=self._tenant, room_id=room_id, entries=plan.entries)
+            linked = locked.linked.grown(self._version, newest=locked.next_arrival - 1, calibration=plan.calibration)
+            written[room_id] = await work.writer.append(
+                tenant=self._tenant, room_id=room_id, entries=plan.entries, linked=linked
+            )
             await self._due.note(work, self._tenant, room_id, plan.entries)
             if plan.relinked:
                 written[room_id] = await work.writer.relink(tenant=self._tenant, room_id=room_id, links=plan.relinked)

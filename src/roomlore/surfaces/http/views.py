@@ -164,6 +164,7 @@ class IndexView(BaseModel):
     vectors: Literal["off", "whole", "behind", "rebuilding", "missing", "other model", "down"]
     model: ModelView | None = Field(description="The embedding model; null where there is none.")
     waiting: int = Field(description="Messages and memories whose vector is due.")
+    rooms_to_link: int = Field(description="Rooms that wait for the links of today's link model.")
     problem: str | None = Field(description="What to do, if anything.")
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.linked import UNLINKED, Linked
 from roomlore.core.search import EmbeddingModel, IndexState
 from roomlore.ports.storage import Storage
 from roomlore.testing.builders import START, entry
@@ -63,6 +64,31 @@ class IndexStatesContract:
         async with storage.reading() as work:
             with pytest.raises(InvalidInput):
                 await work.index_states.save(state=STATE, expected=None)
+
+    async def test_rooms_of_another_link_model_are_found(self, storage: Storage) -> None:
+        made = {
+            "today": Linked(by="m5"),
+            "before": Linked(by="m4"),
+            "after": Linked(by="m6"),
+            "unknown": UNLINKED,
+            "walked": Linked(walk="m5", walked=2),
+            "walked by another": Linked(walk="m6", walked=2),
+        }
+        for room_id, linked in made.items():
+            async with storage.writing() as work:
+                await work.rooms.lock(tenant="a", room_id=room_id, now=START)
+                said = [entry(n) for n in (1, 2, 3)]
+                await work.writer.append(tenant="a", room_id=room_id, entries=said, linked=linked)
+        async with storage.writing() as work:
+            await work.rooms.lock(tenant="b", room_id="empty", now=START)
+        async with storage.reading() as work:
+            waiting = await work.index_states.rooms_to_link(model="m5", limit=9)
+            assert len(await work.index_states.rooms_to_link(model="m5", limit=2)) == 2
+            assert await work.index_states.left_to_link(model="m5") == (5, 4 * 3 + 1)
+            assert await work.index_states.left_to_link(model="m4") == (5, 5 * 3)
+        assert {room.room_id: room.linked for room in waiting} == {
+            room_id: linked for room_id, linked in made.items() if room_id != "today"
+        }
 
     async def test_rooms_of_all_tenants_in_one_order(self, storage: Storage) -> None:
         places = [("a", "1"), ("a", "z"), ("b", "0"), ("b", "房间"), ("租户", "a")]

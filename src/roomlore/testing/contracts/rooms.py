@@ -8,7 +8,7 @@ from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.models import Room
 from roomlore.ports.storage import Storage
 from roomlore.testing.builders import START, entry
-from roomlore.testing.contracts.filling import ROOM, TENANT, fill
+from roomlore.testing.contracts.filling import ROOM, TENANT, erase, fill
 
 
 class RoomsContract:
@@ -69,6 +69,29 @@ class RoomsContract:
         await fill(storage, [entry(1, sender_name="Old"), entry(2, sender_name="New"), entry(3)])
         async with storage.reading() as work:
             assert await work.rooms.participants(tenant=TENANT, room_id=ROOM) == {"ann": "New"}
+
+    async def test_people_as_they_were_before_a_message(self, storage: Storage) -> None:
+        said = [
+            entry(1, sender_id="小李", sender_name="李\x00"),
+            entry(2, sender_id="bo", sender_name="Bo"),
+            entry(3, sender_id="ann"),
+            entry(4, sender_id="小李", sender_name="雷"),
+            entry(5, sender_id="小李"),
+            entry(6, sender_id="ann", sender_name="Ann"),
+        ]
+        await fill(storage, said)
+        await fill(storage, [entry(1)], tenant="other")
+
+        async def before(arrival: int) -> list[tuple[str, str]]:
+            async with storage.reading() as work:
+                people = await work.rooms.participants_before(tenant=TENANT, room_id=ROOM, arrival=arrival)
+            return list(people.items())
+
+        assert await before(1) == []
+        assert await before(4) == [("小李", "李\x00"), ("bo", "Bo"), ("ann", "")]
+        assert await before(99) == [("小李", "雷"), ("bo", "Bo"), ("ann", "Ann")]
+        await erase(storage, 2, 4)
+        assert await before(99) == [("小李", "李\x00"), ("ann", "Ann")]
 
     async def test_the_rooms_of_a_sender(self, storage: Storage) -> None:
         for room_id in ["b", "房间", "a"]:

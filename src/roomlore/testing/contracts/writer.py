@@ -1,10 +1,13 @@
 """What `MessageWriter` must do."""
 
+from dataclasses import replace as replace_fields
 from datetime import timedelta
 
 import pytest
 
+from roomlore.core.calibration import TEMPERATURES, UNCALIBRATED
 from roomlore.core.errors import Conflict, InvalidInput, NotFound
+from roomlore.core.linked import Linked
 from roomlore.core.mates import Mates
 from roomlore.core.models import LinkKind
 from roomlore.ports.storage import Storage
@@ -204,3 +207,35 @@ class WriterContract:
         await fill(storage, [entry(1), entry(2), entry(3, link=link(2, 2))])
         await replace(storage, entry(2, link=link(1, 1)))
         assert await threads_of(storage) == {1: 1, 2: 1, 3: 1}
+
+    async def test_analysing_anew_puts_features_and_links_and_leaves_the_rest(self, storage: Storage) -> None:
+        said = conversation()
+        before = await fill(storage, said)
+        other = features(keywords=("nginx",), mentions=("bo",))
+        anew = [replace_fields(one, features=other, link=link(one.message.arrival)) for one in said[1:3]]
+        calibration = UNCALIBRATED.heard([0.25] * len(TEMPERATURES)).passed()
+        linked = Linked(walk="m5", walked=3, calibration=calibration)
+        async with storage.writing() as work:
+            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+            room = await work.writer.analyse_anew(tenant=TENANT, room_id=ROOM, entries=anew, linked=linked)
+        assert room == replace_fields(before, revision=before.revision + 1, linked=linked)
+        assert await everything(storage) == [said[0], *anew, said[3]]
+        async with storage.reading() as work:
+            counts = await work.threads.keyword_counts(
+                tenant=TENANT, room_id=ROOM, keywords=["deploy", "nginx", "部署"]
+            )
+            changed, _ = await work.messages.changed(tenant=TENANT, room_id=ROOM, revision=before.revision, after=0)
+            assert await work.rooms.find(tenant=TENANT, room_id=ROOM) == room
+        assert counts == {"deploy": 1, "nginx": 2, "部署": 1}
+        assert [message.arrival for message in changed] == [2, 3]
+        later = await fill(storage, [entry(5)])
+        assert later.linked == linked, "who says nothing of the links leaves them"
+
+    async def test_analysing_anew_needs_messages_that_are_there(self, storage: Storage) -> None:
+        await fill(storage, conversation())
+        await erase(storage, 2)
+        for wrong in (entry(2), entry(3, id="other"), entry(9)):
+            async with storage.writing() as work:
+                await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+                with pytest.raises(NotFound):
+                    await work.writer.analyse_anew(tenant=TENANT, room_id=ROOM, entries=[wrong])

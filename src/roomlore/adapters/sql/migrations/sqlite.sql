@@ -12,7 +12,7 @@ CREATE TABLE rooms (
   messages BIGINT NOT NULL,
   created_at BIGINT NOT NULL,
   last_sent_at BIGINT,
-  settings TEXT NOT NULL, words BIGINT DEFAULT '0' NOT NULL, index_version BIGINT DEFAULT '0' NOT NULL,
+  settings TEXT NOT NULL, words BIGINT DEFAULT '0' NOT NULL, index_version BIGINT DEFAULT '0' NOT NULL, linked_by TEXT DEFAULT '' NOT NULL, link_walk TEXT DEFAULT '' NOT NULL, link_walked BIGINT DEFAULT '0' NOT NULL, calibration TEXT DEFAULT '' NOT NULL,
   CONSTRAINT pk_rooms PRIMARY KEY (room_key),
   CONSTRAINT uq_rooms_tenant_room_id UNIQUE (tenant, room_id)
 );
@@ -450,4 +450,6 @@ CREATE TABLE memory_outbox (
 
 CREATE INDEX ix_memory_outbox_queued ON memory_outbox (queued, scope_key, memory_key);
 
-INSERT INTO alembic_version (version_num) VALUES ('0006');
+CREATE INDEX ix_rooms_linked_by ON rooms (linked_by);
+
+INSERT INTO alembic_version (version_num) VALUES ('0007');

@@ -1,0 +1,59 @@
+"""kill -9 anywhere while links are made anew: it goes on where it stopped and comes out as in a new store."""
+
+import asyncio
+import os
+import random
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from relink_rig import EARLIER, ROOM, TODAY, fresh, opened, relinked, stored, told
+
+RELINKER = Path(__file__).with_name("relinker.py")
+MESSAGES = 800
+KILLS = 3
+
+
+@pytest.fixture(params=["sqlite_url", "postgres_url"])
+def url(request) -> str:
+    return request.getfixturevalue(request.param)
+
+
+async def killed_after(url: str, seconds: float) -> bool:
+    """Whether it was killed before it was done; it is killed so long after its first pieces."""
+    search = {"PYTHONPATH": os.pathsep.join((str(RELINKER.parents[1]), *sys.path))}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(RELINKER), url, stdout=asyncio.subprocess.PIPE, env={**os.environ, **search}
+    )
+    assert process.stdout is not None
+    await process.stdout.readline()
+    await asyncio.sleep(seconds)
+    if process.returncode is None:
+        process.kill()
+    await process.communicate()
+    return process.returncode == -signal.SIGKILL
+
+
+async def walked(url: str) -> int:
+    async with opened(url, TODAY) as lore:
+        return (await lore.rooms.get(ROOM)).linked.walked
+
+
+async def test_killed_anywhere(url):
+    async with opened(url, EARLIER) as lore:
+        await lore.messages.add([told(number) for number in range(MESSAGES)])
+    chance = random.Random(20261123)
+    places, kills = [0], 0
+    for _ in range(KILLS):
+        kills += await killed_after(url, chance.uniform(0.0, 0.08))
+        places.append(await walked(url))
+        await asyncio.sleep(0.25)
+    assert kills == KILLS, "it was done before it could be killed"
+    assert places == sorted(places)
+    assert len(set(places)) == len(places), "each process went on"
+    async with opened(url, TODAY) as lore:
+        await lore.messages.add([told(number) for number in range(MESSAGES, MESSAGES + 50)])
+        assert await relinked(lore) == MESSAGES + 50 - places[-1]
+        assert await stored(lore) == await fresh([told(number) for number in range(MESSAGES + 50)])
