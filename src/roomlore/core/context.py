@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from roomlore.core.errors import InvalidInput
@@ -53,11 +54,13 @@ class ContextOptions:
 
     `candidate_limit` and `chain_limit` bound the pool of `weighted`, `time_window_hours` its age;
     `relevance_threshold` is its least score, in [0, 1]. `recent_messages` is the size of the plain window.
+    `context_recall`: whether `threaded` also shows what was said long ago, where a message needs it.
     """
 
     strategy: str = "threaded"
     enable_intelligent_memory: bool = True
     fallback_on_error: bool = True
+    context_recall: bool = True
     max_context_messages: int = 20
     recent_messages: int = 10
     time_window_hours: float = 24
@@ -70,7 +73,7 @@ class ContextOptions:
 
     def __post_init__(self) -> None:
         _check("strategy", self.strategy, self.strategy in STRATEGIES, f"one of {', '.join(STRATEGIES)}")
-        for name in ("enable_intelligent_memory", "fallback_on_error"):
+        for name in ("enable_intelligent_memory", "fallback_on_error", "context_recall"):
             value = getattr(self, name)
             _check(name, value, isinstance(value, bool), "true or false")
         for name, allowed in _RANGES.items():
@@ -154,11 +157,12 @@ def choose_threaded(
     scorer: RelevanceScorer,
     view: RoomView,
     options: ContextOptions,
+    reasons: Mapping[int, str] = MappingProxyType({}),
 ) -> list[Candidate]:
     """The linker's selection (arrival to probability) with the likeliest parent, scored by the probability of sharing
     the target's thread.
 
-    `entries` may hold more than was chosen and lack what was deleted since. The signals are those of `weighted`, for
+    `reasons`: by arrival, for what was chosen for another reason than its thread. `entries` may hold more than was chosen and lack what was deleted since. The signals are those of `weighted`, for
     people to look at: they decide nothing here.
     """
     chances = threaded_picks(target.link, chosen, options.max_context_messages)
@@ -168,7 +172,7 @@ def choose_threaded(
             message=entry.message,
             score=min(1.0, max(0.0, chances[arrival])),
             signals=scorer.signals(view, entry),
-            reason=_thread_reason(target, entry.message, chances[arrival]),
+            reason=reasons.get(arrival) or _thread_reason(target, entry.message, chances[arrival]),
         )
         for arrival, entry in shown.items()
         if precedes(entry.message, target.message)

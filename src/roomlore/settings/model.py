@@ -55,6 +55,9 @@ class Settings(BaseSettings):
     strategy: Literal["threaded", "weighted", "recent"] = _setting(
         "threaded", "How a context is chosen where the call does not say."
     )
+    context_recall: bool = _setting(
+        True, "Let the threaded strategy also show what was said long ago, where a message needs it."
+    )
     max_context_messages: Whole = _setting(20, "Most messages in a context.", ge=1, le=200)
     recent_messages: Whole = _setting(10, "Messages in the plain window, the fallback.", ge=1, le=200)
     time_window_hours: Number = _setting(24, "How far back candidates may lie, in hours.", gt=0, le=8760)

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 
-from roomlore.core.context import STRATEGIES, ContextOptions, choose_threaded, choose_weighted, threaded_picks
+from roomlore.core.context import STRATEGIES, ContextOptions, choose_threaded, choose_weighted
 from roomlore.core.explained import Explanation, Left, Weighed
-from roomlore.core.linking import select
+from roomlore.core.far import Past
 from roomlore.core.models import Candidate, Entry, Signals, Target
 from roomlore.core.relevance import precedes
 from roomlore.ports.storage import UnitOfWork
-from roomlore.services.contexts.gather import Gatherer, scorer
+from roomlore.services.contexts.gather import Gatherer, picks, scorer
 
 _MOST_MATES = 30
 """Of those that were left: the likeliest."""
@@ -22,10 +22,10 @@ class Explainer:
         self._work = work
         self._gatherer = Gatherer(tenant=tenant, work=work)
 
-    async def explain(self, target: Target, options: ContextOptions) -> list[Explanation]:
-        """One for each strategy, in the order of `STRATEGIES`."""
+    async def explain(self, target: Target, options: ContextOptions, past: Past) -> list[Explanation]:
+        """One for each strategy, in the order of `STRATEGIES`. `past`: what `threaded` may show from long ago."""
         found = {
-            "threaded": await self._threaded(target, options),
+            "threaded": await self._threaded(target, options, past),
             "weighted": await self._weighted(target, options),
             "recent": await self._recent(target, options),
         }
@@ -46,10 +46,11 @@ class Explainer:
             found.append(_weighed(entry, score, taken, left, signals=signals))
         return found
 
-    async def _threaded(self, target: Target, options: ContextOptions) -> list[Weighed]:
+    async def _threaded(self, target: Target, options: ContextOptions, past: Past) -> list[Weighed]:
         most, link = options.max_context_messages, target.entry.link
-        chosen = threaded_picks(link, dict(select(link, most)), most)
-        chances = dict(zip(link.mates.arrivals.tolist(), link.mates.probabilities.tolist(), strict=True)) | chosen
+        chosen = picks(link, past, options)
+        mates = dict(zip(link.mates.arrivals.tolist(), link.mates.probabilities.tolist(), strict=True))
+        chances = {**mates, **past.chances, **chosen}
         likeliest = sorted(chances, key=lambda arrival: -chances[arrival])[:_MOST_MATES]
         window = [one.message.arrival for one in await self._gatherer.recent(target, most)]
         entries = await self._work.messages.by_arrival(
@@ -59,7 +60,7 @@ class Explainer:
         )
         view = await self._gatherer.view(target, entries)
         weigher = scorer(options)
-        taken = _by_arrival(choose_threaded(target.entry, entries, chosen, weigher, view, options))
+        taken = _by_arrival(choose_threaded(target.entry, entries, chosen, weigher, view, options, past.reasons))
         full: Left = "crowded" if len(taken) >= most else "unlikely"
         return [
             _weighed(

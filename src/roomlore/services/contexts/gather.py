@@ -12,8 +12,9 @@ from roomlore.core.context import (
     threaded_picks,
     weighted_pool,
 )
+from roomlore.core.far import NOTHING_FAR, Past
 from roomlore.core.linking import select
-from roomlore.core.models import Candidate, Entry, Target
+from roomlore.core.models import Candidate, Entry, Link, Target
 from roomlore.core.relevance import MAX_HOPS, RelevanceScorer, RoomView, Weights
 from roomlore.ports.storage import UnitOfWork
 
@@ -25,15 +26,16 @@ class Gatherer:
         self._tenant = tenant
         self._work = work
 
-    async def choose(self, target: Target, options: ContextOptions) -> list[Candidate]:
-        """The candidates of the strategy that `options` name, in people's order."""
+    async def choose(self, target: Target, options: ContextOptions, past: Past = NOTHING_FAR) -> list[Candidate]:
+        """The candidates of the strategy that `options` name, in people's order. `past`: what `threaded` may show from
+        long ago."""
         if not options.enable_intelligent_memory:
             return await self.plain(target, options)
         if options.strategy == "recent":
             return await self.recent(target, options.max_context_messages)
         if options.strategy == "weighted":
             return await self._weighted(target, options)
-        return await self._threaded(target, options)
+        return await self._threaded(target, options, past)
 
     async def plain(self, target: Target, options: ContextOptions) -> list[Candidate]:
         """The plain window, where nothing better is wanted or to be had."""
@@ -71,15 +73,13 @@ class Gatherer:
         pool, view = await self.weighted_view(target, options)
         return choose_weighted(target.entry, pool, scorer(options), view, options)
 
-    async def _threaded(self, target: Target, options: ContextOptions) -> list[Candidate]:
-        message, found = target.entry.message, target.entry.link
-        best = dict(select(found, options.max_context_messages))
-        chosen = threaded_picks(found, best, options.max_context_messages)
+    async def _threaded(self, target: Target, options: ContextOptions, past: Past) -> list[Candidate]:
+        chosen = picks(target.entry.link, past, options)
         entries = await self._work.messages.by_arrival(
-            tenant=self._tenant, room_id=message.room_id, arrivals=sorted(chosen)
+            tenant=self._tenant, room_id=target.entry.message.room_id, arrivals=sorted(chosen)
         )
         view = await self.view(target, entries)
-        return choose_threaded(target.entry, entries, chosen, scorer(options), view, options)
+        return choose_threaded(target.entry, entries, chosen, scorer(options), view, options, past.reasons)
 
     async def view(self, target: Target, pool: Sequence[Entry]) -> RoomView:
         """Only words of messages that share one with the target can count, so only those are looked up."""
@@ -90,6 +90,13 @@ class Gatherer:
             tenant=self._tenant, room_id=target.room.room_id, keywords=sorted(wanted)
         )
         return RoomView(target=target.entry, pool=pool, messages=target.room.messages, counts=counts)
+
+
+def picks(link: Link, past: Past, options: ContextOptions) -> dict[int, float]:
+    """Arrival to probability of what `threaded` shows."""
+    most = options.max_context_messages
+    chosen = past.choose(most) if past.needed else dict(select(link, most))
+    return threaded_picks(link, chosen, most)
 
 
 def _hours_before(at: datetime, hours: float) -> datetime:

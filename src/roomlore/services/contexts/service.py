@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from statistics import fmean
@@ -16,6 +16,7 @@ from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.contexts.explaining import Explainer
 from roomlore.services.contexts.gather import Gatherer
+from roomlore.services.contexts.recall import PastSearch, Recall, needs
 from roomlore.services.contexts.recorder import UsageRecorder
 
 _FALLBACK_SECONDS = 1.0
@@ -55,6 +56,7 @@ class ContextService:
         ids: Ids,
         telemetry: Telemetry,
         recorder: UsageRecorder,
+        past: PastSearch,
         options: ContextOptions,
         experiment: Mapping[str, Mapping[str, Any]],
         recording: bool = True,
@@ -65,6 +67,7 @@ class ContextService:
         self._ids = ids
         self._telemetry = telemetry
         self._recorder = recorder
+        self._recall = Recall(past)
         self._options = options
         self._experiment = {arm: dict(overrides) for arm, overrides in experiment.items()}
         self._recording = recording
@@ -117,7 +120,9 @@ class ContextService:
             if target is None:
                 raise NotFound(_no_message(room_id, message_id))
             self._apply(target.room, rules)
-            return await Explainer(tenant=self._tenant, work=work).explain(target, rules.options)
+        recalled = await self._recall.of(target, needs(target, rules.options), rules.options)
+        async with self._storage.reading() as work:
+            return await Explainer(tenant=self._tenant, work=work).explain(target, rules.options, recalled.past)
 
     async def usage(self, context_id: str) -> ContextUsageRecord:
         """What was recorded of a context; `NotFound` where nothing was."""
@@ -154,9 +159,22 @@ class ContextService:
             if target is None:
                 raise NotFound(_no_message(room_id, message_id))
             self._apply(target.room, rules)
-            chosen = await Gatherer(tenant=self._tenant, work=work).choose(target, rules.options)
+            needed = needs(target, rules.options)
+            if not needed:
+                return self._drafted(target, rules, await self._gatherer(work).choose(target, rules.options))
+        recalled = await self._recall.of(target, needed, rules.options)
+        async with self._storage.reading() as work:
+            chosen = await self._gatherer(work).choose(target, rules.options, recalled.past)
+        return self._drafted(target, rules, chosen, recalled.problem)
+
+    def _gatherer(self, work: UnitOfWork) -> Gatherer:
+        return Gatherer(tenant=self._tenant, work=work)
+
+    def _drafted(
+        self, target: Target, rules: _Rules, chosen: Sequence[Candidate], degraded: str | None = None
+    ) -> _Draft:
         name = rules.options.strategy if rules.options.enable_intelligent_memory else "recent"
-        return _Draft(target, name, tuple(chosen), rules.arm)
+        return _Draft(target, name, tuple(chosen), rules.arm, degraded)
 
     async def _target(self, work: UnitOfWork, room_id: str, message_id: str | None) -> Target | None:
         return await work.threads.target(
@@ -188,7 +206,7 @@ class ContextService:
             async with asyncio.timeout(_FALLBACK_SECONDS), self._storage.reading() as work:
                 target = await self._target(work, room_id, message_id)
                 if target is not None:
-                    recent = await Gatherer(tenant=self._tenant, work=work).plain(target, rules.options)
+                    recent = await self._gatherer(work).plain(target, rules.options)
                     return _Draft(target, "recent", tuple(recent), rules.arm, f"recent messages only ({why})")
         except Exception as second:  # noqa: BLE001 - the last resort is an empty context
             log.warning("context empty", extra={**place, "why": describe(second)})

@@ -1,0 +1,2 @@
+NEED_WEIGHTS = (0.0,) * 20
+EVIDENCE_WEIGHTS = (0.0,) * 8
