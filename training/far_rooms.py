@@ -43,7 +43,7 @@ async def asked(folder: Path, suffix: str, embedder: SharedEmbedder | None) -> l
     for room in rooms(said, rows(folder / f"queries{suffix}.jsonl")):
         async for question in put(room, embedder):
             target = await look(question.lore, question.room_id, QUESTION_ID)
-            earlier = await question.lore.searcher.before(target.entry, limit=MOST_HITS)
+            earlier = await question.lore.messages._search.before(target.entry, limit=MOST_HITS)
             wanted = _wanted(gold[question.qid], room.messages[: question.there])
             found.append(
                 Seen(

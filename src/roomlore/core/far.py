@@ -31,14 +31,15 @@ MOST_HITS = 40
 _TURNS = 20
 _REACH = 8
 """A message's answer is looked for among so many after it."""
-_READ = 4_000
+_BEGIN, _END = 1_000, 500
+"""Of a long message so many characters are read at either end."""
 _DAY = 1_440.0
 
 # Possessive or of bounded length, so that no text is read more than a few dozen times over.
 _ASKED = r"\b(?:who|whom|whose|what|which|when|where|why|how)\b[^.?!]{0,60}?"
 _REMEMBERING = re.compile(
-    r"\b(?:remember(?:ed)?|recall(?:ed)?|remind|mention(?:ed|s)?|last (?:time|night|week|weekend|month|year|spring|summer"
-    r"|fall|autumn|winter|meeting|call)|(?:days?|weeks?|months?|years?) ago|yesterday|the other day|earlier"
+    r"\b(?:remember(?:ed)?|recall(?:ed)?|remind|mention(?:ed|s)?|last (?:time|night|week|weekend|month|year|spring"
+    r"|summer|fall|autumn|winter|meeting|call)|(?:days?|weeks?|months?|years?) ago|yesterday|the other day|earlier"
     r"|previous(?:ly)?|back then|used to"
     r"|(?:have|has|had|did|was|were|what|who|which|when|where) [^.?!]{0,60}?\b(?:said|told|talk(?:ed)?|discuss(?:ed)?"
     r"|agreed?|decided?|promised?|planned|suggest(?:ed)?|recommend(?:ed)?))\b"
@@ -52,20 +53,24 @@ _HAPPENED = re.compile(
 _STANDING = re.compile(
     r"\b(?:as of (?:now|today)|current(?:ly)?|right now|now|at the moment|these days|latest|up.to.date|so far"
     r"|final(?:ized)?|status|recap|summar(?:y|ize|ise)|still|anymore|most recent(?:ly)?)\b"
-    r"|目前|现在|最新|最终|至今|到底|最近|截至|眼下"
+    r"|目前|现在|最新|最终|至今|截至|眼下"
 )
 _FACT = re.compile(
     r"\b(?:who|whom|whose|when|where|which|what(?! about| if)|how (?:many|much|long|often|old|far|big))\b"
-    r"|谁|何[时地]|什么|哪[里儿个些位家部本首款种年天座]?|几[点号个次月年岁]|多[少久大长]|是[?？]?$"
+    r"|谁|何[时地]|(?<!有)什么|哪[里儿个些位家部本首款种年天座]?|几[点号个次月年岁]|多[少久大长]|是[?？]?$|对[吗吧]|是不是"
+)
+_TOLD = re.compile(
+    r"(?:^|[,.:;!?]\s*|\bplease )(?:give|tell|remind|show|list|recap|summari[sz]e|sum up)\b"
+    r"|(?:^|[,.:;!?，。：；！？]\s?|请|帮我)(?:告诉我|列出|总结|概括|汇总|给我|说说|回顾|提醒我)"
 )
 _GENERAL = re.compile(
     r"\b(?:how (?:do|does|can|could|would|should|to|about|come)|(?:can|could|would|will|may) (?:i|you|we|someone|anyone"
     r"|anybody|one)|is (?:it|there)|are there|any(?:one|body|way|ideas?|suggestions?)|should i|help|please|trying|try"
     r"|want(?:ed)? to|need(?:ed)? to|looking (?:for|to)|wondering|explain|write|generate|implement|error|issue|problem"
     r"|doesn'?t|isn'?t|won'?t|can'?t|possible)\b"
-    r"|怎[么样]|如何|为什么|为何|请问|请[教帮给]|帮|建议|你觉得|你认为|你喜欢|能不能|能否|可以|想[要学知]|有没有|应该"
+    r"|怎[么样]|如何|为什么|为何|请问|请[教帮给]|帮|建议|你觉得|你认为|你喜欢|能不能|能否|可以|想[要学知]|有没有|有什么|应该"
 )
-_OWN = re.compile(r"\b(?:my|mine|our|ours|us|we|i)\b|我|咱")
+_OWN = re.compile(r"\b(?:my|mine|our|ours|us|we)\b|我|咱")
 _SPOKEN_TO = re.compile(r"\b(?:you|your)\b|[你您]")
 _PROPER = re.compile(r"(?<=[a-z,'’] )(?!I\b)[A-Z][a-z]")
 _TIME = re.compile(
@@ -86,6 +91,7 @@ NEED = (
     "remembering",
     "happened",
     "standing",
+    "told",
     "particular",
     "own",
     "spoken_to",
@@ -131,11 +137,14 @@ def need(target: Target) -> float:
 
 def signs(target: Target) -> list[float]:
     """The values of `NEED`, each about in [0, 1]."""
-    entry, text = target.entry, _words_of(target.entry.message)[:_READ]
+    entry, whole = target.entry, _words_of(target.entry.message)
+    text = whole if len(whole) <= _BEGIN + _END else f"{whole[:_BEGIN]}\n{whole[-_END:]}"
     folded, features = head(text), entry.features
     length = sum(1 for _ in _WORD.finditer(folded))
     question = features.message_type is MessageType.QUESTION
-    fact, general, own = (bool(sign.search(folded)) for sign in (_FACT, _GENERAL, _OWN))
+    told, general, own, standing = (bool(sign.search(folded)) for sign in (_TOLD, _GENERAL, _OWN, _STANDING))
+    asks = question or told
+    fact = asks and bool(_FACT.search(folded))
     others = any(person not in features.addressed for person in features.mentions)
     named = others or bool(_PROPER.search(text))
     return [
@@ -144,10 +153,11 @@ def signs(target: Target) -> list[float]:
         float(question),
         float(fact),
         float(general),
-        float(bool(_REMEMBERING.search(folded))),
-        float(bool(_HAPPENED.search(folded))),
-        float(bool(_STANDING.search(folded))),
-        float(question and fact and not general and (own or named)),
+        float(asks and bool(_REMEMBERING.search(folded))),
+        float(asks and bool(_HAPPENED.search(folded))),
+        float(standing),
+        float(told),
+        float(((question and (fact or named)) or told) and not general and (own or named or standing)),
         float(own),
         float(bool(_SPOKEN_TO.search(folded))),
         float(others),
@@ -192,7 +202,90 @@ class Past:
     chances: Mapping[int, float] = field(default_factory=dict)
     reasons: Mapping[int, str] = field(default_factory=dict)
 
-    def _best_size(chances: Sequence[float], most: int, squared: float) -> int:
+    def choose(self, max_messages: int) -> dict[int, float]:
+        """Arrival to probability of what to show, likeliest first: at most `max_messages`, of the highest expected
+        F-beta.
+
+        Beta grows with how sure it is that something far is needed, since an answer that is missed then costs more than
+        a message too many.
+        """
+        likeliest = sorted(self.chances.items(), key=lambda one: (-one[1], -one[0]))
+        size = _best_size([chance for _, chance in likeliest], max_messages, 1 + MISSED * self.needed**2)
+        return dict(likeliest[:size])
+
+
+NOTHING_FAR = Past()
+
+
+def weigh(link: Link, earlier: Earlier, needed: float) -> Past:
+    """How likely each message belongs: for its thread, if nothing far is needed, or else as an answer."""
+    threaded, chances, reasons = _mates(link), {}, {}
+    for arrival, values in evidence_signs(link, earlier).items():
+        answering = needed * _chance(EVIDENCE_WEIGHTS, values)
+        talking = (1 - needed) * threaded.get(arrival, 0.0)
+        chances[arrival] = answering + talking
+        hit, answered, answers = values[1] > 0, values[2] > 0, values[3] > 0
+        if answering >= talking and (hit or answered or answers):
+            reasons[arrival] = _REASONS[answered, answers]
+    return Past(needed, chances, reasons)
+
+
+_FOUND = "answers the question"
+_REASONS = {
+    (False, False): _FOUND,
+    (True, False): f"{_FOUND} (a message found replies to it)",
+    (False, True): f"{_FOUND} (it replies to a message found)",
+    (True, True): f"{_FOUND} (it stands between messages found)",
+}
+
+
+def evidence_signs(link: Link, earlier: Earlier) -> dict[int, list[float]]:
+    """The values of `EVIDENCE` by arrival.
+
+    `place`: log of the place among the hits. `share`: of the best score, 0 for what is no hit. `answered`, `answers`:
+    for what is no hit the share of the hit that answers it or that it answers, times how likely it does. `mate`: how
+    likely it is of the same thread. `length`: log of its words. `flat`: the share of the tenth hit, since where all are
+    alike none is sure.
+    """
+    ranked, facts, threaded = earlier.ranked, earlier.facts, _mates(link)
+    best = ranked[0].score if ranked else 1.0
+    last = math.log(len(ranked) + 1)
+    flat = ranked[min(9, len(ranked) - 1)].score / best if ranked else 0.0
+    rows = rows_of(facts, np.array([hit.arrival for hit in ranked], np.int64))
+    shares = {hit.arrival: hit.score / best for hit in ranked}
+    found = {hit.arrival: [math.log(place), shares[hit.arrival], 0.0, 0.0] for place, hit in enumerate(ranked, 1)}
+    for hit, beside, column, odds in _turns(facts, rows[:_TURNS]):
+        if beside not in shares:
+            values = found.setdefault(beside, [last, 0.0, 0.0, 0.0])
+            values[column] = max(values[column], shares[hit] * odds)
+    for mate in threaded:
+        found.setdefault(mate, [last, 0.0, 0.0, 0.0])
+    places = rows_of(facts, np.fromiter(found, np.int64, len(found)))
+    lengths = np.log1p(np.where(places >= 0, facts.lengths[places], 0)) if facts.arrivals.size else places
+    return {
+        arrival: [*values, threaded.get(arrival, 0.0), length, flat]
+        for (arrival, values), length in zip(found.items(), lengths.tolist(), strict=True)
+    }
+
+
+def _mates(link: Link) -> dict[int, float]:
+    return dict(zip(link.mates.arrivals.tolist(), link.mates.probabilities.tolist(), strict=True))
+
+
+def _turns(facts: RoomFacts, rows: Ints) -> list[tuple[int, int, int, float]]:
+    """Of the hits in these rows what each answers and what answers it: (arrival of the hit, of the message beside it,
+    the sign that tells of it, how likely the one answers the other)."""
+    found = []
+    for row in rows.tolist():
+        hit, parent = int(facts.arrivals[row]), int(facts.parents[row])
+        if rows_of(facts, np.array([parent]))[0] >= 0:
+            found.append((hit, parent, 2, float(facts.parent_odds[row])))
+        after = np.flatnonzero(facts.parents[row + 1 : row + 1 + _REACH] == hit) + row + 1
+        found += [(hit, int(facts.arrivals[child]), 3, float(facts.parent_odds[child])) for child in after.tolist()]
+    return found
+
+
+def _best_size(chances: Sequence[float], most: int, squared: float) -> int:
     """How many of these, likeliest first, have the highest expected F-beta, of this beta squared."""
     total, held, best, size = math.fsum(chances), 0.0, 0.0, 0
     for count, chance in enumerate(chances[:most], 1):
