@@ -72,11 +72,13 @@ async def threads(folder: Path) -> list[Seen]:
     found = []
     for path in sorted(folder.glob("*.messages.jsonl")):
         labels = {line["id"]: line for line in rows(Path(str(path).replace(".messages.", ".gold.")))}
-        seen_convs=set()
-        async with roomlore.open("sqlite://", settings=roomlore.Settings(enable_async_data_collection=False), background=False) as lore:
+        seen_convs = set()
+        async with roomlore.open(
+            "sqlite://", settings=roomlore.Settings(enable_async_data_collection=False), background=False
+        ) as lore:
             said = list(messages(path))
             for start in range(0, len(said), BATCH):
-                await lore.messages.add(said[start:start+BATCH])
+                await lore.messages.add(said[start : start + BATCH])
             for one in said:
                 label = labels[one.id]
                 starts = label["conv"] not in seen_convs or label["conv"] is None

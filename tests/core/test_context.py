@@ -47,6 +47,7 @@ class TestOptions:
             "strategy": "threaded",
             "enable_intelligent_memory": True,
             "fallback_on_error": True,
+            "context_recall": True,
             "max_context_messages": 20,
             "recent_messages": 10,
             "time_window_hours": 24,

@@ -25,6 +25,10 @@ _PHRASES = tuple(
         (r"one mentions the other's sender", "mentions"),
         (r"both mention the same person", "both"),
         (r"recent$", "recent"),
+        (r"answers the question \(a message found replies to it\)", "found_below"),
+        (r"answers the question \(it replies to a message found\)", "found_above"),
+        (r"answers the question \(it stands between messages found\)", "found_between"),
+        (r"answers the question", "found"),
     )
 )
 
