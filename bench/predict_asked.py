@@ -56,7 +56,7 @@ async def run(arguments: argparse.Namespace) -> None:
 
 
 async def build(asked: "Asked", k: int) -> roomlore.Context:
-    """The context of a question; one that is degraded ends the bench."""
+    """Return the context of a question; one that is degraded ends the bench."""
     context = await asked.lore.context.build(asked.room_id, QUESTION_ID, max_messages=k)
     if context.degraded:
         raise SystemExit(f"{asked.qid}: {context.degraded}")
@@ -96,7 +96,7 @@ def by_room(path: Path) -> dict[str, list[roomlore.Message]]:
 
 
 def rooms(said: dict[str, list[roomlore.Message]], questions: Sequence[dict[str, str]]) -> list[AskedRoom]:
-    """The rooms that are asked something, in the order of their first question."""
+    """Return the rooms that are asked something, in the order of their first question."""
     asked: dict[str, list[tuple[int, dict[str, str]]]] = {}
     places = {(room_id, one.id): place for room_id, room in said.items() for place, one in enumerate(room, 1)}
     for question in questions:
@@ -118,10 +118,10 @@ class Asked:
 
 
 async def put(room: AskedRoom, embedder: Embedder | None) -> AsyncIterator[Asked]:
-    """Puts each question of the room, in the order in which they are asked; its copy is gone when the next one comes."""
+    """Put each question of the room, in the order in which they are asked; each to a copy of its own."""
+    filled = 0
     with TemporaryDirectory() as folder:
         store, copy = Path(folder, "room.db"), Path(folder, "asked.db")
-        filled = 0
         for there, together in groupby(room.questions, key=lambda one: one[0]):
             async with _opened(store, embedder) as lore:
                 for start in range(filled, there, BATCH):
@@ -134,7 +134,6 @@ async def put(room: AskedRoom, embedder: Embedder | None) -> AsyncIterator[Asked
                 async with _opened(copy, embedder) as lore:
                     await lore.messages.add(as_message(question, room.messages[:there]))
                     yield Asked(question["qid"], question["room_id"], lore, there)
-                copy.unlink()
 
 
 @asynccontextmanager
@@ -146,8 +145,10 @@ async def _opened(path: Path, embedder: Embedder | None) -> AsyncIterator[roomlo
 
 
 def as_message(question: Mapping[str, str], said: Sequence[roomlore.Message]) -> roomlore.Message:
-    """The question as its asker would say it after these messages: a minute after the last one where it follows a
-    certain message, else a day after the newest."""
+    """Return the question as its asker would say it after these messages.
+
+    It comes a minute after the last one if it follows a certain message, else a day after the newest.
+    """
     if question.get("asked_after"):
         sent_at = said[-1].sent_at and said[-1].sent_at + SOON
     else:

@@ -2,7 +2,7 @@
 
 usage: python -m training.train_far DATA_DIR [--embeddings DIR]
 
-DATA_DIR holds the folders `threads`, `retrieval` and `asked`. Prints the weights as they stand in
+DATA_DIR holds the folders that `ASKED` and `THREADS` name. Prints the weights as they stand in
 `roomlore/core/far_weights.py`. Takes some ten minutes where the vectors are kept in `--embeddings`.
 """
 
@@ -15,9 +15,9 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-
 from bench.predict_asked import SharedEmbedder
 from bench.predict_retrieval import offline
+
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.far import EVIDENCE, LEAST_NEED, NEED, Past, signs
 from roomlore.core.models import Entry, Link, LinkKind, Room, StoredMessage, Target
@@ -182,8 +182,12 @@ async def collect(data: Path, embeddings: Path | None) -> tuple[Sets, Sets]:
         by_words[name] = await asked(data / folder, suffix, None)
     await embedder.shared.close()
     for name in THREADS:
-        sets[name] = await threads(data / "threads" / name)
+        sets[name] = await threads(rooms_of(data / "threads" / name))
     return sets, by_words
+
+
+def rooms_of(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.messages.jsonl"))
 
 
 def show(sets: Sets) -> None:

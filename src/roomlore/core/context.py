@@ -162,8 +162,9 @@ def choose_threaded(
     """The linker's selection (arrival to probability) with the likeliest parent, scored by the probability of sharing
     the target's thread.
 
-    `reasons`: by arrival, for what was chosen for another reason than its thread. `entries` may hold more than was chosen and lack what was deleted since. The signals are those of `weighted`, for
-    people to look at: they decide nothing here.
+    `reasons`: by arrival, for what was chosen for another reason than its thread. `entries` may hold more than was
+    chosen and lack what was deleted since. The signals are those of `weighted`, for people to look at: they decide
+    nothing here.
     """
     chances = threaded_picks(target.link, chosen, options.max_context_messages)
     shown = {e.message.arrival: e for e in entries if e.message.arrival in chances}
