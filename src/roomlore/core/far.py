@@ -226,13 +226,12 @@ def weigh(link: Link, earlier: Earlier, needed: float) -> Past:
         chances[arrival] = answering + talking
         hit, answered, answers = values[1] > 0, values[2] > 0, values[3] > 0
         if answering >= talking and (hit or answered or answers):
-            reasons[arrival] = _REASONS[answered, answers]
+            reasons[arrival] = _FOUND if hit else _REASONS[answered, answers]
     return Past(needed, chances, reasons)
 
 
 _FOUND = "answers the question"
 _REASONS = {
-    (False, False): _FOUND,
     (True, False): f"{_FOUND} (a message found replies to it)",
     (False, True): f"{_FOUND} (it replies to a message found)",
     (True, True): f"{_FOUND} (it stands between messages found)",
@@ -243,25 +242,26 @@ def evidence_signs(link: Link, earlier: Earlier) -> dict[int, list[float]]:
     """The values of `EVIDENCE` by arrival.
 
     `place`: log of the place among the hits. `share`: of the best score, 0 for what is no hit. `answered`, `answers`:
-    for what is no hit the share of the hit that answers it or that it answers, times how likely it does. `mate`: how
-    likely it is of the same thread. `length`: log of its words. `flat`: the share of the tenth hit, since where all are
-    alike none is sure.
+    how likely a better hit answers it, or it answers a better hit, over that hit's place. `mate`: how likely it is of
+    the same thread. `length`: log of its words. `flat`: the share of the tenth hit, since where all are alike none is
+    sure.
     """
     ranked, facts, threaded = earlier.ranked, earlier.facts, _mates(link)
     best = ranked[0].score if ranked else 1.0
-    last = math.log(len(ranked) + 1)
+    last_place = len(ranked) + 1
     flat = ranked[min(9, len(ranked) - 1)].score / best if ranked else 0.0
     rows = rows_of(facts, np.array([hit.arrival for hit in ranked], np.int64))
     shares = {hit.arrival: hit.score / best for hit in ranked}
     found = {hit.arrival: [math.log(place), shares[hit.arrival], 0.0, 0.0] for place, hit in enumerate(ranked, 1)}
+    places = {hit.arrival: place for place, hit in enumerate(ranked, 1)}
     for hit, beside, column, odds in _turns(facts, rows[:_TURNS]):
-        if beside not in shares:
-            values = found.setdefault(beside, [last, 0.0, 0.0, 0.0])
-            values[column] = max(values[column], shares[hit] * odds)
+        if places[hit] < places.get(beside, last_place):
+            values = found.setdefault(beside, [math.log(last_place), 0.0, 0.0, 0.0])
+            values[column] = max(values[column], odds / places[hit])
     for mate in threaded:
-        found.setdefault(mate, [last, 0.0, 0.0, 0.0])
-    places = rows_of(facts, np.fromiter(found, np.int64, len(found)))
-    lengths = np.log1p(np.where(places >= 0, facts.lengths[places], 0)) if facts.arrivals.size else places
+        found.setdefault(mate, [math.log(last_place), 0.0, 0.0, 0.0])
+    rows = rows_of(facts, np.fromiter(found, np.int64, len(found)))
+    lengths = np.log1p(np.where(rows >= 0, facts.lengths[rows], 0)) if facts.arrivals.size else rows
     return {
         arrival: [*values, threaded.get(arrival, 0.0), length, flat]
         for (arrival, values), length in zip(found.items(), lengths.tolist(), strict=True)

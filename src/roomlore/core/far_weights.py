@@ -30,13 +30,13 @@ NEED_WEIGHTS = (
 """Of `NEED`, and a constant."""
 
 EVIDENCE_WEIGHTS = (
-    -0.72,  # place
-    2.89,  # share
-    -0.19,  # answered
-    0.97,  # answers
-    1.92,  # mate
+    -0.75,  # place
+    2.66,  # share
+    -0.83,  # answered
+    0.38,  # answers
+    1.91,  # mate
     0.54,  # length
-    -0.15,  # flat
-    -5.20,  # constant
+    0.00,  # flat
+    -5.06,  # constant
 )
 """Of `EVIDENCE`, and a constant."""
