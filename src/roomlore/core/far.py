@@ -105,7 +105,7 @@ NEED = (
     "reply",
 )
 """The signs of `need`, in order; see `signs`."""
-EVIDENCE = ("place", "share", "answered", "answers", "mate", "length", "flat")
+EVIDENCE = ("place", "share", "answered", "answers", "mate", "length")
 """The signs of `weigh`, in order; see `evidence_signs`."""
 
 
@@ -243,13 +243,11 @@ def evidence_signs(link: Link, earlier: Earlier) -> dict[int, list[float]]:
 
     `place`: log of the place among the hits. `share`: of the best score, 0 for what is no hit. `answered`, `answers`:
     how likely a better hit answers it, or it answers a better hit, over that hit's place. `mate`: how likely it is of
-    the same thread. `length`: log of its words. `flat`: the share of the tenth hit, since where all are alike none is
-    sure.
+    the same thread. `length`: log of its words.
     """
     ranked, facts, threaded = earlier.ranked, earlier.facts, _mates(link)
     best = ranked[0].score if ranked else 1.0
     last_place = len(ranked) + 1
-    flat = ranked[min(9, len(ranked) - 1)].score / best if ranked else 0.0
     rows = rows_of(facts, np.array([hit.arrival for hit in ranked], np.int64))
     shares = {hit.arrival: hit.score / best for hit in ranked}
     found = {hit.arrival: [math.log(place), shares[hit.arrival], 0.0, 0.0] for place, hit in enumerate(ranked, 1)}
@@ -263,7 +261,7 @@ def evidence_signs(link: Link, earlier: Earlier) -> dict[int, list[float]]:
     rows = rows_of(facts, np.fromiter(found, np.int64, len(found)))
     lengths = np.log1p(np.where(rows >= 0, facts.lengths[rows], 0)) if facts.arrivals.size else rows
     return {
-        arrival: [*values, threaded.get(arrival, 0.0), length, flat]
+        arrival: [*values, threaded.get(arrival, 0.0), length]
         for (arrival, values), length in zip(found.items(), lengths.tolist(), strict=True)
     }
 

@@ -36,7 +36,6 @@ EVIDENCE_WEIGHTS = (
     0.38,  # answers
     1.91,  # mate
     0.54,  # length
-    0.00,  # flat
     -5.06,  # constant
 )
 """Of `EVIDENCE`, and a constant."""
