@@ -162,6 +162,20 @@ Does it work now?
 总结一下唐朝的历史。
 给我推荐几本科幻小说。
 这样对吗？
+Sunday is mine then. Tomas Friday, Ana Saturday, me Sunday?
+Can Priya take over from here?
+Is Jonas coming to the call?
+Elena, Marta and I are going for lunch, who joins?
+Did you see Nina today?
+Ask Tomas, he knows his way around the router.
+What do you think, should we wait for Sofia?
+My password has expired, who can reset it?
+Could somebody tell Ana that I am late?
+Maybe Marta can have a look at our pipeline?
+张伟今天来吗？
+这个让李娜看一下行吗？
+我的密码过期了，找谁重置？
+小李你那边好了吗？
 """
 
 TALKS = (
