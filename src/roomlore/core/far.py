@@ -25,8 +25,8 @@ from roomlore.core.text import HAN, head
 
 LEAST_NEED = 0.3
 """Below this probability nothing is searched for."""
-MISSED = 100.0
-"""How much more a missed message counts than one too many, where something far is certainly needed."""
+MISSED, SURENESS = 150.0, 4
+"""A missed message counts `1 + MISSED * P(needed)**SURENESS` times as much as one too many."""
 MOST_HITS = 40
 _TURNS = 20
 _REACH = 8
@@ -210,7 +210,7 @@ class Past:
         a message too many.
         """
         likeliest = sorted(self.chances.items(), key=lambda one: (-one[1], -one[0]))
-        size = _best_size([chance for _, chance in likeliest], max_messages, 1 + MISSED * self.needed**2)
+        size = _best_size([chance for _, chance in likeliest], max_messages, 1 + MISSED * self.needed**SURENESS)
         return dict(likeliest[:size])
 
 
