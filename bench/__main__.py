@@ -13,6 +13,7 @@ from bench import (
     memory_scores,
     memory_search,
     peers,
+    predict_asked,
     predict_context,
     predict_retrieval,
     recall,
@@ -28,6 +29,7 @@ from bench.pictures import drawing, screenshots
 BENCHES = {
     "predict-context": predict_context,
     "predict-retrieval": predict_retrieval,
+    "predict-asked": predict_asked,
     "context-speed": context_speed,
     "search-speed": search_speed,
     "memory-search": memory_search,

@@ -34,7 +34,7 @@ class Round(NamedTuple):
 ROUNDS = (
     Round(5, 48, 24, 4, 0.0),
     Round(2, 64, 32, 4, 0.0),
-    Round(1, 96, 48, 10, 0.15),
+    Round(1, 80, 40, 9, 0.15),
 )
 QUICK = (Round(8, 48, 24, 3, 0.0), Round(4, 64, 32, 3, 0.0), Round(1, 80, 40, 6, 0.12))
 """To try an idea in two minutes."""

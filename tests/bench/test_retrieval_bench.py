@@ -60,6 +60,45 @@ def test_contexts_come_with_the_probability_of_each_message(tmp_path: Path) -> N
     assert all(0 <= score <= 1 for row in found for score in row["scores"])
 
 
+def test_puts_each_question_to_its_room_and_takes_it_away(tmp_path: Path) -> None:
+    talk = [
+        ("1", "anna", "The spare key is under the blue flower pot"),
+        ("2", "ben", "I am off to the market"),
+        ("3", "anna", "备用钥匙现在放在抽屉里"),
+        ("4", "ben", "The spare key is with the neighbour now"),
+    ]
+    _write(
+        tmp_path / "messages.jsonl",
+        [
+            {"id": n, "room_id": room, "sender_id": who, "text": text, "sent_at": f"2026-05-04T0{n}:00:00"}
+            for room in ("hall", "kitchen")
+            for n, who, text in talk
+        ],
+    )
+    asked = "Where did Anna say the spare key is?"
+    _write(
+        tmp_path / "queries.jsonl",
+        [
+            {"qid": "late", "room_id": "hall", "query": asked},
+            {"qid": "again", "room_id": "hall", "query": asked},
+            {"qid": "early", "room_id": "hall", "query": asked, "asked_after": "2", "sender_id": "ben"},
+            {"qid": "zh", "room_id": "kitchen", "query": "之前说备用钥匙放在哪里？"},
+        ],
+    )
+    (tmp_path / "gold.jsonl").mkdir()
+    out = tmp_path / "out.jsonl"
+    command = ("-m", "bench", "predict-asked", str(tmp_path), str(out), "--k", "2", "--mode", "lexical")
+    subprocess.run([sys.executable, *command], cwd=ROOT, check=True, capture_output=True)
+    selected = {row["qid"]: row["selected"] for row in map(json.loads, out.read_text().splitlines())}
+    assert set(selected) == {"late", "again", "early", "zh"}
+    assert selected["late"] == selected["again"]
+    assert "1" in selected["late"]
+    assert set(selected["early"]) <= {"1", "2"}
+    assert "1" in selected["early"]
+    assert "3" in selected["zh"]
+    assert all(len(ids) <= 2 for ids in selected.values())
+
+
 @pytest.fixture
 def kept_vectors(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(ROOT))

@@ -49,6 +49,7 @@ class TestOptions:
             "strategy": "threaded",
             "enable_intelligent_memory": True,
             "fallback_on_error": True,
+            "context_recall": True,
             "max_context_messages": 20,
             "max_context_tokens": None,
             "recent_messages": 10,

@@ -40,6 +40,7 @@ SHOWN = [
     Listed("README.md", "a room, as it is written", PICTURE),
     Listed("docs/explanation/a-small-model.md", "[\n", REAL_MODEL),
     Listed("docs/explanation/a-small-model.md", "{\n", REAL_MODEL),
+    Listed("docs/explanation/asked-later.md", "P(a message belongs)", FORMULA),
     Listed("docs/explanation/recall.md", "score = ", FORMULA),
     Listed("docs/explanation/recall.md", "relevance = ", FORMULA),
     Listed("docs/explanation/search.md", "score = ", FORMULA),

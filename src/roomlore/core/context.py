@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, timedelta, tzinfo
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from roomlore.core.errors import InvalidInput
@@ -119,11 +120,13 @@ class ContextOptions:
     that the texts may take, None for any number.
     `candidate_limit` and `chain_limit` bound the pool of `weighted`, `time_window_hours` its age;
     `relevance_threshold` is its least score, in [0, 1]. `recent_messages` is the size of the plain window.
+    `context_recall`: whether `threaded` also shows what was said long ago, where a message needs it.
     """
 
     strategy: str = "threaded"
     enable_intelligent_memory: bool = True
     fallback_on_error: bool = True
+    context_recall: bool = True
     max_context_messages: int = 20
     max_context_tokens: int | None = None
     recent_messages: int = 10
@@ -140,7 +143,7 @@ class ContextOptions:
         known = self.strategies or (self.strategy,)
         good = isinstance(self.strategy, str) and self.strategy in known
         _check("strategy", self.strategy, good, f"one of {', '.join(map(str, known))}")
-        for name in ("enable_intelligent_memory", "fallback_on_error"):
+        for name in ("enable_intelligent_memory", "fallback_on_error", "context_recall"):
             value = getattr(self, name)
             _check(name, value, isinstance(value, bool), "true or false")
         for name, allowed in _RANGES.items():
@@ -234,12 +237,14 @@ def choose_threaded(
     scorer: RelevanceScorer,
     view: RoomView,
     options: ContextOptions,
+    reasons: Mapping[int, str] = MappingProxyType({}),
 ) -> list[Candidate]:
     """The linker's selection (arrival to probability) with the likeliest parent, scored by the probability of sharing
     the target's thread.
 
-    `entries` may hold more than was chosen and lack what was deleted since. The signals are those of `weighted`, for
-    people to look at: they decide nothing here.
+    `reasons`: by arrival, for what was chosen for another reason than its thread. `entries` may hold more than was
+    chosen and lack what was deleted since. The signals are those of `weighted`, for people to look at: they decide
+    nothing here.
     """
     chances = threaded_picks(target.link, chosen, options.max_context_messages)
     shown = {e.message.arrival: e for e in entries if e.message.arrival in chances}
@@ -249,7 +254,7 @@ def choose_threaded(
             message=entry.message,
             score=min(1.0, max(0.0, chances[arrival])),
             signals=scorer.signals(view, entry),
-            reason=_thread_reason(target, entry.message, chances[arrival]),
+            reason=reasons.get(arrival) or _thread_reason(target, entry.message, chances[arrival]),
             answers=answered(entry, ids),
         )
         for arrival, entry in shown.items()

@@ -1,6 +1,7 @@
 """The facts of a room as columns, kept in step with what changed since they were read."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -54,6 +55,12 @@ def renewed(facts: RoomFacts, rows: FactRows, *, revision: int) -> RoomFacts:
         naming=_naming(facts, people, spoke),
         **columns,
     )
+
+
+def before(facts: RoomFacts, arrival: int) -> RoomFacts:
+    """The facts of the messages that arrived before this one; the columns are shared, not copied."""
+    end = int(np.searchsorted(facts.arrivals, arrival))
+    return replace(facts, **{name: getattr(facts, name)[:end] for name in _PER_MESSAGE})
 
 
 def places(facts: RoomFacts, arrivals: Ints) -> Ints:

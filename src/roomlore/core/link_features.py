@@ -47,10 +47,10 @@ PAIR = (
 )  # fmt: skip
 SELF = (
     *TRAITS, "spoken", "silent_messages", "silent_minutes", "last_asked", "last_run", "called_since", "previous_mine",
-    "pause", "pace5", "pace20", "pace60", "beat", "pause_to_beat", "speakers", "crowd", "called", "addressee_known", "addressee_away",
-    "words_best", "words_all", "words_new", "candidates", "habit_addresses", "habit_words", "habit_new", "habit_new_after_pause", "habit_joined",
-    "calls_agent", "agent_spoke", "covers_best", "covers_my_last", "covers_mine", "covers_newest", "my_quiet_minutes",
-    "my_last_and_newest",
+    "pause", "pace5", "pace20", "pace60", "beat", "pause_to_beat", "speakers", "crowd", "called", "addressee_known",
+    "addressee_away", "words_best", "words_all", "words_new", "candidates", "habit_addresses", "habit_words",
+    "habit_new", "habit_new_after_pause", "habit_joined", "calls_agent", "agent_spoke", "covers_best",
+    "covers_my_last", "covers_mine", "covers_newest", "my_quiet_minutes", "my_last_and_newest",
 )  # fmt: skip
 
 _AT = {name: row for row, name in enumerate(PAIR[: -len(TRAITS)])}
@@ -209,7 +209,7 @@ class _Eye:
 
     def _quiet(self, latest: npt.NDArray[np.float64]) -> Floats:
         """Return the log of the minutes since the likely thread of each candidate was last heard of."""
-        gaps = ((self.at - latest) / _MINUTE).astype(np.float32)
+        gaps: Floats = ((self.at - latest) / _MINUTE).astype(np.float32)
         np.maximum(gaps, _ZERO, out=gaps)
         np.add(gaps, _MOMENT, gaps)
         np.log(gaps, gaps)

@@ -2,10 +2,12 @@
 
 import math
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import Stemmer
 
 from roomlore.core.models import MessageFeatures, Role, StoredMessage
 from roomlore.core.text import words
@@ -94,7 +96,7 @@ class Reading(NamedTuple):
 def read(message: StoredMessage, features: MessageFeatures) -> Reading:
     """What the linker wants to know of a message by itself."""
     text = message.text[:READ_CHARACTERS].lower()
-    known = tuple(dict.fromkeys(words(text)))[:MAX_WORDS]
+    known = tuple(dict.fromkeys(stemmed(word) for word in words(text)))[:MAX_WORDS]
     named = tuple(dict.fromkeys((*features.addressed, *features.mentions)))[:MAX_NAMED]
     addressed = min(len(features.addressed), MAX_NAMED)
     body = _LEADING_NAME.sub("", text, count=1) if features.addressed else text
@@ -102,6 +104,15 @@ def read(message: StoredMessage, features: MessageFeatures) -> Reading:
     relations = (addressed > 0, len(named) > addressed, features.mentions_all, message.role is Role.ASSISTANT)
     traits = (*_measures(body, len(tokens) + chinese * 0.6), *_cues(body, tokens, chinese > 0), *relations)
     return Reading(np.array(traits, np.float32), known, named, addressed)
+
+
+@lru_cache(maxsize=1 << 15)
+def stemmed(word: str) -> str:
+    """Return the stem of an English word, so that "optimize" meets "optimization"; any other word unchanged."""
+    if not (word.isascii() and word.isalpha()):
+        return word
+    stem: str = Stemmer.Stemmer("english").stemWord(word)  # made anew, since one stemmer must not serve two threads
+    return stem
 
 
 def _measures(text: str, length: float) -> tuple[float, ...]:

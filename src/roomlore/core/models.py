@@ -172,12 +172,16 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A message to find the context of, with its room and what the plain window before it holds."""
+    """A message to find the context of, with its room and what the plain window before it holds.
+
+    `previous_at`: when the message before it was sent; None where there is none.
+    """
 
     room: Room
     entry: Entry
     window_messages: int
     window_tokens: int
+    previous_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

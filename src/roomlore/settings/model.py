@@ -56,6 +56,9 @@ class Settings(BaseSettings):
     strategy: StrategyName = _setting(
         "threaded", "How a context is chosen where the call does not say.", form=f"one of {', '.join(STRATEGIES)}"
     )
+    context_recall: bool = _setting(
+        True, "Let the threaded strategy also show what was said long ago, where a message needs it."
+    )
     max_context_messages: Whole = _setting(20, "Most messages in a context.", ge=1, le=200)
     max_context_tokens: Whole | None = _setting(
         None,

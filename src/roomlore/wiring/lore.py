@@ -40,6 +40,7 @@ class Lore:
         self._resources = shared = resources
         self.tenant = tenant
         said_now = self._ingest(shared.due)
+        self._search = self._searcher()
         self.messages = self._messages(said_now)
         self.index = shared.indexing.index
         self.context = ContextService(
@@ -49,6 +50,7 @@ class Lore:
             ids=shared.ids,
             telemetry=shared.telemetry,
             recorder=shared.recorder,
+            past=self._search,
             options=shared.options,
             experiment=shared.settings.experiment,
             recording=shared.settings.enable_async_data_collection,
@@ -121,15 +123,19 @@ class Lore:
             telemetry=shared.telemetry,
             limits=limits(shared.settings),
             due=shared.indexing.due,
-            search=MessageSearch(
-                tenant=self.tenant,
-                storage=shared.storage,
-                facts=shared.facts,
-                dense=shared.indexing.dense,
-                clock=shared.clock,
-                telemetry=shared.telemetry,
-                zone=ZoneInfo(shared.settings.time_zone),
-            ),
+            search=self._search,
+        )
+
+    def _searcher(self) -> MessageSearch:
+        shared = self._resources
+        return MessageSearch(
+            tenant=self.tenant,
+            storage=shared.storage,
+            facts=shared.facts,
+            dense=shared.indexing.dense,
+            clock=shared.clock,
+            telemetry=shared.telemetry,
+            zone=ZoneInfo(shared.settings.time_zone),
         )
 
     @property

@@ -9,34 +9,34 @@ from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.messages import visible
 from roomlore.adapters.sql.rows import ENTRY_COLUMNS, ROOM_COLUMNS, to_entry, to_room
 from roomlore.adapters.sql.statements import Statement
+from roomlore.adapters.sql.values import from_micros
 from roomlore.core.models import Role, Target
 
 _m, _f, _r = schema.messages, schema.features, schema.rooms
 _before = schema.messages.alias("before")
 
 
-def _window(what: Callable[[Any], ColumnElement[Any]]) -> ColumnElement[Any]:
-    """An aggregate over the tokens of the newest messages before the target."""
+def _newest_before(column: ColumnElement[Any]) -> Select[Any]:
+    """Of the messages before the target, newest first."""
     earlier = and_(
         _before.c.room_key == _m.c.room_key,
         _before.c.tenant == _m.c.tenant,
         _before.c.deleted_at.is_(None),
         _before.c.arrival < _m.c.arrival,
     )
-    newest = (
-        select(_before.c.tokens)
-        .where(earlier)
-        .order_by(_before.c.arrival.desc())
-        .limit(bindparam("window"))
-        .correlate(_m)
-        .subquery()
-    )
+    return select(column).where(earlier).order_by(_before.c.arrival.desc()).correlate(_m)
+
+
+def _window(what: Callable[[Any], ColumnElement[Any]]) -> ColumnElement[Any]:
+    """An aggregate over the tokens of the newest messages before the target."""
+    newest = _newest_before(_before.c.tokens).limit(bindparam("window")).subquery()
     return select(what(newest.c.tokens)).select_from(newest).correlate(_m).scalar_subquery()
 
 
 def _found(*where: ColumnElement[bool]) -> Select[Any]:
     beside = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival, _f.c.tenant == _m.c.tenant)
-    columns = (_window(func.count), _window(func.sum), *ROOM_COLUMNS, *ENTRY_COLUMNS)
+    previous = _newest_before(_before.c.sent_at).limit(1).scalar_subquery()
+    columns = (_window(func.count), _window(func.sum), previous, *ROOM_COLUMNS, *ENTRY_COLUMNS)
     joined = _r.join(_m, _r.c.room_key == _m.c.room_key).join(_f, beside)
     return select(*columns).select_from(joined).where(visible, *where)
 
@@ -46,10 +46,11 @@ NEWEST_TARGET = Statement(lambda: _found(_m.c.role == Role.USER.value).order_by(
 
 
 def to_target(room_id: str, row: Sequence[Any]) -> Target:
-    entry_at = 2 + len(ROOM_COLUMNS)
+    entry_at = 3 + len(ROOM_COLUMNS)
     return Target(
-        room=to_room(row[2:entry_at]),
+        room=to_room(row[3:entry_at]),
         entry=to_entry(room_id, row[entry_at:]),
         window_messages=row[0],
         window_tokens=int(row[1] or 0),
+        previous_at=None if row[2] is None else from_micros(row[2]),
     )

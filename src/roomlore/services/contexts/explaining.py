@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 
-from roomlore.core.context import ContextOptions, choose_threaded, choose_weighted, threaded_picks
+from roomlore.core.context import ContextOptions, choose_threaded, choose_weighted
 from roomlore.core.explained import Left, Weighed
-from roomlore.core.linking import select
+from roomlore.core.far import NOTHING_FAR, Past
 from roomlore.core.models import Candidate, Entry, Signals, Target
 from roomlore.core.relevance import precedes
 from roomlore.ports.storage import UnitOfWork
-from roomlore.services.contexts.gather import Gatherer, scorer
+from roomlore.services.contexts.gather import Gatherer, picks, scorer
 
 _MOST_MATES = 30
 """Of those that were left: the likeliest."""
@@ -17,10 +17,11 @@ _MOST_MATES = 30
 class Explainer:
     """Weighs for one tenant through one unit of work."""
 
-    def __init__(self, *, tenant: str, work: UnitOfWork) -> None:
+    def __init__(self, *, tenant: str, work: UnitOfWork, past: Past = NOTHING_FAR) -> None:
         self._tenant = tenant
         self._work = work
-        self.gatherer = Gatherer(tenant=tenant, work=work)
+        self._past = past
+        self.gatherer = Gatherer(tenant=tenant, work=work, past=past)
 
     async def weighted(self, target: Target, options: ContextOptions) -> list[Weighed]:
         """Weigh the candidate pool by the sum of the signals."""
@@ -37,8 +38,9 @@ class Explainer:
     async def threaded(self, target: Target, options: ContextOptions) -> list[Weighed]:
         """Weigh the messages near by how likely they share the thread of the target."""
         most, link = options.max_context_messages, target.entry.link
-        chosen = threaded_picks(link, dict(select(link, most)), most)
-        chances = dict(zip(link.mates.arrivals.tolist(), link.mates.probabilities.tolist(), strict=True)) | chosen
+        chosen = picks(link, self._past, options)
+        mates = dict(zip(link.mates.arrivals.tolist(), link.mates.probabilities.tolist(), strict=True))
+        chances = {**mates, **self._past.chances, **chosen}
         likeliest = sorted(chances, key=lambda arrival: -chances[arrival])[:_MOST_MATES]
         window = [one.message.arrival for one in await self.gatherer.recent(target, most)]
         entries = await self._work.messages.by_arrival(
@@ -48,7 +50,7 @@ class Explainer:
         )
         view = await self.gatherer.view(target, entries)
         weigher = scorer(options)
-        taken = _by_arrival(choose_threaded(target.entry, entries, chosen, weigher, view, options))
+        taken = _by_arrival(choose_threaded(target.entry, entries, chosen, weigher, view, options, self._past.reasons))
         full: Left = "crowded" if len(taken) >= most else "unlikely"
         return [
             _weighed(

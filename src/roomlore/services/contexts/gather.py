@@ -12,18 +12,23 @@ from roomlore.core.context import (
     threaded_picks,
     weighted_pool,
 )
+from roomlore.core.far import NOTHING_FAR, Past
 from roomlore.core.linking import select
-from roomlore.core.models import Candidate, Entry, Target
+from roomlore.core.models import Candidate, Entry, Link, Target
 from roomlore.core.relevance import MAX_HOPS, RelevanceScorer, RoomView, Weights
 from roomlore.ports.storage import UnitOfWork
 
 
 class Gatherer:
-    """Gathers for one tenant through one unit of work, and lets the pure functions choose."""
+    """Gathers for one tenant through one unit of work, and lets the pure functions choose.
 
-    def __init__(self, *, tenant: str, work: UnitOfWork) -> None:
+    `past`: what `threaded` may show from long ago.
+    """
+
+    def __init__(self, *, tenant: str, work: UnitOfWork, past: Past = NOTHING_FAR) -> None:
         self._tenant = tenant
         self._work = work
+        self._past = past
 
     async def plain(self, target: Target, options: ContextOptions) -> list[Candidate]:
         """Return the plain window, where nothing better is wanted or to be had."""
@@ -64,15 +69,13 @@ class Gatherer:
         return choose_weighted(target.entry, pool, scorer(options), view, options)
 
     async def threaded(self, target: Target, options: ContextOptions) -> list[Candidate]:
-        """Return the messages likely to share the thread of the target."""
-        message, found = target.entry.message, target.entry.link
-        best = dict(select(found, options.max_context_messages))
-        chosen = threaded_picks(found, best, options.max_context_messages)
+        """Return the messages likely to share the thread of the target, and what it needs from long ago."""
+        chosen = picks(target.entry.link, self._past, options)
         entries = await self._work.messages.by_arrival(
-            tenant=self._tenant, room_id=message.room_id, arrivals=sorted(chosen)
+            tenant=self._tenant, room_id=target.entry.message.room_id, arrivals=sorted(chosen)
         )
         view = await self.view(target, entries)
-        return choose_threaded(target.entry, entries, chosen, scorer(options), view, options)
+        return choose_threaded(target.entry, entries, chosen, scorer(options), view, options, self._past.reasons)
 
     async def view(self, target: Target, pool: Sequence[Entry]) -> RoomView:
         """Only words of messages that share one with the target can count, so only those are looked up."""
@@ -83,6 +86,13 @@ class Gatherer:
             tenant=self._tenant, room_id=target.room.room_id, keywords=sorted(wanted)
         )
         return RoomView(target=target.entry, pool=pool, messages=target.room.messages, counts=counts)
+
+
+def picks(link: Link, past: Past, options: ContextOptions) -> dict[int, float]:
+    """Arrival to probability of what `threaded` shows."""
+    most = options.max_context_messages
+    chosen = past.choose(most) if past.needed else dict(select(link, most))
+    return threaded_picks(link, chosen, most)
 
 
 def _hours_before(at: datetime, hours: float) -> datetime:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from statistics import fmean
@@ -11,11 +11,13 @@ from typing import Any
 from roomlore.core.context import Context, ContextOptions, within_tokens
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, describe
 from roomlore.core.explained import Explanation
+from roomlore.core.far import NOTHING_FAR, Past
 from roomlore.core.models import Candidate, ContextUsageRecord, LinkKind, Room, Target
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.contexts.explaining import Explainer
 from roomlore.services.contexts.gather import Gatherer
+from roomlore.services.contexts.recall import PastSearch, Recall, needs
 from roomlore.services.contexts.recorder import UsageRecorder
 from roomlore.services.contexts.strategies import choose, explain
 
@@ -56,6 +58,7 @@ class ContextService:
         ids: Ids,
         telemetry: Telemetry,
         recorder: UsageRecorder,
+        past: PastSearch,
         options: ContextOptions,
         experiment: Mapping[str, Mapping[str, Any]],
         recording: bool = True,
@@ -66,6 +69,7 @@ class ContextService:
         self._ids = ids
         self._telemetry = telemetry
         self._recorder = recorder
+        self._recall = Recall(past)
         self._options = options
         self._experiment = {arm: dict(overrides) for arm, overrides in experiment.items()}
         self._recording = recording
@@ -130,7 +134,10 @@ class ContextService:
             if target is None:
                 raise NotFound(_no_message(room_id, message_id))
             self._apply(target.room, rules)
-            return await explain(Explainer(tenant=self._tenant, work=work), target, rules.options)
+        recalled = await self._recall.of(target, needs(target, rules.options), rules.options)
+        async with self._storage.reading() as work:
+            explainer = Explainer(tenant=self._tenant, work=work, past=recalled.past)
+            return await explain(explainer, target, rules.options)
 
     async def usage(self, context_id: str) -> ContextUsageRecord:
         """What was recorded of a context; `NotFound` where nothing was."""
@@ -167,9 +174,22 @@ class ContextService:
             if target is None:
                 raise NotFound(_no_message(room_id, message_id))
             self._apply(target.room, rules)
-            chosen = await choose(Gatherer(tenant=self._tenant, work=work), target, rules.options)
+            needed = needs(target, rules.options)
+            if not needed:
+                return self._drafted(target, rules, await choose(self._gatherer(work), target, rules.options))
+        recalled = await self._recall.of(target, needed, rules.options)
+        async with self._storage.reading() as work:
+            chosen = await choose(self._gatherer(work, recalled.past), target, rules.options)
+        return self._drafted(target, rules, chosen, recalled.problem)
+
+    def _gatherer(self, work: UnitOfWork, past: Past = NOTHING_FAR) -> Gatherer:
+        return Gatherer(tenant=self._tenant, work=work, past=past)
+
+    def _drafted(
+        self, target: Target, rules: _Rules, chosen: Sequence[Candidate], degraded: str | None = None
+    ) -> _Draft:
         name = rules.options.strategy if rules.options.enable_intelligent_memory else "recent"
-        return _Draft(target, name, tuple(chosen), rules.arm)
+        return _Draft(target, name, tuple(chosen), rules.arm, degraded)
 
     async def _target(self, work: UnitOfWork, room_id: str, message_id: str | None) -> Target | None:
         return await work.threads.target(
@@ -201,7 +221,7 @@ class ContextService:
             async with asyncio.timeout(_FALLBACK_SECONDS), self._storage.reading() as work:
                 target = await self._target(work, room_id, message_id)
                 if target is not None:
-                    recent = await Gatherer(tenant=self._tenant, work=work).plain(target, rules.options)
+                    recent = await self._gatherer(work).plain(target, rules.options)
                     recent = within_tokens(recent, rules.options.max_context_tokens)
                     return _Draft(target, "recent", tuple(recent), rules.arm, f"recent messages only ({why})")
         except Exception as second:  # noqa: BLE001 - the last resort is an empty context

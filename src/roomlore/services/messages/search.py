@@ -9,9 +9,10 @@ from typing import Literal, Protocol
 import numpy as np
 
 from roomlore.core.errors import InvalidInput, NotFound
-from roomlore.core.facts import chosen, from_micros, to_micros
+from roomlore.core.facts import before, chosen, from_micros, to_micros
 from roomlore.core.facts import conversation as conversation_of
-from roomlore.core.models import StoredMessage
+from roomlore.core.far import Earlier, query_of
+from roomlore.core.models import Entry, StoredMessage
 from roomlore.core.query import SearchQuery, read_query
 from roomlore.core.ranking import Ranked, rank
 from roomlore.core.search import Dense, Ints, Postings, RoomFacts, SearchAnswer, SearchHit, SearchMode
@@ -25,6 +26,7 @@ MAX_HITS = 200
 MAX_SENDERS = 1_000
 MAX_CONVERSATION = 12
 """Messages shown around each hit, with the hit itself, where conversations are asked for."""
+_FEW_LATER = 32
 
 AskedAt = datetime | Literal["newest"] | None
 
@@ -127,6 +129,26 @@ class MessageSearch:
         self._measure(answer)
         return answer
 
+    async def before(self, entry: Entry, *, limit: int) -> Earlier:
+        """The messages before this one that answer it best, as a search for its words ranks them, at most `limit`.
+
+        By words and by meaning, or by words alone where meaning cannot be had. Raises `NotFound`, `StorageUnavailable`.
+        """
+        room_id, arrival = entry.message.room_id, entry.message.arrival
+        text, asked_at = query_of(entry)[:MAX_QUERY_CHARS], entry.message.at
+        known = await self._known_facts(room_id)
+        read = self._read(text, known, asked_at)
+        meaning = asyncio.create_task(self._by_meaning(room_id, read, _early(known, arrival), "hybrid"))
+        try:
+            postings, facts = await self._by_words(room_id, read, known)
+            dense = await meaning
+        finally:
+            meaning.cancel()
+        past = before(facts, arrival)
+        read = self._read(text, past, asked_at)
+        ranked = rank(read, postings=postings, dense=dense.found, facts=past, limit=limit)
+        return Earlier(ranked=tuple(ranked), facts=past, problem=dense.problem)
+
     async def _known_facts(self, room_id: str) -> RoomFacts:
         """What memory holds of the room, which may be old; read where it holds nothing."""
         facts = self._facts.known(self._tenant, room_id)
@@ -176,6 +198,12 @@ class MessageSearch:
         self._telemetry.observe("roomlore_search_seconds", answer.search_ms / 1000)
         labels = {"mode": answer.mode, "degraded": "yes" if answer.degraded else "no"}
         self._telemetry.count("roomlore_searches_total", labels=labels)
+
+
+def _early(facts: RoomFacts, arrival: int) -> Ints | None:
+    """Arrivals before this one; None where so few come later that those found near in meaning may hold them too."""
+    early = before(facts, arrival).arrivals
+    return None if facts.arrivals.size - early.size <= _FEW_LATER else early
 
 
 def _are_names(senders: object) -> bool:

@@ -27,6 +27,10 @@ _PHRASES = tuple(
         (r"both mention the same person", "both"),
         (rf"{FAR_REASON}", "far"),
         (r"recent$", "recent"),
+        (r"answers the question \(a message found replies to it\)", "found_below"),
+        (r"answers the question \(it replies to a message found\)", "found_above"),
+        (r"answers the question \(it stands between messages found\)", "found_between"),
+        (r"answers the question", "found"),
     )
 )
 

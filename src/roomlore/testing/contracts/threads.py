@@ -39,13 +39,14 @@ class ThreadsContract:
         assert found is not None
         assert (found.room, found.entry) == (room, entry(5, tokens=5))
         assert (found.window_messages, found.window_tokens) == (3, 2 + 3 + 4)
+        assert found.previous_at == entry(4).message.sent_at
 
     async def test_the_first_message_is_a_target_with_an_empty_window(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
         async with storage.reading() as work:
             found = await work.threads.target(tenant=TENANT, room_id=ROOM, message_id="m1", window=3)
         assert found is not None
-        assert (found.window_messages, found.window_tokens) == (0, 0)
+        assert (found.window_messages, found.window_tokens, found.previous_at) == (0, 0, None)
 
     async def test_the_newest_target_is_the_last_said_by_a_user(self, storage: Storage) -> None:
         await fill(storage, [entry(1), entry(2), entry(3, role=Role.ASSISTANT), entry(4)])
@@ -65,6 +66,7 @@ class ThreadsContract:
             found = await work.threads.target(tenant=TENANT, room_id=ROOM, message_id="m4", window=2)
         assert found is not None
         assert (found.window_messages, found.window_tokens) == (2, 110)
+        assert found.previous_at == entry(2).message.sent_at
 
     async def test_related_goes_up_and_down_by_hops(self, storage: Storage) -> None:
         chain = _chain(12)

@@ -1,0 +1,294 @@
+"""What a message needs of the room's past: whether something said long ago is needed, which messages that may be, and
+how they join those of the thread.
+
+    P(a message belongs) = P(something far is needed) * P(it is what is asked for | its place among the hits of search)
+
+Words do not tell whether something far is needed: search finds messages with the same words for any message. The first
+factor therefore comes from how the message stands in its room and what it asks, the second from the ranking. Both are
+logistic models whose weights `python -m training.train_far` fits. Everything is a function of the arguments.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from roomlore.core.dialogue import utterances
+from roomlore.core.far_weights import EVIDENCE_WEIGHTS, NEED_WEIGHTS
+from roomlore.core.lexical import rows_of
+from roomlore.core.models import FAR_REASON, Entry, Link, LinkKind, MessageType, Role, StoredMessage, Target
+from roomlore.core.ranking import Ranked
+from roomlore.core.search import Ints, RoomFacts
+from roomlore.core.text import HAN, head
+
+LEAST_NEED = 0.3
+"""Below this probability nothing is searched for."""
+MISSED, SURENESS = 150.0, 4
+"""A missed message counts `1 + MISSED * P(needed)**SURENESS` times as much as one too many."""
+MOST_HITS = 40
+_TURNS = 20
+_REACH = 8
+"""A message's answer is looked for among so many after it."""
+_BEGIN, _END = 1_000, 500
+"""Of a long message so many characters are read at either end."""
+_DAY = 1_440.0
+
+# Possessive or of bounded length, so that no text is read more than a few dozen times over.
+_ASKED = r"\b(?:who|whom|whose|what|which|when|where|why|how)\b[^.?!]{0,60}?"
+_REMEMBERING = re.compile(
+    r"\b(?:remember(?:ed)?|recall(?:ed)?|remind|mention(?:ed|s)?|last (?:time|night|week|weekend|month|year|spring"
+    r"|summer|fall|autumn|winter|meeting|call)|(?:days?|weeks?|months?|years?) ago|yesterday|the other day|earlier"
+    r"|previous(?:ly)?|back then|used to"
+    r"|(?:have|has|had|did|was|were|what|who|which|when|where) [^.?!]{0,60}?\b(?:said|told|talk(?:ed)?|discuss(?:ed)?"
+    r"|agreed?|decided?|promised?|planned|suggest(?:ed)?|recommend(?:ed)?))\b"
+    r"|上次|上回|上周|上个月|去年|之前|先前|以前|曾经?|当时|那[天次时]|前[天几两]|昨[天晚]|记不?记?得|说过|提到|提过|讲过"
+    r"|[聊谈讨论推荐分享告诉][过了]|告诉过|[过了]哪些|答应"
+)
+_HAPPENED = re.compile(
+    rf"{_ASKED}\b(?:did|was|were|had|has|have)\b(?! i\b)"
+    r"|(?:^|[.!?,]\s*)(?:did|was|were|has|had)\s+(?!you try|i\b|anyone|anybody|someone)\w"
+)
+_STANDING = re.compile(
+    r"\b(?:as of (?:now|today)|current(?:ly)?|right now|now|at the moment|these days|latest|up.to.date|so far"
+    r"|final(?:ized)?|status|recap|summar(?:y|ize|ise)|still|anymore|most recent(?:ly)?)\b"
+    r"|目前|现在|最新|最终|至今|截至|眼下"
+)
+_FACT = re.compile(
+    r"\b(?:who|whom|whose|when|where|which|what(?! about| if)|how (?:many|much|long|often|old|far|big))\b"
+    r"|谁|何[时地]|(?<!有)什么|哪[里儿个些位家部本首款种年天座]?|几[点号个次月年岁]|多[少久大长]|是[?？]?$|对[吗吧]|是不是"
+)
+_TOLD = re.compile(
+    r"(?:^|[,.:;!?]\s*|\bplease )(?:give|tell|remind|show|list|recap|summari[sz]e|sum up)\b"
+    r"|(?:^|[,.:;!?，。：；！？]\s?|请|帮我)(?:告诉我|列出|总结|概括|汇总|给我|说说|回顾|提醒我)"
+)
+_GENERAL = re.compile(
+    r"\b(?:how (?:do|does|can|could|would|should|to|about|come)|(?:can|could|would|will|may) (?:i|you|we|someone|anyone"
+    r"|anybody|one)|is (?:it|there)|are there|any(?:one|body|way|ideas?|suggestions?)|should i|help|please|trying|try"
+    r"|want(?:ed)? to|need(?:ed)? to|looking (?:for|to)|wondering|explain|write|generate|implement|error|issue|problem"
+    r"|doesn'?t|isn'?t|won'?t|can'?t|possible)\b"
+    r"|怎[么样]|如何|为什么|为何|请问|请[教帮给]|帮|建议|你觉得|你认为|你喜欢|能不能|能否|可以|想[要学知]|有没有|有什么|应该"
+)
+_OWN = re.compile(r"\b(?:my|mine|our|ours|us|we)\b|我|咱")
+_SPOKEN_TO = re.compile(r"\b(?:you|your)\b|[你您]")
+_PROPER = re.compile(r"(?<=[a-z,'’] )(?!I\b)[A-Z][a-z]")
+_TIME = re.compile(
+    r"\b(?:jan(?:uary)?|feb(?:ruary)?|march|april|june|july|august|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?"
+    r"|dec(?:ember)?|monday|tuesday|wednesday|thursday|friday|saturday|sunday|20[0-3]\d"
+    r"|\d{1,2}[./]\d{1,2}[./]\d{2,4})\b|\d{1,2}月|\d{1,2}[号日]|星期|周[一二三四五六日末]|[去前今]年"
+)
+_CODE = re.compile(r"```|https?://|[{};]\s?\n|\w\(\)|</|==|\w\.\w{1,40}\(|[/\\]\w{1,40}[/\\]|`[^`\n]{1,80}`")
+_WORD = re.compile(rf"[a-z0-9']+|[{HAN}]")
+_ADDRESS = re.compile(r"\s*(?:@[^\s,:，：]{1,64}[\s,:，：]*|[^\s@,:，：]{1,64}[:,，：]\s*)")
+
+NEED = (
+    "pause",
+    "started",
+    "question",
+    "fact",
+    "general",
+    "remembering",
+    "happened",
+    "standing",
+    "told",
+    "particular",
+    "own",
+    "spoken_to",
+    "mention",
+    "addressed",
+    "time",
+    "dialogue",
+    "length",
+    "long",
+    "code",
+    "reply",
+)
+"""The signs of `need`, in order; see `signs`."""
+EVIDENCE = ("place", "share", "answered", "answers", "mate", "length")
+"""The signs of `weigh`, in order; see `evidence_signs`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Earlier:
+    """What search finds among the messages before one: `ranked`, best first, and the `facts` of those messages.
+
+    `problem`: None, or why less was searched than there is.
+    """
+
+    ranked: tuple[Ranked, ...]
+    facts: RoomFacts
+    problem: str | None = None
+
+
+def query_of(entry: Entry) -> str:
+    """What to search for: the message's words, or its caption's, less whom it begins by addressing."""
+    text = _words_of(entry.message)
+    address = _ADDRESS.match(text) if entry.features.addressed else None
+    return text[address.end() :] if address else text
+
+
+def need(target: Target) -> float:
+    """P(the message needs something that was said long ago), in [0, 1]; 0 for what no person said."""
+    if target.entry.message.role is not Role.USER or not target.window_messages:
+        return 0.0
+    return _chance(NEED_WEIGHTS, signs(target))
+
+
+def signs(target: Target) -> list[float]:
+    """The values of `NEED`, each about in [0, 1]."""
+    entry, whole = target.entry, _words_of(target.entry.message)
+    text = whole if len(whole) <= _BEGIN + _END else f"{whole[:_BEGIN]}\n{whole[-_END:]}"
+    folded, features = head(text), entry.features
+    length = sum(1 for _ in _WORD.finditer(folded))
+    question = features.message_type is MessageType.QUESTION
+    told, general, own, standing = (bool(sign.search(folded)) for sign in (_TOLD, _GENERAL, _OWN, _STANDING))
+    asks = question or told
+    fact = asks and bool(_FACT.search(folded))
+    others = any(person not in features.addressed for person in features.mentions)
+    named = others or bool(_PROPER.search(text))
+    return [
+        math.sqrt(min(_pause(target), _DAY) / _DAY),
+        0.0 if entry.link.kind is LinkKind.PLATFORM else entry.link.new_probability,
+        float(question),
+        float(fact),
+        float(general),
+        float(asks and bool(_REMEMBERING.search(folded))),
+        float(asks and bool(_HAPPENED.search(folded))),
+        float(standing),
+        float(told),
+        float(((question and (fact or named)) or told) and not general and (own or named or standing)),
+        float(own),
+        float(bool(_SPOKEN_TO.search(folded))),
+        float(others),
+        float(bool(features.addressed)),
+        float(bool(_TIME.search(folded))),
+        float(bool(utterances(text))),
+        math.log1p(min(length, 300)) / 5,
+        max(0.0, math.log((length + 1) / 40)),
+        float(bool(_CODE.search(text))),
+        float(entry.message.reply_to is not None),
+    ]
+
+
+def _pause(target: Target) -> float:
+    """Minutes since the message before."""
+    if target.previous_at is None:
+        return _DAY
+    return max(0.0, (target.entry.message.at - target.previous_at).total_seconds() / 60)
+
+
+def _words_of(message: StoredMessage) -> str:
+    caption = message.metadata.get("caption")
+    return message.text if message.text.strip() or not isinstance(caption, str) else caption
+
+
+def _chance(weights: Sequence[float], values: Sequence[float]) -> float:
+    """Of a logistic model; the last weight is its constant."""
+    sum_ = math.fsum(weight * value for weight, value in zip(weights, values, strict=False)) + weights[-1]
+    return 1 / (1 + math.exp(-sum_))
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What was weighed for a message that may need something far.
+
+    `needed`: how likely it does, 0 where nothing was searched for. `chances`: arrival to probability, of the thread's
+    messages, the hits, and what the best hits answer and are answered by. `reasons`: of those that are not rather
+    there for their thread.
+    """
+
+    needed: float = 0.0
+    chances: Mapping[int, float] = field(default_factory=dict)
+    reasons: Mapping[int, str] = field(default_factory=dict)
+
+    def choose(self, max_messages: int) -> dict[int, float]:
+        """Arrival to probability of what to show, likeliest first: at most `max_messages`, of the highest expected
+        F-beta.
+
+        Beta grows with how sure it is that something far is needed, since an answer that is missed then costs more than
+        a message too many.
+        """
+        likeliest = sorted(self.chances.items(), key=lambda one: (-one[1], -one[0]))
+        size = _best_size([chance for _, chance in likeliest], max_messages, 1 + MISSED * self.needed**SURENESS)
+        return dict(likeliest[:size])
+
+
+NOTHING_FAR = Past()
+
+
+def weigh(link: Link, earlier: Earlier, needed: float) -> Past:
+    """How likely each message belongs: for its thread, if nothing far is needed, or else as an answer."""
+    threaded, chances, reasons = _mates(link), {}, {}
+    for arrival, values in evidence_signs(link, earlier).items():
+        answering = needed * _chance(EVIDENCE_WEIGHTS, values)
+        talking = (1 - needed) * threaded.get(arrival, 0.0)
+        chances[arrival] = answering + talking
+        hit, answered, answers = values[1] > 0, values[2] > 0, values[3] > 0
+        if answering >= talking and (hit or answered or answers):
+            reasons[arrival] = _FOUND if hit else _REASONS[answered, answers]
+    return Past(needed, chances, reasons)
+
+
+_FOUND = FAR_REASON
+_REASONS = {
+    (True, False): f"{_FOUND} (a message found replies to it)",
+    (False, True): f"{_FOUND} (it replies to a message found)",
+    (True, True): f"{_FOUND} (it stands between messages found)",
+}
+
+
+def evidence_signs(link: Link, earlier: Earlier) -> dict[int, list[float]]:
+    """The values of `EVIDENCE` by arrival.
+
+    `place`: log of the place among the hits. `share`: of the best score, 0 for what is no hit. `answered`, `answers`:
+    how likely a better hit answers it, or it answers a better hit, over that hit's place. `mate`: how likely it is of
+    the same thread. `length`: log of its words.
+    """
+    ranked, facts, threaded = earlier.ranked, earlier.facts, _mates(link)
+    best = ranked[0].score if ranked else 1.0
+    last_place = len(ranked) + 1
+    rows = rows_of(facts, np.array([hit.arrival for hit in ranked], np.int64))
+    shares = {hit.arrival: hit.score / best for hit in ranked}
+    found = {hit.arrival: [math.log(place), shares[hit.arrival], 0.0, 0.0] for place, hit in enumerate(ranked, 1)}
+    places = {hit.arrival: place for place, hit in enumerate(ranked, 1)}
+    for hit, beside, column, odds in _turns(facts, rows[:_TURNS]):
+        if places[hit] < places.get(beside, last_place):
+            values = found.setdefault(beside, [math.log(last_place), 0.0, 0.0, 0.0])
+            values[column] = max(values[column], odds / places[hit])
+    for mate in threaded:
+        found.setdefault(mate, [math.log(last_place), 0.0, 0.0, 0.0])
+    rows = rows_of(facts, np.fromiter(found, np.int64, len(found)))
+    lengths = np.log1p(np.where(rows >= 0, facts.lengths[rows], 0)) if facts.arrivals.size else rows
+    return {
+        arrival: [*values, threaded.get(arrival, 0.0), length]
+        for (arrival, values), length in zip(found.items(), lengths.tolist(), strict=True)
+    }
+
+
+def _mates(link: Link) -> dict[int, float]:
+    return dict(zip(link.mates.arrivals.tolist(), link.mates.probabilities.tolist(), strict=True))
+
+
+def _turns(facts: RoomFacts, rows: Ints) -> list[tuple[int, int, int, float]]:
+    """Of the hits in these rows what each answers and what answers it: (arrival of the hit, of the message beside it,
+    the sign that tells of it, how likely the one answers the other)."""
+    found = []
+    for row in rows.tolist():
+        hit, parent = int(facts.arrivals[row]), int(facts.parents[row])
+        if rows_of(facts, np.array([parent]))[0] >= 0:
+            found.append((hit, parent, 2, float(facts.parent_odds[row])))
+        after = np.flatnonzero(facts.parents[row + 1 : row + 1 + _REACH] == hit) + row + 1
+        found += [(hit, int(facts.arrivals[child]), 3, float(facts.parent_odds[child])) for child in after.tolist()]
+    return found
+
+
+def _best_size(chances: Sequence[float], most: int, squared: float) -> int:
+    """How many of these, likeliest first, have the highest expected F-beta, of this beta squared."""
+    total, held, best, size = math.fsum(chances), 0.0, 0.0, 0
+    for count, chance in enumerate(chances[:most], 1):
+        held += chance
+        worth = held / (count + squared * total)
+        if worth > best:
+            best, size = worth, count
+    return size

@@ -1,0 +1,227 @@
+"""What a message needs of the room's past, and how what is found joins its thread."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roomlore.core.analysis import Participants, analyse
+from roomlore.core.facts import before
+from roomlore.core.far import (
+    EVIDENCE,
+    LEAST_NEED,
+    NEED,
+    NOTHING_FAR,
+    Earlier,
+    Past,
+    evidence_signs,
+    need,
+    query_of,
+    signs,
+    weigh,
+)
+from roomlore.core.far_weights import EVIDENCE_WEIGHTS, NEED_WEIGHTS
+from roomlore.core.mates import Mates
+from roomlore.core.models import Entry, Link, LinkKind, Role, Room, StoredMessage, Target
+from roomlore.core.naming import NOBODY
+from roomlore.core.ranking import Ranked
+from roomlore.core.search import RoomFacts
+
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
+PEOPLE = Participants.of({"u1": "Marek", "u2": "Ilse", "nova": "Nova", "u3": "小吴"})
+
+
+def target(text: str, *, minutes: float = 600, new: float = 0.9, window: int = 20, **fields) -> Target:
+    fields = {"id": "m", "room_id": "r", "sender_id": "u9", "sent_at": NOON, "text": text, "arrival": 500} | fields
+    message = StoredMessage(**fields)
+    link = Link(kind=LinkKind.NEW, thread=500, new_probability=new)
+    return Target(
+        room=Room(tenant="t", room_id="r", created_at=NOON),
+        entry=Entry(message=message, features=analyse(message, PEOPLE), link=link),
+        window_messages=window,
+        window_tokens=0,
+        previous_at=NOON - timedelta(minutes=minutes),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "When did Marek say the boiler would be serviced?",
+        "What was the name of the plumber Ilse recommended last month?",
+        "As of now, who has the spare keys?",
+        "@Nova do you remember what we agreed about the bicycles?",
+        "Which bakery did we order the cake from in June?",
+        "Give me the current guest list, please.",
+        "小吴上次推荐的那家店叫什么？",
+        "我们之前定的是哪一天搬家？",
+        "现在备用钥匙在谁那里？",
+        "@Nova 我跟你说过我对什么过敏？",
+    ],
+)
+def test_a_question_about_the_room_needs_its_past(text):
+    assert need(target(text)) > LEAST_NEED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@Nova how do I get a stain out of a wool carpet?",
+        "@Nova I am trying to write a cover letter. Can you help me make it shorter?",
+        "Good morning, what a lovely day!",
+        "Does anyone know a good way to peel garlic?",
+        "Anybody else getting a timeout from the registry? docker pull fails here",
+        "I just planted tomatoes on the balcony.",
+        "@Nova 怎么洗掉羊毛地毯上的污渍？",
+        "@Nova 你好，最近压力有点大，你有什么建议吗？",
+        "大家早上好，今天天气真好！",
+        "有人知道怎么快速剥蒜吗？",
+    ],
+)
+def test_what_starts_something_new_needs_nothing_far(text):
+    assert need(target(text, minutes=30)) < LEAST_NEED
+
+
+def test_only_what_a_person_said_after_others_needs_anything():
+    asked = "When did Marek say the boiler would be serviced?"
+    assert need(target(asked)) > LEAST_NEED
+    assert need(target(asked, window=0)) == 0
+    for role in (Role.ASSISTANT, Role.SYSTEM, Role.TOOL):
+        assert need(target(asked, role=role)) == 0
+
+
+def test_every_sign_has_a_weight():
+    assert len(signs(target("hm"))) == len(NEED) == len(NEED_WEIGHTS) - 1
+    assert len(EVIDENCE) == len(EVIDENCE_WEIGHTS) - 1
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "a" * 300_000, "what " * 60_000, "有什么" * 90_000, "x: " * 90_000, "`" * 200_000]
+)
+def test_signs_of_any_text_come_quickly(text):
+    asked = target(text)
+    started = time.perf_counter()
+    values = signs(asked)
+    assert time.perf_counter() - started < 0.5
+    assert all(np.isfinite(values))
+
+
+def test_the_query_leaves_out_who_is_addressed():
+    assert query_of(target("@Nova what did we decide?").entry) == "what did we decide?"
+    assert query_of(target("Ilse: what did we decide?").entry) == "what did we decide?"
+    assert query_of(target("what did Ilse decide: yes or no?").entry) == "what did Ilse decide: yes or no?"
+    assert query_of(target("", metadata={"caption": "the broken boiler"}).entry) == "the broken boiler"
+
+
+def facts(parents: dict[int, int], size: int = 60) -> RoomFacts:
+    """Of messages 1 to `size`, a minute apart."""
+    arrivals = np.arange(1, size + 1)
+    nothing = np.zeros(size, np.int64)
+    above = np.array([parents.get(arrival, 0) for arrival in arrivals.tolist()])
+    return RoomFacts(
+        revision=1,
+        sender_ids=("a",),
+        sender_names=("A",),
+        naming=NOBODY,
+        arrivals=arrivals,
+        sent_at=arrivals * 60_000_000,
+        senders=nothing,
+        roles=nothing,
+        lengths=np.full(size, 8),
+        questions=np.zeros(size, np.bool_),
+        parents=above,
+        parent_odds=np.where(above > 0, 0.9, 0.0),
+        threads=arrivals,
+    )
+
+
+def hits(*arrivals: int) -> tuple[Ranked, ...]:
+    return tuple(
+        Ranked(arrival=arrival, score=0.8 / place, signals={}, reason="") for place, arrival in enumerate(arrivals, 1)
+    )
+
+
+def thread(**mates: float) -> Link:
+    found = {int(name[1:]): chance for name, chance in mates.items()}
+    return Link(kind=LinkKind.NEW, thread=500, mates=Mates.of(list(found), list(found.values())))
+
+
+def test_the_turn_of_a_hit_comes_with_it():
+    found = weigh(thread(), Earlier(ranked=hits(30, 12), facts=facts({30: 29, 13: 12, 14: 12})), 0.9)
+    assert set(found.chances) == {30, 12, 29, 13, 14}
+    assert found.reasons[30] == found.reasons[12] == "answers the question"
+    assert found.reasons[29] == "answers the question (a message found replies to it)"
+    assert found.reasons[13] == found.reasons[14] == "answers the question (it replies to a message found)"
+    assert found.chances[30] > found.chances[12] > found.chances[13]
+
+
+def test_a_hit_that_answers_a_hit_is_there_once_and_as_a_hit():
+    found = weigh(thread(), Earlier(ranked=hits(30, 29), facts=facts({30: 29})), 0.9)
+    assert found.reasons == {30: "answers the question", 29: "answers the question"}
+
+
+def test_the_surer_it_is_that_something_far_is_needed_the_less_the_thread_counts():
+    earlier = Earlier(ranked=hits(5), facts=facts({}))
+    unsure, sure = (weigh(thread(m55=0.9), earlier, needed) for needed in (0.31, 0.99))
+    assert unsure.chances[55] > sure.chances[55]
+    assert unsure.chances[5] < sure.chances[5]
+    assert 55 not in unsure.reasons
+    assert set(unsure.choose(20)) == {55}
+    assert set(sure.choose(20)) == {5, 55}
+
+
+def test_where_search_finds_nothing_the_thread_is_left():
+    found = weigh(thread(m55=0.9, m58=0.4), Earlier(ranked=(), facts=before(facts({}), 1)), 0.5)
+    assert set(found.choose(20)) == {55, 58}
+    assert found.reasons == {}
+    assert NOTHING_FAR.choose(20) == {}
+
+
+def test_the_surer_the_need_the_more_is_shown():
+    chances = {arrival: 0.4 / arrival for arrival in range(1, 60)}
+    sizes = [len(Past(needed, chances).choose(60)) for needed in (0.0, 0.3, 0.6, 0.9)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < sizes[1] < sizes[3]
+
+
+@given(
+    chances=st.dictionaries(st.integers(1, 400), st.floats(0, 1), max_size=90),
+    needed=st.floats(LEAST_NEED, 1),
+    most=st.integers(1, 30),
+)
+def test_never_more_is_chosen_than_may_be_and_always_the_likeliest(chances, needed, most):
+    chosen = Past(needed, chances).choose(most)
+    assert len(chosen) <= most
+    assert all(chances[arrival] == chance for arrival, chance in chosen.items())
+    left = [chance for arrival, chance in chances.items() if arrival not in chosen]
+    assert not chosen or not left or min(chosen.values()) >= max(left) or len(chosen) < most
+    assert bool(chosen) == any(chance > 0 for chance in chances.values())
+
+
+@given(
+    places=st.lists(st.integers(1, 60), unique=True, max_size=40),
+    above=st.dictionaries(st.integers(2, 60), st.integers(1, 59), max_size=30),
+    mates=st.dictionaries(st.integers(1, 60), st.floats(0.02, 1), max_size=30),
+    needed=st.floats(LEAST_NEED, 1),
+)
+def test_all_that_is_weighed_was_there_before_and_has_a_probability(places, above, mates, needed):
+    parents = {child: parent for child, parent in above.items() if parent < child}
+    link = Link(kind=LinkKind.NEW, thread=500, mates=Mates.of(list(mates), list(mates.values())))
+    earlier = Earlier(ranked=hits(*places), facts=facts(parents))
+    found = weigh(link, earlier, needed)
+    assert set(evidence_signs(link, earlier)) == set(found.chances)
+    assert set(found.chances) >= {*places, *mates}
+    assert all(1 <= arrival <= 60 and 0 <= chance <= 1 for arrival, chance in found.chances.items())
+    assert found.reasons.keys() <= found.chances.keys()
+
+
+def test_facts_before_a_message_hold_nothing_later():
+    known = facts({30: 29})
+    early = before(known, 30)
+    assert early.arrivals.tolist() == list(range(1, 30))
+    assert early.parents.size == early.lengths.size == early.threads.size == 29
+    assert before(known, 1).arrivals.size == 0
+    assert before(known, 900).arrivals.size == 60
