@@ -134,7 +134,7 @@ async def test_another_process_takes_over(url, workers, diary, capfd):
         assert await all_done(work, 12) < 15
         await end(second)
     assert 0 < assert_whole(diary, 12) <= AT_ONCE
-    assert "work of a process that is gone is taken over" in capfd.readouterr().err
+    assert "work that was broken off is taken over" in capfd.readouterr().err
 
 
 async def test_ended_politely_it_leaves_its_work_to_the_others(url, workers, diary):

@@ -157,8 +157,10 @@ class Runtime:
             "use_listen_notify": False,
             "notification_listener_polling_interval_sec": 0.25,
         }
+        left = len(self._pending(self._seat.name))
         DBOS(config=config)
         DBOS.launch()
+        _tell_taken_over(left)
         self._client.register_queue(
             QUEUE,
             worker_concurrency=self._rules.at_once,
@@ -185,13 +187,16 @@ class Runtime:
         for row in self._pending():
             held.setdefault(row.executor_id or "", []).append(row.workflow_id)
         idle = {work_id for work_id in held.pop(self._seat.name, []) if work_id not in self._running}
-        self._give_back(sorted(idle & self._idle_before), self._seat.name)
+        self._take_over(sorted(idle & self._idle_before), self._seat.name)
         self._idle_before = idle
         for name, works in held.items():
             with self._seat.if_dead(name) as dead:
                 if dead:
-                    self._give_back(works, name)
-                    log.warning("work of a process that is gone is taken over", extra={"works": len(works)})
+                    self._take_over(works, name)
+
+    def _take_over(self, works: Sequence[str], executor: str) -> None:
+        self._give_back(works, executor)
+        _tell_taken_over(len(works))
 
     def _give_back_all(self) -> None:
         """Where this fails, whoever works next finds it out by the seat."""
@@ -211,6 +216,11 @@ class Runtime:
     def _give_back(self, works: Sequence[str], executor: str) -> None:
         for work_id in works:
             self._client._sys_db.reenqueue_for_recovery(work_id, [executor], QUEUE)  # noqa: SLF001
+
+
+def _tell_taken_over(works: int) -> None:
+    if works:
+        log.warning("work that was broken off is taken over", extra={"works": works})
 
 
 _LOCK = threading.Lock()
