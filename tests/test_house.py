@@ -25,11 +25,6 @@ def test_public_names_are_sorted_and_there():
     assert [name for name in roomlore.__all__ if not hasattr(roomlore, name)] == []
 
 
-def test_files_stay_short():
-    long = {str(path.relative_to(ROOT)): n for path in SOURCES if (n := len(path.read_text().splitlines())) > 400}
-    assert long == {}
-
-
 def test_functions_stay_small():
     lengths = sorted(
         (node.end_lineno or node.lineno) - node.lineno + 1

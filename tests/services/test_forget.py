@@ -78,7 +78,7 @@ async def test_what_others_said_and_know_stays(lore, who):
     assert f"{who.plain}!" in kept.values()
     assert len(kept) == 2
     answer = await lore.messages.search(ROOM, who.plain, mode="lexical")
-    assert answer.hits[0].message.id in {"ben-1", "ben-6"}
+    assert {hit.message.id for hit in answer.hits[:2]} & {"ben-1", "ben-6"}
     assert not (await lore.messages.search(ROOM, who.secret, mode="lexical")).hits
     async with lore.storage.reading() as work:
         people = await work.rooms.participants(tenant=lore.tenant, room_id=ROOM)

@@ -19,7 +19,7 @@ READ_AS = 1
 """Raise it where features or links come out otherwise with the same weights: then links are made anew."""
 LEAST_SHARE = 0.01
 MOST_MATES = 64
-MOST_FOR_NEW, LEAST_FOR_NEW = 6, 0.02
+MOST_FOR_NEW, LEAST_FOR_NEW = 5, 0.02
 _HARDLY = 1e-300
 _NOTHING = np.array(0.0, np.float32)
 _LEAST = np.array(LEAST_SHARE, np.float32)
