@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from roomlore.core.link_features import PAIR, SELF
 from roomlore.core.linking import LinkModel
 from training.net import Arrays, fit, report
 from training.rooms import LabelledRoom, load_room, quiet, team, with_agent, with_seconds, without_names
@@ -56,18 +57,32 @@ def variants(room: LabelledRoom, held_out: bool, rng: np.random.Generator) -> di
     }
 
 
-def learn_from(task: tuple[int, Path], net: Arrays | None) -> dict[str, Scenes]:
+class Ablation(NamedTuple):
+    """Kinds of rooms, and features by the beginnings of their names, that a net does without, to see what they are worth."""
+
+    kinds: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+
+    def blinded(self, scenes: Scenes) -> Scenes:
+        if self.features:
+            scenes.pairs[:, :, [name.startswith(self.features) for name in PAIR]] = 0
+            scenes.own[:, [name.startswith(self.features) for name in SELF]] = 0
+        return scenes
+
+
+def learn_from(task: tuple[int, Path], net: Arrays | None, ablation: Ablation) -> dict[str, Scenes]:
     place, path = task
     rng = np.random.default_rng(place)
     model = LinkModel.of(net) if net else None
     told = variants(load_room(path), place % HELD_OUT == 0, rng)
-    return {kind: gather(room, model, rng) for kind, room in told.items() if room.messages}
+    rooms = {kind: room for kind, room in told.items() if room.messages and not kind.startswith(ablation.kinds or "-")}
+    return {kind: ablation.blinded(gather(room, model, rng)) for kind, room in rooms.items()}
 
 
-def one_round(plan: Round, number: int, paths: list[Path], net: Arrays | None, jobs: int) -> Arrays:
+def one_round(plan: Round, number: int, paths: list[Path], net: Arrays | None, jobs: int, ablation: Ablation) -> Arrays:
     tasks = [task for task in enumerate(paths) if task[0] % HELD_OUT == 0 or task[0] % plan.every == 0]
     with Pool(jobs) as pool:
-        learned = pool.map(partial(learn_from, net=net), tasks, chunksize=1)
+        learned = pool.map(partial(learn_from, net=net, ablation=ablation), tasks, chunksize=1)
     held = [part for (place, _), part in zip(tasks, learned, strict=True) if place % HELD_OUT == 0]
     rest = [part for (place, _), part in zip(tasks, learned, strict=True) if place % HELD_OUT != 0]
     held_out = {kind: join([part[kind] for part in held if kind in part]) for kind in held[0]}
@@ -90,12 +105,15 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--linked-by", type=Path, help="weights of the same features, to spare all but the last round")
     parser.add_argument("--quick", action="store_true", help="fewer rooms and rounds, to try an idea")
+    parser.add_argument("--without", nargs="*", default=[], help="features, by the beginnings of their names")
+    parser.add_argument("--without-rooms", nargs="*", default=[], help="kinds of rooms: quiet, team, agent")
     options = parser.parse_args()
+    ablation = Ablation(tuple(options.without_rooms), tuple(options.without))
     paths = sorted(options.data.glob("*.messages.jsonl"))
     net = dict(np.load(options.linked_by)) if options.linked_by else None
     plans = QUICK if options.quick else ROUNDS
     for number, plan in list(enumerate(plans))[len(plans) - 1 if net else 0 :]:
-        net = one_round(plan, number, paths, net, options.jobs)
+        net = one_round(plan, number, paths, net, options.jobs, ablation)
     assert net is not None
     arrays: dict[str, Any] = dict(net)
     np.savez(options.out, **arrays)
