@@ -331,7 +331,7 @@ def with_agent(room: LabelledRoom, rng: np.random.Generator) -> LabelledRoom:
     begun = _scheduled([talk for talk in told if len(talk) > 1], days, rng)
     named = float(rng.choice([0.0, 0.1, 0.4]))
     chat = [_recast(talk, cast, named, rng) for talk in chat]
-    chat = [_drawn_in(talk, agent, style, rng) if rng.random() < 0.4 else talk for talk in chat]
+    chat = [_drawn_in(talk, agent, style, rng) if rng.random() < 0.15 else talk for talk in chat]
     aside = _in_turn(chat, rng)
     last = max((start for start, _ in aside), default=0.0) + 1
     chatter = [(start / last * days * rng.uniform(0.98, 1.02), talk) for start, talk in aside]

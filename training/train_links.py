@@ -58,7 +58,7 @@ def variants(room: LabelledRoom, held_out: bool, rng: np.random.Generator) -> di
 
 
 class Ablation(NamedTuple):
-    """Kinds of rooms, and features by the beginnings of their names, that a net does without, to see what they are worth."""
+    """Kinds of rooms, and features by the beginnings of their names, that a net does without: what are they worth?"""
 
     kinds: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
