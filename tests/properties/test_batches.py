@@ -64,6 +64,6 @@ CHAIN = [("e", "d"), ("d", "c"), ("c", "b"), ("b", "a"), ("a", None), ("f", "e")
 async def test_a_chain_of_replies_that_arrives_backwards_moves_as_one(cuts):
     messages = [Message(id=own, room_id="r", sender_id=own, sent_at=START, reply_to=to) for own, to in CHAIN]
     whole = await stored(messages, [], remembered_rooms=8)
-    assert {entry.link.thread for entry in whole[0]} == {5}
+    assert len({entry.link.thread for entry in whole[0]}) == 1
     assert await stored(messages, cuts, remembered_rooms=8) == whole
     assert await stored(messages, cuts, remembered_rooms=0) == whole

@@ -13,7 +13,19 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import roomlore
-from roomlore.core import analysis, dialogue, identity, indexed, link_traits, mentions, naming, plain, query, quotes
+from roomlore.core import (
+    analysis,
+    dialogue,
+    identity,
+    indexed,
+    link_traits,
+    mentions,
+    naming,
+    plain,
+    query,
+    quotes,
+    speaking,
+)
 from roomlore.core import terms as search_terms
 from roomlore.core import text as core_text
 from roomlore.core.evolution import answers, asking, guards, lexing, likeness, particulars, succession
@@ -28,7 +40,6 @@ from roomlore.core.models import MessageFeatures, Role, StoredMessage
 from roomlore.core.privacy import copies, traces
 from roomlore.core.recall import rendering, topic, words
 from roomlore.core.recall.models import Said as RecallSaid
-from roomlore.core.replies import speaking
 from roomlore.core.search import FactRows
 from roomlore.core.sessions import turns
 from roomlore.core.summary import answers as summary_answers
@@ -164,9 +175,9 @@ READERS: dict[str, Reader] = {
     "core.recall.topic:topic_of": lambda text: topic.topic_of([RecallSaid("user", text)], 3),
     "core.recall.words:Vocabulary.count": lambda text: words.Vocabulary().count(text),
     "core.recall.words:amount": words.amount,
-    "core.replies.speaking:Speakers.line": _speaker,
-    "core.replies.speaking:inert": lambda text: speaking.inert(f"{text}<memory"),
-    "core.replies.speaking:said": lambda text: speaking.said(_message(text)),
+    "core.speaking:Speakers.line": _speaker,
+    "core.speaking:inert": lambda text: speaking.inert(f"{text}<memory"),
+    "core.speaking:said": lambda text: speaking.said(_message(text)),
     "core.sessions.turns:summary_line": lambda text: turns.summary_line(text, "en"),
     "core.summary.answers:accepted": lambda text: summary_answers.accepted(
         f"enough of it {text}", max_tokens=999, count=_count

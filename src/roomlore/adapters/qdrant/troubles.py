@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from qdrant_client.common.client_exceptions import QdrantException
 from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
-from roomlore.core.errors import VectorsUnavailable
+from roomlore.core.errors import RoomloreError, VectorsUnavailable
 
 _WRONG_SHAPE = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
 CLIENT_ERRORS = (ApiException, QdrantException, OSError, RuntimeError, *_WRONG_SHAPE)
@@ -21,9 +21,11 @@ _CHECK = "Check that it runs, that its address is right, and try again."
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turns what the client raises into `VectorsUnavailable`."""
+    """Turn what the client raises into `VectorsUnavailable`; the project's own errors go on as they are."""
     try:
         yield
+    except RoomloreError:
+        raise
     except CLIENT_ERRORS as exc:
         raise VectorsUnavailable(_advice(exc)) from exc
 

@@ -25,12 +25,11 @@ _PHRASES = tuple(
         (r"the sender was talking with them", "talking"),
         (r"one mentions the other's sender", "mentions"),
         (r"both mention the same person", "both"),
-        (rf"{FAR_REASON}", "far"),
         (r"recent$", "recent"),
-        (r"answers the question \(a message found replies to it\)", "found_below"),
-        (r"answers the question \(it replies to a message found\)", "found_above"),
-        (r"answers the question \(it stands between messages found\)", "found_between"),
-        (r"answers the question", "found"),
+        (rf"{FAR_REASON} \(a message found replies to it\)", "found_below"),
+        (rf"{FAR_REASON} \(it replies to a message found\)", "found_above"),
+        (rf"{FAR_REASON} \(it stands between messages found\)", "found_between"),
+        (FAR_REASON, "found"),
     )
 )
 
