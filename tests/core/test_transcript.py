@@ -78,6 +78,16 @@ def test_times_are_of_the_zone_and_the_date_is_told_where_it_changes():
     ]
 
 
+def test_a_pause_is_counted_in_time_that_passed_when_clocks_change():
+    york = ZoneInfo("America/New_York")
+    spring = datetime(2024, 3, 10, 6, 59, tzinfo=UTC)
+    built = context(said(1, "x", sent_at=spring), said(2, "y", sent_at=spring + timedelta(minutes=2)))
+    assert not [line for line in lines(built, zone=york) if "later" in line]
+    autumn = datetime(2024, 11, 3, 5, 30, tzinfo=UTC)
+    built = context(said(1, "x", sent_at=autumn), said(2, "y", sent_at=autumn + timedelta(minutes=100)))
+    assert "[1 hour later]" in lines(built, zone=york)
+
+
 def test_a_naive_time_is_utc_and_no_zone_reaches_before_the_year_1():
     bare = Message(id="q", room_id="room", sender_id="ann", text="hi", sent_at=datetime(2026, 5, 1, 9))
     assert lines(context(), query=bare, zone=SHANGHAI) == ["[2026-05-01]", "[17:00] ann: hi"]

@@ -98,3 +98,36 @@ async def test_what_is_not_there_is_not_found():
                 await lore.context.compare(room, message)
         with pytest.raises(InvalidInput):
             await lore.context.compare("tea", "m6", max_messages=0)
+
+
+ASKED = (
+    ("anna", "The spare key of the boat house is under the blue flower pot", None),
+    *(
+        ("ben", f"{word} for me please", None)
+        for word in ["tea", "milk", "rice", "soap", "bread", "salt", "fish", "corn", "oil", "flour"] * 2
+    ),
+    ("ben", "Where did Anna say the spare key of the boat house is?", None),
+)
+
+
+def asked_later() -> list[Message]:
+    return [
+        Message(id=f"m{n}", room_id="tea", sender_id=who, text=text, sent_at=BEGIN + timedelta(days=n))
+        for n, (who, text, _) in enumerate(ASKED)
+    ]
+
+
+async def test_threaded_is_shown_with_the_past_whatever_is_in_force():
+    for settings in (Settings(), Settings(strategy="weighted"), Settings(enable_intelligent_memory=False)):
+        async with roomlore.open("sqlite://", settings=settings) as lore:
+            await lore.messages.add(asked_later())
+            threaded, *_ = await lore.context.compare("tea")
+            assert "m0" in [one.message.id for one in threaded.taken]
+
+
+async def test_what_is_in_force_is_what_a_context_is_without_intelligent_memory():
+    async with roomlore.open("sqlite://", settings=Settings(enable_intelligent_memory=False)) as lore:
+        await lore.messages.add(asked_later())
+        (shown,) = [one for one in await lore.context.compare("tea") if one.in_force]
+        built = await lore.context.build("tea")
+        assert [one.message.id for one in shown.taken] == [one.message.id for one in built.messages]

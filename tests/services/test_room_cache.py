@@ -48,6 +48,19 @@ def test_bytes_bound_the_cache_and_the_oldest_go_first():
     assert kept(rooms, "abcd") == ""
 
 
+def test_links_that_change_later_leave_the_count_of_bytes_right():
+    made = state(room("a"), 0)
+    arrivals = made.begin((), ())
+    for number in range(0, 900, 2):
+        for name, more in ((number + 1, {"reply_to": str(number), "root_id": f"none {number}"}), (number, {})):
+            said = Message(id=str(name), room_id="a", sender_id=f"p{name % 7}", text="the same words again", **more)
+            arrivals.absorb(said, tokens=2, now=NOW)
+    counted = made.woken().size_bytes()
+    again = RoomState(model=MODEL, room=room("a"), participants={}, entries=made.entries).woken()
+    people = len(made.participants) - len(again.participants)
+    assert abs(counted - again.size_bytes()) <= 1_000 * (people + 1)
+
+
 def test_a_room_kept_again_counts_once():
     size = state(room("a"), 20).size_bytes()
     rooms = cache(2 * size + size // 2)

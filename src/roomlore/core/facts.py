@@ -86,7 +86,9 @@ def conversation(facts: RoomFacts, arrival: int, *, limit: int, besides: int | N
     first = np.array(sorted(wanted, key=lambda one: abs(one - arrival)), np.int64)
     first = first[places(facts, first) >= 0][:limit]
     thread = facts.arrivals[facts.threads == facts.threads[place]]
-    others = thread[~np.isin(thread, first)]
+    here = int(np.searchsorted(thread, arrival))
+    near = thread[max(0, here - limit - first.size) : here + limit + first.size + 1]
+    others = near[~np.isin(near, first)]
     nearest = others[np.argsort(np.abs(others - arrival), kind="stable")][: limit - first.size]
     return np.sort(np.concatenate([first, nearest]))
 

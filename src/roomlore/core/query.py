@@ -128,10 +128,11 @@ def _is_frame(content: str) -> bool:
 
 
 def _in_dialogue(lines: Sequence[Utterance], weights: SearchWeights) -> Mapping[str, float]:
-    own = [at for at, line in enumerate(lines) if not sounds_like_agent(line.speaker)]
+    own = {at for at, line in enumerate(lines) if not sounds_like_agent(line.speaker)}
+    latest = max(own, default=-1)
     counts: dict[str, float] = {}
     for at, line in enumerate(lines):
-        share = weights.partner if at not in own else 1 + weights.latest * (at == own[-1])
+        share = weights.partner if at not in own else 1 + weights.latest * (at == latest)
         for term in terms(line.said):
             counts[term] = counts.get(term, 0.0) + share
     return counts

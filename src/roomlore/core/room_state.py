@@ -78,6 +78,21 @@ class RoomState:
         self.entries.append(entry)
         self._entry_bytes += _bytes_of(entry)
 
+    def swap(self, place: int, entry: Entry) -> None:
+        """Put an entry in the place of the one that is there."""
+        self._entry_bytes += _bytes_of(entry) - _bytes_of(self.entries[place])
+        self.entries[place] = entry
+
+    @property
+    def rests(self) -> bool:
+        """Tell whether the window has still to be made, which takes processor time."""
+        return self._window is None
+
+    def woken(self) -> "RoomState":
+        """Return the state with its window made."""
+        assert self.window is not None
+        return self
+
     def size_bytes(self) -> int:
         """Return about what all of it takes in memory."""
         parts = vars(self._window).values() if self._window is not None else ()
@@ -94,8 +109,9 @@ class RoomState:
         if errors is not None:
             self.temperature = self.calibration.temperature()
 
-    def holds(self, message_id: str) -> bool:
-        return self.window.find(message_id) is not None
+    def ids(self) -> set[str]:
+        """Return the ids of the messages in memory."""
+        return {entry.message.id for entry in self.entries}
 
     def sender_of(self, message_id: str) -> str | None:
         entry = self.window.find(message_id)
@@ -238,4 +254,4 @@ class Arrivals:
         entries = self._state.entries
         for place, known in enumerate(entries):
             if known.message.arrival == arrival:
-                entries[place] = entry
+                self._state.swap(place, entry)

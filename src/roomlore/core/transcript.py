@@ -152,7 +152,7 @@ class Transcript:
         return _counted(self._phrases.left_out, last - first - 1 - shown)
 
     def _pause(self, before: Shown, one: Shown) -> str:
-        pause = one.at - before.at if one.at and before.at else timedelta()
+        pause = one.at.astimezone(UTC) - before.at.astimezone(UTC) if one.at and before.at else timedelta()
         if pause >= 2 * _DAY:
             return _counted(self._phrases.days, pause // _DAY)
         return _counted(self._phrases.hours, pause // PAUSE)

@@ -51,12 +51,14 @@ class Recall:
         where `fallback_on_error` is on, else it is raised."""
         if not needed:
             return Recalled(NOTHING_FAR)
+        limit = max(MOST_HITS, options.max_context_messages)
+        if not options.fallback_on_error:
+            earlier = await self._search.before(target.entry, limit=limit)
+            return Recalled(weigh(target.entry.link, earlier, needed), earlier.problem)
         try:
             async with asyncio.timeout(_SHARE * options.context_build_timeout_seconds):
-                earlier = await self._search.before(target.entry, limit=max(MOST_HITS, options.max_context_messages))
-        except Exception as error:
-            if not options.fallback_on_error:
-                raise
+                earlier = await self._search.before(target.entry, limit=limit)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with the search, the thread is there
             why = "timeout" if isinstance(error, TimeoutError) else describe(error)
             log.warning("context without the past", extra={"room_id": target.room.room_id, "why": why})
             return Recalled(NOTHING_FAR, f"nothing was searched for ({why})")

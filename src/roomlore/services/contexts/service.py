@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from statistics import fmean
 from typing import Any
@@ -134,7 +134,8 @@ class ContextService:
             if target is None:
                 raise NotFound(_no_message(room_id, message_id))
             self._apply(target.room, rules)
-        recalled = await self._recall.of(target, needs(target, rules.options), rules.options)
+        shown = replace(rules.options, strategy="threaded", enable_intelligent_memory=True, fallback_on_error=False)
+        recalled = await self._recall.of(target, needs(target, shown), shown)
         async with self._storage.reading() as work:
             explainer = Explainer(tenant=self._tenant, work=work, past=recalled.past)
             return await explain(explainer, target, rules.options)

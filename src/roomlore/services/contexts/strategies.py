@@ -58,7 +58,10 @@ async def explain(explainer: Explainer, target: Target, options: ContextOptions)
 
 async def _explained(explainer: Explainer, target: Target, options: ContextOptions, name: str) -> Explanation:
     strategy = STRATEGIES[name]
-    if strategy.weigh:
+    in_force = name == (options.strategy if options.enable_intelligent_memory else "recent")
+    if in_force and not options.enable_intelligent_memory:
+        weighed = [_taken(one) for one in await explainer.gatherer.plain(target, options)]
+    elif strategy.weigh:
         weighed = await strategy.weigh(explainer, target, options)
     else:
         weighed = [_taken(one) for one in await strategy.gather(explainer.gatherer, target, options)]
@@ -66,7 +69,7 @@ async def _explained(explainer: Explainer, target: Target, options: ContextOptio
     return Explanation(
         target=target.entry,
         strategy=name,
-        in_force=name == (options.strategy if options.enable_intelligent_memory else "recent"),
+        in_force=in_force,
         weighed=tuple(sorted(weighed, key=lambda one: (one.message.at, one.message.arrival))),
         tokens=sum(one.message.tokens for one in weighed if one.taken),
         window_tokens=target.window_tokens,

@@ -178,7 +178,8 @@ class LinkIndexing:
         if state is None or not walked.stands_at(room):
             state = await self._state(work, room, linked)
         messages = await work.messages.page(**here, after=linked.walked, limit=_PIECE)
-        wanted = [said.reply_to for said in messages if said.reply_to and not state.holds(said.reply_to)]
+        held = state.ids()
+        wanted = [said.reply_to for said in messages if said.reply_to and said.reply_to not in held]
         targets = await work.messages.by_id(**here, message_ids=wanted)
         waiting = await work.threads.waiting(**here, message_ids=[said.id for said in messages])
         arrivals = state.begin(_earlier(targets, linked.walked), _earlier(waiting, linked.walked))

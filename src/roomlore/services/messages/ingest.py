@@ -159,7 +159,8 @@ class Ingest:
         ids = [message.id for message in batch]
         known = await work.messages.fingerprints(tenant=self._tenant, room_id=room_id, message_ids=ids)
         intake = await aside(weight(batch), lambda: sort_out(batch, known))
-        wanted = [m.reply_to for m in intake.fresh if m.reply_to and not state.holds(m.reply_to)]
+        held = state.ids()
+        wanted = [m.reply_to for m in intake.fresh if m.reply_to and m.reply_to not in held]
         targets = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=wanted)
         fresh = [message.id for message in intake.fresh]
         found = await work.threads.waiting(tenant=self._tenant, room_id=room_id, message_ids=fresh)
@@ -178,11 +179,12 @@ class Ingest:
                 entries=entries,
                 calibration=room.linked.calibrated(self._version),
                 learning=room.linked.whole(self._version, newest=room.next_arrival - 1),
-            ),
+            ).woken(),
         )
 
     async def _reckon(self, started: Sequence[_Started]) -> None:
         size = weight(message for one in started for message in one.intake.fresh)
+        size += sum(_ENTRY * len(one.state.entries) for one in started if one.state.rests)
         await aside(size, lambda: self._link(started))
 
     def _link(self, started: Sequence[_Started]) -> None:

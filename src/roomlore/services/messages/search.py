@@ -27,6 +27,8 @@ MAX_SENDERS = 1_000
 MAX_CONVERSATION = 12
 """Messages shown around each hit, with the hit itself, where conversations are asked for."""
 _FEW_LATER = 32
+_SHORT = 2_000
+"""Characters of a query that are read in less than a few milliseconds."""
 
 AskedAt = datetime | Literal["newest"] | None
 
@@ -137,7 +139,7 @@ class MessageSearch:
         room_id, arrival = entry.message.room_id, entry.message.arrival
         text, asked_at = query_of(entry)[:MAX_QUERY_CHARS], entry.message.at
         known = await self._known_facts(room_id)
-        read = self._read(text, known, asked_at)
+        read = await self._read_aside(text, known, asked_at)
         meaning = asyncio.create_task(self._by_meaning(room_id, read, _early(known, arrival), "hybrid"))
         try:
             postings, facts = await self._by_words(room_id, read, known)
@@ -145,7 +147,7 @@ class MessageSearch:
         finally:
             meaning.cancel()
         past = before(facts, arrival)
-        read = self._read(text, past, asked_at)
+        read = await self._read_aside(text, past, asked_at)
         ranked = rank(read, postings=postings, dense=dense.found, facts=past, limit=limit)
         return Earlier(ranked=tuple(ranked), facts=past, problem=dense.problem)
 
@@ -169,6 +171,12 @@ class MessageSearch:
             if facts.revision < postings.room.revision:
                 facts = await self._facts.of(work, postings.room)
         return postings, facts
+
+    async def _read_aside(self, text: str, facts: RoomFacts, asked_at: AskedAt) -> SearchQuery:
+        """Read in a thread what is long: anybody who may write a message can have it read."""
+        if len(text) <= _SHORT:
+            return self._read(text, facts, asked_at)
+        return await asyncio.to_thread(self._read, text, facts, asked_at)
 
     def _read(self, text: str, facts: RoomFacts, asked_at: AskedAt) -> SearchQuery:
         now = self._time_asked(facts, asked_at)
