@@ -173,6 +173,17 @@ def test_the_surer_it_is_that_something_far_is_needed_the_less_the_thread_counts
     assert set(sure.choose(20)) == {5, 55}
 
 
+def test_what_the_platform_says_of_the_thread_holds_whatever_is_needed():
+    link = Link(
+        kind=LinkKind.PLATFORM, thread=55, parent=58, parent_probability=1.0, mates=Mates.of([55, 58], [0.9, 1.0])
+    )
+    found = weigh(link, Earlier(ranked=hits(30, 12), facts=facts({30: 29})), 0.9)
+    assert found.chances[58] == 1.0
+    assert found.chances[55] >= 0.9
+    assert not {55, 58} & set(found.reasons)
+    assert {55, 58} <= set(found.choose(20))
+
+
 def test_where_search_finds_nothing_the_thread_is_left():
     found = weigh(thread(m55=0.9, m58=0.4), Earlier(ranked=(), facts=before(facts({}), 1)), 0.5)
     assert set(found.choose(20)) == {55, 58}

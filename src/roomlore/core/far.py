@@ -195,22 +195,24 @@ class Past:
 
     `needed`: how likely it does, 0 where nothing was searched for. `chances`: arrival to probability, of the thread's
     messages, the hits, and what the best hits answer and are answered by. `reasons`: of those that are not rather
-    there for their thread.
+    there for their thread. `told`: the platform says what the message answers.
     """
 
     needed: float = 0.0
     chances: Mapping[int, float] = field(default_factory=dict)
     reasons: Mapping[int, str] = field(default_factory=dict)
+    told: bool = False
 
     def choose(self, max_messages: int) -> dict[int, float]:
         """Arrival to probability of what to show, likeliest first: at most `max_messages`, of the highest expected
         F-beta.
 
         Beta grows with how sure it is that something far is needed, since an answer that is missed then costs more than
-        a message too many.
+        a message too many. Where the platform says what the message answers, most of what it needs is there anyway.
         """
+        squared = 1.0 if self.told else 1 + MISSED * self.needed**SURENESS
         likeliest = sorted(self.chances.items(), key=lambda one: (-one[1], -one[0]))
-        size = _best_size([chance for _, chance in likeliest], max_messages, 1 + MISSED * self.needed**SURENESS)
+        size = _best_size([chance for _, chance in likeliest], max_messages, squared)
         return dict(likeliest[:size])
 
 
@@ -218,16 +220,20 @@ NOTHING_FAR = Past()
 
 
 def weigh(link: Link, earlier: Earlier, needed: float) -> Past:
-    """How likely each message belongs: for its thread, if nothing far is needed, or else as an answer."""
+    """Return how likely each message belongs: for its thread, if nothing far is needed, or else as an answer.
+
+    What the platform says of the thread holds in either case.
+    """
     threaded, chances, reasons = _mates(link), {}, {}
+    told = link.kind is LinkKind.PLATFORM
     for arrival, values in evidence_signs(link, earlier).items():
-        answering = needed * _chance(EVIDENCE_WEIGHTS, values)
-        talking = (1 - needed) * threaded.get(arrival, 0.0)
-        chances[arrival] = answering + talking
+        answering, mate = needed * _chance(EVIDENCE_WEIGHTS, values), threaded.get(arrival, 0.0)
+        talking = mate if told else (1 - needed) * mate
+        chances[arrival] = mate + (1 - mate) * answering if told else answering + talking
         hit, answered, answers = values[1] > 0, values[2] > 0, values[3] > 0
         if answering >= talking and (hit or answered or answers):
             reasons[arrival] = _FOUND if hit else _REASONS[answered, answers]
-    return Past(needed, chances, reasons)
+    return Past(needed, chances, reasons, told)
 
 
 _FOUND = FAR_REASON
