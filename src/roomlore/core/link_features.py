@@ -22,6 +22,7 @@ from roomlore.core.link_window import (
     Marks,
     Places,
     RoomWindow,
+    product,
 )
 from roomlore.core.models import MessageFeatures, StoredMessage
 
@@ -289,9 +290,7 @@ class _Eye:
         np.multiply(columns[0], _RECENTLY, columns[-1])
         weights, words = self._telling()
         columns = np.concatenate((columns, words))
-        held = np.empty((len(columns), CANDIDATES), np.float32)
-        np.matmul(columns, older.T, held[:, :_CHOSEN])
-        np.matmul(columns, newest.T, held[:, _CHOSEN:])
+        held = np.concatenate((product(columns, older.T), product(columns, newest.T)), axis=1)
         self.pairs[_HELD:_COVERS] = held[: len(_KIN)]
         said = held[len(_KIN) :]
         covers, rare = weights @ np.minimum(said, _ONE, out=said)

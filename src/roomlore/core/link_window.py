@@ -37,9 +37,21 @@ LONG_PAUSE = 8.0
 MOMENT = 0.02
 SENDER, PARTNER = 0, 1
 _SPARE = 200
+_ALONE = 250_000
+"""Multiplications of a block."""
 _NEVER = -(10**9)
 _RARITY = [math.log((SIZE + 1) / (uses + 0.5)) for uses in range(SIZE + 1)]
 _NOBODY = (-1,) * MAX_NAMED
+
+
+def product(left: Floats, right: Floats) -> Floats:
+    """Return `left @ right`, block by block: a matrix library would start threads for more, which costs more than it
+    brings."""
+    rows = max(1, _ALONE // right.size)
+    result = np.empty((len(left), right.shape[1]), np.float32)
+    for first in range(0, len(left), rows):
+        np.matmul(left[first : first + rows], right, result[first : first + rows])
+    return result
 
 
 class _Names:

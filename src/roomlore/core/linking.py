@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from roomlore.core.calibration import errors_of, tempered
 from roomlore.core.link_features import PAIR, SELF, View, spread, view
-from roomlore.core.link_window import CANDIDATES, SIZE, UNANSWERED, Floats, RoomWindow
+from roomlore.core.link_window import CANDIDATES, SIZE, UNANSWERED, Floats, RoomWindow, product
 from roomlore.core.mates import Mates
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, StoredMessage
 
@@ -53,9 +53,9 @@ class LinkModel:
         """Logits: one a candidate, the last one for something new; -inf for what may not be answered."""
         own = seen.own
         first = self.own.dot(own) + self.first
-        hidden = _from(self.pair @ seen.pairs, first)
+        hidden = _from(product(self.pair, seen.pairs), first)
         second = self.inner.dot(first) + self.second
-        hidden = _from(self.inner @ hidden, second)
+        hidden = _from(product(self.inner, hidden), second)
         logits = np.empty(CANDIDATES + 1, np.float32)
         np.add(self.out.dot(hidden), self.out.dot(second), logits[:-1])
         logits[:-1][~seen.open] = -np.inf
