@@ -297,7 +297,7 @@ def test_a_zip_without_one_chat_says_what_to_do(tmp_path, files):
     path = zipped(tmp_path, "chats.zip", photo__jpg="x", **files)
     with pytest.raises(InvalidInput, match="unpack it"):
         open_import(path, "whatsapp")
-    with pytest.raises(InvalidInput, match="folder"):
+    with pytest.raises(InvalidInput, match="folder with no file"):
         open_import(tmp_path, "whatsapp")
 
 
@@ -407,3 +407,187 @@ def test_what_most_messages_lack_is_said_and_a_format_that_is_named_is_taken(tmp
     with pytest.raises(InvalidInput, match="no sender"):
         open_import(path)
     assert len(catalogue.messages(path, format="jsonl")) == 3
+
+
+ONEBOT = {
+    "post_type": "message", "message_type": "group", "message_id": 1, "group_id": 7, "user_id": 8, "time": 17,
+    "message": [{"type": "image", "data": {"file": "a.jpg"}}], "raw_message": "[CQ:image]", "sender": {"user_id": 8},
+}  # fmt: skip
+BEAT = {"post_type": "meta_event", "meta_event_type": "heartbeat", "self_id": 1, "time": 17, "interval": 5000}
+
+
+@pytest.mark.parametrize("left_out", [(), ("post_type",)], ids=["whole", "without its kind"])
+def test_events_of_onebot_are_refused_among_heartbeats_too(tmp_path, left_out):
+    event = {key: value for key, value in ONEBOT.items() if key not in left_out}
+    with pytest.raises(InvalidInput, match="nearly all"):
+        open_import(write(tmp_path, "events.jsonl", "".join(json.dumps(one) + "\n" for one in [event, BEAT] * 5)))
+
+
+def test_lists_of_messages_are_refused_though_a_role_is_named(tmp_path):
+    """As a member's role in the group, say: then the words of OpenAI's format are there."""
+    for number, value in enumerate((QQ, CHATLAB, WEFLOW)):
+        text = json.dumps({"me": {"role": "user", "content": 1}, **value})
+        with pytest.raises(InvalidInput, match="'openai', but nearly all of its messages have no"):
+            open_import(write(tmp_path, f"{number}.json", text))
+
+
+TELEGRAM = {"name": "c", "type": "public_channel", "id": 9}
+POST = {"type": "message", "date": "2024-05-01T08:00:00", "date_unixtime": "1714550400", "text": ""}
+DISCORD = {"guild": {"id": "1"}, "channel": {"id": "2"}, "exportedAt": "2024-05-01T08:00:00Z"}
+EMBED = {
+    "type": "Default", "timestamp": "2024-05-01T08:00:00Z", "content": "", "author": {"id": "5", "name": "Ann"},
+    "embeds": [{"title": "", "image": {"url": "https://example.org/a.png"}}],
+}  # fmt: skip
+
+
+def numbered(one, **more):
+    return [{"id": number, **one, **more} for number in range(1, 6)]
+
+
+@pytest.mark.parametrize(
+    "export",
+    [
+        TELEGRAM | {"messages": numbered(POST, **{"from": "Ann", "from_id": "user1", "photo": "photos/a.jpg"})},
+        TELEGRAM | {"messages": numbered(POST, **{"from": "Ann", "from_id": "user1", "media_type": "voice_message"})},
+        TELEGRAM
+        | {"messages": numbered(POST, **{"from": "Ann", "from_id": "user1", "giveaway_information": {"n": 1}})},
+        TELEGRAM | {"messages": numbered(POST, location_information={"latitude": 1.5, "longitude": 2.5})},
+        TELEGRAM | {"messages": numbered(POST | {"text": "news"})},
+        DISCORD | {"messages": numbered(EMBED)},
+    ],
+    ids=["photos", "voice", "giveaways", "places in a channel", "posts of a channel", "embedded images"],
+)
+def test_a_chat_of_media_alone_is_read(tmp_path, export):
+    """A regression: it was refused, as most of its messages had no text or no sender."""
+    assert len(catalogue.messages(write(tmp_path, "chat.json", json.dumps(export)))) == 5
+
+
+def test_slack_messages_of_blocks_alone_are_read(tmp_path):
+    (tmp_path / "general").mkdir()
+    said = [{"type": "message", "user": "U1", "ts": f"171455040{n}.0", "text": "", "blocks": [{}]} for n in range(3)]
+    write(tmp_path / "general", "2024-05-01.json", json.dumps(said))
+    assert len(catalogue.messages(tmp_path)) == 3
+
+
+def test_our_own_export_is_never_refused(tmp_path):
+    rows = [
+        Message(id=str(n), room_id="r", sender_id="unknown", text="", metadata={"message": {"photo": "a.jpg"}})
+        for n in range(5)
+    ]
+    path = write(tmp_path, "a.jsonl", b"".join(map(to_line, rows)))
+    assert catalogue.messages(path) == rows
+
+
+def test_lines_without_a_sender_have_their_role_for_one(tmp_path):
+    lines = [{"role": "user", "text": "hi"}, {"role": "assistant", "text": "hello"}, {"role": "king", "text": "ho"}]
+    found = catalogue.messages(write(tmp_path, "a.jsonl", "".join(json.dumps(one) + "\n" for one in lines)))
+    assert [message.sender_id for message in found] == ["user", "assistant", "unknown"]
+
+
+def test_only_a_nameless_chat_is_named_by_its_folder(tmp_path):
+    """A regression: every chat in the folder became one room."""
+    folder = tmp_path / "WhatsApp Chat - Lena"
+    folder.mkdir()
+    chats = [write(folder, name, CHAT) for name in ("Ann.txt", "Ben.txt", "_chat.txt", "WhatsApp Chat with Eve.txt")]
+    rooms = [catalogue.messages(path)[0].room_id for path in chats]
+    assert rooms == ["Ann", "Ben", "Lena", "Eve"]
+
+
+TOLD = json.dumps(TELEGRAM | {"messages": numbered(POST | {"text": "news"})})
+ASKED = (catalogue.SAMPLES / "conversations.json").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("form", "files"),
+    [
+        ("whatsapp", {"_chat.txt": CHAT, "notes.txt": "buy milk"}),
+        ("whatsapp", {"WhatsApp Chat with Lena.txt": CHAT, "notes.txt": "buy milk", "data.json": "{}"}),
+        ("whatsapp", {"与登山队的WhatsApp聊天.txt": CHAT, "conversations.json": ASKED}),
+        ("chatgpt", {"conversations.json": ASKED, "user.json": "{}", "message_feedback.json": "[]"}),
+        ("telegram", {"ChatExport_1/result.json": TOLD, "ChatExport_1/files/_chat.txt": CHAT}),
+        ("telegram", {"result.json": TOLD, "files/result.json": "{}", "files/a.json": "{}"}),
+    ],
+)
+@pytest.mark.parametrize("named", [True, False])
+def test_zips_and_folders_are_read_as_the_apps_hand_them_out(tmp_path, form, files, named):
+    """A regression: refused, as there was more than one file that might be a chat."""
+    folder = tmp_path / "export"
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(content, "utf-8")
+            archive.writestr(name, content)
+    wanted = catalogue.messages(folder / next(iter(files)), format=form)
+    assert wanted
+    for given in (path, folder):
+        found = catalogue.messages(given, format=form if named else None)
+        assert [(one.text, one.sent_at) for one in found] == [(one.text, one.sent_at) for one in wanted]
+        assert given.is_file() or found == wanted
+
+
+def encrypted(data):
+    """The same zip with every file marked as encrypted, in its own header and in the directory."""
+    data = bytearray(data)
+    for mark, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        place = data.find(mark)
+        while place >= 0:
+            data[place + flags] |= 1
+            place = data.find(mark, place + 4)
+    return bytes(data)
+
+
+def flipped(data):
+    """One bit of the content changed: the checksum is wrong."""
+    place = data.index(b"happy")
+    return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+
+
+def unknown_compression(data):
+    """Compressed by a method that Python does not know."""
+    data = bytearray(data)
+    for place in (8, data.index(b"PK\x01\x02") + 10):
+        data[place : place + 2] = b"\x63\x00"
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (encrypted, "with its password"),
+        (flipped, "download it again"),
+        (unknown_compression, "another program"),
+        (lambda data: data[: len(data) // 2], "download it again"),
+    ],
+    ids=["encrypted", "flipped", "unknown compression", "cut"],
+)
+@pytest.mark.parametrize("form", [None, "whatsapp"])
+def test_a_zip_that_cannot_be_read_says_what_to_do(tmp_path, damage, words, form):
+    """A regression: a traceback, or the bytes of the zip as a message."""
+    path = zipped(tmp_path, "WhatsApp Chat - Lena.zip", _chat__txt=CHAT)
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(InvalidInput, match=words):
+        catalogue.items(path, format=form)
+
+
+def test_a_deflated_zip_with_damage_says_what_to_do(tmp_path):
+    path = tmp_path / "chat.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("_chat.txt", CHAT * 50)
+    data = path.read_bytes()
+    path.write_bytes(data[:50] + b"\xff" * 20 + data[70:])
+    with pytest.raises(InvalidInput, match="download it again"):
+        catalogue.items(path)
+
+
+def test_an_encrypted_slack_zip_says_what_to_do_and_damaged_names_cost_names_only(tmp_path):
+    said = json.dumps([{"type": "message", "user": "U1", "ts": "1714550400.0", "text": "hi"}])
+    people = json.dumps([{"id": "U1", "profile": {"real_name": "happy"}}])
+    path = zipped(tmp_path, "slack.zip", **{"users.json": people, "general/2024-05-01.json": said})
+    whole = path.read_bytes()
+    path.write_bytes(flipped(whole))
+    (message,) = catalogue.messages(path)
+    assert (message.sender_id, message.sender_name) == ("U1", "")
+    path.write_bytes(encrypted(whole))
+    with pytest.raises(InvalidInput, match="with its password"):
+        catalogue.items(path)

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-import zipfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass
 from datetime import UTC, date
@@ -18,7 +18,7 @@ from roomlore.core.models import Message, Role
 from roomlore.importers import chatgpt, discord, irc, jsonl, lark, openai, slack, telegram, whatsapp
 from roomlore.importers.items import Options
 from roomlore.importers.json_lines import sniff_objects
-from roomlore.importers.source import Source, in_zip
+from roomlore.importers.source import Source, Wanted, in_folder, in_zip, is_zip
 from roomlore.importers.whatsapp_dates import read_stamp
 
 Reader = Callable[[Source, Options, Position | None], Iterator[Item]]
@@ -28,18 +28,26 @@ _SOME_LINES = 400
 _LOOKED_AT = 200
 _UNTIMED = ("openai", "irc", "jsonl")
 """Formats whose messages often have no time."""
+_LOOSE = ("openai", "lark", "jsonl")
+"""Formats told by a few common words, which other programs write too."""
+_NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`description`: one line for people. `read`: the importer. `endings`: of the file inside a zip; none: it reads
-    folders and zips itself. `local`: its times have no zone."""
+    """`description`: one line for people. `read`: the importer. `endings`: of the file in a zip or folder; none: it
+    reads folders and zips itself. `stem`: how the app names that file. `local`: its times have no zone."""
 
     name: str
     description: str
     read: Reader
     endings: tuple[str, ...] = (".json", ".jsonl")
     local: bool = False
+    stem: re.Pattern[str] | None = None
+
+    @property
+    def wanted(self) -> Wanted:
+        return Wanted(self.endings, (self.stem,) if self.stem else ())
 
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
@@ -48,17 +56,24 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         for one in (
             Format("jsonl", "one JSON object a message and line; roomlore's own export", jsonl.read),
             Format("openai", "OpenAI chat messages, JSON or JSONL", openai.read),
-            Format("chatgpt", "ChatGPT data export, conversations.json", chatgpt.read),
+            Format(
+                "chatgpt", "ChatGPT data export, conversations.json", chatgpt.read, stem=re.compile("conversations")
+            ),
             Format(
                 "irc", "IRC log of irssi, weechat, HexChat, mIRC, ZNC or Ubuntu's bot", irc.read, (".txt", ".log"), True
             ),
             Format("slack", "Slack export, folder or zip", slack.read, ()),
-            Format("telegram", "Telegram Desktop, result.json", telegram.read, local=True),
+            Format("telegram", "Telegram Desktop, result.json", telegram.read, local=True, stem=re.compile("result")),
             Format("discord", "DiscordChatExporter, JSON", discord.read),
-            Format("whatsapp", "WhatsApp chat, text or zip", whatsapp.read, (".txt",), True),
+            Format("whatsapp", "WhatsApp chat, text or zip", whatsapp.read, (".txt",), True, whatsapp.STEM),
             Format("lark", "Lark / Feishu messages, JSON or JSONL", lark.read),
         )
     }
+)
+
+_ANY = Wanted(
+    (".txt", ".json", ".jsonl", ".log"),
+    tuple(stem for name in ("whatsapp", "telegram", "chatgpt") if (stem := FORMATS[name].stem)),
 )
 
 # Each set of words is written by one program only; the first that is there decides.
@@ -143,11 +158,11 @@ def open_import(
 ) -> Import:
     """Opens an export.
 
-    `format`: a name from `FORMATS`, None: found out by looking; refused where most messages lack a text, a sender or
-    a time. `room_id`: the room for everything, None: as the export names its rooms (else the file's name). `timezone`:
-    IANA name for times without a zone; None: `local_zone` where the format writes local times (IRC, WhatsApp, old
-    Telegram), else UTC. `day`: ISO date of the first line of an IRC log without dates. `resume_from`: the position of
-    the last item taken. Raises `InvalidInput`.
+    `format`: a name from `FORMATS`, None: found out by looking; refused where nearly all messages lack what the
+    format has. `room_id`: the room for everything, None: as the export names its rooms (else the file's name).
+    `timezone`: IANA name for times without a zone; None: `local_zone` where the format writes local times (IRC,
+    WhatsApp, old Telegram), else UTC. `day`: ISO date of the first line of an IRC log without dates. `resume_from`: the
+    position of the last item taken. Raises `InvalidInput`.
     """
     if format is not None and format not in FORMATS:
         raise InvalidInput(f"no format is called {format!r}: choose one of {', '.join(FORMATS)}")
@@ -164,59 +179,57 @@ def open_import(
 
 def _file_of(path: Path, chosen: Format) -> Source:
     if path.is_dir():
-        raise InvalidInput(
-            f"{path} is a folder: give the file of the export that ends in {' or '.join(chosen.endings)}"
-        )
-    return in_zip(path, chosen.endings) if zipfile.is_zipfile(path) else Source(path)
+        return in_folder(path, chosen.wanted)
+    return in_zip(path, chosen.wanted) if is_zip(path) else Source(path)
 
 
 def _check_read(chosen: Format, source: Source, options: Options) -> None:
-    """Refuse what was only taken for the format: most of its first messages lack what a message has."""
+    """Refuse what was only taken for the format: nearly all of its first messages lack what a message of it has."""
+    if chosen.name == "jsonl" and any(map(jsonl.is_own, sniff_objects(source) or ())):
+        return
     with Import(chosen, source, options, None) as looked:
         first = [item.message for item in islice(looked, _LOOKED_AT) if isinstance(item, Parsed)]
     source.bytes_read = source.repaired = 0
-    lacks = {"text": _says_nothing, "sender": _of_nobody}
-    if chosen.name not in _UNTIMED:
-        lacks["time"] = _has_no_time
-    for what, lacking in lacks.items():
-        if 2 * sum(map(lacking, first)) > len(first):
-            raise InvalidInput(
-                f"{source.path} looks like {chosen.name!r}, but most of its messages have no {what}: name its format if"
-                f" you know it, one of {', '.join(FORMATS)}"
-            )
+    lacking = Counter(lack for message in first if (lack := _lack(chosen.name, message)))
+    if first and lacking.total() >= _NEARLY_ALL * len(first):
+        what = lacking.most_common(1)[0][0]
+        raise InvalidInput(
+            f"{source.path} looks like {chosen.name!r}, but nearly all of its messages have no {what}: name its format"
+            f" if you know it, one of {', '.join(FORMATS)}"
+        )
+
+
+def _lack(name: str, message: Message) -> str:
+    """Return what the message lacks that each of its format has, '' for nothing.
+
+    Of a format that its own words tell, even a message without text and sender is one, if it has anything else.
+    """
+    if message.sent_at is None and name not in _UNTIMED:
+        return "time"
+    silent, nobody = _says_nothing(message), message.sender_id == "unknown"
+    if name not in _LOOSE:
+        return "text" if silent and nobody else ""
+    unread = name != "lark" and jsonl.text_is_unread(message)
+    return "text" if silent or unread else "sender" if nobody else ""
 
 
 def _says_nothing(message: Message) -> bool:
-    shown = message.text or message.metadata.get("caption") or message.metadata.get("deleted")
-    return not shown and message.role in (Role.USER, Role.ASSISTANT) and not message.has_tool_calls
-
-
-def _of_nobody(message: Message) -> bool:
-    return message.sender_id == "unknown"
-
-
-def _has_no_time(message: Message) -> bool:
-    return message.sent_at is None
+    shown = message.text or message.metadata or message.has_tool_calls
+    return not shown and message.role in (Role.USER, Role.ASSISTANT)
 
 
 def detect(path: Path) -> str:
     """The format's name, by the content; `InvalidInput` where that does not tell."""
     source = Source(path)
-    if path.is_dir():
-        found = "slack" if _is_slack(path) else None
-    elif zipfile.is_zipfile(path):
-        found = "slack" if _is_slack(path) else _of_zip(path)
-    else:
-        found = _of_text(source) or _of_json(source)
+    packed = path.is_dir() or is_zip(path)
+    if packed and _is_slack(path):
+        return "slack"
+    if packed:
+        source = in_folder(path, _ANY) if path.is_dir() else in_zip(path, _ANY)
+    found = _of_text(source) or _of_json(source)
     if found is None:
         raise InvalidInput(f"{path} is in no format that can be told by looking: name one of {', '.join(FORMATS)}")
     return found
-
-
-def _of_zip(path: Path) -> str | None:
-    """The format of the only file that may be a chat."""
-    source = in_zip(path, (".txt", ".json", ".jsonl", ".log"))
-    return _of_text(source) or _of_json(source)
 
 
 def _is_slack(path: Path) -> bool:

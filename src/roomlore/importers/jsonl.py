@@ -100,6 +100,20 @@ def is_message(value: dict[str, Any]) -> bool:
     return not _TELLING.isdisjoint(value)
 
 
+def is_own(value: dict[str, Any]) -> bool:
+    """Return whether the line is one as roomlore's own export writes it."""
+    try:
+        from_record(value)
+    except InvalidInput:
+        return False
+    return True
+
+
+def text_is_unread(message: Message) -> bool:
+    """Return whether the line had something in the place of the text that is no text, such as parts of another kind."""
+    return not message.text and any(isinstance(message.metadata.get(key), dict | list) for key in _TEXT)
+
+
 def _item(member: Member, source: Source, options: Options) -> Item:
     if not is_message(member.value):
         return member.bad(f"not a message: none of {', '.join((*_ID[:1], *_TEXT[:2], *_SENDER[:2]))} is there")
@@ -145,4 +159,5 @@ def _room(fields: Fields, source: Source, options: Options) -> str:
 
 
 def _fallback_sender(fields: Fields) -> str:
-    return first_name(*(fields.left.get(one) for one in _SENDER_NAME)) or "unknown"
+    said = fields.left.get("role")
+    return first_name(*(fields.left.get(one) for one in _SENDER_NAME), said if role(said) else "") or "unknown"

@@ -2,21 +2,19 @@
 
 import re
 import zipfile
-import zlib
 from collections.abc import Iterator
 from html import unescape
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from roomlore.core.errors import InvalidInput
 from roomlore.core.exports import Bad, Item, Parsed, Position
 from roomlore.core.models import Message, Role
 from roomlore.core.records import parse_time
 from roomlore.importers.documents import Layout, Walker, start_at
 from roomlore.importers.items import Options, derived_id, excerpt
 from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, words
-from roomlore.importers.source import Source
+from roomlore.importers.source import UNREADABLE, Source, open_zip, refuse_encrypted
 
 _DAY_FILE = re.compile(r"(?:.*/)?([^/]+)/(\d{4}-\d\d-\d\d)\.json")
 _LAYOUT = Layout(
@@ -52,8 +50,13 @@ class Export:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._zip = None if path.is_dir() else _open_zip(path)
+        self._zip = None if path.is_dir() else open_zip(path)
         self.names = sorted(_zip_names(self._zip) if self._zip else _folder_names(path))
+
+    def refuse_encrypted(self) -> None:
+        """Raise `InvalidInput` where a password is needed to read the days."""
+        if self._zip is not None:
+            refuse_encrypted(self._path, self._zip, self.days())
 
     def days(self) -> list[str]:
         """Day files, channel by channel, in time order."""
@@ -67,7 +70,11 @@ class Export:
         """User id to the name people see; what is damaged is left out."""
         found = {}
         for file in (one for one in self.names if one.rpartition("/")[2] == "users.json"):
-            for event in Walker(BytesIO(self.read(file)), _PEOPLE).events():
+            try:
+                data = self.read(file)
+            except UNREADABLE:
+                continue
+            for event in Walker(BytesIO(data), _PEOPLE).events():
                 if event.kind == "member" and isinstance(event.value, dict):
                     found[name(event.value.get("id"))] = _person(event.value)
         return found
@@ -75,13 +82,6 @@ class Export:
     def close(self) -> None:
         if self._zip is not None:
             self._zip.close()
-
-
-def _open_zip(path: Path) -> zipfile.ZipFile:
-    try:
-        return zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError) as error:
-        raise InvalidInput(f"{path} is no readable zip file ({error}): unpack it and give the folder") from error
 
 
 def _zip_names(archive: zipfile.ZipFile) -> list[str]:
@@ -99,6 +99,7 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
     """
     export = Export(source.path)
     try:
+        export.refuse_encrypted()
         people = export.people()
         for file in export.days():
             if not resume_from or _order(file) >= _order(resume_from["file"]):
@@ -118,7 +119,7 @@ def _read_day(
     place = resume_from["place"] if resume_from and resume_from["file"] == file else None
     try:
         data = export.read(file)
-    except (OSError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as error:
+    except UNREADABLE as error:
         yield Bad({"file": file, "place": start_at(0)}, 0, f"{file} cannot be read: {error}", "")
         return
     walker = Walker(BytesIO(data), _LAYOUT, place=place)

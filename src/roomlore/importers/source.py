@@ -3,15 +3,22 @@
 import codecs
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass
+from lzma import LZMAError
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
 from roomlore.core.errors import InvalidInput
 
 _NAMELESS = ("_chat", "result", "messages", "chat")
 """What programs call every chat alike: then the zip around it tells more."""
+_ZIP_START = b"PK\x03\x04"
+_DAMAGE = (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError)
+UNREADABLE = (*_DAMAGE, NotImplementedError, RuntimeError)
+"""What reading from a zip raises: damage, a compression that is not known, a missing password."""
 _SAMPLE = 1 << 16
 _SAMPLES = 8
 _BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
@@ -44,8 +51,8 @@ class Source:
     def open(self) -> Iterator[BinaryIO]:
         """The file's bytes; `InvalidInput` where it cannot be opened."""
         if self._member is not None:
-            with _open_zip(self.path) as archive, archive.open(self._member) as inside:
-                yield cast(BinaryIO, inside)
+            with _open_inside(self.path, self._member) as inside:
+                yield inside
             return
         try:
             file = self.path.open("rb")
@@ -75,28 +82,99 @@ class Source:
         return b"".join(pieces)
 
 
-def in_zip(path: Path, endings: Sequence[str]) -> Source:
-    """Return the only file with one of these endings in a zip. Raises `InvalidInput` where there is none or several."""
-    with _open_zip(path) as archive:
-        names = [name for name in archive.namelist() if name.lower().endswith(tuple(endings))]
-    found = [name for name in names if not name.startswith("__MACOSX/")]
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The file to read of many: the one that an app names so (`stems`, the surest first), else the only one with one of
+    these `endings`."""
+
+    endings: tuple[str, ...]
+    stems: tuple[re.Pattern[str], ...] = ()
+
+    def among(self, names: Iterable[str]) -> list[str]:
+        """Return the file, or all that it may be. What lies deeper than a known name may be an attached file."""
+        found = [one for one in names if one.lower().endswith(self.endings) and not one.startswith("__MACOSX/")]
+        known = [one for one in found if any(self._is(stem, one) for stem in self.stems)]
+        level = min((one.count("/") for one in known), default=0)
+        for stem in self.stems:
+            nearest = [one for one in known if one.count("/") == level and self._is(stem, one)]
+            if len(nearest) == 1:
+                return nearest
+        return found
+
+    def _is(self, stem: re.Pattern[str], name: str) -> bool:
+        return stem.fullmatch(PurePosixPath(name).stem) is not None
+
+
+def in_zip(path: Path, wanted: Wanted) -> Source:
+    """Return the wanted file in a zip. Raises `InvalidInput` where there is none or several may be it."""
+    with open_zip(path) as archive:
+        found = wanted.among(archive.namelist())
     if len(found) != 1:
-        held = "no file" if not found else f"{len(found)} files"
-        raise InvalidInput(
-            f"{path} is a zip with {held} ending in {' or '.join(endings)}: unpack it, and give one file"
-        )
+        raise InvalidInput(f"{path} is a zip with {_held(found, wanted)}: unpack it, and give one file")
     return Source(path, found[0])
 
 
-def _open_zip(path: Path) -> zipfile.ZipFile:
+def in_folder(path: Path, wanted: Wanted) -> Source:
+    """Return the wanted file in a folder. Raises `InvalidInput` where there is none or several may be it."""
+    found = wanted.among(one.relative_to(path).as_posix() for one in path.rglob("*") if one.is_file())
+    if len(found) != 1:
+        raise InvalidInput(f"{path} is a folder with {_held(found, wanted)}: give the file of the export")
+    return Source(path / found[0])
+
+
+def _held(found: list[str], wanted: Wanted) -> str:
+    held = f"{len(found)} files" if found else "no file"
+    return f"{held} ending in {' or '.join(wanted.endings)}"
+
+
+def is_zip(path: Path) -> bool:
+    """Return whether the file is a zip. Raises `InvalidInput` for one that is cut off, which is no text either."""
+    if zipfile.is_zipfile(path):
+        return True
+    with Source(path).open() as file:
+        if file.read(len(_ZIP_START)) == _ZIP_START:
+            raise _damaged(path, "its end is missing")
+    return False
+
+
+def open_zip(path: Path) -> zipfile.ZipFile:
+    """Open a zip. Raises `InvalidInput` where that fails."""
     try:
         return zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}") from error
+    except UNREADABLE as error:
+        raise _damaged(path, error) from error
+
+
+@contextmanager
+def _open_inside(path: Path, member: str) -> Iterator[BinaryIO]:
+    with open_zip(path) as archive:
+        refuse_encrypted(path, archive, (member,))
+        try:
+            inside = archive.open(member)
+        except UNREADABLE as error:
+            raise _damaged(path, error) from error
+        with inside:
+            try:
+                yield cast(BinaryIO, inside)
+            except _DAMAGE as error:
+                raise _damaged(path, error) from error
+
+
+def refuse_encrypted(path: Path, archive: zipfile.ZipFile, names: Iterable[str]) -> None:
+    """Raise `InvalidInput` where a password is needed for one of the files."""
+    if any(archive.getinfo(name).flag_bits & 1 for name in names):
+        raise InvalidInput(f"{path} is encrypted: unpack it with its password, and give what was in it")
+
+
+def _damaged(path: Path, error: object) -> InvalidInput:
+    return InvalidInput(
+        f"{path} cannot be read as a zip ({error}): export or download it again, or unpack it with another program"
+        " and give what was in it"
+    )
 
 
 def _size_in_zip(path: Path, member: str) -> int:
-    with _open_zip(path) as archive:
+    with open_zip(path) as archive:
         return archive.getinfo(member).file_size
 
 

@@ -70,6 +70,8 @@ _ROOM = re.compile(
     r"WhatsApp[ -]?Chat(?:verlauf)? (?:with|mit|-) (?P<en>.+)|(?:Chat|Conversación) de WhatsApp con (?P<es>.+)"
     r"|(?:与|與)\s?(?P<zh>.+?)\s?的\s?WhatsApp\s?(?:聊天|對話|对话).*"
 )
+STEM = re.compile(rf"_chat|{_ROOM.pattern}")
+"""The names, without ending, that WhatsApp gives to the chat among its pictures and documents."""
 
 
 @dataclass(slots=True)
@@ -212,12 +214,19 @@ def _left_out(text: str, marked: bool) -> str:
 
 
 def room_name(source: Source) -> str:
-    """The chat's name in the name of the file or of its folder, else the file's name. An iPhone calls every chat
-    `_chat.txt`: then the name in its first line, else one made of that line, as two chats are never one room."""
-    for named in (source.stem, source.path.resolve().parent.name):
-        if match := _ROOM.fullmatch(named):
-            return next((name for name in match.groups() if name), named)
-    return source.stem if source.stem != "_chat" else _name_inside(source)
+    """Return the chat's name in the name of the file, else the file's name.
+
+    An iPhone calls every chat `_chat.txt`: then the name in that of its folder or in its first line, else one made of
+    that line, as two chats are never one room.
+    """
+    if source.stem != "_chat":
+        return _named(source.stem) or source.stem
+    return _named(source.path.resolve().parent.name) or _name_inside(source)
+
+
+def _named(stem: str) -> str:
+    match = _ROOM.fullmatch(stem)
+    return next((name for name in match.groups() if name), "") if match else ""
 
 
 def _name_inside(source: Source) -> str:
