@@ -1,4 +1,4 @@
-"""Whether the service is ready: a write is tried seldom, and one that waits for its turn is given time."""
+"""Readiness: a write is tried seldom, and one that waits for its turn is given time."""
 
 import asyncio
 
@@ -64,8 +64,29 @@ async def test_a_write_that_waits_for_others_is_given_a_minute(readiness, storag
     storage.delay("try_writing", 0.5)
     await readiness.check()
     clock.advance(61)
-    with pytest.raises(StorageUnavailable, match="No write has come through for 60 s"):
+    with pytest.raises(StorageUnavailable, match="A write has waited for over 60 s"):
         await readiness.check()
     await readiness.close()
     await readiness.check()
     assert storage.calls.count("try_writing") == 1
+
+
+async def test_a_write_that_waits_is_given_its_minute_after_a_quiet_time_too(readiness, storage, clock):
+    await readiness.check()
+    clock.advance(120)
+    storage.delay("try_writing", 0.5)
+    await readiness.check()
+    clock.advance(61)
+    with pytest.raises(StorageUnavailable, match="A write has waited for over 60 s"):
+        await readiness.check()
+
+
+async def test_an_error_of_any_kind_is_told_by_its_name(readiness, storage, clock):
+    await readiness.check()
+    clock.advance(5)
+    storage.fail("try_writing", RuntimeError("the text of a message"))
+    with pytest.raises(StorageUnavailable, match=r"^A write failed: RuntimeError$"):
+        await readiness.check()
+    storage.heal()
+    clock.advance(5)
+    await readiness.check()

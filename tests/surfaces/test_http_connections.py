@@ -1,18 +1,21 @@
 """Connections that keep `roomlore serve` waiting end, take nobody's place, and do not fill the log."""
 
+import asyncio
 import json
 import resource
 import socket
 import sys
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+import uvicorn
 from test_serve import log, serving
 
+from roomlore.surfaces.http.connections import Bounded, Limits, bounded
 from roomlore.testing.model_answers import Says
 from roomlore.testing.model_server import serve_models
 
@@ -64,6 +67,17 @@ HALVES = {
 }
 
 
+@contextmanager
+def serving_chat(**timing: float):
+    """Yields (process, URL) of a server whose model answers "one two three"."""
+    models = {"chat": {"providers": [{"name": "here", "model_id": "chat"}]}}
+    with serve_models(lambda _: Says(pieces=["one ", "two ", "three"], **timing)) as server:
+        told = {"memory": {"models": models, "providers": {"here": {"base_url": server.url}}}}
+        Path("slow.yaml").write_text(json.dumps(told), encoding="utf-8")
+        with serving(before=("--config", "slow.yaml")) as running:
+            yield running
+
+
 def test_half_a_request_is_not_waited_for():
     with serving() as (_, url), ExitStack() as closing:
         held = {name: closing.enter_context(connected(url, sent)) for name, sent in HALVES.items()}
@@ -93,13 +107,9 @@ def test_a_body_that_comes_slowly_but_steadily_is_taken():
 
 
 def test_a_reply_that_takes_its_time_is_not_cut():
-    models = {"chat": {"providers": [{"name": "here", "model_id": "chat"}]}}
-    with serve_models(lambda _: Says(pieces=["one ", "two ", "three"], after=2.5, between=1.5)) as server:
-        told = {"memory": {"models": models, "providers": {"here": {"base_url": server.url}}}}
-        Path("slow.yaml").write_text(json.dumps(told), encoding="utf-8")
-        with serving(before=("--config", "slow.yaml")) as (_, url):
-            message = {"id": "m1", "room_id": "tea", "sender_id": "ann", "text": "?"}
-            answer = httpx.post(f"{url}/chat/sse", json={"message": message}, timeout=60)
+    with serving_chat(after=2.5, between=1.5) as (_, url):
+        message = {"id": "m1", "room_id": "tea", "sender_id": "ann", "text": "?"}
+        answer = httpx.post(f"{url}/chat/sse", json={"message": message}, timeout=60)
     assert "event: done" in answer.text
 
 
@@ -123,11 +133,26 @@ def test_idle_connections_make_room(monkeypatch):
             assert heard(connection) == b""
 
 
-def test_where_all_are_at_work_a_further_one_is_refused(monkeypatch):
+def test_requests_that_never_arrive_make_room(monkeypatch):
     monkeypatch.setenv("MEMORY_REQUEST_TIMEOUT_SECONDS", "600")
     with serving() as (_, url), ExitStack() as closing:
-        for _ in range(5):
-            closing.enter_context(connected(url, HEAD % 100))
+        oldest = closing.enter_context(connected(url, HEAD % 60_000 + b"{"))
+        time.sleep(1)
+        for _ in range(4):
+            closing.enter_context(connected(url, HEAD % 60_000 + b"{"))
+        time.sleep(1)
+        assert httpx.get(f"{url}/health/live").status_code == 200
+        assert problem(heard(oldest)) == (503, "urn:roomlore:unavailable")
+
+
+def test_where_all_are_at_work_a_further_one_is_refused(monkeypatch):
+    monkeypatch.setenv("MEMORY_REQUEST_TIMEOUT_SECONDS", "600")
+    with serving_chat(after=60) as (_, url), ExitStack() as closing:
+        for number in range(5):
+            message = {"id": "m1", "room_id": f"room-{number}", "sender_id": "ann", "text": "?"}
+            body = json.dumps({"message": message}).encode()
+            head = HEAD.replace(b"/messages", b"/chat/sse") % len(body)
+            closing.enter_context(connected(url, head + body))
         time.sleep(1)
         with connected(url) as connection:
             assert problem(heard(connection)) == (503, "urn:roomlore:unavailable")
@@ -164,3 +189,144 @@ def test_rubbish_does_not_fill_the_log(sent):
             with connected(url, sent) as connection:
                 assert connection.recv(65_536).startswith(b"HTTP/1.1")
     assert len([line for line in log() if line["event"] != "request"]) <= 3
+
+
+# In this process, where the moment at which the server looks at its connections can be chosen.
+
+SIGN_IN = HEAD.replace(b"/messages", b"/console/sign-in")
+GET = b"GET /rooms HTTP/1.1\r\nhost: localhost\r\n\r\n"
+TAIL = b"x" * 50_000
+
+
+class Server:
+    """Connections to an application that answers 200 with `TAIL` once `answering` is set and the body has arrived."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.answering = asyncio.Event()
+        self.answering.set()
+        self._config = uvicorn.Config(self._app, log_config=None, interface="asgi3", timeout_keep_alive=600)
+        self._state = uvicorn.server.ServerState()
+        self._protocol = bounded(limits)
+        self.clients: list[socket.socket] = []
+
+    async def connect(self, sent: bytes = b"") -> tuple[socket.socket, Bounded]:
+        ours, theirs = socket.socketpair()
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+        theirs.settimeout(PATIENCE)
+        self.clients.append(theirs)
+        theirs.sendall(sent)
+        make = lambda: self._protocol(self._config, self._state, {})  # noqa: E731
+        _, protocol = await asyncio.get_running_loop().connect_accepted_socket(make, ours)
+        await asyncio.sleep(0.05)
+        return theirs, protocol
+
+    async def close(self) -> None:
+        self.answering.set()
+        for client in self.clients:
+            client.close()
+        await asyncio.sleep(0.05)
+        if self._state.tasks:
+            await asyncio.wait(self._state.tasks)
+
+    async def _app(self, scope, receive, send) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        await self.answering.wait()
+        length = [(b"content-length", b"%d" % len(TAIL))]
+        await send({"type": "http.response.start", "status": 200, "headers": length})
+        await send({"type": "http.response.body", "body": TAIL})
+
+
+@asynccontextmanager
+async def server(connections: int, seconds: float = 30):
+    made = Server(Limits(connections, seconds))
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+async def answer(client: socket.socket) -> bytes:
+    return await asyncio.to_thread(lambda: b"".join(iter(lambda: received_of(client), b"")))
+
+
+def received_of(client: socket.socket) -> bytes:
+    client.settimeout(0.3)
+    try:
+        return client.recv(65_536)
+    except TimeoutError:
+        return b""
+
+
+def is_open(connection: Bounded) -> bool:
+    return not connection.transport.is_closing()
+
+
+async def test_idle_ones_make_room_before_those_that_send():
+    async with server(3) as made:
+        _, slow = await made.connect(HEAD % 60_000 + b"{")
+        slow.look(asyncio.get_running_loop().time())
+        _, head = await made.connect()
+        client, idle = await made.connect(GET)
+        assert (await answer(client)).endswith(TAIL)
+        await made.connect()
+        assert [is_open(one) for one in (slow, head, idle)] == [True, True, False]
+        await made.connect()
+        assert [is_open(one) for one in (slow, head)] == [False, True]
+
+
+async def test_who_sends_slowest_makes_room_first():
+    async with server(2) as made:
+        client, steady = await made.connect(HEAD % 60_000)
+        _, slow = await made.connect(HEAD % 60_000 + b"{")
+        now = asyncio.get_running_loop().time()
+        steady.look(now)
+        slow.look(now)
+        client.sendall(b"x" * 20_000)
+        await asyncio.sleep(0.05)
+        await made.connect()
+        assert [is_open(one) for one in (steady, slow)] == [True, False]
+
+
+async def test_a_form_that_needs_no_key_gets_little_time():
+    async with server(2) as made:
+        _, keyed = await made.connect(HEAD % 60_000 + b"{")
+        client, keyless = await made.connect(SIGN_IN % 60_000 + b"token=")
+        now = asyncio.get_running_loop().time()
+        for connection in (keyed, keyless):
+            connection.look(now)
+            connection.look(now + 6)
+        assert problem(await answer(client)) == (408, "urn:roomlore:too-slow")
+        assert [is_open(one) for one in (keyed, keyless)] == [True, False]
+
+
+async def test_a_form_that_needs_no_key_makes_room_before_older_requests():
+    async with server(2) as made:
+        _, keyed = await made.connect(HEAD % 60_000 + b"{")
+        _, keyless = await made.connect(SIGN_IN % 60_000 + b"token=")
+        await made.connect()
+        assert [is_open(one) for one in (keyed, keyless)] == [True, False]
+
+
+async def test_who_was_just_answered_has_not_been_idle_for_long():
+    async with server(2) as made:
+        made.answering.clear()
+        streaming_client, streaming = await made.connect(GET)
+        now = asyncio.get_running_loop().time()
+        streaming.look(now)
+        made.answering.set()
+        client, idle = await made.connect(GET)
+        assert (await answer(client)).endswith(TAIL)
+        idle.look(asyncio.get_running_loop().time())
+        assert (await answer(streaming_client)).endswith(TAIL)
+        await made.connect()
+        assert [is_open(one) for one in (streaming, idle)] == [True, False]
+
+
+async def test_who_has_not_yet_read_all_of_an_answer_keeps_the_connection():
+    async with server(1) as made:
+        client, reading = await made.connect(GET)
+        assert reading.transport.get_write_buffer_size() > 0
+        refused, _ = await made.connect()
+        assert problem(await answer(refused)) == (503, "urn:roomlore:unavailable")
+        assert (await answer(client)).endswith(TAIL)

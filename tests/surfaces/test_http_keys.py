@@ -271,11 +271,30 @@ async def test_without_keys_only_a_page_of_this_very_address_may_ask(connect, lo
 @pytest.mark.parametrize(
     ("site", "status"), [("same-origin", 200), ("none", 200), ("same-site", 403), ("cross-site", 403)]
 )
-async def test_without_keys_a_page_that_hides_its_origin_may_look_and_change_nothing(connect, lore, site, status):
+async def test_without_keys_a_page_of_another_site_that_hides_its_origin_is_refused(connect, lore, site, status):
     await lore.sessions.create_session("conv")
     async with connect() as http:
-        assert (await http.get("/rooms", headers={"Sec-Fetch-Site": site})).status_code == 200
+        assert (await http.get("/rooms", headers={"Sec-Fetch-Site": site})).status_code == status
         assert (await http.post("/sessions/conv/reset", headers={"Sec-Fetch-Site": site})).status_code == status
+
+
+@pytest.mark.parametrize("site", ["same-site", "cross-site"])
+@pytest.mark.parametrize(
+    ("mode", "destination", "status"),
+    [
+        ("navigate", "document", 200), ("navigate", "iframe", 403), ("navigate", "object", 403),
+        ("no-cors", "image", 403), ("no-cors", "script", 403), ("no-cors", "empty", 403), ("cors", "document", 403),
+    ],
+)  # fmt: skip
+async def test_without_keys_another_site_may_link_here_and_embed_nothing(
+    connect, lore, site, mode, destination, status
+):
+    await lore.sessions.create_session("conv")
+    headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": destination}
+    async with connect() as http:
+        assert (await http.get("/console", headers=headers)).status_code == status
+        assert (await http.get("/rooms", headers=headers)).status_code == status
+        assert (await http.post("/sessions/conv/reset", headers=headers)).status_code == 403
 
 
 async def test_a_further_host_may_be_allowed():

@@ -1,8 +1,8 @@
-"""Whether writes succeed, tried seldom enough that anybody may ask."""
+"""Readiness: try a write, seldom enough that anybody may ask."""
 
 import asyncio
 
-from roomlore.core.errors import StorageUnavailable
+from roomlore.core.errors import StorageUnavailable, describe
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage
 
@@ -20,7 +20,7 @@ class Readiness:
         self._clock = clock
         self._trying: asyncio.Task[None] | None = None
         self._tried: float | None = None
-        self._written = clock.monotonic()
+        self._begun = 0.0
         self._error: StorageUnavailable | None = None
 
     async def check(self) -> None:
@@ -38,12 +38,13 @@ class Readiness:
     async def _try(self) -> None:
         """Wait for the write for a moment. It is not cancelled: a database waits for its lock all the same."""
         if self._trying is None:
+            self._begun = self._clock.monotonic()
             self._trying = asyncio.create_task(self._write())
         trying = self._trying
         await asyncio.wait({trying}, timeout=_PATIENCE_SECONDS)
-        if not trying.done() and self._clock.monotonic() - self._written > _GRACE_SECONDS:
+        if not trying.done() and self._clock.monotonic() - self._begun > _GRACE_SECONDS:
             self._error = StorageUnavailable(
-                f"No write has come through for {_GRACE_SECONDS:.0f} s: look for a program that holds the write lock."
+                f"A write has waited for over {_GRACE_SECONDS:.0f} s: look for a program that holds the write lock."
             )
 
     async def _write(self) -> None:
@@ -51,7 +52,9 @@ class Readiness:
             await self._storage.try_writing()
         except StorageUnavailable as error:
             self._error = error
+        except Exception as error:  # noqa: BLE001 - nobody else would see it
+            self._error = StorageUnavailable(f"A write failed: {describe(error)}")
         else:
-            self._error, self._written = None, self._clock.monotonic()
+            self._error = None
         finally:
             self._tried, self._trying = self._clock.monotonic(), None

@@ -17,16 +17,19 @@ import structlog
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from roomlore.surfaces.http import problems
+from roomlore.surfaces.http.guard import needs_no_key
 
 Phase = Literal["head", "body", "answer", "idle", "work"]
 
 BACKLOG = 128
 _BODY_BYTES_A_SECOND = 1_000
+_OPEN_BODY_SECONDS = 5.0  # where no key is needed: a small form, such as that of the sign-in
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _TOLD_SECONDS = 60.0
 _REASONS = {408: "Request Timeout", 503: "Service Unavailable"}
 _SLOW = "The request did not arrive in time (setting request_timeout_seconds); send it faster, or in smaller parts."
 _FULL = "There are as many connections as there may be (setting max_connections), and all are at work; try again."
+_MADE_ROOM = "The connection was needed before all of the request arrived (setting max_connections); send it again."
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +63,7 @@ class Bounded(asyncio.Protocol):
         super().connection_made(transport)
         self._since = self.loop.time()
         if len(self.connections) > self.limits.connections:
-            self._make_room()
+            self._keep_to_limit()
 
     def data_received(self, data: bytes) -> None:
         self._arrived += len(data)
@@ -68,27 +71,46 @@ class Bounded(asyncio.Protocol):
 
     def look(self, now: float) -> None:
         """End the connection if its client has kept it waiting for too long."""
-        phase, unsent = (self._awaited(), self.cycle), self.transport.get_write_buffer_size()
-        moved = phase[0] == "answer" and unsent != self._unsent
-        if phase[0] != self._phase[0] or phase[1] is not self._phase[1] or moved:
-            self._phase, self._since, self._arrived = phase, now, 0
-        self._unsent = unsent
+        self._observe(now)
         if now - self._since > self._patience():
             self._end()
 
-    def waiting_since(self) -> float | None:
-        """Return since when the connection has waited for a request; None while it has one."""
-        return self._since if self._awaited() in ("head", "idle") and not self.transport.is_closing() else None
+    def place_in_line(self, now: float) -> tuple[bool, float] | None:
+        """Return the place in the order in which connections make room: idle ones first, then those whose client has
+        the least time left to send its request. Return None while a request is being answered."""
+        self._observe(now)
+        phase = self._phase[0]
+        if phase == "idle":
+            return False, self._since
+        if phase in ("head", "body") and not self._has_begun_to_answer():
+            return True, self._since + self._patience()
+        return None
+
+    def make_room(self) -> None:
+        """Close the connection so that another can be served."""
+        if self._phase[0] == "body":
+            self.refuse(503, _MADE_ROOM)
+        else:
+            self.transport.close()
 
     def refuse(self, status: Literal[408, 503], detail: str) -> None:
         """Answer with a problem that no request asked for, and close the connection."""
         self.transport.write(_problem(status, detail))
         self.transport.close()
 
+    def _observe(self, now: float) -> None:
+        phase, unsent = (self._awaited(), self.cycle), self.transport.get_write_buffer_size()
+        moved = phase[0] == "answer" and unsent != self._unsent
+        if phase[0] != self._phase[0] or phase[1] is not self._phase[1] or moved:
+            self._phase, self._since, self._arrived = phase, now, 0
+        self._unsent = unsent
+
     def _awaited(self) -> Phase:
         if self.transport.is_closing() or self.flow.write_paused:
             return "answer"
         if self.cycle is None or self.cycle.response_complete:
+            if self.transport.get_write_buffer_size():
+                return "answer"
             return "head" if self.timeout_keep_alive_task is None else "idle"
         return "body" if self.cycle.more_body and not self.flow.read_paused else "work"
 
@@ -96,23 +118,30 @@ class Bounded(asyncio.Protocol):
         phase = self._phase[0]
         if phase in ("work", "idle"):
             return float("inf")
-        return self.limits.seconds + (self._arrived / _BODY_BYTES_A_SECOND if phase == "body" else 0)
+        if phase != "body":
+            return self.limits.seconds
+        if needs_no_key(self.cycle.scope["path"]):
+            return min(self.limits.seconds, _OPEN_BODY_SECONDS)
+        return self.limits.seconds + self._arrived / _BODY_BYTES_A_SECOND
+
+    def _has_begun_to_answer(self) -> bool:
+        return self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
 
     def _end(self) -> None:
-        begun = self.cycle is not None and self.cycle.response_started and not self.cycle.response_complete
-        if begun or self._phase[0] == "answer":
+        if self._has_begun_to_answer() or self._phase[0] == "answer":
             self.transport.abort()
         else:
             self.refuse(408, _SLOW)
 
-    def _make_room(self) -> None:
-        """Close the connection that has waited longest for a request, or this one if all others are at work."""
+    def _keep_to_limit(self) -> None:
+        """Close the connection that is first in line, or this one if all others are being answered."""
         alive = [one for one in self.connections if not one.transport.is_closing()]
         if len(alive) <= self.limits.connections:
             return
-        waiting = [(since, one) for one in alive if one is not self and (since := one.waiting_since()) is not None]
-        if waiting:
-            min(waiting, key=lambda pair: pair[0])[1].transport.abort()
+        now = self.loop.time()
+        line = [(place, one) for one in alive if one is not self and (place := one.place_in_line(now)) is not None]
+        if line:
+            min(line, key=lambda pair: pair[0])[1].make_room()
         else:
             self.refuse(503, _FULL)
 

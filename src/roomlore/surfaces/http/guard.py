@@ -27,6 +27,11 @@ _READING = ("GET", "HEAD")
 ALL_SCOPES = frozenset({"read", "write", "admin"})
 
 
+def needs_no_key(path: str) -> bool:
+    """Return whether anybody may ask for a path: the health of the service, and what the console needs to sign in."""
+    return path in OPEN_PATHS or is_open(path)
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """One tenant's roomlore and what may be done with it; `admin` may do all."""
@@ -50,7 +55,7 @@ class Guard:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS and not is_open(scope["path"]):
+        if scope["type"] == "http" and not needs_no_key(scope["path"]):
             refusal = await self._let_in(scope)
             if refusal is not None:
                 await refusal(scope, receive, send)
@@ -123,11 +128,15 @@ def _means_here(authority: str, settings: Settings) -> bool:
 
 def _from_own_page(method: str, headers: Headers) -> bool:
     """Return whether a page of this very address, or no page at all, sent the request. Another port is another site:
-    a program there may show pages of anybody."""
+    a program there may show pages of anybody. Browsers name no origin when a page embeds an image or a script, so the
+    fetch metadata decides; a link from another site may be followed, which shows that site nothing."""
     origin = headers.get("origin")
     if origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").strip().lower():
         return False
-    return method in _READING or headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+    if headers.get("sec-fetch-site", "none") in ("same-origin", "none"):
+        return True
+    is_followed_link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return method in _READING and is_followed_link
 
 
 def caller_of(request: Request) -> Caller:
