@@ -83,6 +83,6 @@ def test_reading_is_linear(name):
 
 def test_quadratic_work_is_noticed():
     def quadratic(text: str) -> int:
-        return len(re.findall("a+x", text))
+        return len(re.findall("a+x", text[len(text) // 4 :]))
 
     assert not is_linear(grows(quadratic, "", "a", ""))
