@@ -253,7 +253,7 @@ async def speak_alike(lore: Lore, words: str) -> None:
 
     await lore.messages.add(
         [
-            said(0, "desk", "ben"),
+            said(0, "desk", "dan"),
             said(1, "desk", "anna-12", sender_name="Anna Lund"),
             said(2, "desk", "ben"),
             said(3, "desk", "ben", f"> {words}\nno idea"),
