@@ -58,7 +58,41 @@ def test_a_short_id_counts_in_a_text_only_where_it_is_addressed(user_id):
 
 
 def test_a_chinese_id_has_an_edge_everywhere():
-    assert Traces("小明同学").redact("我和小明同学一起去") == "我和[已删除]一起去"
+    assert Traces("小明7号").redact("我和小明7号一起去") == "我和[已删除]一起去"
+
+
+@pytest.mark.parametrize(
+    ("user_id", "text", "left"),
+    [
+        ("will", "I will come, will you? Will", None),
+        ("will", "so will: no", None),
+        ("will", "Will, see you\nwill : yes", "[forgotten], see you\n[forgotten] : yes"),
+        ("will", "thanks @Will will you?", "thanks @[forgotten] will you?"),
+        ("will", "<at user_id='will'>", "<at user_id='[forgotten]'>"),
+        ("will", "willow: hi, mr.will: hi, will.com", None),
+        ("明天见面", "我们明天见面吧", None),
+        ("明天见面", "明天见面：好的", "[已删除]：好的"),
+        ("will_7", "I will_7 come", "I [forgotten] come"),
+        ("ou_will", "I ou_will come", "I [forgotten] come"),
+        ("abcdefghijklmnopqrstuv", "I abcdefghijklmnopqrstuv come", "I [forgotten] come"),
+    ],
+    ids=range(11),
+)
+def test_an_id_that_is_a_word_counts_in_a_text_only_where_it_is_addressed(user_id, text, left):
+    """A regression: the ids of IRC are nicks, and 'I will come' lost its verb."""
+    assert Traces(user_id).redact(text) == (left or text)
+    assert Taken().redact(text, Traces(user_id)) == (left or text)
+    assert Traces(user_id).has_id(text) == (left is not None)
+
+
+def test_an_id_that_is_a_word_counts_where_the_message_or_the_name_is_theirs():
+    traces = Traces("will")
+    assert Taken(named=True).redact("ask will about it", traces) == "ask [forgotten] about it"
+    assert traces.in_label("phone of will")
+    assert not traces.in_label("phone of willow")
+    assert traces.redact_name("phone of will") == "phone of [forgotten]"
+    assert traces.redact_name("user:will") == "[forgotten]"
+    assert traces.named_in("dm/will")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Whoever may write a message may not stop the service: reading a text takes time in proportion to its length."""
 
 import gc
+import re
 import time
 from collections.abc import Iterator
 from itertools import combinations, pairwise
@@ -82,6 +83,6 @@ def test_reading_is_linear(name):
 
 def test_quadratic_work_is_noticed():
     def quadratic(text: str) -> int:
-        return sum(text.count("x") for _ in range(0, len(text), 64))
+        return len(re.findall("a+x", text[len(text) // 4 :]))
 
     assert not is_linear(grows(quadratic, "", "a", ""))

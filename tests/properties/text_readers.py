@@ -38,6 +38,7 @@ from roomlore.core.memory import extraction, intake, scoring, words_diff
 from roomlore.core.memory import reading as memory_reading
 from roomlore.core.models import MessageFeatures, Role, StoredMessage
 from roomlore.core.privacy import copies, traces
+from roomlore.core.privacy import messages as privacy_messages
 from roomlore.core.recall import rendering, topic, words
 from roomlore.core.recall.models import Said as RecallSaid
 from roomlore.core.search import FactRows
@@ -59,7 +60,9 @@ _PEOPLE = analysis.Participants.of({"anna": "Anna Lindt", "u2": "周雨桐", "bo
 _NAMES = particulars.Names(["Anna", "周雨桐"], ["So Anna met Ben."])
 _NONE = np.zeros(0, np.int64)
 _FACTS = facts_of(FactRows(**{one.name: _NONE for one in fields(FactRows)}), revision=0)
-_TRACES = traces.Traces("anna", ["the vault opens with 7319", "saying something long enough"], ["Anna Lindt"])
+_VAULT = "the vault opens with 7319"
+_TRACES = traces.Traces("anna", [_VAULT, "saying something long enough"], ["Anna Lindt"])
+_TAKEN = privacy_messages.Taken(linked=True, called=True)
 
 
 def _message(text: str, role: Role = Role.USER) -> StoredMessage:
@@ -144,6 +147,7 @@ READERS: dict[str, Reader] = {
     "core.indexed:indexed_words": lambda text: indexed.indexed_words(_message(text)),
     "core.indexed:passage": lambda text: indexed.passage(_message(text)),
     "core.link_traits:read": lambda text: link_traits.read(_message(text), MessageFeatures(addressed=("anna",))),
+    "core.link_traits:stemmed": link_traits.stemmed.__wrapped__,
     "core.memory.asking:read_question": lambda text: memory_asking.read_question(text, of_group=True),
     "core.memory.extraction:fallback": extraction.fallback,
     "core.memory.extraction:kept": lambda text: extraction.kept(f"enough of it {text}", instructions="Write a summary"),
@@ -158,10 +162,21 @@ READERS: dict[str, Reader] = {
     "core.naming:naming_of": lambda text: naming.naming_of([text]),
     "core.plain:storable": plain.storable,
     "core.privacy.copies:without_copies": lambda text: copies.without_copies(text, [f"{text[:99]}Anna", "> the vault"]),
+    "core.privacy.messages:Taken.redact": lambda text: _TAKEN.redact(text, _TRACES),
+    "core.privacy.traces:Traces.calls": lambda text: list(_TRACES.calls(text)),
+    "core.privacy.traces:Traces.has_id": _TRACES.has_id,
+    "core.privacy.traces:Traces.ids": lambda text: list(_TRACES.ids(text)),
+    "core.privacy.traces:Traces.in_label": _TRACES.in_label,
     "core.privacy.traces:Traces.mentioned": _TRACES.mentioned,
     "core.privacy.traces:Traces.named_in": _TRACES.named_in,
-    "core.privacy.traces:Traces.quoted": _TRACES.quoted,
+    "core.privacy.traces:Traces.names_them": _TRACES.names_them,
+    "core.privacy.traces:Traces.quotes": lambda text: _TRACES.quotes(f"{text} “{_VAULT}” {text}"),
     "core.privacy.traces:Traces.redact": lambda text: _TRACES.redact(text, and_names=True),
+    "core.privacy.traces:Traces.redact_others": lambda text: _TRACES.redact_others(f"{text} Anna Lindt {text}"),
+    "core.privacy.traces:Traces.redact_name": _TRACES.redact_name,
+    "core.privacy.traces:Traces.repeated": _TRACES.repeated,
+    "core.privacy.traces:Traces.repeats": lambda text: list(_TRACES.repeats(text)),
+    "core.privacy.traces:Traces.tells": lambda text: _TRACES.tells(f"{text} Anna Lindt {text}"),
     "core.privacy.traces:cut_out": lambda text: traces.cut_out(text, [(0, 1), (len(text) // 2, len(text))]),
     "core.privacy.traces:has_mark": traces.has_mark,
     "core.privacy.traces:mark": traces.mark,

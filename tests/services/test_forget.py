@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -156,6 +157,56 @@ async def test_who_comes_back_is_somebody_new(lore):
     assert (await lore.memories.search(scope, who.told)).hits == ()
 
 
+async def test_a_nick_that_is_a_word_goes_only_where_it_is_addressed(lore):
+    def said(number: int, text: str, sender_id: str = "ben", **more: Any) -> Message:
+        return Message(id=f"{number}", room_id=ROOM, sender_id=sender_id, text=text, **more)
+
+    await lore.messages.add(
+        [
+            said(1, "shall we go to the market on Sunday?", "will"),
+            said(2, "I will come, will you?"),
+            said(3, "will: fine", "cid"),
+            said(4, "not without will", "cid", mentions=("will",)),
+            said(5, "then will is it", "cid", reply_to="1"),
+        ]
+    )
+    await lore.keys.create("phone of will")
+    report = await lore.privacy.forget("will")
+    assert report.left == ()
+    assert {one.id: one.text for one in await lore.messages.page(ROOM)} == {
+        "2": "I will come, will you?",
+        "3": "[forgotten]: fine",
+        "4": "not without [forgotten]",
+        "5": "then [forgotten] is it",
+    }
+    assert [key.name for key in await lore.keys.list()] == ["phone of [forgotten]"]
+
+
+@pytest.mark.parametrize(
+    "words", ["the quiz starts at eight in the old mill", "知识竞赛今晚八点在老磨坊开始"], ids=["en", "zh"]
+)
+async def test_who_said_it_first_keeps_it_in_an_answer_too(lore, words):
+    """A regression: the answer of whoever had said it first was emptied."""
+    mark = "[forgotten]" if words.isascii() else "[已删除]"
+
+    def said(number: int, text: str, sender_id: str, **more: Any) -> Message:
+        return Message(id=f"{number}", room_id=ROOM, sender_id=sender_id, text=text, **more)
+
+    await lore.messages.add(
+        [
+            said(1, words, "ben"),
+            said(2, f"{words}\n{words[::-1]}", "anna-7", reply_to="1"),
+            said(3, words, "ben", reply_to="2"),
+            said(4, words, "cid", reply_to="2"),
+            said(5, words, "cid", reply_to="2"),
+            said(6, f"{words}\n{words[::-1]}", "ben", reply_to="2"),
+        ]
+    )
+    assert (await lore.privacy.forget("anna-7")).left == ()
+    texts = {one.id: one.text for one in await lore.messages.page(ROOM)}
+    assert texts == {"1": words, "3": words, "4": mark, "5": mark, "6": f"{words}\n{mark}"}
+
+
 async def test_many_messages_go_in_parts(lore):
     many = [Message(id=f"m{n}", room_id=ROOM, sender_id="u-12345", text=f"line {n} of what I say") for n in range(450)]
     rest = [
@@ -202,7 +253,7 @@ async def speak_alike(lore: Lore, words: str) -> None:
 
     await lore.messages.add(
         [
-            said(0, "desk", "ben"),
+            said(0, "desk", "dan"),
             said(1, "desk", "anna-12", sender_name="Anna Lund"),
             said(2, "desk", "ben"),
             said(3, "desk", "ben", f"> {words}\nno idea"),

@@ -441,6 +441,25 @@ def test_more_owners_and_more_facts_than_a_page_are_all_found(url):
         assert said(memory.get_all(filters={"agent_id": "guide"}, top_k=1000)) == sorted(facts)
 
 
+def test_owners_of_one_user_are_read_without_those_of_others(url, monkeypatch):
+    """A regression: an update, and a question for a user's agent, read the owners of all users."""
+    with roomlore.open_sync(url, background=False) as lore:
+        others = [Owners(user_id=f"{name}{n}", agent_id="guide") for name in ("安娜", "a", "z") for n in range(20)]
+        lore.messages.add([roomlore.Message(id="1", room_id=one.room_id, sender_id="u") for one in others])
+        memory = Memory(lore=lore)
+        (one,) = memory.add("Anna likes tea", user_id="安娜", agent_id="guide", infer=False)["results"]
+        memory.add("Anna likes tea", user_id="安娜", agent_id="guide", run_id="r", infer=False)
+        read: list[str] = []
+        of_room = Owners.of_room
+        monkeypatch.setattr(Owners, "of_room", lambda room_id: read.append(room_id) or of_room(room_id))
+        both = {"user_id": "安娜", "agent_id": "guide"}
+        assert said(memory.get_all(filters=both)) == said(memory.get_all(filters={**both, "run_id": "r"}))
+        memory.update(one["id"], metadata={"kind": "drink"})
+        memory.delete_all(**both)
+        assert memory.get_all(filters=both) == {"results": []}
+        assert set(read) == {Owners(**both).room_id, Owners(**both, run_id="r").room_id}
+
+
 @pytest.mark.parametrize("name", ["{}", "[]", "{", '{"user_id": 5}', '{"user_id": ""}', '{"room_id": "g"}'])
 def test_rooms_and_notes_of_others_do_no_harm(url, name):
     odd = [{"metadata": 5}, {"metadata": {}, "until": "soon"}, 5, {"metadata": {}, "role": 5, "until": "2001-01-01"}]

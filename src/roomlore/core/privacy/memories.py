@@ -59,7 +59,7 @@ class Redaction:
         if self.rests_on_them_alone(memory):
             return replace(
                 memory, statement=mark(memory.statement), tags=(), category="", change_summary="", sources=(),
-                made_by=self.traces.redact(memory.made_by),
+                made_by=self.traces.redact_name(memory.made_by),
             )  # fmt: skip
         change = self._change(memory)
         return replace(
@@ -68,7 +68,7 @@ class Redaction:
             tags=tuple(dict.fromkeys(map(change, memory.tags))),
             category=change(memory.category),
             change_summary=change(memory.change_summary),
-            made_by=self.traces.redact(memory.made_by),
+            made_by=self.traces.redact_name(memory.made_by),
             sources=tuple(source for source in memory.sources if not self.supports(source)),
         )
 
@@ -85,7 +85,7 @@ class Redaction:
             memory=self.version(change.memory),
             old_statement=self._before(change, statements),
             reason="" if alone else redact(change.reason),
-            actor=self.traces.redact(change.actor),
+            actor=self.traces.redact_name(change.actor),
         )
 
     def _before(self, change: Change, statements: Mapping[str, str]) -> str | None:
@@ -131,6 +131,6 @@ def record_without(evolution: Evolution, traces: Traces, *, touched: bool) -> Ev
 def _names_only(traces: Traces) -> Callable[[str], str]:
     def change(text: str) -> str:
         is_name = text.isascii() and len(text) <= _LONGEST_NAME and not any(sign.isspace() for sign in text)
-        return traces.redact(text) if is_name else mark(text)
+        return traces.redact_name(text) if is_name else mark(text)
 
     return change

@@ -28,20 +28,21 @@ class Taken:
 
     `answered`: texts of the person's that the platform, a turn or a quotation links it to. `counts`: whether a passage
     was the person's by then. `linked`: passages count wherever they stand, else in quotations alone. `called`: it
-    mentions the person by '@name'.
+    mentions the person by '@name'. `named`: its mentions or its reply link name the person.
     """
 
     answered: Sequence[str] = ()
     counts: Callable[[str], bool] = lambda _: True
     linked: bool = False
     called: bool = False
+    named: bool = False
 
     def redact(self, text: str, traces: Traces) -> str:
         """Return the text with a mark in the place of what was taken over."""
         text = without_copies(text, self.answered)
         passages = traces.repeats if self.linked else traces.quotes
         calls = traces.calls(text) if self.called else ()
-        return cut_out(text, [*traces.ids(text), *calls, *passages(text, self.counts)])
+        return cut_out(text, [*traces.ids(text, named=self.named), *calls, *passages(text, self.counts)])
 
 
 def without_person(message: StoredMessage, traces: Traces, *, taken: Taken, gone: Container[str]) -> StoredMessage:

@@ -19,9 +19,12 @@ _ANCHOR = 6
 """Code points that every passage has at least: no code point weighs more than two."""
 _NAME_LEAST = 3
 _ID_LEAST = 4
+_WORD_MOST = 20
+"""Letters of an ordinary word; a longer run of letters is an id."""
 _MARKS = {"zh": "[已删除]", "en": "[forgotten]"}
 _INSIDE_A_WORD = r"[0-9A-Za-z_-]"
 _ADDRESSED = "(?:" + "|".join(f"(?<={sign})" for sign in ("@", "id=", 'id="', "id='", 'id":"', 'id": "')) + ")"
+_BEGINS, _CALLS = "(?m:^)", r"(?=[ \t]?[:,：，])"
 _EDGE = re.compile(r"[0-9A-Za-z_]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？；])")
 _QUOTATION = re.compile(
@@ -71,15 +74,18 @@ def passages(text: str) -> list[str]:
 class Traces:
     """Finds and takes out what tells of one person.
 
-    `user_id`: counts inside texts as a whole word, in small or capital letters; one that is short or a small number
-    only behind an @ or an 'id='. `said`: the passages that are the person's. `names`: what others call them, taken out
-    only where `and_names` asks for it.
+    `user_id`: counts inside texts as a whole word, in small or capital letters. One that is short or a small number
+    counts only behind an @ or an 'id=', since it may be any word. So does one of letters alone ("will"), and also at
+    the beginning of a line before a colon or a comma; in the name of something it counts as a whole word. `said`: the
+    passages that are the person's. `names`: what others call them, taken out only where `and_names` asks for it.
     """
 
     def __init__(self, user_id: str, said: Iterable[str] = (), names: Iterable[str] = ()) -> None:
         self.user_id = user_id
-        word = _word(user_id) if _is_telling(user_id) else _ADDRESSED + _word(user_id)
-        self._id = re.compile(word, re.IGNORECASE if user_id.lower() != user_id.upper() else 0)
+        word, flags = _word(user_id), re.IGNORECASE if user_id.lower() != user_id.upper() else 0
+        self._word = re.compile(word if _is_telling(user_id) else _ADDRESSED + word, flags)
+        ordinary = _is_telling(user_id) and user_id.isalpha() and len(user_id) <= _WORD_MOST
+        self._id = re.compile(f"{_ADDRESSED}{word}|{_BEGINS}{word}{_CALLS}", flags) if ordinary else self._word
         self._lowered = user_id.lower()
         self.names = frozenset(name.strip() for name in names if weight(name.strip()) >= _NAME_LEAST)
         self._names = _any_of(self.names)
@@ -116,10 +122,11 @@ class Traces:
         quotations = [one.span() for one in _QUOTATION.finditer(text)] if found else []
         return [span for span in found if _within(span, quotations)]
 
-    def ids(self, text: str) -> Iterator[Span]:
-        """Yield the place of each mention of the id."""
+    def ids(self, text: str, *, named: bool = False) -> Iterator[Span]:
+        """Yield the place of each mention of the id. `named`: the text is known to name the person, so that an
+        ordinary word is the id too."""
         if self._lowered in text.lower():
-            yield from (found.span() for found in self._id.finditer(text))
+            yield from (found.span() for found in (self._word if named else self._id).finditer(text))
 
     def calls(self, text: str) -> Iterator[Span]:
         """Yield the place of the name in each '@name'."""
@@ -129,6 +136,10 @@ class Traces:
     def has_id(self, text: str) -> bool:
         """Whether the text, or the name that it is, mentions the id."""
         return self.is_named(text) or next(self.ids(text), None) is not None
+
+    def in_label(self, name: str) -> bool:
+        """Return whether the name that somebody gave something mentions the id: 'phone of maria'."""
+        return self.is_named(name) or next(self.ids(name, named=True), None) is not None
 
     def names_them(self, text: str) -> bool:
         """Whether the text mentions the id or a name of the person."""
@@ -146,7 +157,7 @@ class Traces:
 
     def mentioned(self, text: str) -> bool:
         """Whether the text, or the name that it is ('user:anna'), tells of the person."""
-        return self.is_named(text) or next(self._spans(text), None) is not None
+        return self.has_id(text) or self.repeated(text)
 
     def is_named(self, name: str) -> bool:
         """Whether a name such as 'user:anna' or 'facts:anna' has the person's id as a part, letter by letter. A
@@ -164,27 +175,27 @@ class Traces:
             return True
         if self.user_id not in name or self.user_id in _OWN_WORDS:
             return False
-        found = (one for one in self._id.finditer(name) if one.group() == self.user_id)
+        found = (one for one in self._word.finditer(name) if one.group() == self.user_id)
         return any(_stands_alone(name, *one.span()) for one in found)
 
     def redact(self, text: str, *, and_names: bool = False) -> str:
         """The text with a mark in the place of each trace; the person's id alone becomes the mark."""
         if self.is_named(text):
             return mark(text)
-        spans = list(self._spans(text))
+        spans = [*self.ids(text, named=and_names), *self.repeats(text)]
         if and_names and self._names:
             spans += [found.span() for found in self._names.finditer(text)]
         return cut_out(text, spans)
+
+    def redact_name(self, name: str) -> str:
+        """Return the name of something with a mark in the place of the id."""
+        return mark(name) if self.is_named(name) else cut_out(name, list(self.ids(name, named=True)))
 
     def redact_others(self, text: str) -> str:
         """Return somebody else's text without the id, and without passages where it names the person."""
         if self.names_them(text):
             return self.redact(text)
         return text
-
-    def _spans(self, text: str) -> Iterator[Span]:
-        yield from self.ids(text)
-        yield from self.repeats(text)
 
     def _at(self, text: str, at: int, lengths: Iterable[int], counts: Callable[[str], bool]) -> int:
         """The longest passage that stands there, 0 for none; by their lengths, as many passages may begin alike."""

@@ -1,12 +1,14 @@
 """What was said in rooms, without a person: what others took over from them, and then their own messages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from roomlore.core.analysis import Participants, analyse
 from roomlore.core.models import Entry, Role, StoredMessage
 from roomlore.core.plain import texts_in
 from roomlore.core.privacy.messages import Taken, features_without, without_person
+from roomlore.core.privacy.traces import Traces, passages
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -18,6 +20,8 @@ from roomlore.services.privacy.vectors import VectorsGone
 _PAGE = 500
 _REWRITTEN_AT_ONCE = 50
 _ERASED_AT_ONCE = 200
+_Own = Mapping[str, AbstractSet[str]]
+"""By sender, the passages of the person's that the sender said before the person did."""
 _VECTORS_LEFT = "Vectors of messages could not be removed; the index removes them when their store answers."
 
 
@@ -65,26 +69,31 @@ class MessagesWithout:
 
     async def _rewrite_room(self, person: Person, room_id: str, tally: Tally) -> int:
         """Return how many messages merely have the same words, and keep them."""
-        told, alike = await self._telling(person, room_id)
+        told, alike, own = await self._telling(person, room_id)
         tally.places["messages of others"] += len(told)
         for start in range(0, 0 if tally.dry else len(told), _REWRITTEN_AT_ONCE):
-            await self._rewrite(person, room_id, told[start : start + _REWRITTEN_AT_ONCE], tally)
+            await self._rewrite(person, room_id, told[start : start + _REWRITTEN_AT_ONCE], tally, own)
         return alike
 
-    async def _telling(self, person: Person, room_id: str) -> tuple[list[int], int]:
-        """Arrivals of what has to be rewritten, and how many messages have the same words afterwards."""
+    async def _telling(self, person: Person, room_id: str) -> tuple[list[int], int, _Own]:
+        """Return the arrivals of what has to be rewritten, how many messages have the same words afterwards, and what
+        the senders said by themselves."""
         told: list[int] = []
+        own: dict[str, set[str]] = {}
         alike, after = 0, 0
         while True:
             async with self._storage.reading() as work:
                 page = await work.messages.page(tenant=person.tenant, room_id=room_id, after=after, limit=_PAGE)
                 read = await self._read(work, person, room_id, page)
             for message, entry in read:
-                left = _without(message, person, entry)
+                repeats = any(map(person.words.repeated, _texts(message)))
+                if repeats and (first := _said_first(message, person)):
+                    own.setdefault(message.sender_id, set()).update(first)
+                left = _without(message, person, own, entry)
                 told += [message.arrival] if left != message or (entry and _features_tell(entry, person)) else []
-                alike += any(map(person.words.repeated, _texts(left)))
+                alike += repeats and any(map(person.words.repeated, _texts(left)))
             if len(page) < _PAGE:
-                return told, alike
+                return told, alike, own
             after = page[-1].arrival
 
     async def _read(
@@ -99,7 +108,7 @@ class MessagesWithout:
         )
         return [(entry.message, entry) for entry in entries]
 
-    async def _rewrite(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally) -> None:
+    async def _rewrite(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally, own: _Own) -> None:
         tenant = person.tenant
         async with self._storage.writing() as work:
             await work.rooms.lock(tenant=tenant, room_id=room_id, now=self._clock.now())
@@ -107,13 +116,13 @@ class MessagesWithout:
             people.pop(person.user_id, None)
             known = Participants.of(people)
             found = await work.messages.by_arrival(tenant=tenant, room_id=room_id, arrivals=arrivals)
-            entries = [self._entry(entry, person, known) for entry in found]
+            entries = [self._entry(entry, person, known, own) for entry in found]
             await work.writer.replace(tenant=tenant, room_id=room_id, entries=entries)
             await self._owe_vectors(work, tenant, room_id, arrivals)
         await self._remove_vectors(person, room_id, arrivals, tally)
 
-    def _entry(self, entry: Entry, person: Person, people: Participants) -> Entry:
-        message = _without(entry.message, person, entry)
+    def _entry(self, entry: Entry, person: Person, people: Participants, own: _Own) -> Entry:
+        message = _without(entry.message, person, own, entry)
         features = features_without(entry.features, person.traces, gone=person.in_room(message.room_id).texts)
         if message.text != entry.message.text:
             message = replace(message, tokens=self._tokens.count([message.text])[0])
@@ -193,27 +202,58 @@ class MessagesWithout:
             tally.leave("vectors of messages", len(arrivals), _VECTORS_LEFT)
 
 
-def _without(message: StoredMessage, person: Person, entry: Entry | None = None) -> StoredMessage:
-    """`entry`: where its features are known, what it quotes counts as answered too."""
+def _said_first(message: StoredMessage, person: Person) -> set[str]:
+    """Return the passages of the person's that the message has before the person said them."""
+    known = person.words.said.intersection(passages(message.text))
+    return {passage for passage in known if not person.before(passage, message)}
+
+
+def _without(message: StoredMessage, person: Person, own: _Own, entry: Entry | None) -> StoredMessage:
+    """Return the message without the person. `entry`: where its features are known, what it quotes counts as answered
+    too."""
     gone = person.in_room(message.room_id).texts
-    without = without_person(message, person.traces, taken=_taken(message, person, entry), gone=gone)
+    without = without_person(
+        message, person.traces, taken=_taken(message, person, own.get(message.sender_id, frozenset()), entry), gone=gone
+    )
     if not person.same_words or message.room_id not in person.said:
         return without
     repeated = Taken(counts=lambda one: person.in_room(message.room_id).before(one, message), linked=True)
     return without_person(without, person.words, taken=repeated, gone=gone)
 
 
-def _taken(message: StoredMessage, person: Person, entry: Entry | None) -> Taken:
+def _taken(message: StoredMessage, person: Person, own: AbstractSet[str], entry: Entry | None) -> Taken:
+    """Return what the message has taken over. `own`: passages that its sender said before the person did."""
     said = person.in_room(message.room_id)
     reply = entry.features.reply if entry else None
     mentioned = {*message.mentions, *(entry.features.mentions if entry else ()), reply.sender_id if reply else None}
     called = person.user_id in mentioned
+    answered = said.linked(message, [reply.message_id] if reply else [])
     return Taken(
-        answered=said.linked(message, [reply.message_id] if reply else []),
-        counts=lambda passage: person.before(passage, message),
+        answered=[_not_own(text, own) for text in answered],
+        counts=lambda passage: passage not in own and person.before(passage, message),
         linked=called or _echoes(message, person) or any(map(person.traces.names_them, _texts(message))),
         called=called,
+        named=_is_named(message, person, entry),
     )
+
+
+def _is_named(message: StoredMessage, person: Person, entry: Entry | None) -> bool:
+    """Return whether the mentions or the reply link name the person; a bare word in the text, which is read as a
+    mention too, does not."""
+    named = {*message.mentions, *(entry.features.addressed if entry else ())}
+    reply = entry.features.reply if entry else None
+    theirs = person.in_room(message.room_id).texts
+    return person.user_id in named or message.reply_to in theirs or bool(reply and reply.sender_id == person.user_id)
+
+
+def _not_own(text: str, own: AbstractSet[str]) -> str:
+    """Return the text of the person's without the passages that somebody else said first."""
+    known = own & set(passages(text)) if own else frozenset()
+    kept, at = [], 0
+    for start, end in Traces("-", known).repeats(text) if known else ():
+        kept.append(text[at:start])
+        at = end
+    return "\n".join([*kept, text[at:]])
 
 
 def _echoes(message: StoredMessage, person: Person) -> bool:

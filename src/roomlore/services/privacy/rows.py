@@ -1,6 +1,6 @@
 """All other rows that tell of a person, and the look through everything at the end."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from roomlore.ports.coordination import Ids
 from roomlore.ports.privacy import StoredRow
@@ -33,6 +33,8 @@ _NAMES = frozenset(
     }
 )  # fmt: skip
 """Columns that hold ids, of which capital letters make others."""
+_LABELS = frozenset({"name"})
+"""Columns that hold names in words of the caller's own."""
 _STILL = "Rows that name the person: ids or names that callers chose, which others rest on. Change them, forget again."
 
 
@@ -58,14 +60,22 @@ class RowsWithout:
                 if told:
                     tally.places[table] += 1
                     if not tally.dry:
-                        async with self._storage.writing() as work:
-                            await work.rows.redact(
-                                tenant=person.tenant,
-                                table=table,
-                                key=row.key,
-                                columns=told,
-                                change=lambda text: "" if person.traces.is_named(text) else person.traces.redact(text),
-                            )
+                        await self._redact(person, table, row, told)
+
+    async def _redact(self, person: Person, table: str, row: StoredRow, told: Sequence[str]) -> None:
+        traces = person.traces
+        names = [column for column in told if column in _NAMES or column in _LABELS]
+        texts = [column for column in told if column not in names]
+        async with self._storage.writing() as work:
+            for columns, redact in ((names, traces.redact_name), (texts, traces.redact)):
+                if columns:
+                    await work.rows.redact(
+                        tenant=person.tenant,
+                        table=table,
+                        key=row.key,
+                        columns=columns,
+                        change=lambda text, redact=redact: "" if traces.is_named(text) else redact(text),  # type: ignore[misc]
+                    )
 
     async def rename_deleted(self, person: Person, tally: Tally) -> None:
         """Messages that were deleted before and have ids with the person's in them."""
@@ -152,6 +162,8 @@ def _tells_in(column: str, row: StoredRow, person: Person, *, words: bool) -> bo
     traces, texts = person.traces, row.texts.get(column, ())
     if column in _NAMES or column == "memory":
         return any(map(traces.named_in, texts))
+    if column in _LABELS:
+        return any(map(traces.in_label, texts))
     return any(map(traces.mentioned if words else traces.tells, texts))
 
 

@@ -60,6 +60,12 @@ class Owners:
     def room_id(self) -> str:
         return ROOMS + json.dumps(self.named(), ensure_ascii=False, separators=(",", ":"))
 
+    @property
+    def rooms(self) -> str:
+        """Return the beginning of the ids of all rooms with this user, else agent, else run: those of one scope."""
+        key, name = next(iter(self.named().items()))
+        return ROOMS + json.dumps({key: name}, ensure_ascii=False, separators=(",", ":")).removesuffix("}")
+
     def named(self) -> dict[str, str]:
         """The owners that are there, the user first."""
         return {key: name for key in KEYS if (name := getattr(self, key)) is not None}

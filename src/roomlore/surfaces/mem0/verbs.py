@@ -172,7 +172,7 @@ class Verbs:
         wanted = Owners.of(
             {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}, "delete_all(user_id='anna'); or call reset()"
         )
-        also = _by_scope(await self._all_owners())
+        also = _by_scope(await self._owners_around(wanted))
         theirs = {scope for scope, owners in also.items() if any(one.include(wanted) for one in owners)}
         for scope in sorted({wanted.scope, *theirs}):
             for kept in [kept async for kept in self._of(scope, also.get(scope, ()))]:
@@ -199,7 +199,8 @@ class Verbs:
         head = await self._lore.memories.head(memory_id)
         if head.status is not MemoryStatus.ACTIVE:
             raise NotFound(f"Memory {memory_id!r:.80} was deleted.")
-        also = _by_scope(await self._all_owners()).get(head.scope, ()) if everywhere else ()
+        first = Owners.of_scope(head.scope)
+        also = await self._all_owners(first.rooms) if everywhere and first.named() else ()
         return (await read(self._lore, [head], also))[0]
 
     async def _whose(self, wanted: Owners) -> tuple[list[str], Mapping[str, Sequence[Owners]]]:
@@ -207,16 +208,21 @@ class Verbs:
         owners whose they may be besides. Whatever is a user's is found without."""
         if wanted.named().keys() == {"user_id"}:
             return [wanted.scope], {}
-        also = _by_scope([owners for owners in await self._all_owners() if owners.include(wanted)])
+        known = await self._owners_around(wanted)
+        also = _by_scope([owners for owners in known if owners.include(wanted)])
         return sorted({wanted.scope, *also}), also
 
-    async def _all_owners(self) -> list[Owners]:
-        """Every set of owners that something was added for."""
+    async def _owners_around(self, wanted: Owners) -> list[Owners]:
+        """Return every set of owners in the scopes where memories of these may lie: one where the user is known."""
+        return await self._all_owners(wanted.rooms if wanted.user_id else ROOMS)
+
+    async def _all_owners(self, beginning: str = ROOMS) -> list[Owners]:
+        """Return every set of owners that something was added for, of rooms whose ids begin like this."""
         found: list[Owners] = []
-        after = ROOMS
+        after = beginning
         while True:
             page = await self._lore.rooms.page(after=after, limit=_PAGE)
-            ours = [room.room_id for room in page if room.room_id.startswith(ROOMS)]
+            ours = [room.room_id for room in page if room.room_id.startswith(beginning)]
             found += [owners for room_id in ours if (owners := Owners.of_room(room_id))]
             if len(ours) < _PAGE:
                 return found
