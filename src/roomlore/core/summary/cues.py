@@ -115,7 +115,7 @@ _CUES = (
     Cue(-0.8, re.compile(r"[{}<>=]|\(\)|^[#|`]")),
 )
 _NAME = re.compile(
-    rf"(?<=[a-z,;:'\"] )(?!I\b)[A-Z][A-Za-z]+|《[^》]+》|(?<=[{HAN}])[A-Za-z]{{2,}}|[“「][^”」]{{2,30}}[”」]"
+    rf"(?<=[a-z,;:'\"] )(?!I\b)[A-Z][A-Za-z]+|《[^《》]+》|(?<=[{HAN}])[A-Za-z]{{2,}}|[“「][^”」]{{2,30}}[”」]"
 )
 _NAMES, _MOST_NAMES = 0.25, 2
 # It says little without what stands before it.
