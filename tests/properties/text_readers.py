@@ -75,7 +75,7 @@ def _count(texts: Sequence[str]) -> list[int]:
 
 def _speaker(text: str) -> str:
     people = {"anna": "Anna", "u2": "周雨桐"}
-    return speaking.Speakers(people, agent_id="a", agent_name="", several=True).line(_message(text), text)
+    return speaking.Speakers(people, agents=("a",)).line(_message(text), text)
 
 
 def _conversation(text: str) -> str:
