@@ -18,6 +18,7 @@ import numpy as np
 from roomlore.core.dialogue import utterances
 from roomlore.core.far_weights import EVIDENCE_WEIGHTS, NEED_WEIGHTS
 from roomlore.core.lexical import rows_of
+from roomlore.core.linking import best_size
 from roomlore.core.models import FAR_REASON, Entry, Link, LinkKind, MessageType, Role, StoredMessage, Target
 from roomlore.core.ranking import Ranked
 from roomlore.core.search import Ints, RoomFacts
@@ -212,7 +213,7 @@ class Past:
         """
         squared = 1.0 if self.told else 1 + MISSED * self.needed**SURENESS
         likeliest = sorted(self.chances.items(), key=lambda one: (-one[1], -one[0]))
-        size = _best_size([chance for _, chance in likeliest], max_messages, squared)
+        size = best_size([chance for _, chance in likeliest], max_messages, squared)
         return dict(likeliest[:size])
 
 
@@ -287,14 +288,3 @@ def _turns(facts: RoomFacts, rows: Ints) -> list[tuple[int, int, int, float]]:
         after = np.flatnonzero(facts.parents[row + 1 : row + 1 + _REACH] == hit) + row + 1
         found += [(hit, int(facts.arrivals[child]), 3, float(facts.parent_odds[child])) for child in after.tolist()]
     return found
-
-
-def _best_size(chances: Sequence[float], most: int, squared: float) -> int:
-    """How many of these, likeliest first, have the highest expected F-beta, of this beta squared."""
-    total, held, best, size = math.fsum(chances), 0.0, 0.0, 0
-    for count, chance in enumerate(chances[:most], 1):
-        held += chance
-        worth = held / (count + squared * total)
-        if worth > best:
-            best, size = worth, count
-    return size

@@ -1,7 +1,7 @@
 """Which earlier message does this one answer, and which share its thread."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from roomlore.core.link_window import CANDIDATES, SIZE, UNANSWERED, Floats, Room
 from roomlore.core.mates import Mates
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, StoredMessage
 
-__all__ = ["LinkModel", "RoomWindow", "answers", "link", "select", "surprise", "version_of"]
+__all__ = ["LinkModel", "RoomWindow", "answers", "best_size", "link", "select", "surprise", "version_of"]
 
 READ_AS = 1
 """Raise it where features or links come out otherwise with the same weights: then links are made anew."""
@@ -218,21 +218,21 @@ def select(found: Link, max_messages: int) -> list[tuple[int, float]]:
     arrivals, shares = found.mates.arrivals, found.mates.probabilities
     likeliest = sorted(zip(shares.tolist(), arrivals.tolist(), strict=True), reverse=True)
     if found.kind is LinkKind.NEW:
-        size = _best_size([share for share, _ in likeliest], min(max_messages, MOST_FOR_NEW))
+        size = best_size([share for share, _ in likeliest], min(max_messages, MOST_FOR_NEW))
         return [(arrival, share) for share, arrival in likeliest[:size] if share >= LEAST_FOR_NEW]
-    chosen = likeliest[: _best_size([share for share, _ in likeliest], max_messages)]
+    chosen = likeliest[: best_size([share for share, _ in likeliest], max_messages)]
     if found.parent not in [arrival for _, arrival in chosen]:
         parent = [mate for mate in likeliest if mate[1] == found.parent]
         chosen = chosen[: max_messages - len(parent)] + parent if max_messages else []
     return [(arrival, share) for share, arrival in chosen]
 
 
-def _best_size(shares: list[float], most: int) -> int:
-    """How many of these, likeliest first, have the highest expected F1."""
+def best_size(shares: Sequence[float], most: int, squared: float = 1.0) -> int:
+    """Return how many of these, likeliest first, have the highest expected F-beta. `squared`: this beta, squared."""
     total, held, best, size = sum(shares), 0.0, 0.0, 0
     for count, share in enumerate(shares[:most], 1):
         held += share
-        gain = held / (count + total)
+        gain = held / (count + squared * total)
         if gain > best:
             best, size = gain, count
     return size
