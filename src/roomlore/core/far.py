@@ -225,7 +225,7 @@ def weigh(link: Link, earlier: Earlier, needed: float) -> Past:
 
     What the platform says of the thread holds in either case.
     """
-    threaded, chances, reasons = _mates(link), {}, {}
+    threaded, chances, reasons = link.mates.by_arrival(), {}, {}
     told = link.kind is LinkKind.PLATFORM
     for arrival, values in evidence_signs(link, earlier).items():
         answering, mate = needed * _chance(EVIDENCE_WEIGHTS, values), threaded.get(arrival, 0.0)
@@ -252,7 +252,7 @@ def evidence_signs(link: Link, earlier: Earlier) -> dict[int, list[float]]:
     how likely a better hit answers it, or it answers a better hit, over that hit's place. `mate`: how likely it is of
     the same thread. `length`: log of its words.
     """
-    ranked, facts, threaded = earlier.ranked, earlier.facts, _mates(link)
+    ranked, facts, threaded = earlier.ranked, earlier.facts, link.mates.by_arrival()
     best = ranked[0].score if ranked else 1.0
     last_place = len(ranked) + 1
     rows = rows_of(facts, np.array([hit.arrival for hit in ranked], np.int64))
@@ -271,10 +271,6 @@ def evidence_signs(link: Link, earlier: Earlier) -> dict[int, list[float]]:
         arrival: [*values, threaded.get(arrival, 0.0), length]
         for (arrival, values), length in zip(found.items(), lengths.tolist(), strict=True)
     }
-
-
-def _mates(link: Link) -> dict[int, float]:
-    return dict(zip(link.mates.arrivals.tolist(), link.mates.probabilities.tolist(), strict=True))
 
 
 def _turns(facts: RoomFacts, rows: Ints) -> list[tuple[int, int, int, float]]:

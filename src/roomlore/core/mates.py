@@ -54,6 +54,10 @@ class Mates:
         shares: npt.NDArray[np.float64] = self._rows["share"] / _FULL
         return shares
 
+    def by_arrival(self) -> dict[int, float]:
+        """Return arrival to probability, ascending."""
+        return dict(zip(self.arrivals.tolist(), self.probabilities.tolist(), strict=True))
+
     def __len__(self) -> int:
         return len(self._packed) // _ROW.itemsize
 

@@ -39,8 +39,7 @@ class Explainer:
         """Weigh the messages near by how likely they share the thread of the target."""
         most, link = options.max_context_messages, target.entry.link
         chosen = picks(link, self._past, options)
-        mates = dict(zip(link.mates.arrivals.tolist(), link.mates.probabilities.tolist(), strict=True))
-        chances = {**mates, **self._past.chances, **chosen}
+        chances = {**link.mates.by_arrival(), **self._past.chances, **chosen}
         likeliest = sorted(chances, key=lambda arrival: -chances[arrival])[:_MOST_MATES]
         window = [one.message.arrival for one in await self.gatherer.recent(target, most)]
         entries = await self._work.messages.by_arrival(
