@@ -147,7 +147,8 @@ class MessageSearch:
         finally:
             meaning.cancel()
         past = before(facts, arrival)
-        read = await self._read_aside(text, past, asked_at)
+        if facts is not known:
+            read = await self._read_aside(text, past, asked_at)
         ranked = rank(read, postings=postings, dense=dense.found, facts=past, limit=limit)
         return Earlier(ranked=tuple(ranked), facts=past, problem=dense.problem)
 
