@@ -1,27 +1,43 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+DEMO_STAMP := .venv/.demo-installed
+INSTALL := $(BIN)/python -m pip install --quiet
+COMPILE := --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Some images forbid bytecode; then each of the hundreds of processes that the tests start would compile roomlore anew.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup demo serve test test-model lint format docs reference schema bench lock ci system-packages
+.PHONY: setup demo serve test tests soak test-lowest test-model lint style types format docs reference schema bench lock ci system-packages
 
 setup: $(STAMP)
 
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(INSTALL) --require-hashes -r requirements.lock
+	$(INSTALL) --no-deps --no-build-isolation --editable .
+	touch $(DEMO_STAMP) $@
+
+# The core and the server, at the versions of requirements.lock: 166 MB in place of 1.1 GB.
+$(DEMO_STAMP): requirements-demo.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(INSTALL) --no-compile --no-deps --require-hashes -r requirements-demo.lock
+	$(INSTALL) --no-deps --no-build-isolation --editable .
 	touch $@
 
-demo: setup
+demo: $(DEMO_STAMP)
 	$(BIN)/roomlore demo
 
 serve: setup
 	$(BIN)/roomlore serve
 
-lint: setup
+lint: style types
+
+style: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -29,8 +45,31 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test: lint
-	$(BIN)/pytest --numprocesses auto --dist loadfile
+# Types and import contracts are checked while tests wait for processes and servers.
+test: style
+	$(MAKE) --jobs 2 types tests
+
+# More workers than processors, since many tests wait. A worker that has nothing left takes from the others.
+tests: setup
+	$(BIN)/pytest --numprocesses 3 --dist worksteal
+
+# Before a release, an hour or two: many more kills, and the loads that `make test` runs in small.
+soak: setup
+	ROOMLORE_KILLS=20 $(BIN)/pytest --override-ini timeout=3600 tests/faults
+	$(BIN)/python -m bench crash --what replies
+	$(BIN)/python -m bench crash --what evolution
+	$(BIN)/python -m bench crash --what forgetting
+	$(BIN)/python -m bench session-load
+
+# The lowest versions that pyproject.toml allows, in .lowest/. Old packages may warn of what is deprecated by now.
+LOWEST := .lowest
+test-lowest: setup
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(LOWEST)
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(LOWEST)/bin/python --resolution lowest-direct \
+		--group test --editable '.[all]'
+	$(LOWEST)/bin/python -m pytest -W default --disable-warnings --numprocesses auto --dist loadfile \
+		tests/adapters tests/contracts tests/migrations tests/surfaces/test_mem0.py tests/test_settings.py
 
 # The site, in site/. The tests build it too, and a warning is an error there as here.
 docs: setup
@@ -42,7 +81,7 @@ reference: setup
 
 # The tables of a new SQLite database, made anew from the migrations. A test compares the two.
 schema: setup
-	$(BIN)/python -c "from roomlore.adapters.sql import fresh; fresh.main()"
+	$(BIN)/python -c "from roomlore.adapters.sql import upgrade; upgrade.main()"
 
 # Asks a real model, named by ROOMLORE_TEST_MODEL_URL and ROOMLORE_TEST_MODEL_ID. See docs/explanation/a-small-model.md.
 test-model: setup
@@ -53,8 +92,9 @@ bench: setup
 
 lock:
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet --output-file requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev $(COMPILE) --output-file requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra server --group build --no-annotate $(COMPILE) \
+		--constraint requirements.lock --output-file requirements-demo.lock
 
 system-packages:
 	@if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then \

@@ -9,9 +9,8 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from roomlore.adapters.sql.spelling import before, spell
-from roomlore.adapters.sql.word_index import ARRIVAL_BITS, LENGTH_BITS
-from roomlore.core.terms import terms
+from roomlore.adapters.sql.words import ARRIVAL_BITS, LENGTH_BITS, before, spell
+from roomlore.core.text import terms
 
 LIMIT = 10
 

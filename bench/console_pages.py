@@ -22,7 +22,7 @@ import structlog
 
 import roomlore
 from bench.built_store import MadeUpRoom, fill, opened
-from roomlore.core.memory.models import Source
+from roomlore.core.memory.memory import Source
 from roomlore.surfaces.http import create_app
 
 ROOM = 1_000

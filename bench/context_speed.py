@@ -17,6 +17,7 @@ from statistics import median
 import roomlore
 from bench.chatter import chat
 from roomlore.adapters.sql import connect
+from roomlore.core.linking.calibration import Linked
 from roomlore.core.models import DEFAULT_TENANT, Entry
 
 ROOM = 1_000
@@ -42,14 +43,14 @@ class Subject:
 
 
 async def run(arguments: argparse.Namespace) -> None:
-    entries = await ingested(ROOM)
     settings = quiet()
+    entries, linked = await ingested(ROOM)
     with tempfile.TemporaryDirectory() as folder:
         urls = []
         for size in (arguments.messages, arguments.large):
             urls.append(f"sqlite:///{Path(folder) / f'{size}.db'}")
             started = time.perf_counter()
-            await fill(urls[-1], entries, size)
+            await fill(urls[-1], entries, size, linked)
             print(f"filled a store with {size:,} messages in {time.perf_counter() - started:.0f} s", flush=True)
         async with (
             roomlore.open(urls[0], settings=settings) as small,
@@ -65,13 +66,16 @@ def quiet() -> roomlore.Settings:
     return roomlore.Settings(enable_async_data_collection=False, fallback_on_error=False)
 
 
-async def ingested(count: int) -> list[Entry]:
+async def ingested(count: int) -> tuple[list[Entry], Linked]:
+    """A room's entries and the model that linked them: in a store that does not tell it they would be linked anew, and
+    the processor time of that would count as ingest."""
     async with roomlore.open("sqlite://", settings=quiet()) as lore:
         await lore.messages.add(list(chat("seed", count)))
-        return [await lore.messages.get("seed", str(number)) for number in range(count)]
+        entries = [await lore.messages.get("seed", str(number)) for number in range(count)]
+        return entries, (await lore.rooms.get("seed")).linked
 
 
-async def fill(url: str, entries: list[Entry], size: int) -> None:
+async def fill(url: str, entries: list[Entry], size: int, linked: Linked) -> None:
     storage = await connect(url)
     try:
         for number in range(size // len(entries)):
@@ -79,7 +83,7 @@ async def fill(url: str, entries: list[Entry], size: int) -> None:
             copies = [replace(entry, message=replace(entry.message, room_id=room_id)) for entry in entries]
             async with storage.writing() as work:
                 await work.rooms.lock(tenant=DEFAULT_TENANT, room_id=room_id, now=copies[0].message.at)
-                await work.writer.append(tenant=DEFAULT_TENANT, room_id=room_id, entries=copies)
+                await work.writer.append(tenant=DEFAULT_TENANT, room_id=room_id, entries=copies, linked=linked)
     finally:
         await storage.close()
 

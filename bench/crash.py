@@ -1,4 +1,4 @@
-"""Kills a process that ingests, replies and extracts, or evolves, again and again, and checks all that is stored.
+"""Kills a process that replies and extracts, evolves, or forgets, again and again, and checks all that is stored.
 
 The process is killed with SIGKILL at instants drawn by chance, and started anew at once: while it opens the database
 (and makes its tables), while it works, and while it closes. The model it asks lives outside of it and remembers every
@@ -31,23 +31,22 @@ from bench.crash_what import WHATS, What
 from bench.progress import Progress
 from roomlore.testing.model_server import serve_models
 
-Aim = Literal["making", "any", "opening", "working", "answered", "closing"]
+Aim = Literal["making", "any", "opening", "working", "moment", "closing"]
 AIMS: Mapping[Aim, tuple[int, float]] = {
     "making": (0, 0.6),
     "any": (5, 2.0),
     "opening": (2, 0.1),
     "working": (8, 3.0),
-    "answered": (3, 0.06),
+    "moment": (3, 0.06),
     "closing": (2, 0.3),
 }
 """What a kill is aimed at: how often, and within how many seconds. Of the life's first word, while the first ones make
-the tables; of its start; of its first word; of the open database; of the end of a model's answer; of being told to
+the tables; of its start; of its first word; of the open database; of the moment that `What` names; of being told to
 close."""
 _FIRST_ARE_OPENINGS = 0.03
 _WORK_FIRST_SECONDS = 1.5
 _LOOK_SECONDS = 0.02
 _LOOK_CLOSELY_SECONDS = 0.002
-_LATE_REQUESTS = 20
 _LONGEST_LIFE_SECONDS = 60.0
 _LAST_HANDS_IN = 8
 """How much every room is handed in at least by the time of the last life: enough for an extraction and an evolution,
@@ -145,7 +144,7 @@ class Crash:
     def _follow(self, process: ForkServerProcess, pipe: Connection, life: Life, aimed: Aimed) -> bool:
         """Listens until the instant of the kill, or until the process ends; False where neither comes."""
         until = life.began + _LONGEST_LIFE_SECONDS
-        look = _LOOK_CLOSELY_SECONDS if aimed.aim == "answered" else _LOOK_SECONDS
+        look = _LOOK_CLOSELY_SECONDS if aimed.aim == "moment" else _LOOK_SECONDS
         while (now := time.monotonic()) < until:
             if aimed.aim == "closing" and not life.told_to_close and now >= _worked(aimed, life, until):
                 life.told_to_close = now
@@ -186,18 +185,11 @@ class Crash:
             "any": life.began,
             "opening": life.marks.get("begun"),
             "working": life.marks.get("open"),
-            "answered": self._answered(aimed, life),
+            "moment": self._what.moment(life, self.known.requests, _worked(aimed, life, float("inf"))),
             "closing": life.told_to_close,
         }
         at = began[aimed.aim]
         return None if at is None else at + aimed.seconds
-
-    def _answered(self, aimed: Aimed, life: Life) -> float | None:
-        """When a model's answer was next complete, of all kinds in turn."""
-        kind = self._what.asks[len(self.lives) % len(self._what.asks)]
-        after = _worked(aimed, life, float("inf"))
-        late = (r for r in self.known.requests[-_LATE_REQUESTS:] if (r.kind, r.life) == (kind, life.number))
-        return min((r.answered_at for r in late if r.answered_at and r.answered_at >= after), default=None)
 
     @contextmanager
     def _living(self, last: Mapping[str, int] | None = None) -> Iterator[tuple[ForkServerProcess, Connection, Life]]:
@@ -256,6 +248,7 @@ class Crash:
         known, place = self.known, (said.room, said.number)
         if said.what == "handing in":
             life.under_way.add(place)
+            life.begun[said.room].append(time.monotonic())
             known.handed_in[said.room] = max(known.handed_in[said.room], said.number + 1)
         elif said.what == "done":
             life.under_way.discard(place)

@@ -10,7 +10,7 @@ from bench.crash_model import Request
 from bench.crash_stored import Stored
 from roomlore import Role, StoredMessage
 from roomlore.core.memory.extraction import EXTRACT_EVERY, FALLBACK
-from roomlore.core.memory.models import Evolution, Memory
+from roomlore.core.memory.memory import Evolution, Memory
 from roomlore.ports.durable import WorkState
 from roomlore.services.extraction import EXTRACTION
 

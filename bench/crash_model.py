@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from bench.crash_items import answer_pieces, last_asked, mark_of, memory
-from roomlore.testing.model_answers import Asked, Says
+from roomlore.testing.model_server import Asked, Says
 
 REPLIES = "crash-replies"
 MEMORIES = "crash-memories"

@@ -23,13 +23,15 @@ _NUMBERS = re.compile(r"\d+")
 class Life:
     """One process from start to end, in seconds of `time.monotonic`. `number`: from 0. `first`: where each room went
     on. `marks`: when it said what. `under_way`: rooms and numbers it had begun to hand in and was told nothing of.
-    `again`: how many acknowledged ones it handed in once more, and was told the same."""
+    `begun`: by room, when it began to hand in each. `again`: how many acknowledged ones it handed in once more, and was
+    told the same."""
 
     number: int
     began: float
     first: Mapping[str, int]
     marks: dict[str, float] = field(default_factory=dict)
     under_way: set[tuple[str, int]] = field(default_factory=set)
+    begun: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     done: int = 0
     again: int = 0
     told_to_close: float | None = None

@@ -11,9 +11,9 @@ import roomlore
 from bench.crash_items import ROOMS, request_of
 from roomlore import Role, StoredMessage
 from roomlore.adapters.dbos import open_dbos
-from roomlore.adapters.dbos.places import place_of
+from roomlore.adapters.dbos.locations import location_of
 from roomlore.core.memory.log import replay
-from roomlore.core.memory.models import Change, Evolution, Memory, MemoryKind
+from roomlore.core.memory.memory import Change, Evolution, Memory, MemoryKind
 from roomlore.ports.durable import WorkState
 from roomlore.ports.storage import Storage
 
@@ -97,7 +97,7 @@ def rooms_due(url: str) -> int:
 
 def steps(url: str, answer: str = "raw_answer") -> list[Step]:
     """Those that were finished; failed ones are left out. `answer`: the field that has the model's words."""
-    place = place_of(url)
+    place = location_of(url)
     table = "operation_outputs" if place.on_a_file else "dbos.operation_outputs"
     rows = rows_of(
         create_engine(place.url),
@@ -113,7 +113,7 @@ def steps(url: str, answer: str = "raw_answer") -> list[Step]:
 
 def broken_files(url: str) -> list[str]:
     """What SQLite finds wrong with its files."""
-    place = place_of(url)
+    place = location_of(url)
     if not place.on_a_file:
         return []
     found = {"database": rows_of(own_database(url), "PRAGMA integrity_check")}

@@ -20,9 +20,8 @@ import roomlore
 from bench.crash_items import ROOMS, item
 from bench.crash_model import MEMORIES, REPLIES
 from roomlore import Settings
-from roomlore.core.chat.registry import SUMMARY_MODEL
+from roomlore.core.chat import SUMMARY_MODEL
 
-_MOST_PAUSE_SECONDS = 0.12
 _NEVER = 1 << 40
 _BY_NAME = {room.name: room for room in ROOMS}
 
@@ -67,9 +66,10 @@ def live(pipe: Connection, task: Task) -> None:
 
 
 class Victim(ABC):
-    """One life. `rooms`: by name, where something is handed in."""
+    """One life. `rooms`: by name, where something is handed in; `most_pause_seconds`: between two things there."""
 
     rooms: Sequence[str]
+    most_pause_seconds = 0.12
 
     def __init__(self, pipe: Connection, task: Task) -> None:
         self._pipe = pipe
@@ -92,6 +92,13 @@ class Victim(ABC):
     @abstractmethod
     async def hand_in(self, lore: roomlore.Lore, room: str, number: int) -> tuple[str, str] | None:
         """Does what a number of a room stands for; what it gave, where that is to be checked."""
+
+    def last(self, room: str) -> int | None:
+        """Return before which number the room ends in this life, None where it goes on until the kill."""
+        return self._task.last[room] if self._task.last else None
+
+    async def ready(self, room: str, number: int) -> None:  # noqa: B027
+        """Wait until the number may be handed in: at once, but where a life says otherwise."""
 
     async def _live(self) -> None:
         ended = asyncio.Event()
@@ -117,15 +124,15 @@ class Victim(ABC):
                 self._pipe.send(Said("idle"))
 
     async def _talk(self, lore: roomlore.Lore, room: str) -> None:
-        first = self._task.first[room]
-        last = self._task.last[room] if self._task.last else _NEVER
+        first, last = self._task.first[room], self.last(room)
         for number in self._task.again[room]:
             await self._tell(lore, room, number)
-        for number in range(first, last):
-            await asyncio.sleep(self._chance.uniform(0, _MOST_PAUSE_SECONDS))
+        for number in range(first, _NEVER if last is None else last):
+            await asyncio.sleep(self._chance.uniform(0, self.most_pause_seconds))
             await self._tell(lore, room, number)
 
     async def _tell(self, lore: roomlore.Lore, room: str, number: int) -> None:
+        await self.ready(room, number)
         self._pipe.send(Said("handing in", room, number))
         gave = await self.hand_in(lore, room, number)
         self._pipe.send(Said("done", room, number, gave))

@@ -9,7 +9,7 @@ from contextlib import suppress
 import psycopg  # noqa: F401
 
 import roomlore
-import roomlore.adapters.dbos.work
+import roomlore.adapters.dbos.client
 import roomlore.testing.embedding
 from bench.crash_items import ROOMS, item
 from bench.crash_victim import settings

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from bench import (
     crash_checks,
+    crash_forgetting,
     crash_items,
     crash_model,
     crash_report,
@@ -24,6 +25,8 @@ from bench.crash_model import Request, Requests
 from bench.crash_report import Life
 from bench.crash_victim import Task
 
+_LATE_REQUESTS = 20
+
 
 class Named(Protocol):
     """A room."""
@@ -35,14 +38,15 @@ class Named(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class What:
     """`rooms`: that something is handed in to. `live`: the life of a process that is killed. `model`: what it asks,
-    made from the seed. `asks`: the kinds of requests that kills are aimed at. `read`: what is stored, from a fresh
-    opening; `is_settled`: whether nothing is left to be done. `violations`: what must not be, a line each. `where`:
-    what a life was at when it was killed. `report`: prints what was done."""
+    made from the seed. `moment`: the first instant at or after the given one that kills are aimed at: the end of a
+    model's answer, or the beginning of a forgetting. `read`: what is stored, from a fresh opening; `is_settled`:
+    whether nothing is left to be done. `violations`: what must not be, a line each. `where`: what a life was at when it
+    was killed. `report`: prints what was done."""
 
     rooms: Sequence[Named]
     live: Callable[[Connection, Task], None]
     model: Callable[[int], Requests]
-    asks: Sequence[str]
+    moment: Callable[[Life, Sequence[Request], float], float | None]
     read: Callable[[str], Coroutine[Any, Any, Any]]
     is_settled: Callable[[str], Coroutine[Any, Any, bool]]
     violations: Callable[[Known, Any], list[str]]
@@ -50,12 +54,23 @@ class What:
     report: Callable[[Sequence[Life], Known, Any], None]
 
 
+def answered(*kinds: str) -> Callable[[Life, Sequence[Request], float], float | None]:
+    """Return the moment at which an answer of a kind is complete, of all kinds in turn."""
+
+    def moment(life: Life, requests: Sequence[Request], after: float) -> float | None:
+        kind = kinds[life.number % len(kinds)]
+        late = (one for one in requests[-_LATE_REQUESTS:] if (one.kind, one.life) == (kind, life.number))
+        return min((one.answered_at for one in late if one.answered_at and one.answered_at >= after), default=None)
+
+    return moment
+
+
 WHATS: Mapping[str, What] = {
     "replies": What(
         rooms=crash_items.ROOMS,
         live=crash_victim.live,
         model=crash_model.ScriptedModel,
-        asks=("reply", "memory"),
+        moment=answered("reply", "memory"),
         read=crash_stored.read,
         is_settled=crash_stored.is_settled,
         violations=crash_checks.violations,
@@ -66,11 +81,22 @@ WHATS: Mapping[str, What] = {
         rooms=evolution_items.ROOMS,
         live=evolution_victim.live,
         model=evolution_model.ScriptedModel,
-        asks=("evolution",),
+        moment=answered("evolution"),
         read=evolution_stored.read,
         is_settled=evolution_stored.is_settled,
         violations=evolution_checks.violations,
         where=evolution_report.where,
         report=evolution_report.report,
+    ),
+    "forgetting": What(
+        rooms=crash_forgetting.LANES,
+        live=crash_forgetting.live,
+        model=crash_model.ScriptedModel,
+        moment=crash_forgetting.forgetting,
+        read=crash_forgetting.read,
+        is_settled=crash_forgetting.is_settled,
+        violations=crash_forgetting.violations,
+        where=crash_forgetting.where,
+        report=crash_forgetting.report,
     ),
 }

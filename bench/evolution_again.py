@@ -10,15 +10,13 @@ from itertools import count
 from bench.evolution_items import ABOUT, ANN, Shown
 from roomlore import StoredMessage
 from roomlore.adapters.json_repair import repaired
-from roomlore.core.evolution.asking import ShownMessages, show_messages
-from roomlore.core.evolution.guards import said
-from roomlore.core.evolution.handles import handles_of
-from roomlore.core.evolution.likeness import likeness
-from roomlore.core.evolution.models import Answer, Ground, Plan, Rules
-from roomlore.core.evolution.plan import plan
-from roomlore.core.evolution.understanding import understood
+from roomlore.core.evolution.guards import understood
+from roomlore.core.evolution.plan import PlanInput, plan
+from roomlore.core.evolution.prompt import ShownMessages, handles_of, said, show_messages
+from roomlore.core.evolution.requests import Answer, Ground, Plan, Rules
+from roomlore.core.evolution.wording import likeness
 from roomlore.core.memory.log import active, replay
-from roomlore.core.memory.models import Action, Change, Evolution, Memory, MemoryKind, Source
+from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, Source
 from roomlore.core.prompt import Prompt
 
 _MAKES = {Action.CREATE, Action.UPDATE, Action.MERGE}
@@ -125,17 +123,19 @@ def _plan(told: Told, answer: Answer, offered: Mapping[str, Memory], rules: Rule
     ids = _ids(told.own)
     return plan(
         answer,
-        offered=offered,
-        messages=_handles(told),
-        similar=likeness,
-        rules=rules,
-        ground=Ground(scope=told.record.scope, number=len(told.before), active=len(in_force), latest=latest),
-        kind=told.kind,
-        evolution_id=told.record.evolution_id,
-        new_id=lambda: next(ids),
-        actor=told.record.model,
-        now=told.own[0].at if told.own else told.record.finished_at,
-        taken=lambda statement: said(statement) in unseen,
+        PlanInput(
+            offered=offered,
+            messages=_handles(told),
+            similar=likeness,
+            rules=rules,
+            ground=Ground(scope=told.record.scope, number=len(told.before), active=len(in_force), latest=latest),
+            kind=told.kind,
+            evolution_id=told.record.evolution_id,
+            new_id=lambda: next(ids),
+            actor=told.record.model,
+            now=told.own[0].at if told.own else told.record.finished_at,
+            taken=lambda statement: said(statement) in unseen,
+        ),
     )
 
 

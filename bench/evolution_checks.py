@@ -14,11 +14,11 @@ from bench.evolution_stored import PLACES, Place, Stored
 from bench.evolution_victim import settings
 from roomlore import StoredMessage
 from roomlore.core.memory.log import active, replay
-from roomlore.core.memory.models import Change, Evolution
+from roomlore.core.memory.memory import Change, Evolution
 from roomlore.ports.durable import WorkState
 from roomlore.services.evolution import EVOLUTION
-from roomlore.services.evolution.results import told as result_of
-from roomlore.wiring.evolution import evolution_options
+from roomlore.services.evolution.piece import told as result_of
+from roomlore.wiring.work import evolution_options
 
 _OPTIONS = evolution_options(settings("http://nobody/v1"))
 

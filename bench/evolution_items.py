@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from roomlore import Message
-from roomlore.core.evolution.result import EvolutionResult
+from roomlore.core.evolution.requests import EvolutionResult
 
 Act = Literal["", "begin", "evolve", "edit"]
 """What a number does: it adds messages, hands an evolution in, evolves here and now, or changes a memory by hand."""

@@ -7,7 +7,7 @@ import roomlore
 from bench.crash_stored import Step, broken_files, differences, log_of, records_of, steps, versions_of, works
 from bench.evolution_items import ABOUT, ANN, ROOMS, SCOPES
 from roomlore import StoredMessage
-from roomlore.core.memory.models import Change, Evolution
+from roomlore.core.memory.memory import Change, Evolution
 from roomlore.ports.durable import WorkState
 from roomlore.services.evolution import EVOLUTION
 from roomlore.testing.embedding import HashEmbedder
@@ -39,7 +39,7 @@ async def read(url: str) -> Stored:
         troubles: list[str] = []
         for scope, log in logs.items():
             troubles += await differences(lore.storage, scope, log, await versions_of(lore.storage, log))
-        troubles += await _unsound(lore)
+        troubles += await unsound(lore)
         marks = {place: await _mark(lore, *place) for place in PLACES}
     return Stored(
         messages=messages,
@@ -60,7 +60,7 @@ async def is_settled(url: str) -> bool:
         return (await lore.index.status()).vectors == "whole"
 
 
-async def _unsound(lore: roomlore.Lore) -> list[str]:
+async def unsound(lore: roomlore.Lore) -> list[str]:
     """What roomlore finds itself; that it could count vectors at all is part of it."""
     report = await lore.privacy.verify()
     return [

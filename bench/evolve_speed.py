@@ -12,6 +12,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import cache, wraps
 from statistics import median, quantiles
 from typing import Any, cast
@@ -23,20 +24,16 @@ from bench import databases
 from bench.chatter import chat
 from bench.progress import Progress
 from roomlore import Lore, Message, NewMemory, Settings
-from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.adapters.inprocess.durable import InProcessWork
-from roomlore.adapters.inprocess.ids import TimeOrderedIds
-from roomlore.adapters.inprocess.jobs import InProcessJobs
-from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.sql.store import SqlStorage
-from roomlore.core.chat.models import ChatAnswer, ChatRequest, Usage
+from roomlore.core.chat import ChatAnswer, ChatRequest, Usage
+from roomlore.core.evolution.guards import understood
 from roomlore.core.evolution.plan import plan
-from roomlore.core.evolution.understanding import understood
-from roomlore.core.memory.models import MemoryKind
-from roomlore.services.evolution import Applying, EvolutionService, Reading, Turns, applying
+from roomlore.core.memory.memory import MemoryKind
+from roomlore.services.evolution import Applying, EvolutionLeases, EvolutionService, Reading, applying
 from roomlore.services.models import ModelService
-from roomlore.wiring.evolution import make_evolutions
+from roomlore.wiring.work import make_evolutions
 
 MEMORIES = 50
 MESSAGES = 200
@@ -147,28 +144,17 @@ class Instant:
 
 def evolver(lore: Lore, settings: Settings, model: Instant) -> EvolutionService:
     """The service as it is wired, but for the model."""
-    clock = SystemClock()
-    telemetry = PrometheusTelemetry(clock)
-    return make_evolutions(
-        settings,
-        lore.storage,
-        InProcessWork(clock=clock, at_once=1),
-        cast(ModelService, model),
-        PackagedPrompts(),
-        clock=clock,
-        ids=TimeOrderedIds(),
-        telemetry=telemetry,
-        jobs=InProcessJobs(telemetry=telemetry),
-        background=False,
-    ).service
+    common = replace(lore._resources, settings=settings, background=False)  # noqa: SLF001 - a part is taken
+    work = InProcessWork(clock=common.clock, at_once=1)
+    return make_evolutions(common, work, cast(ModelService, model), PackagedPrompts()).service
 
 
 async def evolve(service: EvolutionService, group: str, parts: Parts) -> None:
     """One evolution, with what its parts took."""
     taken: dict[str, float] = defaultdict(float)
     timed = [
-        patch.object(Turns, "_take", _timed(Turns._take, "lease", taken)),  # noqa: SLF001 - a part is timed
-        patch.object(Turns, "_free", _timed(Turns._free, "lease", taken)),  # noqa: SLF001
+        patch.object(EvolutionLeases, "_take", _timed(EvolutionLeases._take, "lease", taken)),  # noqa: SLF001 - a part is timed
+        patch.object(EvolutionLeases, "_free", _timed(EvolutionLeases._free, "lease", taken)),  # noqa: SLF001
         patch.object(Reading, "read", _timed(Reading.read, "read what is new, and show it", taken)),
         patch.object(Reading, "standing", _timed(Reading.standing, "read how the scope stands", taken)),
         patch.object(Applying, "_write", _timed(Applying._write, "apply", taken)),  # noqa: SLF001

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from roomlore.core.search import EmbeddingModel, Vectors
+from roomlore.core.search.hits import EmbeddingModel, Vectors
 from roomlore.ports.language import Embedder, TextKind
 
 

@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from roomlore.core.search import EmbeddingModel, Vectors
+from roomlore.core.search.hits import EmbeddingModel, Vectors
 from roomlore.ports.language import TextKind
 
 DIMENSIONS = 384

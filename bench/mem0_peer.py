@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from roomlore.core.search import Vectors
+from roomlore.core.search.hits import Vectors
 
 PINNED = ("mem0ai==2.2.1", "qdrant-client==1.20.0")
 _LONGEST_LINE = 1 << 26

@@ -20,7 +20,6 @@ import numpy as np
 from bench.kept_vectors import KeptEmbedder
 from bench.recall_data import rooms_of, sets_of
 from roomlore.adapters.embedding import open_offline
-from roomlore.core.memory.asking import read_question
 from roomlore.core.memory.scoring import (
     BACKGROUND,
     Background,
@@ -29,6 +28,7 @@ from roomlore.core.memory.scoring import (
     cosines_of,
     is_dense_script,
     nearness,
+    read_question,
     score,
 )
 from roomlore.ports.language import Embedder

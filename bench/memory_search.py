@@ -27,7 +27,7 @@ from bench.context_speed import timed
 from bench.made_up import MadeUpEmbedder
 from bench.memory_store import add_words, build, settings, statements
 from bench.search_speed import clocked
-from roomlore.core.search import Vectors
+from roomlore.core.search.hits import Vectors
 
 LIMIT = 5
 MADE_UP = MadeUpEmbedder()

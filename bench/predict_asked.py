@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 import roomlore
 from bench.predict_retrieval import BATCH, messages, offline, rows
 from bench.progress import Progress
-from roomlore.core.search import EmbeddingModel, Vectors
+from roomlore.core.search.hits import EmbeddingModel, Vectors
 from roomlore.ports.language import Embedder, TextKind
 
 ASKER = "asker"

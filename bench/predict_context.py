@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import roomlore
-from roomlore.core.exports import Bad
+from roomlore.core.records import Bad
 from roomlore.importers import open_import
 from roomlore.services.contexts import STRATEGIES
 

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import roomlore
 from bench.kept_vectors import KeptEmbedder
 from bench.progress import Progress
-from roomlore.core.exports import Bad
+from roomlore.core.records import Bad
 from roomlore.importers import open_import
 from roomlore.ports.language import Embedder
 

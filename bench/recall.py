@@ -16,9 +16,8 @@ from bench.progress import Progress
 from bench.recall_data import RoomOfFacts, rooms_of, say, sets_of
 from bench.recall_methods import OURS, RIVALS, SHOWN_BESIDE, Asked, Order, PlainTfidf
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.core.recall.facts import FactSet
-from roomlore.core.recall.ranking import fill
-from roomlore.core.search import Vectors
+from roomlore.core.recall.ranking import FactSet, fill
+from roomlore.core.search.hits import Vectors
 from roomlore.ports.language import Embedder
 
 BUDGETS = (256, 512, 1024, 2048)

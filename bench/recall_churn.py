@@ -14,11 +14,10 @@ from statistics import fmean
 
 from bench.recall_data import Question, RoomOfFacts, rooms_of, say
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.core.dialogue import sounds_like_agent
-from roomlore.core.recall.facts import FactSet
-from roomlore.core.recall.models import RecallOptions, Recollection, Said
-from roomlore.core.recall.recollect import recollect
-from roomlore.core.recall.topic import topic_of
+from roomlore.core.mentions import sounds_like_agent
+from roomlore.core.recall.options import RecallOptions, Recollection, Said
+from roomlore.core.recall.ranking import FactSet, recollect
+from roomlore.core.recall.words import topic_of
 
 FEWER, LOST = 70, 2.0
 SESSIONS = 2

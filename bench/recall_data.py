@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from roomlore.core.memory.models import Memory, MemoryKind
+from roomlore.core.memory.memory import Memory, MemoryKind
 
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from roomlore.core.recall.facts import FactSet
-from roomlore.core.recall.models import RecallOptions
-from roomlore.core.recall.ranking import rank
-from roomlore.core.recall.topic import Part, Topic
-from roomlore.core.search import Floats, Ints
+from roomlore.core.recall.options import RecallOptions
+from roomlore.core.recall.ranking import FactSet, rank
+from roomlore.core.recall.words import Part, Topic
+from roomlore.core.search.hits import Floats, Ints
 
 _WORD = re.compile(r"\w+")
 

@@ -12,11 +12,10 @@ import numpy as np
 from bench.chatter import chat
 from bench.recall_data import fact, say
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.core.memory.models import Memory
-from roomlore.core.recall.facts import FactSet
-from roomlore.core.recall.models import RecallOptions, Said
-from roomlore.core.recall.recollect import recollect
-from roomlore.core.recall.topic import Topic, topic_of
+from roomlore.core.memory.memory import Memory
+from roomlore.core.recall.options import RecallOptions, Said
+from roomlore.core.recall.ranking import FactSet, recollect
+from roomlore.core.recall.words import Topic, topic_of
 
 FEW, MANY = 100, 10_000
 DIMENSIONS = 384

@@ -25,8 +25,8 @@ from bench.bare import LIMIT, Bare, bare
 from bench.built_store import MadeUpRoom, build, settings
 from bench.context_speed import timed
 from bench.made_up import MadeUpEmbedder
-from roomlore.core.indexed import passage
-from roomlore.core.search import Vectors
+from roomlore.core.search.hits import Vectors
+from roomlore.core.search.lexical import passage
 
 QUERY_WORDS = 6
 MADE_UP = MadeUpEmbedder()

@@ -1,4 +1,5 @@
-"""What docs/reference/cli.md says of each command: its arguments and options, as the program's own help has them."""
+"""The generated parts of docs/reference/cli.md: the arguments and options of each command, from the program's own
+help."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,19 +16,19 @@ _NOUNS = {int: "a whole number", float: "a number"}
 
 
 def regions() -> Mapping[str, str]:
-    """The tables by the names of their regions."""
+    """Return the tables by the names of their regions."""
     root = typer.main.get_command(app)
     told = {f"cli {name}": _parameters(command) for name, command in commands().items() if command.params}
     return {"commands": _overview(), "cli": _parameters(root), **told}
 
 
 def commands() -> dict[str, Any]:
-    """Every command that does something by itself, by its name with those of its groups."""
+    """Return every command that does something by itself, by its name with those of its groups."""
     return dict(_within(typer.main.get_command(app), ()))
 
 
 def usage(name: str, command: Any) -> str:
-    """How a command is called, without its options."""
+    """Return the usage of a command, without its options."""
     return " ".join(["roomlore", name, *(_argument(one) for one in _arguments(command))])
 
 
@@ -53,7 +54,7 @@ def _anchor(heading: str) -> str:
 
 
 def _first(command: Any) -> str:
-    """The first sentence of a command's help."""
+    """Return the first sentence of a command's help."""
     return re.split(r"(?<=[.])\s", " ".join(command.help.split()))[0]
 
 

@@ -1,4 +1,4 @@
-"""What docs/reference says of HTTP: paths, fields, problems and metrics."""
+"""The generated parts of docs/reference for HTTP: paths, fields, problems and metrics."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
@@ -24,12 +24,12 @@ Made from the OpenAPI document, which the service gives at `/openapi.json`: what
 
 
 def regions() -> Mapping[str, str]:
-    """The tables of http.md by the names of their regions."""
+    """Return the tables of http.md by the names of their regions."""
     return {"http paths": _paths(), "http problems": _problems(), "http metrics": _metrics()}
 
 
 def fields_page() -> str:
-    """The page http-fields.md."""
+    """Return the page http-fields.md."""
     app = _app()
     whole = app.openapi()
     told = [_operation(path, method, one) for path, method, one in _operations(whole)]
@@ -72,7 +72,7 @@ def _about(one: Mapping[str, Any]) -> str:
 
 
 def _takes(one: Mapping[str, Any]) -> str:
-    queried = [place for place in _queried(one) if "Another name for" not in place.get("description", "")]
+    queried = _queried(one)
     needed = [place["name"] for place in queried if _is_needed(place)]
     free = [place["name"] for place in queried if not _is_needed(place)]
     ways = [_in_words([*needed, *must], list(dict.fromkeys([*may, *free]))) for must, may in _bodies(one)]
@@ -80,7 +80,10 @@ def _takes(one: Mapping[str, Any]) -> str:
 
 
 def _queried(one: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [place for place in one.get("parameters", ()) if place["in"] == "query"]
+    """Return the parameters of the query, without the ids that belong in the path."""
+    places = one.get("parameters", ())
+    in_path = {place["name"] for place in places if place["in"] == "path"}
+    return [place for place in places if place["in"] == "query" and place["name"] not in in_path]
 
 
 def _is_needed(place: Mapping[str, Any]) -> bool:
@@ -93,7 +96,7 @@ def _in_words(needed: list[str], free: list[str]) -> str:
 
 
 def _bodies(one: Mapping[str, Any]) -> Iterator[tuple[list[str], list[str]]]:
-    """The fields that each form of the body needs, and those that it may have."""
+    """Yield the required and the optional fields of each form of the body."""
     schema = _body(one)
     for way in (schema or {}).get("anyOf", [schema] if schema else []):
         needed = list(way.get("required", ()))
@@ -107,8 +110,9 @@ def _body(one: Mapping[str, Any]) -> Schema | None:
 
 def _operation(path: str, method: str, one: Mapping[str, Any]) -> str:
     parts = [f"\n## {method} {path}\n\n{_about(one)}\n"]
-    places = {place["name"]: {**place["schema"], **_described(place)} for place in one.get("parameters", ())}
-    needed = [place["name"] for place in one.get("parameters", ()) if _is_needed(place)]
+    found = [*(place for place in one.get("parameters", ()) if place["in"] == "path"), *_queried(one)]
+    places = {place["name"]: {**place["schema"], **_described(place)} for place in found}
+    needed = [place["name"] for place in found if _is_needed(place)]
     parts.append(_fields("parameter", {"properties": places, "required": needed}))
     body = _body(one)
     ways = (body or {}).get("anyOf", [body] if body else [])

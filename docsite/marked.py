@@ -1,4 +1,4 @@
-"""Regions of a page that are made from the code, and the prose around them that people write.
+"""Generated regions of a page, and the prose around them that people write.
 
 A region begins with `<!-- made: NAME -->` and ends with `<!-- end -->`; readers do not see either.
 """
@@ -12,7 +12,7 @@ _BARRED = re.compile(r"`([^`]*\|[^`]*)`")
 
 
 def refreshed(page: str, made: Mapping[str, str]) -> str:
-    """The page with every region as the code makes it. Raises `KeyError` for regions that are missing or unknown."""
+    """Return the page with every region regenerated. Raises `KeyError` for regions that are missing or unknown."""
     there = [found["name"] for found in _REGION.finditer(page)]
     if sorted(there) != sorted(made):
         raise KeyError(f"regions that the code makes and the page lacks, or the other way: {set(there) ^ set(made)}")
@@ -20,7 +20,7 @@ def refreshed(page: str, made: Mapping[str, str]) -> str:
 
 
 def table(*columns: str, rows: Sequence[tuple[str, ...]]) -> str:
-    """A table in Markdown; a bar inside a cell does not end it."""
+    """Return a table in Markdown; a bar inside a cell does not end it."""
 
     def line(cells: tuple[str, ...]) -> str:
         return f"| {' | '.join(map(_cell, cells))} |\n"
@@ -29,18 +29,19 @@ def table(*columns: str, rows: Sequence[tuple[str, ...]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Bars as entities, which Markdown reads everywhere but in code: that is written as HTML where it has one."""
+    """Return a cell. Bars become entities, which Markdown reads everywhere but in code; code with a bar is written as
+    HTML."""
     marked = _BARRED.sub(lambda code: f"<code>{escape(code[1], quote=False)}</code>", text)
     return marked.replace("|", "&#124;")
 
 
 def in_words(names: Sequence[object]) -> str:
-    """The names as code, the last one after an "or"."""
+    """Return the names as code, with "or" before the last one."""
     marked = [f"`{name}`" for name in names]
     return " or ".join(filter(None, (", ".join(marked[:-1]), marked[-1])))
 
 
 def escaped(text: str) -> str:
-    """Text from the code on one line: an angle bracket outside code begins no tag."""
+    """Return text from the code on one line: an angle bracket outside code begins no tag."""
     parts = " ".join(text.split()).split("`")
     return "`".join(part if place % 2 else part.replace("<", "&lt;") for place, part in enumerate(parts))

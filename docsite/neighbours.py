@@ -1,7 +1,7 @@
-"""What MkDocs is told of the files beside docs/: those that pages link to are on the site, and their links lead there.
+"""An MkDocs hook for files outside docs/: those that pages link to are added to the site, and their links lead there.
 
-A link such as `../../README.md` then works in a checkout, on a Git host and on the site. A file is known to MkDocs by
-its path from docs/, such as `../README.md`.
+A link such as `../../README.md` then works in a checkout, on a Git host and on the site. MkDocs knows a file by its
+path from docs/, such as `../README.md`.
 """
 
 import json
@@ -24,7 +24,7 @@ _LINK = re.compile(r"(?<=\]\()[^)#:\s]+(?=[)#])")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages of the top folder, and every other file that a page links to as it is."""
+    """Add the pages of the top folder, and every other file that a page links to, unchanged."""
     root = Path(config.docs_dir).parent
     for name in PAGES:
         files.append(_file(name, f"project/{name[:-3].lower()}/index.html", config))
@@ -34,7 +34,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """A page of the top folder speaks of docs/ as MkDocs knows it; other Markdown from there is shown as it is."""
+    """Return the Markdown. Links from a page of the top folder into docs/ become MkDocs' own; other Markdown files from
+    there are shown unchanged."""
     place = page.file.src_uri
     if not place.startswith("../"):
         return markdown
@@ -44,14 +45,15 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """For browsers and screen readers: Chinese pages say so, and the search has a name. Pages name no other language in
-    their head: what the menu leads to is not the same page, and the theme would look there for a sitemap."""
+    """Return the page for browsers and screen readers: Chinese pages declare their language, and the search has a
+    name. Pages declare no alternate language: the menu leads to another page, and the theme would look for a sitemap
+    there."""
     named = _ALTERNATE.sub("", output).replace(_SEARCH, f'{_SEARCH} aria-label="Search"')
     return named.replace('<html lang="en"', '<html lang="zh"', 1) if ".zh." in page.file.src_uri else named
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Parts the Chinese words of the search index, which the search in the browser cannot do."""
+    """Split the Chinese words of the search index, which the search in the browser does not do."""
     place = Path(config.site_dir) / "search" / "search_index.json"
     index = json.loads(place.read_text(encoding="utf-8"))
     for entry in index["docs"]:
@@ -75,7 +77,7 @@ def _file(place: str, at: str, config: MkDocsConfig) -> File:
 
 
 def _linked(files: Files, root: Path) -> Iterator[str]:
-    """The files outside docs/ that pages link to, by their paths from the top folder."""
+    """Yield the files outside docs/ that pages link to, by their paths from the top folder."""
     for file in files.documentation_pages():
         text = re.sub(r"^```.*?^```", "", file.content_string, flags=re.M | re.S)
         for link in _LINK.findall(text):

@@ -7,7 +7,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints, is_typeddict
 
 import roomlore
 from docsite.marked import escaped, table
@@ -26,9 +26,9 @@ with roomlore.open_sync("sqlite://") as lore:
 ```
 
 `open` gives a [`Lore`](#lore), whose verbs marked `async` are awaited; `open_sync` gives a [`SyncLore`](#synclore)
-with the same verbs, which answer without `await`, and iterators for `for` in the place of those for `async for`. Times
-are aware datetimes in UTC. [Settings](settings.md), [HTTP](http.md) and the [command line](cli.md) have pages of their
-own.
+with the same verbs, which answer without `await`, and iterators for `for` in the place of those for `async for`.
+`connect` and `connect_sync` give the same without a block, and `close()` ends them. Times are aware datetimes in UTC.
+[Settings](settings.md), [HTTP](http.md) and the [command line](cli.md) have pages of their own.
 """
 _BESIDE: Mapping[str, str] = {
     "roomlore.surfaces.http": "[HTTP](http.md): the service inside your own ASGI server.",
@@ -40,19 +40,19 @@ _BESIDE: Mapping[str, str] = {
 
 
 def page() -> str:
-    """The page in Markdown."""
+    """Return the page in Markdown."""
     public = {name: getattr(roomlore, name) for name in roomlore.__all__}
     calls = {name: one for name, one in public.items() if inspect.isfunction(one)}
     faces = {name: public[name] for name in ("Lore", "SyncLore")}
-    services = asyncio.run(_services())
+    found = services()
     values = {name: one for name, one in public.items() if name not in {*calls, *faces}}
-    others = _others([*values.values(), *(verb for one in services.values() for verb in _verbs(type(one)).values())])
+    others = _others([*values.values(), *(verb for one in found.values() for verb in verbs(type(one)).values())])
     parts = [
         _ABOUT,
         "\n## Opening\n",
         *(_call(name, one, "roomlore.") for name, one in calls.items()),
         *(_class_with_verbs(name, one) for name, one in faces.items()),
-        *(_service(name, one) for name, one in services.items()),
+        *(_service(name, one) for name, one in found.items()),
         "\n## Values and errors\n",
         *(_value(name, one) for name, one in values.items()),
         "\n## Other values\n\nWhat verbs answer with beside those. They are imported from where it says.\n",
@@ -63,13 +63,18 @@ def page() -> str:
     return "".join(parts)
 
 
-async def _services() -> dict[str, object]:
+def services() -> dict[str, object]:
+    """Return every service of an open roomlore by its name."""
+    return asyncio.run(_opened_services())
+
+
+async def _opened_services() -> dict[str, object]:
     async with roomlore.open("sqlite://", background=False) as lore:
-        return {name: one for name, one in vars(lore).items() if name[0] != "_" and _verbs(type(one))}
+        return {name: one for name, one in vars(lore).items() if name[0] != "_" and verbs(type(one))}
 
 
-def _verbs(owner: type) -> dict[str, Callable[..., Any]]:
-    """Its public methods, in the order in which they are written."""
+def verbs(owner: type) -> dict[str, Callable[..., Any]]:
+    """Return the public methods, in the order of their definition."""
     if not owner.__module__.startswith("roomlore"):
         return {}
     found = [(name, one) for part in reversed(owner.__mro__[:-1]) for name, one in vars(part).items()]
@@ -78,12 +83,12 @@ def _verbs(owner: type) -> dict[str, Callable[..., Any]]:
 
 def _service(name: str, service: object) -> str:
     head = f"\n## `lore.{name}`\n{_told(type(service))}"
-    return head + "".join(_call(verb, one, f"lore.{name}.") for verb, one in _verbs(type(service)).items())
+    return head + "".join(_call(verb, one, f"lore.{name}.") for verb, one in verbs(type(service)).items())
 
 
 def _class_with_verbs(name: str, owner: type) -> str:
     head = f"\n## {name}\n{_told(owner)}{_properties(owner)}"
-    return head + "".join(_call(verb, one, f"{name}.") for verb, one in _verbs(owner).items())
+    return head + "".join(_call(verb, one, f"{name}.") for verb, one in verbs(owner).items())
 
 
 def _call(name: str, one: Callable[..., Any], under: str) -> str:
@@ -97,7 +102,7 @@ def _value(name: str, one: Any, *, where: bool = False) -> str:
 
 
 def _base(one: Any) -> str:
-    """The error that an error is a kind of."""
+    """Return the base class of an error."""
     if not (inspect.isclass(one) and issubclass(one, roomlore.RoomloreError)) or one is roomlore.RoomloreError:
         return ""
     above = one.__mro__[1].__name__
@@ -110,6 +115,9 @@ def _content(one: Any) -> str:
         return "\n" + ", ".join(f"`{name}` is `{member.value}`" for name, member in members.items()) + ".\n"
     if dataclasses.is_dataclass(one):
         return _fields(one) + _properties(one)
+    if is_typeddict(one):
+        told = [(f"`{name}`", f"`{kind(hint)}`") for name, hint in get_type_hints(one).items()]
+        return table("key", "type", rows=told).rstrip("\n") + "\n"
     if inspect.isclass(one) and issubclass(one, roomlore.Settings):
         return "\n[Every setting](settings.md#all-settings) is a field.\n"
     return "" if inspect.isclass(one) else f"\n```text\n{kind(one)}\n```\n"
@@ -134,14 +142,14 @@ def _properties(owner: Any) -> str:
 
 
 def _told(one: Any) -> str:
-    """The docstring; not the one that Python makes for a dataclass or an enumeration that has none."""
+    """Return the docstring; '' for the one that Python generates for a dataclass or an enumeration."""
     own = inspect.getdoc(one) if one.__doc__ and not one.__doc__.startswith(f"{one.__name__}(") else ""
     blocks = (own or "").split("\n\n") if own != enum.Enum.__doc__ else []
     return "".join(f"\n{one if one.startswith(' ') else escaped(one)}\n" for one in blocks if one)
 
 
 def _others(shown: list[Any]) -> dict[str, Any]:
-    """The values of roomlore that types speak of although they are no public names, and those that these speak of."""
+    """Return the types of roomlore that are not public names but occur in signatures, and those that occur in these."""
     found: dict[str, Any] = {}
     waiting = [part for one in shown for part in _spoken(one)]
     while waiting:
@@ -185,4 +193,5 @@ def _beside(name: str, one: Any) -> str:
     if not callable(one):
         return f"\n- `{name}`: `{value(one)}`\n"
     own = re.split(r"\n\n", inspect.getdoc(one) or "")[0]
-    return f"\n```text\n{signature(one, name)}\n```\n\n{escaped(own)}\n"
+    raised = inspect.isclass(one) and issubclass(one, Exception)
+    return f"\n```text\n{name if raised else signature(one, name)}\n```\n\n{escaped(own)}\n"

@@ -1,4 +1,4 @@
-"""The pages of docs/reference, with what is made from the code as the code makes it."""
+"""The pages of docs/reference, with their generated parts."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 
 
 def pages() -> dict[str, str]:
-    """Every page of the reference that the code has a part in, by its name, as it should be."""
+    """Return every page of the reference with generated parts, by its name."""
     parts = {
         "cli.md": commands.regions(),
         "http.md": http_pages.regions(),

@@ -1,4 +1,4 @@
-"""JSON schemas as rows of a table: a field, its form, what it is."""
+"""JSON schemas as rows of a table: a field, its form, its description."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ _FORMS = {"date-time": "time"}
 
 
 def rows(schema: Schema, needed: str, under: str = "") -> Iterator[tuple[str, str, str]]:
-    """The fields of an object, those of objects inside it too; of what has a name of its own only the name is told."""
+    """Yield the fields of an object, including those of nested objects; of a named object only its name."""
     whole = schema.get("$defs", {})
     for name, field in schema.get("properties", {}).items():
         marked = needed if name in schema.get("required", ()) else ""
@@ -26,7 +26,7 @@ def rows(schema: Schema, needed: str, under: str = "") -> Iterator[tuple[str, st
 
 
 def form(field: Schema) -> str:
-    """What values look like: `string`, `0 to 1`, a list of something, one of several words, a shape by its name."""
+    """Return the form of values: `string`, `0 to 1`, a list, one of several words, or the name of a shape."""
     kinds = [kind for kind in _kinds(field) if kind.get("type") != "null"]
     said = list(dict.fromkeys(" ".join(filter(None, (_kind(kind), _bounds(kind)))) for kind in kinds))
     null = " or null" if len(kinds) < len(_kinds(field)) else ""
@@ -61,7 +61,7 @@ def _bounds(kind: Schema) -> str:
 
 
 def _about(field: Schema) -> str:
-    """Its description, which may be that of one of its kinds."""
+    """Return the description of a field, which may be that of one of its types."""
     return next((kind["description"] for kind in (field, *_kinds(field)) if "description" in kind), "")
 
 
@@ -77,7 +77,7 @@ def _is_list(field: Schema) -> bool:
 
 
 def _inner(field: Schema, whole: Schema) -> Schema | None:
-    """The object that a field holds, or a list of, where it has no name among the shapes."""
+    """Return the object that a field holds, alone or in a list, if it is not a named shape."""
     for kind in _kinds(field):
         one = kind.get("items", {}) if kind.get("type") == "array" else kind
         place = one.get("$ref", "")

@@ -1,4 +1,4 @@
-"""The table of docs/reference/settings.md: every setting as it is where nobody sets it."""
+"""The table of docs/reference/settings.md: every setting with its default."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from roomlore.settings import Settings, range_of, row
 
 
 def regions() -> Mapping[str, str]:
-    """The table by the name of its region."""
+    """Return the table by the name of its region."""
     rooms = ContextOptions().flat()
     told = []
     for name, field in Settings.model_fields.items():

@@ -1,10 +1,10 @@
-"""How a function is called and what a type is, as people write it: names without the modules they are in."""
+"""Signatures, types and defaults as people write them: names without their modules."""
 
 import enum
 import inspect
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Unpack, get_args, get_origin
 
 _MODULES = re.compile(r"\b(?:[a-z_]\w*\.)+(?=\w)")
 _OBJECT = re.compile(r"<(?:[\w.]+\.)?(\w+)(?:\.<locals>)?[^<>]*>")
@@ -12,7 +12,7 @@ _LINE = 100
 
 
 def signature(call: Callable[..., Any], name: str) -> str:
-    """The call as it is written, on one line or on several; `async` where it must be awaited."""
+    """Return the signature, on one line or on several, with `async` if it must be awaited."""
     found = inspect.signature(call)
     parts = list(_parameters(found))
     answer = "" if found.return_annotation is inspect.Signature.empty else f" -> {kind(found.return_annotation)}"
@@ -25,12 +25,14 @@ def signature(call: Callable[..., Any], name: str) -> str:
 
 def kind(annotation: Any) -> str:
     """A type as it is written."""
+    if get_origin(annotation) is Unpack:
+        return f"Unpack[{kind(get_args(annotation)[0])}]"
     written = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     return _MODULES.sub("", written).replace("NoneType", "None").replace("~", "")
 
 
 def value(given: Any) -> str:
-    """A default as it is written."""
+    """Return a default."""
     if isinstance(given, enum.Enum):
         return f"{type(given).__name__}.{given.name}"
     return _OBJECT.sub(r"\1", repr(given))

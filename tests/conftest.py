@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from sqlalchemy import make_url
 
+import open_connections
 from redis_server import RedisServer
 from roomlore.adapters.sql import SqlStorage, connect
 
@@ -29,7 +30,16 @@ settings.load_profile("busy")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+open_connections.watch()
+
 BACKENDS = ["sqlite-memory", "sqlite-file", "postgresql"]
+
+
+@pytest.fixture(autouse=True)
+def no_connection_is_left_open() -> Iterator[None]:
+    """A synchronous connection that a test leaves open fails that test, not whichever runs when it is collected."""
+    with open_connections.all_closed():
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -74,23 +84,94 @@ def empty_postgres(postgres_server: str) -> Iterator[str]:
     _run(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
+class _Copies:
+    """Copies of a migrated database. One that a test has filled is emptied for another test, under another name; one
+    whose schema or rights it has changed is dropped."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._free: list[str] = []
+        self._template = self._named("CREATE DATABASE {}")
+        _migrate(_database(server, self._template))
+        self._schema = self._look(self._template)
+
+    def take(self) -> str:
+        if self._free:
+            return self._named(f"ALTER DATABASE {self._free.pop()} RENAME TO {{}}")
+        return self._named(f"CREATE DATABASE {{}} TEMPLATE {self._template}")
+
+    def give_back(self, name: str) -> None:
+        if self._emptied(name):
+            self._free.append(name)
+        else:
+            _run(self._server, f"DROP DATABASE {name} WITH (FORCE)")
+
+    def close(self) -> None:
+        for name in (*self._free, self._template):
+            _run(self._server, f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _named(self, statement: str) -> str:
+        name = f"roomlore_{uuid4().hex}"
+        _run(self._server, statement.format(name))
+        return name
+
+    def _look(self, name: str) -> object:
+        with psycopg.connect(_database(self._server, name), autocommit=True) as connection:
+            return connection.execute(_SCHEMA).fetchone()
+
+    def _emptied(self, name: str) -> bool:
+        """False where that cannot be done, and nothing but a new copy is as the template is."""
+        try:
+            with psycopg.connect(_database(self._server, name), autocommit=True) as connection:
+                connection.execute(_OTHERS_LEAVE)
+                connection.execute("SET lock_timeout = '5s'")
+                if connection.execute(_SCHEMA).fetchone() != self._schema:
+                    return False
+                (looking,) = connection.execute(_LOOK_WHICH_ARE_FILLED).fetchone() or ("",)
+                filled = [table for (table,) in connection.execute(looking)]
+                if filled:
+                    connection.execute(f"TRUNCATE {', '.join(filled)} RESTART IDENTITY".encode())
+        except psycopg.Error:
+            return False
+        return True
+
+
+_OTHERS_LEAVE = """
+    SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()"""
+_LOOK_WHICH_ARE_FILLED = """
+    SELECT string_agg(format('SELECT %L WHERE EXISTS (SELECT FROM %1$I)', tablename), ' UNION ALL ')
+    FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version'"""
+_SCHEMA = """
+    SELECT (SELECT md5(string_agg(concat_ws(' ', relname, relkind, relnatts, relchecks, relhastriggers, relhasrules,
+                relrowsecurity, relowner, relacl, reloptions), ',' ORDER BY oid)) FROM pg_class WHERE oid >= 16384
+                AND relnamespace <> 'pg_toast'::regnamespace),
+           (SELECT count(*) FROM pg_attribute WHERE attisdropped),
+           (SELECT md5(string_agg(concat_ws(' ', conname, convalidated), ',' ORDER BY oid)) FROM pg_constraint),
+           (SELECT md5(string_agg(concat_ws(' ', tgname, tgenabled), ',' ORDER BY oid)) FROM pg_trigger),
+           (SELECT md5(string_agg(concat_ws(' ', nspname, nspacl), ',' ORDER BY oid)) FROM pg_namespace
+                WHERE nspname NOT LIKE 'pg_%'),
+           (SELECT md5(string_agg(proname, ',' ORDER BY oid)) FROM pg_proc WHERE oid >= 16384),
+           (SELECT md5(string_agg(extname, ',' ORDER BY oid)) FROM pg_extension),
+           (SELECT datacl::text FROM pg_database WHERE datname = current_database()),
+           (SELECT count(*) FROM pg_db_role_setting JOIN pg_database ON setdatabase = pg_database.oid
+                WHERE datname = current_database()),
+           (SELECT version_num FROM alembic_version)"""
+
+
 @pytest.fixture(scope="session")
-def postgres_template(postgres_server: str) -> Iterator[str]:
-    """The name of a migrated database to copy."""
-    name = f"roomlore_{uuid4().hex}"
-    _run(postgres_server, f"CREATE DATABASE {name}")
-    _migrate(_database(postgres_server, name))
-    yield name
-    _run(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+def postgres_copies(postgres_server: str) -> Iterator[_Copies]:
+    copies = _Copies(postgres_server)
+    yield copies
+    copies.close()
 
 
 @pytest.fixture
-def postgres_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
-    """The address of a fresh migrated database."""
-    name = f"roomlore_{uuid4().hex}"
-    _run(postgres_server, f"CREATE DATABASE {name} TEMPLATE {postgres_template}")
+def postgres_url(postgres_server: str, postgres_copies: _Copies) -> Iterator[str]:
+    """The address of a migrated database without a row."""
+    name = postgres_copies.take()
     yield _database(postgres_server, name)
-    _run(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
+    postgres_copies.give_back(name)
 
 
 @pytest.fixture(scope="session")

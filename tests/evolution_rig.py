@@ -12,9 +12,8 @@ import pytest
 
 import roomlore
 from roomlore import Lore, Message, Settings
-from roomlore.core.memory.models import Memory, MemoryKind
-from roomlore.testing.model_answers import Asked
-from roomlore.testing.model_server import ModelServer
+from roomlore.core.memory.memory import Memory, MemoryKind
+from roomlore.testing.model_server import Asked, ModelServer
 
 MODEL = "memory-evolve-model"
 SECONDS = 30.0

@@ -10,10 +10,9 @@ import pytest
 import roomlore
 from roomlore import Lore, Message, Role, Settings
 from roomlore.core.memory.extraction import watermark
-from roomlore.core.memory.models import Evolution, Memory
+from roomlore.core.memory.memory import Evolution, Memory
 from roomlore.services.extraction import EXTRACTION
-from roomlore.testing.model_answers import Asked
-from roomlore.testing.model_server import ModelServer
+from roomlore.testing.model_server import Asked, ModelServer
 
 MODEL = "memory-summary-model"
 SOON = 1.5

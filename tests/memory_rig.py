@@ -7,13 +7,13 @@ from zoneinfo import ZoneInfo
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
 from roomlore.adapters.json_repair import repaired
 from roomlore.adapters.prompts import PackagedPrompts
-from roomlore.core.chat.models import ChatAnswer, ChatRequest
-from roomlore.core.evolution.handles import handles_of, message_handles
-from roomlore.core.evolution.models import Answer, Ground, Plan, Rules, Wish
-from roomlore.core.evolution.plan import plan
-from roomlore.core.memory.models import Change, Memory, MemoryKind, Scope, Source
+from roomlore.core.chat import ChatAnswer, ChatRequest
+from roomlore.core.evolution.plan import PlanInput, plan
+from roomlore.core.evolution.prompt import handles_of, message_handles
+from roomlore.core.evolution.requests import Answer, Ground, Plan, Rules, Wish
+from roomlore.core.memory.memory import Change, Memory, MemoryKind, Scope, Source
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.evolution import Applying, Asking, EvolutionOptions, EvolutionService, Reading, Turns
+from roomlore.services.evolution import Applying, Asking, EvolutionLeases, EvolutionOptions, EvolutionService, Reading
 from roomlore.services.memories import InForceCache, MemoryService, MemoryWriter, Past, Reviser
 from roomlore.testing import FrozenClock, SequentialIds, evolution
 from roomlore.wiring import Lore
@@ -81,10 +81,10 @@ class Rig:
             storage=self.storage, durable=never, reading=reading, clock=self.clock, ids=self.ids,
             asking=Asking(models=self.thinking, prompts=PackagedPrompts(), clock=self.clock, options=options),
             applying=Applying(
-                storage=self.storage, reading=reading, clock=self.clock, ids=self.ids, options=options, offline=never,
+                storage=self.storage, reading=reading, clock=self.clock, ids=self.ids, options=options,
                 repair=repaired,
             ),
-            turns=Turns(storage=self.storage, clock=self.clock, lease_seconds=options.lease_seconds),
+            leases=EvolutionLeases(storage=self.storage, clock=self.clock, lease_seconds=options.lease_seconds),
             telemetry=PrometheusTelemetry(self.clock),
         )  # fmt: skip
 
@@ -104,9 +104,12 @@ class Rig:
             scope=scope, number=stored.changes if stored else 0, active=len(offered), latest=latest or {}
         )  # fmt: skip
         return plan(
-            Answer(tuple(wishes), ()), offered=handles_of(offered), messages=message_handles(sources), similar=None,
-            rules=RULES, ground=ground, kind=MemoryKind.GROUP, evolution_id=evolution_id, new_id=self.ids.new,
-            actor="first/tiny", now=self.clock.now(),
+            Answer(tuple(wishes), ()),
+            PlanInput(
+                offered=handles_of(offered), messages=message_handles(sources), similar=None, rules=RULES,
+                ground=ground, kind=MemoryKind.GROUP, evolution_id=evolution_id, new_id=self.ids.new,
+                actor="first/tiny", now=self.clock.now(),
+            ),
         )  # fmt: skip
 
     async def latest(self, memories: Sequence[Memory]) -> dict[str, int]:

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.core.memory.models import Memory, MemoryKind
-from roomlore.core.recall.facts import FactSet
-from roomlore.core.recall.models import RecallOptions, Recollection, Said
-from roomlore.core.recall.recollect import recollect
-from roomlore.core.recall.topic import topic_of
+from roomlore.core.memory.memory import Memory, MemoryKind
+from roomlore.core.recall.options import RecallOptions, Recollection, Said
+from roomlore.core.recall.ranking import FactSet, recollect
+from roomlore.core.recall.words import topic_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 USUAL = RecallOptions()

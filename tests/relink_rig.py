@@ -11,10 +11,10 @@ import pytest
 import roomlore
 from roomlore import Entry, Message
 from roomlore.adapters.weights import load_link_model
-from roomlore.core.calibration import Calibration
-from roomlore.core.linking import LinkModel
+from roomlore.core.linking.calibration import Calibration
+from roomlore.core.linking.model import LinkModel
 from roomlore.core.models import Room
-from roomlore.services.indexing import links
+from roomlore.services.indexing import rebuild
 from roomlore.wiring import resources
 
 ROOM = "r"
@@ -32,7 +32,7 @@ async def opened(
     own = roomlore.Settings(index_lease_seconds=0.2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(resources, "load_link_model", lambda: model)
-        patch.setattr(links, "_PIECE", piece)
+        patch.setattr(rebuild, "_PIECE", piece)
         async with roomlore.open(url, settings=own, background=background) as lore:
             yield lore
 

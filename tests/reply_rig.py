@@ -8,8 +8,7 @@ import roomlore
 from roomlore import Message, Reply, ReplyEvent, ReplyText, RoomloreError, Settings
 from roomlore.ports.recall import Recall
 from roomlore.services.replies import ReplyService
-from roomlore.testing.model_answers import Asked
-from roomlore.testing.model_server import ModelServer, Script
+from roomlore.testing.model_server import Asked, ModelServer, Script
 
 
 def reply_settings(*servers: ModelServer, **more: Any) -> Settings:

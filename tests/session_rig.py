@@ -13,8 +13,7 @@ from roomlore.ports.coordination import SessionCache
 from roomlore.services.messages import MessageService
 from roomlore.services.sessions import SessionService
 from roomlore.testing import FaultyStorage, FrozenClock
-from roomlore.wiring import sessions as wiring
-from roomlore.wiring.resources import limits
+from roomlore.wiring import replies as wiring
 
 
 @dataclass
@@ -86,19 +85,8 @@ async def beside(
     shared = lore._resources
     clock, jobs, storage = clock or FrozenClock(), Jobs(), FaultyStorage(shared.storage)
     with patch.object(wiring, "_cache", lambda _settings, _closing: cache):
-        sessions = wiring.make_sessions(
-            shared.settings,
-            storage,
-            summarizer,
-            tokens=shared.tokens,
-            clock=clock,
-            ids=shared.ids,
-            telemetry=shared.telemetry,
-            jobs=jobs,
-            limits=limits(shared.settings),
-            closing=stack,
-            background=False,
-        )
+        common = replace(shared, storage=storage, clock=clock, jobs=jobs, closing=stack, background=False)
+        sessions = await wiring.make_sessions(common, summarizer)
     return Rig(Lore(replace(shared, sessions=sessions), lore.tenant), storage, clock, jobs)
 
 

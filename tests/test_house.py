@@ -2,10 +2,15 @@
 
 import ast
 import inspect
+import re
+import tomllib
+from graphlib import TopologicalSorter
 from pathlib import Path
 from statistics import median
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
+from packaging.requirements import Requirement
 
 import roomlore
 from roomlore.sync import SyncLore
@@ -40,9 +45,41 @@ def test_no_module_has_a_vague_name():
     assert [str(path) for path in SOURCES if VAGUE & {path.stem, path.parent.name}] == []
 
 
+def imported_when_loaded(path: Path, modules: set[str]) -> set[str]:
+    """Return the modules of roomlore that are loaded when this one is."""
+    found = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ImportFrom)]
+    names = {f"{node.module}.{one.name}": node.module for node in found for one in node.names}
+    return {name if name in modules else module for name, module in names.items()} & modules
+
+
+def test_no_modules_import_each_other():
+    paths = {".".join(path.relative_to(ROOT / "src").with_suffix("").parts): path for path in SOURCES}
+    modules = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+    needed = {name: imported_when_loaded(path, set(modules)) - {name} for name, path in modules.items()}
+    assert len(list(TopologicalSorter(needed).static_order())) == len(modules)
+
+
 def test_nothing_is_left_to_do():
     marks = ("TO" + "DO", "FIX" + "ME", "XX" + "X")
     assert [str(path) for path in SOURCES for mark in marks if mark in path.read_text()] == []
+
+
+def test_the_demo_is_pinned_as_everything_is_and_has_all_that_the_core_needs():
+    demo, everything = (_pinned(ROOT / name) for name in ("requirements-demo.lock", "requirements.lock"))
+    assert demo.items() <= everything.items()
+    needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert {Requirement(one).name.lower() for one in needed} <= {name.partition("==")[0] for name in demo}
+
+
+def _pinned(lock: Path) -> dict[str, frozenset[str]]:
+    """Return the hashes of each `name==version`."""
+    entries = re.findall(r"^(\S+==\S+)[^\\\n]*\\\n((?:    --hash=.+\n)+)", lock.read_text(), re.MULTILINE)
+    return {pin: frozenset(re.findall(r"sha256:\w+", hashes)) for pin, hashes in entries}
+
+
+def test_the_wheel_has_the_types():
+    packed = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
+    assert {"roomlore/py.typed", "roomlore/sync.pyi", "roomlore/sync.py"} <= packed
 
 
 @pytest.mark.parametrize("name", SERVICES)

@@ -1,20 +1,24 @@
-"""The synchronous client: threads beside it, and its end while they are busy."""
+"""The synchronous client: its threads and types, its end while calls are busy; and the end of both clients."""
 
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
+import mypy.api
 import pytest
 
 import roomlore
-from roomlore import Message, Unavailable
-from roomlore.core.chat.models import ChatRequest, ToolCall
-from roomlore.sync import _Loop
+from roomlore import InvalidInput, Message, StorageUnavailable, Unavailable
+from roomlore.core.chat import ChatRequest, ToolCall
 from roomlore.testing.embedding import HashEmbedder
-from roomlore.testing.model_answers import Hangs, Says
-from roomlore.testing.model_server import serve_models
+from roomlore.testing.model_server import Hangs, Says, serve_models
+from roomlore.wiring.resources import Closing
+from roomlore.wiring.sync import _Loop
 
 BATCH = [Message(id=str(number), room_id="r", sender_id="ann", text="hello there " * 9) for number in range(2000)]
 
@@ -69,6 +73,119 @@ async def test_a_closed_library_opens_nothing_again(tmp_path):
         await lore.ping()
     with pytest.raises(Unavailable, match="closed"):
         await lore.rooms.page()
+
+
+async def test_connect_opens_without_a_block_and_any_view_closes(tmp_path):
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    lore = await roomlore.connect(url)
+    view = lore.for_tenant("other")
+    await lore.messages.add(BATCH[0])
+    await asyncio.gather(view.close(), lore.close())
+    await lore.close()
+    with pytest.raises(StorageUnavailable, match="closed"):
+        await lore.rooms.page()
+    async with roomlore.open(url) as again:
+        assert [room.messages for room in await again.rooms.page()] == [1]
+        await again.close()
+
+
+async def test_who_closes_at_the_same_time_keeps_the_order():
+    ended, closing = [], Closing()
+
+    async def end_work() -> None:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        ended.append("work")
+
+    async def close_database() -> None:
+        ended.append("database")
+
+    closing.push_async_callback(close_database)
+    closing.push_async_callback(end_work)
+    await asyncio.gather(closing.aclose(), closing.aclose())
+    assert ended == ["work", "database"]
+
+
+def test_connect_sync_opens_without_a_block_and_any_view_closes(tmp_path):
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    lore = roomlore.connect_sync(url)
+    view = lore.for_tenant("other")
+    lore.messages.add(BATCH[0])
+    view.close()
+    lore.close()
+    with pytest.raises(Unavailable, match="closed"):
+        lore.rooms.page()
+    with roomlore.open_sync(url) as again:
+        assert [room.messages for room in again.rooms.page()] == [1]
+        again.close()
+
+
+async def test_what_cannot_be_opened_leaves_nothing_open():
+    with pytest.raises(InvalidInput, match="tenant"):
+        await roomlore.connect("sqlite://", tenant="")
+    with pytest.raises(InvalidInput, match="tenant"):
+        roomlore.connect_sync("sqlite://", tenant="")
+    assert "roomlore" not in {thread.name for thread in threading.enumerate()}
+
+
+@pytest.mark.parametrize("opened", ["roomlore.connect_sync('sqlite://')", "asyncio.run(roomlore.connect('sqlite://'))"])
+def test_a_client_that_nobody_closed_warns_and_keeps_no_program_from_its_end(opened):
+    program = [sys.executable, "-W", "always::ResourceWarning", "-c", f"import asyncio, roomlore\nkept = {opened}"]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0
+    assert "ResourceWarning: roomlore was not closed: call `close()`" in ended.stderr
+
+
+RIGHT = """
+import roomlore
+
+with roomlore.open_sync("sqlite://") as lore:
+    reveal_type(lore.messages.page("r", limit=5))
+    reveal_type(lore.messages.export("r"))
+    reveal_type(lore.for_tenant("t").rooms)
+lore = roomlore.connect_sync("sqlite://")
+lore.close()
+"""
+WRONG = """
+import roomlore
+
+with roomlore.open_sync("sqlite://") as lore:
+    lore.messages.ad()
+    lore.messages.page("r", limit="five")
+    number: int = lore.messages.page("r")
+"""
+
+
+def test_a_type_checker_knows_the_verbs_and_what_they_answer(tmp_path):
+    told, status = _checked(RIGHT, tmp_path)
+    assert status == 0
+    assert [line.partition("Revealed type is ")[2] for line in told[:3]] == [
+        '"list[roomlore.core.models.StoredMessage]"',
+        '"typing.Iterator[roomlore.core.models.StoredMessage]"',
+        '"roomlore.sync.SyncRoomService"',
+    ]
+
+
+def test_a_type_checker_refuses_a_misspelt_verb_and_a_wrong_argument(tmp_path):
+    told, status = _checked(WRONG, tmp_path)
+    assert status == 1
+    assert [line.split("error: ")[1] for line in told[:3]] == [
+        '"SyncMessageService" has no attribute "ad"; maybe "add"?  [attr-defined]',
+        'Argument "limit" to "page" of "SyncMessageService" has incompatible type "str"; expected "int"  [arg-type]',
+        'Incompatible types in assignment (expression has type "list[StoredMessage]", variable has type "int")'
+        "  [assignment]",
+    ]
+
+
+def _checked(program: str, folder: Path) -> tuple[list[str], int]:
+    """Return mypy's lines and its exit status. It reads three modules of roomlore: all of them take half a minute."""
+    (folder / "program.py").write_text(program, encoding="utf-8")
+    package = Path(roomlore.__file__).parent
+    read = [folder / "program.py", package / "__init__.py", package / "sync.pyi", package / "core" / "models.py"]
+    options = ["--strict", "--config-file=", "--follow-imports=skip", f"--cache-dir={folder / 'cache'}"]
+    told, wrong, status = mypy.api.run([*options, *map(str, read)])
+    assert wrong == ""
+    return told.splitlines(), status
 
 
 def test_the_index_can_be_drained_and_rebuilt_in_steps(tmp_path):

@@ -1,6 +1,7 @@
 """Processes that a test starts, and may kill at any moment."""
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,9 +9,14 @@ from pathlib import Path
 
 from sqlalchemy import create_engine, text
 
-from roomlore.adapters.dbos.places import place_of
+from roomlore.adapters.dbos.locations import location_of
 
 Process = asyncio.subprocess.Process
+
+
+def kills(few: int) -> int:
+    """Return how many processes a crash test kills: `few`, or as many as ROOMLORE_KILLS says (see `make soak`)."""
+    return int(os.environ.get("ROOMLORE_KILLS", few))
 
 
 class Workers:
@@ -71,7 +77,7 @@ async def answer_kept(url: str, model: str) -> bool:
 
 
 def _answer_kept(url: str, model: str) -> bool:
-    place = place_of(url).url
+    place = location_of(url).url
     schema = "" if place.drivername == "sqlite" else "dbos."
     engine = create_engine(place)
     try:

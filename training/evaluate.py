@@ -12,7 +12,8 @@ import numpy as np
 
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.analysis import Participants, analyse
-from roomlore.core.linking import LinkModel, RoomWindow, link, select
+from roomlore.core.linking.model import LinkModel, link, select
+from roomlore.core.linking.window import RoomWindow
 from roomlore.core.models import Entry, Link, LinkKind, StoredMessage
 from training.rooms import load_messages
 

@@ -8,12 +8,17 @@ import numpy.typing as npt
 from training.scenes import NOT_THERE, Scenes
 
 Floats = npt.NDArray[np.float32]
+Flags = npt.NDArray[np.bool_]
 Arrays = dict[str, Floats]
+Lacking = dict[str, Flags]
+"""Which columns of `pair`, `own` and `new_own` are new."""
 
 BATCH = 256
 WARM_UP = 200
 DECAY = 1e-3
 RATE = 2e-3
+NEW_WARM_UP = 20
+NEW_RATE = 1e-2
 
 
 def initial(pairs: int, own: int, hidden: int, inner: int, rng: np.random.Generator) -> Arrays:
@@ -158,6 +163,43 @@ def fit(
             adam.step(slopes, RATE * min(1.0, (adam.steps + 1) / WARM_UP) * part)
         tell(epoch, scale.folded(net))
     return scale.folded(net)
+
+
+def widen(net: Arrays, lacking: Lacking) -> Arrays:
+    """Return a net that sees these features too, and makes nothing of them yet, whatever it made of them before."""
+
+    def with_columns(weights: Floats, new: Flags) -> Floats:
+        wide = np.zeros((len(weights), len(new)), np.float32)
+        wide[:, ~new] = weights[:, ~new] if weights.shape[1] == len(new) else weights
+        return wide
+
+    return {name: with_columns(weights, lacking[name]) if name in lacking else weights for name, weights in net.items()}
+
+
+def extend(
+    net: Arrays, scenes: Scenes, lacking: Lacking, *, epochs: int, seed: int, tell: Callable[[int, Arrays], None]
+) -> Arrays:
+    """Trains what a net makes of the features that it lacked, and nothing else: where these are 0 its answers stay."""
+    rng = np.random.default_rng(seed)
+    scale = Scale(scenes, rng)
+    spreads = {"pair": scale.pair_spread, "own": scale.own_spread, "new_own": scale.own_spread}
+    net = {name: value.copy() for name, value in net.items()}
+    learned = {name: net[name][:, new] * spreads[name][new] for name, new in lacking.items()}
+    adam, steps = Adam(learned), epochs * (len(scenes) // BATCH)
+    kept = np.ones((BATCH, 1, len(net["first"])), np.float32)
+    for epoch in range(epochs):
+        order = rng.permutation(len(scenes))
+        for start in range(0, len(scenes) - BATCH + 1, BATCH):
+            some = np.sort(order[start : start + BATCH])
+            pairs = scenes.pairs[some].astype(np.float32)
+            slopes = slopes_of(net, pairs, scenes.own[some], scenes.offset[some], scenes.gold[some], kept)
+            part = 0.02 + 0.49 * (1 + np.cos(np.pi * adam.steps / steps))
+            found = {name: slopes[name][:, new] / spreads[name][new] for name, new in lacking.items()}
+            adam.step(found, NEW_RATE * min(1.0, (adam.steps + 1) / NEW_WARM_UP) * part)
+            for name, new in lacking.items():
+                net[name][:, new] = learned[name] / spreads[name][new]
+        tell(epoch, net)
+    return net
 
 
 def report(net: Arrays, scenes: Scenes) -> tuple[float, float]:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from zlib import crc32
 
@@ -226,6 +227,23 @@ def team(room: LabelledRoom, rng: np.random.Generator) -> LabelledRoom:
     talks = [_recast(talk, cast, named, rng) for talk in talks]
     talks = _with_platform_links(talks, rng)
     return woven(room.name + "-team", _in_turn(talks, rng), room.messages[0].at.timestamp())
+
+
+def begun_anew(room: LabelledRoom, rng: np.random.Generator) -> list[LabelledRoom]:
+    """Return the room cut into short ones; what answers a message of another one is no longer scored."""
+    cuts = np.cumsum(np.exp(rng.uniform(np.log(8), np.log(120), len(room.messages)))).astype(int).tolist()
+    ends = [0, *(cut for cut in cuts if cut < len(room.messages)), len(room.messages)]
+    return [_part(room, first, end) for first, end in pairwise(ends)]
+
+
+def _part(room: LabelledRoom, first: int, end: int) -> LabelledRoom:
+    messages = [replace(message, arrival=place) for place, message in enumerate(room.messages[first:end], 1)]
+    labels = []
+    for label in room.labels[first:end]:
+        parents = tuple(parent - first for parent in label.parents if parent >= first)
+        known = label.annotated and bool(parents or not label.parents)
+        labels.append(replace(label, parents=parents, annotated=known))
+    return replace(room, messages=tuple(messages), labels=tuple(labels))
 
 
 def _salt(rng: np.random.Generator) -> float:

@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from roomlore.core.analysis import Participants, analyse
-from roomlore.core.link_features import PAIR, SELF, View, view
-from roomlore.core.link_window import CANDIDATES, SIZE
-from roomlore.core.linking import LinkModel, RoomWindow, link
+from roomlore.core.linking.features import PAIR, SELF, View, view
+from roomlore.core.linking.model import LinkModel, link
+from roomlore.core.linking.window import CANDIDATES, SIZE, RoomWindow
 from roomlore.core.models import Entry, Link, LinkKind, Role
 from training.rooms import LabelledRoom
 
@@ -38,7 +38,7 @@ class Scenes:
 def gather(room: LabelledRoom, model: LinkModel | None, rng: np.random.Generator) -> Scenes:
     """Walks a room as ingest does, linking with `model`; without one nothing is linked."""
     window, people, seen = RoomWindow(), Participants(), []
-    first = next(place for place, label in enumerate(room.labels) if label.annotated) - SIZE
+    first = next((place for place, label in enumerate(room.labels) if label.annotated), SIZE) - SIZE
     for place, (message, label) in enumerate(zip(room.messages, room.labels, strict=True)):
         if place >= first:
             features = analyse(message, people)
@@ -78,4 +78,4 @@ EMPTY = Scenes(
 
 
 def join(parts: list[Scenes]) -> Scenes:
-    return Scenes(*(np.concatenate([getattr(part, name) for part in parts]) for name in Scenes.__slots__))
+    return Scenes(*(np.concatenate([getattr(part, name) for part in parts or [EMPTY]]) for name in Scenes.__slots__))

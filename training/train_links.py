@@ -3,6 +3,7 @@
 usage: python -m training.train_links DATA_DIR OUT_FILE [--jobs 2]
 
 DATA_DIR holds `*.messages.jsonl` and `*.gold.jsonl` of the training rooms. Every tenth room is held out for the report.
+The last rounds train what the net makes of the features of scripts, and nothing else, on rooms of two languages.
 """
 
 import argparse
@@ -13,11 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from roomlore.core.link_features import PAIR, SELF
-from roomlore.core.linking import LinkModel
-from training.net import Arrays, fit, report
-from training.rooms import LabelledRoom, load_room, quiet, team, with_agent, with_seconds, without_names
+from roomlore.core.linking.features import PAIR, SELF
+from roomlore.core.linking.model import LinkModel
+from training.net import Arrays, Flags, Lacking, extend, fit, report, widen
+from training.rooms import LabelledRoom, begun_anew, load_room, quiet, team, with_agent, with_seconds, without_names
 from training.scenes import Scenes, gather, join
+from training.second_script import bilingual
 
 HELD_OUT = 10
 
@@ -37,6 +39,9 @@ ROUNDS = (
     Round(2, 64, 32, 4, 0.0),
     Round(1, 80, 40, 9, 0.15),
 )
+SCRIPTS = ("foreign", "kin_foreign", "habit_foreign")
+"""How the names of the features of scripts begin: all are 0 in a room of one script."""
+SCRIPT_ROUNDS = (Round(2, 80, 40, 6, 0.0), Round(2, 80, 40, 8, 0.0))
 QUICK = (Round(8, 48, 24, 3, 0.0), Round(4, 64, 32, 3, 0.0), Round(1, 80, 40, 6, 0.12))
 """To try an idea in two minutes."""
 
@@ -57,6 +62,14 @@ def variants(room: LabelledRoom, held_out: bool, rng: np.random.Generator) -> di
     }
 
 
+def _bilingual(room: LabelledRoom, rng: np.random.Generator) -> dict[str, list[LabelledRoom]]:
+    """Return the room told anew in a room of two scripts, and in many that are as young as a few messages."""
+    first, second = rng.permutation([0, 0, 1, 2])[:2]
+    kinds = (team, quiet, with_agent)
+    whole, cut = (bilingual(kinds[kind](room, rng), rng) for kind in (first, second))
+    return {"long": [whole] if whole.messages else [], "young": begun_anew(cut, rng)}
+
+
 class Ablation(NamedTuple):
     """Kinds of rooms, and features by the beginnings of their names, that a net does without: what are they worth?"""
 
@@ -70,19 +83,33 @@ class Ablation(NamedTuple):
         return scenes
 
 
-def learn_from(task: tuple[int, Path], net: Arrays | None, ablation: Ablation) -> dict[str, Scenes]:
+def learn_from(task: tuple[int, Path], net: Arrays | None, ablation: Ablation, scripts: bool) -> dict[str, Scenes]:
     place, path = task
     rng = np.random.default_rng(place)
     model = LinkModel.of(net) if net else None
-    told = variants(load_room(path), place % HELD_OUT == 0, rng)
+    room = load_room(path)
+    if scripts:
+        return {kind: join([gather(r, model, rng) for r in rooms]) for kind, rooms in _bilingual(room, rng).items()}
+    told = variants(room, place % HELD_OUT == 0, rng)
     rooms = {kind: room for kind, room in told.items() if room.messages and not kind.startswith(ablation.kinds or "-")}
     return {kind: ablation.blinded(gather(room, model, rng)) for kind, room in rooms.items()}
 
 
-def one_round(plan: Round, number: int, paths: list[Path], net: Arrays | None, jobs: int, ablation: Ablation) -> Arrays:
+def one_round(
+    plan: Round,
+    number: int,
+    paths: list[Path],
+    net: Arrays | None,
+    jobs: int,
+    ablation: Ablation,
+    lacking: Lacking | None = None,
+) -> Arrays:
+    """Return the net of this round; of `lacking` features only, if some are given."""
     tasks = [task for task in enumerate(paths) if task[0] % HELD_OUT == 0 or task[0] % plan.every == 0]
     with Pool(jobs) as pool:
-        learned = pool.map(partial(learn_from, net=net, ablation=ablation), tasks, chunksize=1)
+        learned = pool.map(
+            partial(learn_from, net=net, ablation=ablation, scripts=lacking is not None), tasks, chunksize=1
+        )
     held = [part for (place, _), part in zip(tasks, learned, strict=True) if place % HELD_OUT == 0]
     rest = [part for (place, _), part in zip(tasks, learned, strict=True) if place % HELD_OUT != 0]
     held_out = {kind: join([part[kind] for part in held if kind in part]) for kind in held[0]}
@@ -93,9 +120,15 @@ def one_round(plan: Round, number: int, paths: list[Path], net: Arrays | None, j
         print(f"round {number + 1}, epoch {epoch + 1}, held out: {figures}", flush=True)
 
     scenes = join([scenes for part in rest for scenes in part.values()])
+    if net and lacking:
+        return extend(net, scenes, lacking, epochs=plan.epochs, seed=number, tell=tell)
     return fit(
         scenes, hidden=plan.hidden, inner=plan.inner, epochs=plan.epochs, dropout=plan.dropout, seed=number, tell=tell
     )
+
+
+def _of_scripts(features: tuple[str, ...]) -> Flags:
+    return np.array([name.startswith(SCRIPTS) for name in features])
 
 
 def main() -> None:
@@ -104,6 +137,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--linked-by", type=Path, help="weights of the same features, to spare all but the last round")
+    parser.add_argument("--onto", type=Path, help="weights to leave as they are but for the features of scripts")
     parser.add_argument("--quick", action="store_true", help="fewer rooms and rounds, to try an idea")
     parser.add_argument("--without", nargs="*", default=[], help="features, by the beginnings of their names")
     parser.add_argument("--without-rooms", nargs="*", default=[], help="kinds of rooms: quiet, team, agent")
@@ -111,10 +145,13 @@ def main() -> None:
     ablation = Ablation(tuple(options.without_rooms), tuple(options.without))
     paths = sorted(options.data.glob("*.messages.jsonl"))
     net = dict(np.load(options.linked_by)) if options.linked_by else None
-    plans = QUICK if options.quick else ROUNDS
-    for number, plan in list(enumerate(plans))[len(plans) - 1 if net else 0 :]:
+    plans = [] if options.onto else list(enumerate(QUICK if options.quick else ROUNDS))
+    for number, plan in plans[len(plans) - 1 if options.linked_by else 0 :]:
         net = one_round(plan, number, paths, net, options.jobs, ablation)
-    assert net is not None
+    lacking = {"pair": _of_scripts(PAIR), "own": _of_scripts(SELF), "new_own": _of_scripts(SELF)}
+    net = widen(dict(np.load(options.onto)) if options.onto else net or {}, lacking)
+    for number, plan in enumerate(SCRIPT_ROUNDS):
+        net = one_round(plan, number, paths, net, options.jobs, ablation, lacking)
     arrays: dict[str, Any] = dict(net)
     np.savez(options.out, **arrays)
 

@@ -6,7 +6,7 @@ from itertools import groupby
 from bench.pictures import nights
 from bench.pictures.held import held
 from bench.pictures.svg import LARGE, SMALL, WIDTH, Sheet
-from roomlore.core.memory.models import Action, Change
+from roomlore.core.memory.memory import Action, Change
 from roomlore.testing.model_server import ModelServer
 
 NAME = "evolution-history.svg"

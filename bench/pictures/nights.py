@@ -10,8 +10,7 @@ from typing import Any
 from bench.pictures.held import BEGIN
 from roomlore import Lore, Message, Settings
 from roomlore.testing import FrozenClock
-from roomlore.testing.model_answers import Asked
-from roomlore.testing.model_server import ModelServer
+from roomlore.testing.model_server import Asked, ModelServer
 
 ROOM = "rowers"
 _MODEL = "memory-evolve-model"

@@ -7,8 +7,7 @@ from zoneinfo import ZoneInfo
 
 from bench.pictures.held import held
 from bench.pictures.svg import LARGE, SMALL, Sheet
-from roomlore.core.explained import Explanation, Weighed
-from roomlore.core.models import Entry, LinkKind
+from roomlore.core.models import Entry, Explanation, LinkKind, Weighed
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
 
 NAME = "soft-threads.svg"

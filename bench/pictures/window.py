@@ -10,7 +10,7 @@ from bench.pictures.svg import LARGE, SMALL, Sheet
 from roomlore import Lore, Settings
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core import summary
-from roomlore.core.sessions.models import Language
+from roomlore.core.sessions.session import Language
 from roomlore.samples import demo_path
 
 NAME = "session-window.svg"

@@ -5,10 +5,10 @@
         context = await lore.context.build("tea", "1")
         answer = await lore.messages.search("tea", "what was there to drink?")
 
-`open_sync` gives the same without async.
+`open_sync` gives the same without async. `connect` and `connect_sync` open it without a block; `lore.close()` ends it.
 """
 
-from roomlore.core.chat.models import FinishReason, ToolCall, Usage
+from roomlore.core.chat import FinishReason, ToolCall, Usage
 from roomlore.core.context import Context
 from roomlore.core.errors import (
     BadModelOutput,
@@ -25,11 +25,8 @@ from roomlore.core.errors import (
     Unavailable,
     VectorsUnavailable,
 )
-from roomlore.core.memory.foreign import FactImport
-from roomlore.core.memory.found import MemoryAnswer, MemoryHit
-from roomlore.core.memory.intake import NewMemory
-from roomlore.core.memory.models import Change, Memory, MemoryKind, MemoryStatus, Source
-from roomlore.core.memory.writing import Remembered
+from roomlore.core.memory.memory import Change, Memory, MemoryAnswer, MemoryHit, MemoryKind, MemoryStatus, Source
+from roomlore.core.memory.writing import FactImport, NewMemory, Remembered
 from roomlore.core.models import (
     AddReport,
     ApiKey,
@@ -48,10 +45,10 @@ from roomlore.core.models import (
     StoredMessage,
     Thread,
 )
-from roomlore.core.privacy.report import ForgetReport, Left
-from roomlore.core.recall.models import Recalled, Recollection, Said
-from roomlore.core.recall.placing import with_memory
-from roomlore.core.replies.models import (
+from roomlore.core.privacy.redaction import ForgetReport, Left
+from roomlore.core.recall.options import Recalled, Recollection, Said
+from roomlore.core.recall.rendering import with_memory
+from roomlore.core.replies.reply import (
     Reply,
     ReplyEvent,
     ReplyStarted,
@@ -61,15 +58,15 @@ from roomlore.core.replies.models import (
     ToolResult,
     ToolsWanted,
 )
-from roomlore.core.search import EmbeddingModel, SearchAnswer, SearchHit
-from roomlore.core.sessions.models import Checkpoint, Session, SessionContext, SessionMode, TurnResult
-from roomlore.core.sessions.value import SessionValue
+from roomlore.core.search.hits import EmbeddingModel, SearchAnswer, SearchHit
+from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionMode, SessionValue, TurnResult
 from roomlore.services.indexing import IndexProgress, IndexStatus
 from roomlore.services.jobs import Job
-from roomlore.services.replies import CallTool
+from roomlore.services.replies import CallTool, ReplyArguments
 from roomlore.settings import Settings
-from roomlore.sync import SyncLore, open_sync
+from roomlore.sync import SyncLore, connect_sync, open_sync
 from roomlore.wiring import Lore
+from roomlore.wiring import connect_lore as connect
 from roomlore.wiring import open_lore as open  # noqa: A004 - `roomlore.open` reads as it should
 
 __all__ = [
@@ -114,6 +111,7 @@ __all__ = [
     "Recollection",
     "Remembered",
     "Reply",
+    "ReplyArguments",
     "ReplyEvent",
     "ReplyInfo",
     "ReplyStarted",
@@ -145,6 +143,8 @@ __all__ = [
     "Unavailable",
     "Usage",
     "VectorsUnavailable",
+    "connect",
+    "connect_sync",
     "open",
     "open_sync",
     "with_memory",

@@ -6,11 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from roomlore.core.chat.models import ChatAnswer, ChatRequest, Usage
-from roomlore.core.chat.registry import Offer, Provider
+from roomlore.core.chat import ChatAnswer, ChatRequest, Offer, Provider, Usage
 from roomlore.core.errors import ModelUnavailable
-from roomlore.testing.model_answers import Sends
-from roomlore.testing.model_server import ModelServer
+from roomlore.testing.model_server import ModelServer, Sends
 
 KEY = "sk-secret-0123456789"
 PROMPT = "a very private matter, 私事"

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from roomlore.adapters.chat import open_chat
-from roomlore.ports.chat import ChatClient
+from roomlore.ports.language import ChatClient
 from roomlore.testing import FrozenClock
 from roomlore.testing.model_server import ModelServer
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from asking_models import ASKED, DONE, KEY, PROMPT, STREAMED, ask, both, event, fragment, offer, streamed
 
-from roomlore.adapters.chat.events import data
-from roomlore.core.chat.models import ChatAnswer, ChatRequest, ToolCall, Usage
+from roomlore.adapters.chat.client import data
+from roomlore.core.chat import ChatAnswer, ChatRequest, ToolCall, Usage
 from roomlore.core.errors import InvalidInput
-from roomlore.testing.model_answers import Break, Says, Sends
+from roomlore.testing.model_server import Break, Says, Sends
 
 CALL = ToolCall("call_a", "find_tea", '{"名": "茶", "n": 2}')
 

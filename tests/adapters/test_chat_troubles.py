@@ -30,11 +30,10 @@ from asking_models import (
 )
 
 from roomlore.adapters.chat import can_chat, open_chat
-from roomlore.core.chat.models import ChatPiece, ChatRequest
+from roomlore.core.chat import ChatPiece, ChatRequest
 from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.testing import START, FrozenClock
-from roomlore.testing.model_answers import Break, Drops, Fails, Hangs, Says, Sends
-from roomlore.testing.model_server import ModelServer
+from roomlore.testing.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Sends
 
 SOON = 0.2
 LATER = 5.0

@@ -3,8 +3,7 @@
 from datetime import UTC, timedelta
 from uuid import UUID
 
-from roomlore.adapters.inprocess.clock import SystemClock
-from roomlore.adapters.inprocess.ids import TimeOrderedIds
+from roomlore.adapters.inprocess.clock import SystemClock, TimeOrderedIds
 from roomlore.testing import START, FrozenClock, SequentialIds
 
 

@@ -14,8 +14,9 @@ from dbos import DBOS, DBOSClient
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
 
+import open_connections
 from roomlore.adapters.dbos import open_dbos
-from roomlore.adapters.dbos.places import place_of
+from roomlore.adapters.dbos.locations import location_of, retire
 from roomlore.core.errors import Conflict, InvalidInput, StorageUnavailable
 from roomlore.ports.durable import DurableWork, Json, Steps
 from roomlore.testing.contracts.durable import Diary, ended, hand_in, nothing, opened, until
@@ -34,7 +35,7 @@ def any_url(request, tmp_path) -> str:
 
 
 def run_sql(url: str, statement: str, **values: object) -> list:
-    engine = create_engine(place_of(url).url)
+    engine = create_engine(location_of(url).url)
     with engine.begin() as connection:
         result = connection.execute(text(statement), values)
         rows = [tuple(row) for row in result] if result.returns_rows else []
@@ -49,12 +50,12 @@ def make(url: str) -> DurableWork:
 @pytest.mark.parametrize("path", ["x.db", "sqlite:///x.db", "sqlite+aiosqlite:///x.db"])
 def test_it_lies_beside_the_file(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert place_of(path).url.database == str(tmp_path / "x.dbos.db")
+    assert location_of(path).url.database == str(tmp_path / "x.dbos.db")
 
 
 def test_files_of_other_names_do_not_meet():
-    assert place_of("sqlite:////a/x.sqlite").url.database == "/a/x.dbos.sqlite"
-    assert place_of("sqlite:////a/x").url.database == "/a/x.dbos.db"
+    assert location_of("sqlite:////a/x.sqlite").url.database == "/a/x.dbos.sqlite"
+    assert location_of("sqlite:////a/x").url.database == "/a/x.dbos.db"
 
 
 @pytest.mark.parametrize(
@@ -226,7 +227,7 @@ async def test_what_was_cancelled_with_dbos_own_tools_can_be_retried(any_url):
     async with opened(make(any_url), does=diary.work("a", "b", "c")) as work:
         await hand_in(work)
         await until(lambda: diary.done["b"] == 1)
-        tool = DBOSClient(system_database_url=place_of(any_url).url.render_as_string(hide_password=False))
+        tool = DBOSClient(system_database_url=location_of(any_url).url.render_as_string(hide_password=False))
         await tool.cancel_workflow_async("w")
         tool.destroy()
         assert (await ended(work)).status == "cancelled"
@@ -286,21 +287,51 @@ async def test_lost_connections_are_made_again(empty_postgres):
     assert sorted(diary.done) == sorted(f"{piece} {step}" for piece in range(12) for step in range(3))
 
 
-def test_a_seat_is_taken_again_whoever_stumbles_over_the_broken_connection(empty_postgres):
-    place = place_of(empty_postgres)
+async def test_work_broken_off_leaves_no_connection_open_behind_the_close(empty_postgres):
+    """A thread cannot be broken off: what it has out, or takes afterwards, is closed when it comes back."""
+    reading, go_on = threading.Event(), threading.Event()
+
+    def tells(_: str) -> bool:
+        reading.set()
+        return go_on.wait(60)
+
+    with open_connections.all_closed():
+        work = make(empty_postgres)
+        await work.open(working=False)
+        await hand_in(work)
+        dropping = asyncio.ensure_future(work.drop(prefix="", tells=tells))
+        await asyncio.to_thread(reading.wait, 60)
+        dropping.cancel()
+        await work.close()
+        go_on.set()
+        await until(lambda: sessions(empty_postgres) == 0)
+
+
+async def test_a_connection_out_while_the_desk_is_closed_is_closed_when_it_comes_back(empty_postgres):
+    engine = location_of(empty_postgres).engine(connections=2)
+    with open_connections.all_closed():
+        out = engine.connect()
+        out.execute(text("SELECT 1"))
+        retire(engine)
+        out.execute(text("SELECT 1"))
+        out.close()
+
+
+def test_a_process_lock_is_taken_again_after_a_broken_connection(empty_postgres):
+    place = location_of(empty_postgres)
     engine, other = place.engine(connections=2), place.engine(connections=2)
-    seat, watcher = place.seat(engine), place.seat(other)
-    seat.take()
+    lock, watcher = place.lock(engine), place.lock(other)
+    lock.take()
     break_sessions(empty_postgres)
-    with pytest.raises(OperationalError), seat.if_dead("another"):
+    with pytest.raises(OperationalError), lock.if_dead("another"):
         pass
     watcher.take()
-    with watcher.if_dead(seat.name) as dead:
+    with watcher.if_dead(lock.name) as dead:
         assert dead
-    seat.keep()
-    with watcher.if_dead(seat.name) as dead:
+    lock.keep()
+    with watcher.if_dead(lock.name) as dead:
         assert not dead
-    for one, its_engine in ((seat, engine), (watcher, other)):
+    for one, its_engine in ((lock, engine), (watcher, other)):
         one.leave()
         its_engine.dispose()
 

@@ -11,6 +11,7 @@ from roomlore.adapters.inprocess import jobs as module
 from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.adapters.inprocess.jobs import InProcessJobs
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
+from roomlore.core.errors import StorageBusy
 
 
 @pytest.fixture
@@ -118,3 +119,20 @@ async def test_closing_breaks_off_what_runs(jobs):
     await begun.wait()
     await jobs.close()
     assert ended == [1]
+
+
+async def test_a_job_that_a_large_write_holds_up_is_tried_again_and_fails_nothing(jobs, caplog):
+    """A regression: a batch of very many rooms had jobs told as failed, to Sentry too."""
+    runs = []
+
+    async def work() -> None:
+        runs.append(1)
+        if len(runs) == 1:
+            raise StorageBusy("All connections to the database are busy; try again.")
+
+    with caplog.at_level("INFO"):
+        jobs.handle("tidy", work, every_seconds=1000)
+        await until(lambda: len(runs) == 2)
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("INFO", "a background job waits for a large write")
+    ]

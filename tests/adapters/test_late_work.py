@@ -8,8 +8,7 @@ import pytest
 
 from roomlore.adapters.dbos import open_dbos
 from roomlore.adapters.inprocess.clock import SystemClock
-from roomlore.adapters.inprocess.durable import InProcessWork
-from roomlore.adapters.inprocess.late_work import LateWork
+from roomlore.adapters.inprocess.durable import InProcessWork, LateWork
 from roomlore.core.errors import Conflict, StorageUnavailable
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roomlore.adapters.embedding import open_offline, package_weights
-from roomlore.adapters.embedding.e5_engine import E5Engine, shared_engine
+from roomlore.adapters.embedding.offline_e5 import E5Engine, shared_engine
 from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.ports.language import Embedder
 

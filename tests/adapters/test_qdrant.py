@@ -12,13 +12,11 @@ from qdrant_client import AsyncQdrantClient
 
 from roomlore.adapters import qdrant as qdrant_adapter
 from roomlore.adapters.qdrant import open_qdrant
-from roomlore.adapters.qdrant.index import QdrantVectors
-from roomlore.adapters.qdrant.names import Held, held_by, physical, point_id, storable
+from roomlore.adapters.qdrant.index import Held, QdrantVectors, held_by, physical, point_id, storable
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
-from roomlore.core.search import EmbeddingModel, VectorPoint
+from roomlore.core.search.hits import EmbeddingModel, VectorPoint
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
-from roomlore.testing.qdrant_stand_in import QdrantStandIn
-from roomlore.testing.qdrant_store import Collection
+from roomlore.testing.qdrant_stand_in import Collection, QdrantStandIn
 
 MODEL = EmbeddingModel(name="made up", dimensions=4)
 SECRET = "the vault code is 7261"

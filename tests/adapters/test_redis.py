@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from redis_server import RedisServer
 from roomlore.adapters.redis import open_redis
-from roomlore.adapters.redis.keys import session_key
+from roomlore.adapters.redis.cache import session_key
 from roomlore.core.errors import CacheUnavailable, InvalidInput
 
 PASSWORD = "pa55word"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import roomlore
-from roomlore.adapters.sql.drivers import translated
+from roomlore.adapters.sql.engine import translated
 from roomlore.core.errors import StorageUnavailable
 
 Usage = namedtuple("Usage", "total used free")

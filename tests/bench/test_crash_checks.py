@@ -9,6 +9,7 @@ from bench.crash_items import ROOMS, answer, item, memory
 from bench.crash_model import Request
 from bench.crash_stored import Step, Stored
 
+from bench import crash_forgetting
 from roomlore import StoredMessage
 from roomlore.ports.durable import WorkState
 from roomlore.services.extraction import EXTRACTION
@@ -169,3 +170,34 @@ def test_items_are_the_same_every_time() -> None:
     assert [item(room, number) for room in ROOMS for number in range(9)] == [
         item(room, number) for room in ROOMS for number in range(9)
     ]
+
+
+def forgetting_known() -> Known:
+    return Known(handed_in={crash_forgetting.FORGET: 1, "ben-0": 2})
+
+
+def forgetting_stored(change: Callable[[list[StoredMessage]], object] = lambda _: None) -> crash_forgetting.Stored:
+    messages: list[StoredMessage] = []
+    for number in range(2):
+        one = crash_forgetting.of_ben("ben-0", number)
+        _store(messages, one.id, room_id=one.room_id, sender_id=one.sender_id, text=one.text)
+    change(messages)
+    return crash_forgetting.Stored(messages=messages)
+
+
+FORGETTING = {
+    "ben-0/1 of Ben's in shared is stored 0 times": lambda m: m.pop(),
+    "ben-0/0 of Ben's in person-0-0 is stored 2 times": lambda m: m.append(m[0]),
+    "ben-0/0 of Ben's in person-0-0 is stored 0 times": lambda m: m.__setitem__(0, replace(m[0], text="[forgotten]")),
+    "ben-0/9 in shared is nothing that Ben said": lambda m: m.append(replace(m[1], id="ben-0/9")),
+    "x in shared is left of person-0": lambda m: m.append(replace(m[1], id="x", sender_id="person-0")),
+}
+
+
+def test_what_forgetting_leaves_whole_passes() -> None:
+    assert crash_forgetting.violations(forgetting_known(), forgetting_stored()) == []
+
+
+@pytest.mark.parametrize("wrong", FORGETTING)
+def test_what_forgetting_loses_or_leaves_is_seen(wrong: str) -> None:
+    assert wrong in crash_forgetting.violations(forgetting_known(), forgetting_stored(FORGETTING[wrong]))

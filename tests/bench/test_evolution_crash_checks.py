@@ -16,12 +16,12 @@ from bench.evolution_stored import PLACES, Stored
 
 from roomlore import StoredMessage
 from roomlore.core.evolution.answers import read_answer
-from roomlore.core.evolution.models import Rules
+from roomlore.core.evolution.requests import Rules
 from roomlore.core.memory.log import active, replay
-from roomlore.core.memory.models import Change, Evolution, MemoryStatus
+from roomlore.core.memory.memory import Change, Evolution, MemoryStatus
 from roomlore.ports.durable import WorkState
 from roomlore.services.evolution import EVOLUTION
-from roomlore.services.evolution.results import told as result_of
+from roomlore.services.evolution.piece import told as result_of
 from roomlore.testing import builders
 
 BEGUN, DIRECT = ROOMS[0], ROOMS[1]

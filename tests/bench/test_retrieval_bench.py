@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from roomlore.core.search import Vectors
+from roomlore.core.search.hits import Vectors
 from roomlore.testing.embedding import HashEmbedder
 
 ROOT = Path(__file__).parents[2]

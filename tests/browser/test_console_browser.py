@@ -13,7 +13,7 @@ from playwright.async_api import Browser, Page, async_playwright
 
 import roomlore
 from roomlore import Lore, Message, NewMemory, Settings
-from roomlore.core.memory.models import Source
+from roomlore.core.memory.memory import Source
 from roomlore.surfaces.http import create_app
 from roomlore.surfaces.http.app import beside
 

@@ -13,7 +13,7 @@ from playwright.async_api import async_playwright
 import roomlore
 from hostile_room import NAMES, ROOM, TEXTS, hostile
 from roomlore import Lore, Settings
-from roomlore.core.memory.models import Source
+from roomlore.core.memory.memory import Source
 from roomlore.surfaces.http import create_app
 
 CHROMIUM = shutil.which("chromium")

@@ -6,7 +6,7 @@ import sqlite3
 import psycopg
 from sqlalchemy import make_url
 
-from roomlore.adapters.sql.statements import Statement
+from roomlore.adapters.sql.engine import Statement
 from roomlore.adapters.sql.store import _ALONG_INDEXES
 
 

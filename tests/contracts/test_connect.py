@@ -6,7 +6,9 @@ import time
 
 import psycopg
 import pytest
+from sqlalchemy import create_engine
 
+import open_connections
 from roomlore.adapters.sql import connect
 from roomlore.core.errors import InvalidInput, StorageUnavailable
 from roomlore.testing import START
@@ -105,3 +107,26 @@ async def test_a_postgres_that_restarts_is_found_again(postgres_url):
         await storage.ping()
     await storage.ping()
     await storage.close()
+
+
+def leave_open(url: str) -> psycopg.Connection:
+    return psycopg.connect(url)
+
+
+def test_a_connection_left_open_names_who_made_it(postgres_url):
+    with (
+        pytest.raises(AssertionError, match=r"made by .*who_made_it.*(?s:.)*in leave_open"),
+        open_connections.all_closed(patience_seconds=0),
+    ):
+        left = leave_open(postgres_url)
+    left.close()
+
+
+def test_an_engine_left_open_names_who_made_it(postgres_url):
+    engine = create_engine(postgres_url.replace("postgresql://", "postgresql+psycopg://"))
+    with (
+        pytest.raises(AssertionError, match="in test_an_engine_left_open_names_who_made_it"),
+        open_connections.all_closed(patience_seconds=0),
+    ):
+        engine.connect().close()
+    engine.dispose()

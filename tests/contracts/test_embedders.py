@@ -5,11 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from roomlore.adapters.embedding import open_offline, open_openai, package_weights
-from roomlore.adapters.embedding.e5_engine import shared_engine
+from roomlore.adapters.embedding.offline_e5 import shared_engine
 from roomlore.ports.language import Embedder
 from roomlore.testing.contracts import EmbedderContract
-from roomlore.testing.embedding import HashEmbedder
-from roomlore.testing.embedding_server import EmbeddingServer
+from roomlore.testing.embedding import EmbeddingServer, HashEmbedder
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import pytest
 
 import roomlore
 from roomlore import Conflict, Lore, Memory, MemoryStatus, NewMemory, Source
-from roomlore.core.memory.intake import normal
 from roomlore.core.memory.log import active, replay
-from roomlore.core.memory.models import MemoryKind
+from roomlore.core.memory.memory import MemoryKind
+from roomlore.core.memory.writing import normal
 
 ANNA = "user:anna"
 STATEMENTS = ("likes tea", "LIKES  tea", "喜欢喝茶", "喜欢喝茶 ", "👋🏽 e\u0301", "a\x00b", "\ud800 lone", "\x1a0 \\")
@@ -124,6 +124,8 @@ async def test_whatever_happens_the_log_gives_the_tables_back(writers, seed):
     """Adds, updates, deletes and imports by chance, three at a time."""
     rng, scopes = Random(seed), ["user:a", "agent:部"]
     ids: list[str] = ["nowhere"]
+
+    await writers[0].messages.add([roomlore.Message(id=f"m{n}", room_id="room", sender_id="u") for n in range(3)])
 
     def step():
         writer = rng.choice(writers)

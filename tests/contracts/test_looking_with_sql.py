@@ -10,8 +10,8 @@ from sqlalchemy import make_url
 from roomlore.adapters.sql import connect
 from roomlore.core.models import Role
 from roomlore.testing import START, checkpoint, entry, features, session
-from roomlore.testing.contracts.filling import ROOM, TENANT, erase, fill, replace
 from roomlore.testing.contracts.sessions import save
+from roomlore.testing.contracts.texts import ROOM, TENANT, erase, fill, replace
 
 _MARK = "[MEMORY_CHECKPOINT]"
 _TURNS = (

@@ -9,8 +9,7 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import IntegrityError
 
 from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.audit import _FOUND_FROM, _LOG, _VERSIONS
-from roomlore.adapters.sql.evolutions import _PAGE_BEFORE, _PAGE_FROM_END
+from roomlore.adapters.sql.integrity import _FOUND_FROM, _LOG, _VERSIONS
 from roomlore.adapters.sql.memories import (
     _BY_ID,
     _CITING,
@@ -21,6 +20,8 @@ from roomlore.adapters.sql.memories import (
     _LINEAGE,
     _LINEAGES,
     _PAGE,
+    _PAGE_BEFORE,
+    _PAGE_FROM_END,
 )
 from roomlore.adapters.sql.memory_log import (
     _CHANGES,
@@ -37,11 +38,11 @@ from roomlore.adapters.sql.memory_log import (
     _TOUCHED,
     _TOUCHES,
 )
-from roomlore.adapters.sql.watermarks import _FIND, _MOVE
+from roomlore.adapters.sql.work import _FIND, _MOVE
 from roomlore.testing import START, change, memory
-from roomlore.testing.contracts.filling import TENANT
 from roomlore.testing.contracts.memories import page
 from roomlore.testing.contracts.memory_log import SCOPE, apply, log, update
+from roomlore.testing.contracts.texts import TENANT
 
 WALKS = {
     _PAGE: "ix_memories_scope",

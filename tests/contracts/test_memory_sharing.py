@@ -7,10 +7,10 @@ import pytest
 
 import roomlore
 from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.drivers import translated
+from roomlore.adapters.sql.engine import translated
 from roomlore.core.errors import StorageUnavailable
 from roomlore.testing import START, entry
-from roomlore.testing.contracts.filling import ROOM, TENANT, everything, fill
+from roomlore.testing.contracts.texts import ROOM, TENANT, everything, fill
 
 Ask = Callable[[roomlore.Lore], Awaitable[object]]
 

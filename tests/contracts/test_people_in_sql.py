@@ -8,7 +8,7 @@ from plans import analyse, plan
 from roomlore.adapters.sql import connect
 from roomlore.adapters.sql.people import _SAID_BY_OTHERS
 from roomlore.testing import entry
-from roomlore.testing.contracts.filling import TENANT, fill
+from roomlore.testing.contracts.texts import TENANT, fill
 
 SAID = ("谢谢大家", "thanks all", "café ☕ e\u0301", 'he said "no\\yes"', "")
 

@@ -8,10 +8,9 @@ from plans import analyse, plan
 from sqlalchemy import create_engine
 
 from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.messages import _COUNT, _COUNT_OF, _FIRST_SINCE, _PAGE_OF
+from roomlore.adapters.sql.messages import _COUNT, _COUNT_OF, _EXCHANGED, _FIRST_SINCE, _PAGE_OF
 from roomlore.adapters.sql.rooms import _ROOMS_OF
-from roomlore.adapters.sql.threads import _EXCHANGED
-from roomlore.adapters.sql.watermarks import _BEHIND
+from roomlore.adapters.sql.work import _BEHIND
 from roomlore.ports.memories import RoomBehind
 
 WALKS = {

@@ -10,10 +10,10 @@ from plans import analyse, plan
 from roomlore.adapters.sql import SqlStorage, connect
 from roomlore.adapters.sql.messages import _CHANGED
 from roomlore.adapters.sql.sessions import _DUE, _FIND
-from roomlore.core.sessions.models import Due
+from roomlore.core.sessions.session import Due
 from roomlore.testing import START, entry, session
-from roomlore.testing.contracts.filling import ROOM, TENANT, fill
 from roomlore.testing.contracts.sessions import MINUTE, find, make_due, names, save, schedule, take
+from roomlore.testing.contracts.texts import ROOM, TENANT, fill
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from roomlore.adapters.sql import SqlStorage, connect
-from roomlore.testing.contracts.filling import ROOM, TENANT, everything
+from roomlore.testing.contracts.texts import ROOM, TENANT, everything
 from roomlore.testing.contracts.transactions import append_one
 
 _WRITER = """

@@ -16,18 +16,7 @@ from roomlore.adapters.sql.vector_choice import open_vectors
 from roomlore.adapters.sql.vectors import SqlVectors
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.ports.vectors import MESSAGES
-from roomlore.testing.contracts.vectors import (
-    FIRST,
-    MODEL,
-    along,
-    ask,
-    count,
-    fill,
-    numbers_of,
-    points_of,
-    put,
-    remove,
-)
+from roomlore.testing.contracts.vectors import FIRST, MODEL, along, ask, count, fill, numbers_of, points_of, put, remove
 
 
 @asynccontextmanager

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from sqlalchemy import make_url
 
 from roomlore.adapters.sql import SqlStorage, connect, vector_rows, vectors
-from roomlore.adapters.sql.vector_cache import OVERHEAD
-from roomlore.adapters.sql.vectors import SqlVectors
+from roomlore.adapters.sql.vectors import OVERHEAD, SqlVectors
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
 from roomlore.ports.vectors import MESSAGES, VectorIndex
 from roomlore.testing.contracts.vectors import (

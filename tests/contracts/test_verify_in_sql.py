@@ -9,11 +9,11 @@ import pytest
 from verifying import damage, unguarded, verify
 
 from roomlore.adapters.sql import SqlStorage
-from roomlore.core.memory.models import Action, Change, Memory, MemoryStatus, Source
-from roomlore.core.search import EmbeddingModel, IndexState
-from roomlore.ports.indexing import WORDS
+from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Source
+from roomlore.core.search.hits import EmbeddingModel, IndexState
+from roomlore.ports.storage import WORDS
 from roomlore.testing import START, change, entry, evolution, memory
-from roomlore.testing.contracts.filling import ROOM, TENANT, erase, fill
+from roomlore.testing.contracts.texts import ROOM, TENANT, erase, fill
 
 SCOPE, GROUP = "user:ann", "group:茶"
 GONE = MemoryStatus.DEPRECATED

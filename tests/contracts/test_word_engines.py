@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from sqlalchemy import make_url
 
 from roomlore.adapters.sql import SqlStorage, connect
-from roomlore.adapters.sql.spelling import Spelled
-from roomlore.adapters.sql.word_index import WordIndex
+from roomlore.adapters.sql.words import Spelled, WordIndex
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Entry
 from roomlore.ports.storage import UnitOfWork
 from roomlore.testing import START, entry
-from roomlore.testing.contracts.filling import ROOM, TENANT, fill
-from roomlore.testing.contracts.lexical import Found, expected, found, look_up, reword, words_of
+from roomlore.testing.contracts.texts import ROOM, TENANT, fill
+from roomlore.testing.contracts.words import Found, expected, found, look_up, reword, words_of
 
 PIECES = [
     "deploy",

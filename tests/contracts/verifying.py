@@ -1,11 +1,10 @@
 """Damaging a store by hand, and checking it."""
 
 from roomlore.adapters.sql import SqlStorage
-from roomlore.core.soundness.report import VerifyReport
-from roomlore.services.privacy.verify import Verifier
-from roomlore.services.privacy.verify_indexes import IndexChecks
+from roomlore.core.integrity import VerifyReport
+from roomlore.services.privacy.verify import IndexChecks, Verifier
 from roomlore.testing import FrozenClock
-from roomlore.testing.contracts.filling import TENANT
+from roomlore.testing.contracts.texts import TENANT
 
 
 async def damage(storage: SqlStorage, sql: str) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from roomlore.core.evolution.handles import handles_of, message_handles
-from roomlore.core.evolution.models import Answer
 from roomlore.core.evolution.offline import offline_answer
-from roomlore.core.memory.models import Memory, MemoryKind, Source
+from roomlore.core.evolution.prompt import handles_of, message_handles
+from roomlore.core.evolution.requests import Answer
+from roomlore.core.memory.memory import Memory, MemoryKind, Source
 from roomlore.core.models import StoredMessage
 
 MONDAY = datetime(2026, 3, 2, 20, tzinfo=UTC)

@@ -5,13 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
+from roomlore.core.mentions import naming_of
 from roomlore.core.models import Role, Room
-from roomlore.core.naming import naming_of
-from roomlore.core.query import read_query
-from roomlore.core.ranking import rank
-from roomlore.core.search import ROLES, Nearest, Postings, RoomFacts
-from roomlore.core.terms import terms
-from roomlore.core.text import is_question
+from roomlore.core.search.hits import ROLES, Nearest, Postings, RoomFacts
+from roomlore.core.search.query import read_query
+from roomlore.core.search.ranking import rank
+from roomlore.core.text import is_question, terms
 
 BEGIN = datetime(2024, 5, 1, 12, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.core.calibration import (
+from roomlore.core.linking.calibration import (
     ALWAYS,
     SELDOM,
     TEMPERATURES,

@@ -8,7 +8,7 @@ import pytest
 from roomlore.adapters.json_repair import repaired
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.core.evolution.answers import read_answer
-from roomlore.core.evolution.copied import without_copies, without_orders
+from roomlore.core.evolution.guards import without_copies, without_orders
 
 TEMPLATE = """例子 / Examples:
 {"action": "update", "old_id": "m2", "statement": "修订后的完整内容", "change_reason": "为什么", "evidence": ["c3"]}

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.core.evolution.damaging import Guarded, without_damage
-from roomlore.core.evolution.handles import handles_of
-from roomlore.core.evolution.models import Answer, Wish
-from roomlore.core.evolution.strength import is_quiet
-from roomlore.core.evolution.succession import Talk, is_related
+from roomlore.core.evolution.guards import Guarded, without_damage
+from roomlore.core.evolution.prompt import handles_of
+from roomlore.core.evolution.requests import Answer, Wish, is_quiet
+from roomlore.core.evolution.wording import Talk, is_related
 from roomlore.testing import START, memory
 
 KNOWN = (

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.core.evolution.choosing import chosen
-from roomlore.core.evolution.likeness import likeness
-from roomlore.core.evolution.models import Rules
-from roomlore.core.memory.models import Memory
+from roomlore.core.evolution.prompt import chosen
+from roomlore.core.evolution.requests import Rules
+from roomlore.core.evolution.wording import likeness
+from roomlore.core.memory.memory import Memory
 from roomlore.testing.builders import START
 
 SAME = Rules().same

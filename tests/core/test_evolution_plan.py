@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roomlore.adapters.sql.memory_plan import Plan as Rows
-from roomlore.adapters.sql.memory_plan import VersionRow, check_numbers
+from roomlore.adapters.sql.memory_log import Plan as Rows
+from roomlore.adapters.sql.memory_log import VersionRow, check_numbers
 from roomlore.core.evolution.answers import MOST_WISHES
-from roomlore.core.evolution.guards import clean_statement, most_deleted, said
-from roomlore.core.evolution.handles import handles_of, message_handles
-from roomlore.core.evolution.models import Answer, Ground, Rejected, Rules, Wish
-from roomlore.core.evolution.plan import plan
-from roomlore.core.memory.intake import MAX_SOURCES, check_statement
+from roomlore.core.evolution.plan import PlanInput, plan
+from roomlore.core.evolution.prompt import clean_statement, handles_of, message_handles, most_deleted, said
+from roomlore.core.evolution.requests import Answer, Ground, Rejected, Rules, Wish
 from roomlore.core.memory.log import active, replay
-from roomlore.core.memory.models import Action, MemoryKind, MemoryStatus, Source
+from roomlore.core.memory.memory import Action, MemoryKind, MemoryStatus, Source
+from roomlore.core.memory.writing import MAX_SOURCES, check_statement
 from roomlore.testing import START, memory
 
 SCOPE = "group:g"
@@ -51,17 +50,19 @@ def planned(memories, *wishes, similar=None, rules=None, rejected=(), taken=None
     new = (f"new-{n}" for n in count(1))
     return plan(
         Answer(tuple(replace(one, line=n) for n, one in enumerate(wishes, start=1)), tuple(rejected)),
-        offered=handles_of(memories),
-        messages=MESSAGES,
-        similar=similar,
-        rules=rules or Rules(),
-        ground=Ground(**({"scope": SCOPE, "number": 7, "active": len(memories)} | ground)),
-        kind=GROUP,
-        evolution_id="e1",
-        new_id=lambda: next(new),
-        actor="a-model",
-        now=NOW,
-        taken=taken,
+        PlanInput(
+            offered=handles_of(memories),
+            messages=MESSAGES,
+            similar=similar,
+            rules=rules or Rules(),
+            ground=Ground(**({"scope": SCOPE, "number": 7, "active": len(memories)} | ground)),
+            kind=GROUP,
+            evolution_id="e1",
+            new_id=lambda: next(new),
+            actor="a-model",
+            now=NOW,
+            taken=taken,
+        ),
     )
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.core.evolution.strength import decayed, is_stale, raised, strength_at
+from roomlore.core.evolution.requests import decayed, is_stale, raised, strength_at
 from roomlore.testing import START, memory
 
 SHARES = st.floats(0, 1)

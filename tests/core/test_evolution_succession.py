@@ -5,8 +5,18 @@ from evolution_updates import BAD, GOOD, Update
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.core.evolution.particulars import Names, denials, particulars, turns, without_particulars
-from roomlore.core.evolution.succession import Talk, is_related, is_spoken_of, loss, still_says
+from roomlore.core.evolution.wording import (
+    Names,
+    Talk,
+    denials,
+    is_related,
+    is_spoken_of,
+    loss,
+    particulars,
+    still_says,
+    turns,
+    without_particulars,
+)
 
 NOBODY = Names([], [])
 FALSELY_REFUSED = {

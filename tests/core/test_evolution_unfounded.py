@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from roomlore.core.evolution.answers import read_answer
-from roomlore.core.evolution.handles import handles_of, message_handles
-from roomlore.core.evolution.models import Answer, Wish
-from roomlore.core.evolution.unfounded import without_unfounded
-from roomlore.core.memory.models import Source
+from roomlore.core.evolution.guards import without_unfounded
+from roomlore.core.evolution.prompt import handles_of, message_handles
+from roomlore.core.evolution.requests import Answer, Wish
+from roomlore.core.memory.memory import Source
 from roomlore.testing import memory
 
 ASKS = read_answer('{"action": "create", "evidence": ["c…"], "statement": "…"}')

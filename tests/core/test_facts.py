@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roomlore.core.facts import chosen, facts_of, places, renewed, to_micros
-from roomlore.core.naming import naming_of
-from roomlore.core.search import ROLES, FactRows
-from roomlore.core.terms import terms
+from roomlore.core.mentions import naming_of
+from roomlore.core.search.facts import chosen, facts_of, places, renewed, to_micros
+from roomlore.core.search.hits import ROLES, FactRows
+from roomlore.core.text import terms
 
 COLUMNS = ("arrivals", "sent_at", "roles", "lengths", "questions", "parents", "parent_odds", "threads")
 

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.core.analysis import Participants, analyse
-from roomlore.core.facts import before
 from roomlore.core.far import (
     EVIDENCE,
+    EVIDENCE_WEIGHTS,
     LEAST_NEED,
     NEED,
+    NEED_WEIGHTS,
     NOTHING_FAR,
     Earlier,
     Past,
@@ -23,12 +24,12 @@ from roomlore.core.far import (
     signs,
     weigh,
 )
-from roomlore.core.far_weights import EVIDENCE_WEIGHTS, NEED_WEIGHTS
-from roomlore.core.mates import Mates
+from roomlore.core.linking.candidates import Mates
+from roomlore.core.mentions import NOBODY
 from roomlore.core.models import Entry, Link, LinkKind, Role, Room, StoredMessage, Target
-from roomlore.core.naming import NOBODY
-from roomlore.core.ranking import Ranked
-from roomlore.core.search import RoomFacts
+from roomlore.core.search.facts import before
+from roomlore.core.search.hits import RoomFacts
+from roomlore.core.search.ranking import Ranked
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 PEOPLE = Participants.of({"u1": "Marek", "u2": "Ilse", "nova": "Nova", "u3": "小吴"})

@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from roomlore.core.health import DatabaseLook, Finding, judge_database, judge_disk, judge_skew, worst
-from roomlore.core.health_words import say
+from roomlore.core.health import DatabaseLook, Finding, judge_database, judge_disk, judge_skew, say, worst
 
 GIB = 1024**3
 SOUND = DatabaseLook(engine="SQLite", version="0006", head="0006", size_bytes=3 * 1024**2, write_ms=1.5)

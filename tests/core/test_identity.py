@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.identity import content_hash
+from roomlore.core.intake import content_hash
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.testing import START, message
 

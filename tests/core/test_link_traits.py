@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.core.analysis import Participants, analyse
-from roomlore.core.link_traits import MAX_NAMED, MAX_WORDS, TRAITS, Reading, read
+from roomlore.core.linking.window import MAX_NAMED, MAX_WORDS, TRAITS, Reading, read
 from roomlore.core.models import StoredMessage
 
 
@@ -64,3 +64,16 @@ def test_any_text_gives_finite_traits_and_bounded_words(text: str) -> None:
     assert np.isfinite(found.traits).all()
     assert len(set(found.words)) == len(found.words) <= MAX_WORDS
     assert len(found.named) <= MAX_NAMED
+
+
+def test_the_lean_of_a_text_is_that_of_its_script() -> None:
+    latin, other = reading("the pump on line 2 leaks again").lean, reading("周五聚餐去哪儿？").lean
+    assert -1 < latin < -0.5
+    assert 0.5 < other < 1
+    assert reading("кто взял кастрюлю?").lean > 0.5
+    assert abs(reading("deploy 挂了").lean) < 0.2
+
+
+@pytest.mark.parametrize("text", ["", "+1", "ok", "😀", "https://example.org/a", "@anna", "@李雷 👍"])
+def test_what_says_nothing_of_a_script_leans_nowhere(text: str) -> None:
+    assert reading(text).lean == 0

@@ -1,7 +1,6 @@
 """Which model made the links of a room."""
 
-from roomlore.core.calibration import UNCALIBRATED
-from roomlore.core.linked import UNLINKED, Linked
+from roomlore.core.linking.calibration import UNCALIBRATED, UNLINKED, Linked
 
 KNOWN = UNCALIBRATED.heard([0.1] * 6)
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.analysis import Participants, analyse
-from roomlore.core.link_features import view
-from roomlore.core.linking import MOST_FOR_NEW, RoomWindow, answers, link, select
-from roomlore.core.mates import Mates
+from roomlore.core.linking.candidates import Mates
+from roomlore.core.linking.features import PAIR, SELF, view
+from roomlore.core.linking.model import MOST_FOR_NEW, answers, link, select
+from roomlore.core.linking.window import RoomWindow
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, Role, StoredMessage
 
 MODEL = load_link_model()
@@ -97,6 +98,48 @@ def test_a_room_of_mostly_system_lines_survives_rebuilding() -> None:
     for entry in entries[900:]:
         assert link(MODEL, window, entry.message, entry.features) == entry.link
         window.push(entry)
+
+
+OF_SCRIPTS = ("foreign", "kin_foreign", "habit_foreign")
+
+
+def of_scripts(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return what the last message sees of scripts: of the open candidates, and of itself."""
+    *before, last = follow([said(place, PEOPLE[place % 3], text) for place, text in enumerate(texts, 1)])
+    seen = view(RoomWindow.of(before), last.message, last.features)
+    pairs = seen.pairs[[name.startswith(OF_SCRIPTS) for name in PAIR]][:, seen.open]
+    return pairs, seen.own[[name.startswith(OF_SCRIPTS) for name in SELF]]
+
+
+@pytest.mark.parametrize(
+    "lines", [["the disk is full", "ok", "42", "which one?"], ["磁盘满了", "42", "好", "哪一个？"]]
+)
+def test_in_a_room_of_one_script_nothing_is_foreign(lines: list[str]) -> None:
+    pairs, own = of_scripts(lines * 5)
+    assert not pairs.any()
+    assert not own.any()
+
+
+def test_what_is_written_in_another_script_is_foreign() -> None:
+    pairs, own = of_scripts(["the disk is full", "磁盘满了", "42", "which one of them is it?"])
+    foreign = pairs[[name for name in PAIR if name.startswith(OF_SCRIPTS)].index("foreign")]
+    assert foreign[1] > 0.2
+    assert not foreign[[0, 2]].any()
+    assert own.any()
+
+
+def test_two_talks_in_two_languages_are_told_apart() -> None:
+    room = [
+        ("ann", "the pump on line 2 leaks again"),
+        ("li", "周五聚餐去哪儿？"),
+        ("bob", "ann: since when?"),
+        ("wang", "火锅吧，谁带羊肉？"),
+        ("ann", "since the night shift, the seal is gone"),
+        ("li", "羊肉我带"),
+        ("bob", "I have a spare one, I will fix it tonight"),
+    ]
+    last = follow([said(place, who, text, 60.0 * place) for place, (who, text) in enumerate(room, 1)])[-1]
+    assert {arrival for arrival, _ in select(last.link, 20)} == {1, 3, 5}
 
 
 def test_probabilities_are_shared_out_among_the_candidates_and_something_new() -> None:

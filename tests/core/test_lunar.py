@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from when_rows import meaning
 
-from roomlore.core.when.lunar import clear_and_bright, festival
+from roomlore.core.dates.calendar import clear_and_bright, festival
 
 
 def days(text):

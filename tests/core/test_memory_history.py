@@ -9,12 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from roomlore.core.errors import Conflict
-from roomlore.core.memory.history import Touch, Walk, at_time, diff, makers, origins
-from roomlore.core.memory.log import active, replay
-from roomlore.core.memory.models import Action, Change, Memory, MemoryStatus
-from roomlore.core.memory.reverting import reverted, touched
+from roomlore.core.memory.log import Touch, Walk, active, at_time, diff, makers, origins, replay, reverted, touched
+from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus
 from roomlore.testing import START, change, memory
-from roomlore.testing.contracts.memory_steps import Story
+from roomlore.testing.contracts.memories import Story
 
 GONE = MemoryStatus.DEPRECATED
 MINUTE = timedelta(minutes=1)

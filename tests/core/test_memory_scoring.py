@@ -5,16 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.core.memory.asking import read_question
-from roomlore.core.memory.background import CHINESE, ENGLISH
 from roomlore.core.memory.scoring import (
     BACKGROUND,
+    CHINESE,
+    ENGLISH,
     Background,
     Cosines,
     Words,
     cosines_of,
     is_dense_script,
     nearness,
+    read_question,
     score,
 )
 from roomlore.core.text import words

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from roomlore.core.chat.registry import EVOLVE_MODEL, KNOWN_PROVIDERS, SUMMARY_MODEL, ModelRegistry
+from roomlore.core.chat import EVOLVE_MODEL, KNOWN_PROVIDERS, SUMMARY_MODEL, ModelRegistry
 from roomlore.core.errors import InvalidInput, NotFound
 
 CHAT = {"display_name": "聊天", "providers": [{"name": "ollama", "model_id": "qwen3:8b"}]}

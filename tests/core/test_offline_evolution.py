@@ -10,11 +10,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from offline_rooms import ANIME, MONDAY, ROOM, TEAM, Said, answer, memory, said_in
 
-from roomlore.core.evolution.handles import handles_of, message_handles
-from roomlore.core.evolution.models import Ground, Plan, Rules, Wish
 from roomlore.core.evolution.offline import offline_answer
-from roomlore.core.evolution.plan import plan
-from roomlore.core.memory.models import Action, Memory, MemoryKind, Source
+from roomlore.core.evolution.plan import PlanInput, plan
+from roomlore.core.evolution.prompt import handles_of, message_handles
+from roomlore.core.evolution.requests import Ground, Plan, Rules, Wish
+from roomlore.core.memory.memory import Action, Memory, MemoryKind, Source
 from roomlore.core.models import Role, StoredMessage
 
 STANDUP = "Stand-up is every Monday at 9 in the blue room"
@@ -36,16 +36,18 @@ def evidence(wish: Wish, messages: Sequence[StoredMessage]) -> list[StoredMessag
 def planned(room: Sequence[StoredMessage], memories: Sequence[Memory], *, fresh: int) -> Plan:
     return plan(
         answer(room, fresh=fresh, memories=memories),
-        offered=handles_of(memories),
-        messages=message_handles(Source(one.room_id, one.id) for one in room),
-        similar=None,
-        rules=Rules(),
-        ground=Ground(scope="group:r", number=len(memories), active=len(memories)),
-        kind=MemoryKind.GROUP,
-        evolution_id="e",
-        new_id=iter("abcdefgh").__next__,
-        actor="offline",
-        now=MONDAY + timedelta(days=40),
+        PlanInput(
+            offered=handles_of(memories),
+            messages=message_handles(Source(one.room_id, one.id) for one in room),
+            similar=None,
+            rules=Rules(),
+            ground=Ground(scope="group:r", number=len(memories), active=len(memories)),
+            kind=MemoryKind.GROUP,
+            evolution_id="e",
+            new_id=iter("abcdefgh").__next__,
+            actor="offline",
+            now=MONDAY + timedelta(days=40),
+        ),
     )
 
 

@@ -5,12 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from roomlore.core.memory.models import Action, Change, Evolution, Memory, MemoryKind, Source
+from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, Source
 from roomlore.core.models import MessageFeatures, ReplyInfo, StoredMessage
-from roomlore.core.privacy.copies import without_copies
-from roomlore.core.privacy.memories import Redaction, record_without
-from roomlore.core.privacy.messages import Taken, features_without, without_person
-from roomlore.core.privacy.traces import Traces, passages, weight
+from roomlore.core.privacy.redaction import Redaction, Taken, features_without, record_without, without_person
+from roomlore.core.privacy.traces import Traces, passages, weight, without_copies
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ranking_rooms import MadeRoom
 
-from roomlore.core.dialogue import sounds_like_agent, utterances
-from roomlore.core.query import MOST_TERMS, read_query
-from roomlore.core.terms import terms
-from roomlore.core.when import time_spans
+from roomlore.core.dates import time_spans
+from roomlore.core.mentions import sounds_like_agent, utterances
+from roomlore.core.search.query import MOST_TERMS, read_query
+from roomlore.core.text import terms
 
 ROOM = MadeRoom(("Kim Lee", "hi"), ("Ann Lee", "hi"), ("小王", "嗨"))
 

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ranking_rooms import BEGIN, MadeRoom
 
-from roomlore.core import ranking
+from roomlore.core.dates import TimeSpan
 from roomlore.core.models import Role
-from roomlore.core.when import TimeSpan
+from roomlore.core.search import ranking
 
 WORDS = st.sampled_from(["cat", "dog", "Rome", "green", "tea", "猫", "喝茶", "罗马", "去过", "?", "吗", "the"])
 LINE = st.tuples(st.sampled_from(["Ann", "Bob", "小李"]), st.lists(WORDS, max_size=6).map(" ".join))

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from recall_facts import count, fact, facts, recall, said, statements
-from roomlore.core.recall.facts import FactSet, confidence_of
-from roomlore.core.recall.models import RecallOptions
-from roomlore.core.recall.ranking import fill, rank
-from roomlore.core.recall.topic import Topic, topic_of
-from roomlore.core.recall.words import amount
+from roomlore.core.recall.options import RecallOptions
+from roomlore.core.recall.ranking import FactSet, confidence_of, fill, rank
+from roomlore.core.recall.words import Topic, amount, topic_of
 
 
 def test_a_confidence_of_0_is_0_and_none_is_the_default():

@@ -1,7 +1,7 @@
 """What of a conversation facts are recalled for."""
 
-from roomlore.core.recall.models import Said
-from roomlore.core.recall.topic import topic_of
+from roomlore.core.recall.options import Said
+from roomlore.core.recall.words import topic_of
 
 TALK = [
     Said("system", "You are a bot."),

@@ -5,16 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.core.models import Role
-from roomlore.core.sessions.models import SessionMessage
-from roomlore.core.sessions.turns import (
-    as_chat,
-    as_text,
-    flat,
-    language_of,
-    shown,
-    summary_line,
-    turns_of,
-)
+from roomlore.core.sessions.session import SessionMessage
+from roomlore.core.sessions.window import as_chat, as_text, flat, language_of, shown, summary_line, turns_of
 from roomlore.core.summary import without_label
 from roomlore.testing import message
 

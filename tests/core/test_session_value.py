@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Role
-from roomlore.core.sessions.models import SessionMessage
+from roomlore.core.sessions.session import DERIVED, SessionMessage, SessionValue, check_patch, merge, own_state
 from roomlore.core.sessions.state import from_text, to_text, value_of
-from roomlore.core.sessions.value import DERIVED, SessionValue, check_patch, merge, own_state
 from roomlore.core.sessions.window import Segment
 from roomlore.testing import checkpoint, session
 

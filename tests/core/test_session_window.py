@@ -10,10 +10,20 @@ from hypothesis import strategies as st
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import BudgetTooSmall, InvalidInput
 from roomlore.core.models import Role
-from roomlore.core.sessions.models import SessionMessage
+from roomlore.core.sessions.session import SessionMessage
 from roomlore.core.sessions.state import value_of
-from roomlore.core.sessions.turns import as_text, flat, turns_of
-from roomlore.core.sessions.window import MAX_TURNS, MAX_WINDOW, Segment, WindowOptions, context_of, show, verbatim
+from roomlore.core.sessions.window import (
+    MAX_TURNS,
+    MAX_WINDOW,
+    Segment,
+    WindowOptions,
+    as_text,
+    context_of,
+    flat,
+    show,
+    turns_of,
+    verbatim,
+)
 from roomlore.testing import checkpoint, session
 
 exact = EncodingTokens().count

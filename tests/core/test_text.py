@@ -86,6 +86,12 @@ class TestWords:
         assert "鱻" in words("鱻龘龘")
         assert set(words("鱻龘")) & set(words("吃鱻龘了"))
 
+    @given(st.text(st.sampled_from("az09_ -'.:/\\@=+#&~>?(\n\x1a")).map(lambda text: text.replace("://", ":")))
+    @example("c++ c# std::vector a->b can't user's x.y/z_1 q=2&r")
+    def test_plain_ascii_is_read_as_it_is_beside_other_text(self, text):
+        assert words(f"{text}\n好吃")[: len(words(text))] == words(text)
+        assert keywords(f"{text}\n好吃")[: len(keywords(text))] == keywords(text)
+
     @given(ANYTHING)
     @example("\u0345" * 40)
     def test_any_text_gives_words_without_spaces(self, text):

@@ -102,3 +102,11 @@ def test_a_known_sender_is_found_however_the_at_is_written():
     for at in "@＠":
         for name, sender in NAMES.items():
             assert sender in find_mentions(f"你看 {at}{name.upper()} 这里", NAMES).people
+
+
+_PIECES = [*"abno_[]|^-@/. :,\\\n", " anna ", " foo_ ", "[baz]", "foo-bar|away"]
+
+
+@given(st.lists(st.sampled_from(_PIECES)).map("".join))
+def test_plain_ascii_is_read_as_it_is_beside_other_text(text):
+    assert find_mentions(text, NAMES) == find_mentions(f"{text}\n é", NAMES)

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from roomlore.testing.model_answers import Asked
+from roomlore.testing.model_server import Asked
 
 MOST_SECONDS = 60
 """For what comes at once, on a busy machine too."""

@@ -14,5 +14,6 @@ if __name__ == "__main__":
     unknown = sorted(set(wanted) - TARGETS.keys())
     if unknown:
         sys.exit(f"the Makefile has no {', '.join(unknown)}")
-    if not Path(".venv").exists() and any("setup" in (name, *TARGETS[name].split()) for name in wanted):
+    needed = {word for name in wanted for word in (name, *TARGETS[name].split())}
+    if not Path(".venv").exists() and needed & {"setup", "$(DEMO_STAMP)"}:
         make_environment(".venv")

@@ -12,8 +12,7 @@ from doc_rigs_shell import at_openai
 from doc_stand_in import beside, start_bot
 
 import roomlore
-from roomlore.testing.model_answers import Asked, Says
-from roomlore.testing.model_server import serve_models
+from roomlore.testing.model_server import Asked, Says, serve_models
 
 TEA = [
     "li: 周五茶会谁来？带什么茶点？",

@@ -11,9 +11,8 @@ from doc_rooms import said
 
 import roomlore
 import roomlore.surfaces.mem0
-from roomlore.core.chat.models import ToolCall
-from roomlore.testing.model_answers import Says
-from roomlore.testing.model_server import serve_models
+from roomlore.core.chat import ToolCall
+from roomlore.testing.model_server import Says, serve_models
 
 
 @rig("docs/explanation/short-memories.md")
@@ -68,6 +67,8 @@ def moving_from_mem0(page: Page):
         "['ADD', 'UPDATE']",
         "2",
         "['Plays chess', 'Drinks oolong and green tea', '我对花生过敏']",
+        "mem0's configuration: history_db_path has no effect here: the history lies in the database beside the "
+        "memories; name that with url='sqlite:///memories.db'.",
         "3 ()",
         "Plays chess",
         "anna",

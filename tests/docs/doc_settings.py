@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from roomlore.core.memory.models import check_scope
+from roomlore.core.memory.memory import check_scope
 from roomlore.settings import Settings
 from roomlore.surfaces.cli.app import app
 

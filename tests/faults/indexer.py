@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 import roomlore
-from roomlore.core.search import Vectors
+from roomlore.core.search.hits import Vectors
 from roomlore.testing.embedding import HashEmbedder
 
 

@@ -7,32 +7,43 @@ from pathlib import Path
 
 import pytest
 
+from worker_processes import kills
+
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(("database", "kills"), [("sqlite_new", 6), ("empty_postgres", 3)])
-def test_nothing_is_lost_or_paid_twice_by_kills(request: pytest.FixtureRequest, database: str, kills: int) -> None:
-    printed = killed("replies", request.getfixturevalue(database), kills)
-    assert _number(r"acknowledged: ([\d,]+)", printed) > kills
-    assert _number(r"requests for a reply: ([\d,]+)", printed) > kills
+KILLS = kills(3)
+ON_EACH_ENGINE = pytest.mark.parametrize("database", ["sqlite_new", "empty_postgres"])
+
+
+@ON_EACH_ENGINE
+def test_nothing_is_lost_or_paid_twice_by_kills(request: pytest.FixtureRequest, database: str) -> None:
+    printed = killed("replies", request.getfixturevalue(database))
+    assert _number(r"acknowledged: ([\d,]+)", printed) > KILLS
+    assert _number(r"requests for a reply: ([\d,]+)", printed) > KILLS
     assert _number(r"extractions: ([\d,]+)", printed) > 0
 
 
-@pytest.mark.parametrize(("database", "kills"), [("sqlite_new", 6), ("empty_postgres", 4)])
-def test_no_evolution_is_half_done_or_done_twice_by_kills(
-    request: pytest.FixtureRequest, database: str, kills: int
-) -> None:
-    printed = killed("evolution", request.getfixturevalue(database), kills)
-    assert _number(r"acknowledged: ([\d,]+)", printed) > kills
+@ON_EACH_ENGINE
+def test_no_evolution_is_half_done_or_done_twice_by_kills(request: pytest.FixtureRequest, database: str) -> None:
+    printed = killed("evolution", request.getfixturevalue(database))
+    assert _number(r"acknowledged: ([\d,]+)", printed) > KILLS
     assert _number(r"requests for an evolution: ([\d,]+)", printed) > 0
 
 
-def killed(what: str, url: str, kills: int) -> str:
-    """What the bench printed."""
-    command = (sys.executable, "-m", "bench", "crash", "--what", what, "--kills", str(kills), "--database", url)
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=150)
+@ON_EACH_ENGINE
+def test_forgetting_loses_nothing_of_others_by_kills(request: pytest.FixtureRequest, database: str) -> None:
+    printed = killed("forgetting", request.getfixturevalue(database))
+    assert _number(r"messages of Ben's acknowledged: ([\d,]+)", printed) > KILLS
+    assert "lost: 0" in printed
+
+
+def killed(what: str, url: str) -> str:
+    """Run the bench and return what it printed."""
+    command = (sys.executable, "-m", "bench", "crash", "--what", what, "--kills", str(KILLS), "--database", url)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=150 + 5 * KILLS)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert f"kills: {kills}, of lives" in ended.stdout
+    assert f"kills: {KILLS}, of lives" in ended.stdout
     assert "violations: 0" in ended.stdout
     return ended.stdout
 

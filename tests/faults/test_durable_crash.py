@@ -11,11 +11,11 @@ import pytest
 
 from roomlore.adapters.dbos import open_dbos
 from roomlore.ports.durable import DurableWork
-from worker_processes import Process, Workers, end, kill, printed, workers_of
+from worker_processes import Process, Workers, end, kill, kills, printed, workers_of
 
 WORKER = Path(__file__).with_name("durable_worker.py")
-KILLS = 8
-PIECES = 100
+KILLS = kills(3)
+PIECES = 40 + 12 * KILLS
 PARTITIONS = 25
 AT_ONCE = 4
 ON_POSTGRES = pytest.mark.parametrize("url", ["postgres"], indirect=True)
@@ -104,8 +104,11 @@ async def test_killed_at_any_instant(url, workers, diary):
     async with desk(url) as work:
         await hand_in(work, PIECES)
         for number in range(KILLS):
+            begun = diary.stat().st_size
             process = await start(workers, pause=0.05)
-            if number % 4:
+            if number == KILLS - 1:
+                await until(lambda begun=begun: diary.stat().st_size > begun)
+            elif number % 4:
                 await opened(process)
                 await asyncio.sleep(chance.uniform(0.0, 0.6))
             else:

@@ -15,10 +15,9 @@ from redis_server import RedisServer
 from roomlore import Lore
 from roomlore.core.errors import StorageUnavailable
 from roomlore.core.memory.log import replay
-from roomlore.services.indexing import dense
+from roomlore.services.indexing import index_state
 from roomlore.testing.embedding import HashEmbedder
-from roomlore.testing.model_answers import Says
-from roomlore.testing.model_server import ModelServer
+from roomlore.testing.model_server import ModelServer, Says
 from roomlore.testing.qdrant_stand_in import QdrantStandIn
 
 QUICK = Says(text=lines(update("m1", CHINESE.better[0], "c1"), create(CHINESE.new[0], "c2")))
@@ -163,7 +162,7 @@ async def test_redis_that_is_killed_is_not_missed(sqlite_url, server):
 
 @pytest.mark.parametrize("trouble", ["down", "wiped", "rubbish"])
 async def test_qdrant_in_trouble_is_caught_up_with(monkeypatch, sqlite_url, server, qdrant, trouble):
-    monkeypatch.setattr(dense, "_REST_SECONDS", 0.05)
+    monkeypatch.setattr(index_state, "_REST_SECONDS", 0.05)
     given = settings(
         server, evolve_schedule="", qdrant_url=qdrant.url, qdrant_timeout_seconds=1, index_lease_seconds=0.5
     )

@@ -12,12 +12,14 @@ from redis import Redis
 import roomlore
 from forget_rig import CHINESE, ENGLISH, ROOM, Figure, fill, in_files, replays
 from roomlore import Lore, Message, Role, Settings, Source, StorageUnavailable
-from roomlore.core.privacy.report import ForgetReport
-from roomlore.services.privacy import messages as rooms_without
+from roomlore.core.privacy.redaction import ForgetReport
+from roomlore.ports.vectors import MESSAGES
+from roomlore.services.privacy import MessageEraser, VectorEraser
+from roomlore.services.privacy import forget_messages as rooms_without
 from roomlore.testing import FaultyStorage
 from roomlore.testing.embedding import HashEmbedder
 from roomlore.testing.qdrant_stand_in import QdrantStandIn
-from roomlore.wiring.privacy import make_forgetter
+from roomlore.wiring.work import make_forgetter
 
 both = pytest.mark.parametrize("who", [ENGLISH, CHINESE], ids=["en", "zh"])
 
@@ -239,6 +241,38 @@ async def test_what_somebody_else_says_meanwhile_stays(sqlite_template, tmp_path
         assert (at, [one.name for one in path.parent.iterdir() if SECRET.encode() in one.read_bytes()]) == (at, [])
         at += 4
     assert removed == {True, False}
+
+
+async def test_a_kill_leaves_the_vectors_of_what_somebody_else_said_meanwhile(sqlite_url, monkeypatch):
+    """A regression: all vectors of the room went before it was found that it stays, and nothing told of theirs."""
+    remove, erase = VectorEraser.remove, MessageEraser.erase
+
+    async def removes(its, **which) -> bool:
+        gone = await remove(its, **which)
+        if which["collection"] == MESSAGES:
+            raise KilledError
+        return gone
+
+    async def erases(its, person, tally) -> None:
+        await lore.messages.add(Message(id="ben", room_id="den", sender_id="ben", text="is anybody here?"))
+        await index(lore)
+        await erase(its, person, tally)
+
+    settings = Settings(durable_work="process", vectors="sql")
+    async with roomlore.open(sqlite_url, settings=settings, embedder=HashEmbedder(), background=False) as lore:
+        await fill_den(lore)
+        monkeypatch.setattr(VectorEraser, "remove", removes)
+        monkeypatch.setattr(MessageEraser, "erase", erases)
+        with pytest.raises(KilledError):
+            await lore.privacy.forget(LENA)
+        monkeypatch.undo()
+        assert (await lore.privacy.forget(LENA)).left == ()
+        await index(lore)
+        assert (await lore.privacy.verify()).faults == ()
+
+
+class KilledError(Exception):
+    """Stands for the end of the process."""
 
 
 async def _holds_what_ben_said(lore: Lore, at: int) -> None:

@@ -15,9 +15,10 @@ from roomlore.adapters.sql.vector_choice import open_vectors
 from roomlore.core.errors import VectorsUnavailable
 from roomlore.ports.vectors import MESSAGES
 from roomlore.testing.embedding import HashEmbedder
+from worker_processes import kills
 
 INDEXER = Path(__file__).with_name("indexer.py")
-KILLS = 6
+KILLS = kills(2)
 
 
 async def start(url: str, first: int, count: int, *extra: str) -> asyncio.subprocess.Process:

@@ -9,7 +9,7 @@ import pytest
 import roomlore
 from roomlore.adapters.qdrant import open_qdrant
 from roomlore.ports.vectors import MEMORIES
-from roomlore.services.indexing import dense
+from roomlore.services.indexing import index_state
 from roomlore.testing.embedding import HashEmbedder
 from roomlore.testing.qdrant_stand_in import QdrantStandIn
 
@@ -19,7 +19,7 @@ SCOPE = "group:tea"
 
 @pytest.fixture(autouse=True)
 def short_rest(monkeypatch):
-    monkeypatch.setattr(dense, "_REST_SECONDS", 0.05)
+    monkeypatch.setattr(index_state, "_REST_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ async def test_an_older_state_brought_back_shows_nothing_that_is_gone(lore, qdra
 async def test_slow_costs_one_search_its_time_and_not_the_next(lore, qdrant, monkeypatch):
     await remember(lore, 0, 5)
     await whole(lore, qdrant, 5)
-    monkeypatch.setattr(dense, "_REST_SECONDS", 300)
+    monkeypatch.setattr(index_state, "_REST_SECONDS", 300)
     qdrant.delay = 30
     slow = await found(lore, "lunch")
     assert slow.degraded

@@ -11,13 +11,21 @@ import pytest
 
 import roomlore
 from roomlore.adapters.chat import open_chat
-from roomlore.core.chat.breaker import LONGEST_PAUSE_SECONDS
-from roomlore.core.chat.models import ChatRequest, ToolCall
-from roomlore.core.chat.registry import Offer, Provider
+from roomlore.core.chat import LONGEST_PAUSE_SECONDS, ChatRequest, Offer, Provider, ToolCall
 from roomlore.core.errors import ModelUnavailable
 from roomlore.testing import FrozenClock
-from roomlore.testing.model_answers import Break, Drops, Fails, Hangs, Says, Sends, pieces, whole
-from roomlore.testing.model_server import ModelServer, serve_models
+from roomlore.testing.model_server import (
+    Break,
+    Drops,
+    Fails,
+    Hangs,
+    ModelServer,
+    Says,
+    Sends,
+    pieces,
+    serve_models,
+    whole,
+)
 
 ASKED = ChatRequest(messages=({"role": "user", "content": "在吗？"},))
 GOOD = Says(text="我在。 I am here.", tool_calls=[ToolCall("c1", "茶", '{"n": [1, 2]}')])
@@ -164,7 +172,7 @@ async def test_a_burst_of_cancelled_calls_leaves_nothing_behind(servers):
 _ELSEWHERE = """
 import asyncio, sys
 import roomlore
-from roomlore.core.chat.models import ChatRequest
+from roomlore.core.chat import ChatRequest
 
 async def ask(url):
     models = {"m": {"providers": [{"name": "up", "model_id": "tiny"}]}}

@@ -8,7 +8,7 @@ import pytest
 import roomlore
 from roomlore.adapters.qdrant import open_qdrant
 from roomlore.ports.vectors import MESSAGES
-from roomlore.services.indexing import dense
+from roomlore.services.indexing import index_state
 from roomlore.testing.embedding import HashEmbedder
 from roomlore.testing.qdrant_stand_in import QdrantStandIn
 
@@ -22,7 +22,7 @@ def said(number: int, room: str = "tea") -> roomlore.Message:
 
 @pytest.fixture(autouse=True)
 def short_rest(monkeypatch):
-    monkeypatch.setattr(dense, "_REST_SECONDS", 0.05)
+    monkeypatch.setattr(index_state, "_REST_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ async def test_an_older_state_brought_back_is_noticed(lore, qdrant):
 async def test_slow_costs_one_search_its_time_and_not_the_next(lore, qdrant, monkeypatch):
     await lore.messages.add([said(number) for number in range(5)])
     await whole(lore, qdrant, 5)
-    monkeypatch.setattr(dense, "_REST_SECONDS", 600)
+    monkeypatch.setattr(index_state, "_REST_SECONDS", 600)
     qdrant.delay = 60
     slow = await lore.messages.search("tea", "lunch")
     assert slow.degraded

@@ -15,7 +15,7 @@ from scripted_redis import Command, Reply, ScriptedRedis, bulk
 
 from redis_server import RedisServer
 from roomlore.adapters.redis import open_redis
-from roomlore.adapters.redis.keys import session_key
+from roomlore.adapters.redis.cache import session_key
 from roomlore.core.errors import CacheUnavailable
 from roomlore.ports.coordination import SessionCache
 

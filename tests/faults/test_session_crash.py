@@ -1,7 +1,6 @@
 """kill -9 at any instant: every turn that was acknowledged is there once and whole, and the session goes on."""
 
 import asyncio
-import os
 import random
 import sys
 from pathlib import Path
@@ -10,9 +9,10 @@ import pytest
 from talker import ROOM, SETTINGS, answer, query
 
 import roomlore
+from worker_processes import kills
 
 TALKER = Path(__file__).with_name("talker.py")
-KILLS = int(os.environ.get("ROOMLORE_KILLS", "2"))
+KILLS = kills(2)
 
 
 async def start(url: str, name: str, first: int) -> asyncio.subprocess.Process:
@@ -62,7 +62,7 @@ def url(request) -> str:
 async def test_killed_anywhere(url):
     chance = random.Random(20240511)
     reached = {"ann": 0, "bob": 0}
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(120 + 5 * KILLS):
         for _ in range(KILLS):
             talkers = {name: await start(url, name, first) for name, first in reached.items()}
             ends = [killed(talker, chance.uniform(0.05, 0.5)) for talker in talkers.values()]

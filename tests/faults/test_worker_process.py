@@ -13,8 +13,7 @@ import pytest
 
 import roomlore
 from extraction_rig import ENGLISH, MODEL, memories, replies, until
-from roomlore.testing.model_answers import Hangs, Says
-from roomlore.testing.model_server import ModelServer
+from roomlore.testing.model_server import Hangs, ModelServer, Says
 
 PROGRAM = [sys.executable, "-c", "from roomlore.surfaces.cli import main; main()"]
 ROOMS = 12

@@ -3,8 +3,8 @@
 import pytest
 
 from recall_facts import count, fact, facts, recall, statements
-from roomlore.core.recall.facts import FactSet
-from roomlore.core.recall.models import RecallOptions
+from roomlore.core.recall.options import RecallOptions
+from roomlore.core.recall.ranking import FactSet
 
 ENGLISH = (
     ("I am working on a Python project", "With FastAPI and SQLAlchemy", "How do I write the tests?"),

@@ -11,7 +11,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.mentions import find_mentions
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.records import to_line
-from roomlore.importers import Bad, Parsed, detect, lines, open_import, window
+from roomlore.importers import Bad, Parsed, detect, export_files, json_stream, open_import
 
 CHINESE = "[21:14] <小王> 今天天气很好,我们一起去爬山吧\n[21:15] <李雷> 好的,几点出发呢\n"
 
@@ -70,7 +70,7 @@ def test_broken_bytes_in_a_document_are_replaced_and_counted(tmp_path):
 
 
 def test_an_overlong_line_is_bad_and_the_rest_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "LONGEST_LINE", 100)
+    monkeypatch.setattr(export_files, "LONGEST_LINE", 100)
     path = write(tmp_path, "a.log", "[21:14] <a> x\n[21:14] <a> " + "y" * 1000 + "\n[21:15] <b> z\n")
     found = catalogue.items(path, format="irc")
     assert [type(item) for item in found] == [Parsed, Bad, Parsed]
@@ -78,8 +78,8 @@ def test_an_overlong_line_is_bad_and_the_rest_goes_on(tmp_path, monkeypatch):
 
 
 def test_an_overlong_record_is_bad_and_the_rest_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(window, "LONGEST_VALUE", 1 << 16)
-    monkeypatch.setattr(window, "_CHUNK", 1 << 12)
+    monkeypatch.setattr(json_stream, "LONGEST_VALUE", 1 << 16)
+    monkeypatch.setattr(json_stream, "_CHUNK", 1 << 12)
     export = json.loads((catalogue.SAMPLES / "telegram.json").read_text("utf-8"))
     export["messages"][2]["text"] = "long " * 100_000
     found = catalogue.items(write(tmp_path, "telegram.json", json.dumps(export)))

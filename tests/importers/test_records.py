@@ -153,6 +153,8 @@ def test_metadata_may_be_32_levels_deep():
         (1714550400123456, datetime(2024, 5, 1, 8, 0, 0, 123456, tzinfo=UTC)),
         (1714550400123456789, datetime(2024, 5, 1, 8, 0, 0, 123456, tzinfo=UTC)),
         ("1714550400.000100", datetime(2024, 5, 1, 8, 0, 0, 100, tzinfo=UTC)),
+        ("123456.7", datetime(1970, 1, 2, 10, 17, 36, 700000, tzinfo=UTC)),
+        ("-1234567", datetime(1969, 12, 17, 17, 3, 53, tzinfo=UTC)),
         (0, datetime(1970, 1, 1, tzinfo=UTC)),
         (-1, datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC)),
     ],

@@ -11,7 +11,7 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect, text
 
-from roomlore.adapters.sql import connect, fresh, migrations, schema
+from roomlore.adapters.sql import connect, migrations, schema, upgrade
 from roomlore.adapters.sql.upgrade import migrate
 from roomlore.core.errors import StorageUnavailable
 
@@ -77,7 +77,9 @@ def test_a_new_sqlite_database_is_what_the_migrations_leave():
     engine = create_engine("sqlite://")
     with engine.begin() as connection:
         migrate(connection)
-        assert fresh.statements(connection) == fresh.SCRIPT.read_text(encoding="utf-8"), "`make schema` writes it anew"
+        assert upgrade.statements(connection) == upgrade.SCRIPT.read_text(encoding="utf-8"), (
+            "`make schema` writes it anew"
+        )
     engine.dispose()
 
 
@@ -96,16 +98,16 @@ def test_the_migrations_leave_no_rows_but_the_stamp():
     """So that a new database can be made of statements alone; an index of FTS5 writes its own first rows."""
     left = _rows(migrate)
     assert {name for name in left if not name.startswith("message_index_")} == {"alembic_version"}
-    assert left == _rows(fresh.make)
+    assert left == _rows(upgrade.make)
 
 
 @pytest.mark.parametrize("there", ["TABLE theirs (n INTEGER)", "VIEW theirs AS SELECT 1 AS n"])
 def test_a_database_with_anything_in_it_is_not_new(there):
     engine = create_engine("sqlite://")
     with engine.begin() as connection:
-        assert fresh.is_new(connection)
+        assert upgrade.is_new(connection)
         connection.execute(text(f"CREATE {there}"))
-        assert not fresh.is_new(connection)
+        assert not upgrade.is_new(connection)
     engine.dispose()
 
 

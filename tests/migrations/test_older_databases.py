@@ -9,20 +9,18 @@ from sqlalchemy import Connection, create_engine, insert, text, update
 
 import roomlore
 from roomlore.adapters.sql import connect, migrations, schema
-from roomlore.adapters.sql.rows import features_row, message_row
-from roomlore.adapters.sql.spelling import spell_message
-from roomlore.adapters.sql.values import escape, to_micros
-from roomlore.core.indexed import indexed_words
+from roomlore.adapters.sql.rows import escape, features_row, message_row, to_micros
+from roomlore.adapters.sql.words import spell_message
 from roomlore.core.models import Entry, LinkKind, Role
+from roomlore.core.search.lexical import indexed_words
 from roomlore.ports.memories import RoomBehind
 from roomlore.testing import START, change, checkpoint, entry, memory, session
-from roomlore.testing.contracts.facts import fact, facts
-from roomlore.testing.contracts.filling import ROOM, TENANT, erase, fill, replace
-from roomlore.testing.contracts.leases import take
-from roomlore.testing.contracts.lexical import expected, found, words_of
+from roomlore.testing.contracts.evolutions import take
 from roomlore.testing.contracts.memories import page
 from roomlore.testing.contracts.memory_log import SCOPE, apply, log
 from roomlore.testing.contracts.sessions import find, save
+from roomlore.testing.contracts.texts import ROOM, TENANT, erase, fill, replace
+from roomlore.testing.contracts.words import expected, fact, facts, found, words_of
 
 _OLD_ROOM = ("room_key", "tenant", "room_id", "next_arrival", "revision", "messages", "created_at", "settings")
 

@@ -9,10 +9,9 @@ from talks import LANGUAGES
 
 import roomlore
 from roomlore.core.evolution.answers import read_answer
-from roomlore.core.evolution.models import Rules
-from roomlore.core.evolution.result import EvolutionResult
+from roomlore.core.evolution.requests import EvolutionResult, Rules
 from roomlore.core.memory.log import active, replay
-from roomlore.core.memory.models import Action, Evolution, Source
+from roomlore.core.memory.memory import Action, Evolution, Source
 from roomlore.core.text import graphemes
 
 SCOPE, ALL_DAYS = f"group:{GROUP}", 3650

@@ -7,7 +7,7 @@ from talks import LANGUAGES, ROOM_TALK
 
 import roomlore
 from roomlore.core.memory.extraction import FALLBACK, SUMMARY_CHARACTERS, extraction_id
-from roomlore.core.memory.models import Action, Evolution
+from roomlore.core.memory.memory import Action, Evolution
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.core.text import graphemes
 

@@ -6,7 +6,7 @@ import pytest
 from said import CHAT, PROVIDER
 from talks import LANGUAGES, QUESTIONS
 
-from roomlore.core.chat.models import ChatPiece, ChatRequest
+from roomlore.core.chat import ChatPiece, ChatRequest
 
 
 def asking(text: str, **more) -> ChatRequest:

@@ -5,7 +5,7 @@ from said import CHAT
 from talks import LANGUAGES, REQUESTS
 
 import roomlore
-from roomlore.core.replies.models import Reply, ReplyStarted, ReplyText
+from roomlore.core.replies.reply import Reply, ReplyStarted, ReplyText
 
 ROOM, AGENT = "rabbits", "helper"
 

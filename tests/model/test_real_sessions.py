@@ -5,7 +5,7 @@ from talks import LANGUAGES, LATER_TURNS, TURNS
 
 import roomlore
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.core.chat.registry import SUMMARY_MODEL
+from roomlore.core.chat import SUMMARY_MODEL
 from roomlore.core.text import graphemes
 
 MOST_TOKENS = 96

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import roomlore
 from roomlore import Entry, Message
-from roomlore.core.linked import Linked
+from roomlore.core.linking.calibration import Linked
 
 START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 WORDS = ["deploy", "nginx", "lunch", "缓存", "发布", "ann:", "@bob", "thanks", "why?", "怎么", "v1.2", ""]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from evolution_rig import CHINESE, ENGLISH, active, lines, mark, opened, remember, talk
 from roomlore import Lore
-from roomlore.core.evolution.guards import said
+from roomlore.core.evolution.prompt import said
 from roomlore.core.memory import log
-from roomlore.core.memory.models import Action
+from roomlore.core.memory.memory import Action
 from roomlore.testing.model_server import ModelServer
 
 MOST, SHARE = 6, 0.3

@@ -9,9 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.core.evolution.answers import read_answer
-from roomlore.core.evolution.asking import MESSAGE_CHARACTERS, inert, says_nothing, show_memories, show_messages
-from roomlore.core.evolution.handles import handles_of
-from roomlore.core.memory.models import Memory, Source
+from roomlore.core.evolution.prompt import (
+    MESSAGE_CHARACTERS,
+    handles_of,
+    inert,
+    says_nothing,
+    show_memories,
+    show_messages,
+)
+from roomlore.core.memory.memory import Memory, Source
 from roomlore.core.models import StoredMessage
 from roomlore.core.text import graphemes
 from roomlore.testing.builders import START

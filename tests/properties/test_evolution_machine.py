@@ -23,14 +23,13 @@ import roomlore
 from memory_rig import Rig
 from roomlore import Conflict, MemoryKind, MemoryStatus, Message
 from roomlore.core.errors import RoomloreError, StorageUnavailable
-from roomlore.core.evolution.guards import said
-from roomlore.core.evolution.models import Plan, Wish
-from roomlore.core.memory.intake import normal
-from roomlore.core.memory.log import active, replay
-from roomlore.core.memory.models import Change, Memory
-from roomlore.core.memory.reverting import touched
+from roomlore.core.evolution.prompt import said
+from roomlore.core.evolution.requests import Plan, Wish
+from roomlore.core.memory.log import active, replay, touched
+from roomlore.core.memory.memory import Change, Memory
+from roomlore.core.memory.writing import normal
 from roomlore.testing import FaultyStorage
-from roomlore.testing.contracts.memory_steps import Story
+from roomlore.testing.contracts.memories import Story
 
 SCOPE, ROOM, GROUP = "group:茶", "茶", MemoryKind.GROUP
 STATEMENTS = [

@@ -189,7 +189,7 @@ class ExtractionMachine(RuleBasedStateMachine):
 
     async def _broken_off(self, work_id: str) -> bool:
         """The transaction that keeps the memory is not committed."""
-        from roomlore.adapters.sql.rooms_due import SqlRoomsDue
+        from roomlore.adapters.sql.work import SqlRoomsDue
 
         note = SqlRoomsDue.note
 

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from recall_facts import count, fact, said
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.core.recall.facts import FactSet
-from roomlore.core.recall.models import RecallOptions
-from roomlore.core.recall.recollect import recollect
+from roomlore.core.recall.options import RecallOptions
+from roomlore.core.recall.ranking import FactSet, recollect
 from roomlore.core.recall.rendering import HEAD, TAIL, block_of, line_of
-from roomlore.core.recall.topic import topic_of
+from roomlore.core.recall.words import topic_of
 
 SETS, BUDGETS = 500, 20
 PIECES = (

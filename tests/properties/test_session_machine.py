@@ -29,7 +29,7 @@ import roomlore
 from roomlore import BudgetTooSmall, Checkpoint, Conflict, Message, NotFound, Role, SessionContext, Settings
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.text import language
-from roomlore.services.sessions import reader, service
+from roomlore.services.sessions import reading, session_service
 from roomlore.testing import FrozenClock, InMemorySessionCache
 from session_rig import Rig, ScriptedSummarizer, beside
 
@@ -563,9 +563,9 @@ class SessionMachine(RuleBasedStateMachine):
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """So small that short conversations come to where long ones do."""
-    monkeypatch.setattr(reader, "_PAGE", 3)
-    monkeypatch.setattr(reader, "_KEPT_TURNS", 3)
-    monkeypatch.setattr(service, "_INLINE_CHARACTERS", 1_000)
+    monkeypatch.setattr(reading, "_PAGE", 3)
+    monkeypatch.setattr(reading, "_KEPT_TURNS", 3)
+    monkeypatch.setattr(session_service, "_INLINE_CHARACTERS", 1_000)
 
 
 def test_nothing_falls_in_the_gap_whatever_happens(small_steps, sqlite_template):

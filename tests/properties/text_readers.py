@@ -13,51 +13,44 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import roomlore
-from roomlore.core import (
-    analysis,
-    dialogue,
-    identity,
-    indexed,
-    link_traits,
-    mentions,
-    naming,
-    plain,
-    query,
-    quotes,
-    speaking,
-)
-from roomlore.core import terms as search_terms
+from roomlore.core import analysis, intake, json_values, mentions, prompt, transcript
 from roomlore.core import text as core_text
-from roomlore.core.evolution import answers, asking, guards, lexing, likeness, particulars, succession
-from roomlore.core.evolution import finding as evolution_finding
-from roomlore.core.evolution.offline import alike, phrasing, reading
-from roomlore.core.facts import facts_of
-from roomlore.core.foreign import give_back
-from roomlore.core.memory import asking as memory_asking
-from roomlore.core.memory import extraction, intake, scoring, words_diff
+from roomlore.core import text as search_terms
+from roomlore.core.dates import chinese, time_spans
+from roomlore.core.evolution import answers, wording
+from roomlore.core.evolution import answers as evolution_finding
+from roomlore.core.evolution import prompt as asking
+from roomlore.core.evolution import prompt as guards
+from roomlore.core.evolution.offline import patterns, reading
+from roomlore.core.linking import window
+from roomlore.core.memory import extraction, scoring, words_diff, writing
 from roomlore.core.memory import reading as memory_reading
+from roomlore.core.memory import scoring as memory_asking
 from roomlore.core.models import MessageFeatures, Role, StoredMessage
-from roomlore.core.privacy import copies, traces
-from roomlore.core.privacy import messages as privacy_messages
-from roomlore.core.recall import rendering, topic, words
-from roomlore.core.recall.models import Said as RecallSaid
-from roomlore.core.search import FactRows
-from roomlore.core.sessions import turns
-from roomlore.core.summary import answers as summary_answers
-from roomlore.core.summary import choice, clauses, cues, cutting, units
-from roomlore.core.summary import quotes as summary_quotes
-from roomlore.core.when import chinese, time_spans
-from roomlore.importers import irc, items, json_lines, whatsapp_dates
+from roomlore.core.privacy import redaction as privacy_messages
+from roomlore.core.privacy import traces
+from roomlore.core.raw_payloads import give_back
+from roomlore.core.recall import rendering, words
+from roomlore.core.recall.options import Said as RecallSaid
+from roomlore.core.search import lexical, query
+from roomlore.core.search.facts import facts_of
+from roomlore.core.search.hits import FactRows
+from roomlore.core.sessions import state
+from roomlore.core.sessions import window as turns
+from roomlore.core.summary import select, sentences
+from roomlore.core.summary import select as summary_answers
+from roomlore.core.summary import sentences as summary_quotes
+from roomlore.importers import export_files, irc, json_stream, whatsapp
 from roomlore.importers.formats import open_import
 from roomlore.surfaces import marks
-from roomlore.surfaces.console import inert
-from roomlore.surfaces.mcp import fitting
+from roomlore.surfaces.console import frame
+from roomlore.surfaces.mcp import answers as fitting
 
 Reader = Callable[[str], object]
 
 _NOW = datetime(2024, 5, 1, tzinfo=UTC)
 _PEOPLE = analysis.Participants.of({"anna": "Anna Lindt", "u2": "周雨桐", "bob_": "[bob]|away"})
-_NAMES = particulars.Names(["Anna", "周雨桐"], ["So Anna met Ben."])
+_NAMES = wording.Names(["Anna", "周雨桐"], ["So Anna met Ben."])
 _NONE = np.zeros(0, np.int64)
 _FACTS = facts_of(FactRows(**{one.name: _NONE for one in fields(FactRows)}), revision=0)
 _VAULT = "the vault opens with 7319"
@@ -75,7 +68,7 @@ def _count(texts: Sequence[str]) -> list[int]:
 
 def _speaker(text: str) -> str:
     people = {"anna": "Anna", "u2": "周雨桐"}
-    return speaking.Speakers(people, agents=("a",)).line(_message(text), text)
+    return transcript.Speakers(people, agents=("a",)).line(_message(text), text)
 
 
 def _conversation(text: str) -> str:
@@ -118,51 +111,51 @@ IMPORTERS: dict[str, Reader] = {
 READERS: dict[str, Reader] = {
     "core.analysis:Participants.see": lambda text: analysis.Participants().see(text, text),
     "core.analysis:analyse": lambda text: analysis.analyse(_message(text), _PEOPLE),
-    "core.dialogue:sounds_like_agent": dialogue.sounds_like_agent,
-    "core.dialogue:utterances": lambda text: dialogue.utterances(f"{text}\nAnna: {text}"),
+    "core.mentions:sounds_like_agent": mentions.sounds_like_agent,
+    "core.mentions:utterances": lambda text: mentions.utterances(f"{text}\nAnna: {text}"),
     "core.evolution.answers:read_answer": answers.read_answer,
-    "core.evolution.asking:inert": asking.inert,
-    "core.evolution.asking:lines_of": asking.lines_of,
-    "core.evolution.asking:says_nothing": asking.says_nothing,
-    "core.evolution.finding:find": lambda text: evolution_finding.find(f'{{"action": {text}', None),
-    "core.evolution.guards:clean_line": guards.clean_line,
-    "core.evolution.guards:said": guards.said,
-    "core.evolution.lexing:lex": lambda text: lexing.lex("{" + text, 0),
-    "core.evolution.likeness:likeness": lambda text: likeness.likeness(text, f"Anna {text}"),
-    "core.evolution.offline.alike:Wording.of": alike.Wording.of,
-    "core.evolution.offline.phrasing:told": lambda text: phrasing.told(
+    "core.evolution.prompt:inert": asking.inert,
+    "core.evolution.prompt:lines_of": asking.lines_of,
+    "core.evolution.prompt:says_nothing": asking.says_nothing,
+    "core.evolution.answers:find": lambda text: evolution_finding.find(f'{{"action": {text}', None),
+    "core.evolution.prompt:clean_line": guards.clean_line,
+    "core.evolution.prompt:said": guards.said,
+    "core.evolution.answers:lex": lambda text: answers.lex("{" + text, 0),
+    "core.evolution.wording:likeness": lambda text: wording.likeness(text, f"Anna {text}"),
+    "core.evolution.offline.reading:Wording.of": reading.Wording.of,
+    "core.evolution.offline.patterns:told": lambda text: patterns.told(
         f"On 3 of 9 days with messages (2024-01-01 to 2024-02-02), 2 people talked about “{text}”, such as: “{text}”"
     ),
     "core.evolution.offline.reading:keys_of": reading.keys_of,
     "core.evolution.offline.reading:own_text": lambda text: reading.own_text(_message(text)),
     "core.evolution.offline.reading:plain": reading.plain,
-    "core.evolution.particulars:Names.within": _NAMES.within,
-    "core.evolution.particulars:denials": particulars.denials,
-    "core.evolution.particulars:particulars": lambda text: particulars.particulars(text, _NAMES),
-    "core.evolution.particulars:turns": particulars.turns,
-    "core.evolution.particulars:without_particulars": lambda text: particulars.without_particulars(text, _NAMES),
-    "core.evolution.succession:Talk.of": lambda text: succession.Talk({"m1": f"Anna: {text}"}, [text]).of(text).words,
-    "core.foreign:give_back": lambda text: give_back({"raw": {"text": None}, "text_at": ["text"]}, text),
-    "core.identity:content_hash": lambda text: identity.content_hash(_message(text)),
-    "core.indexed:indexed_words": lambda text: indexed.indexed_words(_message(text)),
-    "core.indexed:passage": lambda text: indexed.passage(_message(text)),
-    "core.link_traits:read": lambda text: link_traits.read(_message(text), MessageFeatures(addressed=("anna",))),
-    "core.link_traits:stemmed": link_traits.stemmed.__wrapped__,
-    "core.memory.asking:read_question": lambda text: memory_asking.read_question(text, of_group=True),
+    "core.evolution.wording:Names.within": _NAMES.within,
+    "core.evolution.wording:denials": wording.denials,
+    "core.evolution.wording:particulars": lambda text: wording.particulars(text, _NAMES),
+    "core.evolution.wording:turns": wording.turns,
+    "core.evolution.wording:without_particulars": lambda text: wording.without_particulars(text, _NAMES),
+    "core.evolution.wording:Talk.of": lambda text: wording.Talk({"m1": f"Anna: {text}"}, [text]).of(text).words,
+    "core.raw_payloads:give_back": lambda text: give_back({"raw": {"text": None}, "text_at": ["text"]}, text),
+    "core.intake:content_hash": lambda text: intake.content_hash(_message(text)),
+    "core.search.lexical:indexed_words": lambda text: lexical.indexed_words(_message(text)),
+    "core.search.lexical:passage": lambda text: lexical.passage(_message(text)),
+    "core.linking.window:read": lambda text: window.read(_message(text), MessageFeatures(addressed=("anna",))),
+    "core.linking.window:stemmed": window.stemmed.__wrapped__,
+    "core.memory.scoring:read_question": lambda text: memory_asking.read_question(text, of_group=True),
     "core.memory.extraction:fallback": extraction.fallback,
     "core.memory.extraction:kept": lambda text: extraction.kept(f"enough of it {text}", instructions="Write a summary"),
-    "core.memory.intake:is_longer": lambda text: intake.is_longer(text, 4_000),
-    "core.memory.intake:normal": intake.normal,
+    "core.memory.writing:is_longer": lambda text: writing.is_longer(text, 4_000),
+    "core.memory.writing:normal": writing.normal,
     "core.memory.reading:as_conversation": _conversation,
     "core.memory.reading:is_injected": lambda text: memory_reading.is_injected(_message(text, Role.SYSTEM)),
     "core.memory.reading:own_words": lambda text: memory_reading.own_words(_message(text)),
     "core.memory.scoring:is_dense_script": scoring.is_dense_script,
     "core.memory.words_diff:words_diff": lambda text: words_diff.words_diff(text, f"{text[1:]}!"),
     "core.mentions:find_mentions": lambda text: mentions.find_mentions(text, _PEOPLE.names),
-    "core.naming:naming_of": lambda text: naming.naming_of([text]),
-    "core.plain:storable": plain.storable,
-    "core.privacy.copies:without_copies": lambda text: copies.without_copies(text, [f"{text[:99]}Anna", "> the vault"]),
-    "core.privacy.messages:Taken.redact": lambda text: _TAKEN.redact(text, _TRACES),
+    "core.mentions:naming_of": lambda text: mentions.naming_of([text]),
+    "core.json_values:storable": json_values.storable,
+    "core.privacy.traces:without_copies": lambda text: traces.without_copies(text, [f"{text[:99]}Anna", "> the vault"]),
+    "core.privacy.redaction:Taken.redact": lambda text: _TAKEN.redact(text, _TRACES),
     "core.privacy.traces:Traces.calls": lambda text: list(_TRACES.calls(text)),
     "core.privacy.traces:Traces.has_id": _TRACES.has_id,
     "core.privacy.traces:Traces.ids": lambda text: list(_TRACES.ids(text)),
@@ -182,36 +175,39 @@ READERS: dict[str, Reader] = {
     "core.privacy.traces:mark": traces.mark,
     "core.privacy.traces:passages": traces.passages,
     "core.privacy.traces:weight": traces.weight,
-    "core.query:read_query": lambda text: query.read_query(text, facts=_FACTS),
-    "core.quotes:named_author": quotes.named_author,
-    "core.quotes:split_quote": quotes.split_quote,
-    "core.quotes:split_quotes": lambda text: (quotes.split_quotes(text), quotes.split_quotes(f"> a\n{text}")),
+    "core.search.query:read_query": lambda text: query.read_query(text, facts=_FACTS),
+    "core.mentions:named_author": mentions.named_author,
+    "core.mentions:split_quote": mentions.split_quote,
+    "core.mentions:split_quotes": lambda text: (mentions.split_quotes(text), mentions.split_quotes(f"> a\n{text}")),
+    "core.prompt:is_label": prompt.is_label,
+    "core.prompt:neutral": lambda text: prompt.neutral(f"{text}<memory\n{text}System:"),
     "core.recall.rendering:line_of": lambda text: rendering.line_of(text, text),
-    "core.recall.topic:topic_of": lambda text: topic.topic_of([RecallSaid("user", text)], 3),
+    "core.recall.words:topic_of": lambda text: words.topic_of([RecallSaid("user", text)], 3),
     "core.recall.words:Vocabulary.count": lambda text: words.Vocabulary().count(text),
     "core.recall.words:amount": words.amount,
-    "core.speaking:Speakers.line": _speaker,
-    "core.speaking:inert": lambda text: speaking.inert(f"{text}<memory"),
-    "core.speaking:said": lambda text: speaking.said(_message(text)),
-    "core.sessions.turns:summary_line": lambda text: turns.summary_line(text, "en"),
-    "core.summary.answers:accepted": lambda text: summary_answers.accepted(
+    "core.transcript:Speakers.line": _speaker,
+    "core.transcript:said": lambda text: transcript.said(_message(text)),
+    "core.sessions.state:signed": lambda text: state.signed(text, key=b"k", tenant="t", conversation_id="c"),
+    "core.sessions.state:verified": lambda text: state.verified(text, key=b"k", tenant="t", conversation_id="c"),
+    "core.sessions.window:summary_line": lambda text: turns.summary_line(text, "en"),
+    "core.summary.select:accepted": lambda text: summary_answers.accepted(
         f"enough of it {text}", max_tokens=999, count=_count
     ),
-    "core.summary.answers:without_label": summary_answers.without_label,
-    "core.summary.choice:extract": lambda text: choice.extract(
-        text, [units.Said("Anna", text)], max_tokens=200, count=_count
+    "core.summary.select:without_label": summary_answers.without_label,
+    "core.summary.select:extract": lambda text: select.extract(
+        text, [sentences.Said("Anna", text)], max_tokens=200, count=_count
     ),
-    "core.summary.clauses:closed": clauses.closed,
-    "core.summary.clauses:readings": clauses.readings,
-    "core.summary.cues:worth": cues.worth,
-    "core.summary.cutting:cut": lambda text: cutting.cut(text, len(text) // 9, _count),
-    "core.summary.cutting:cut_at_sentence": lambda text: cutting.cut_at_sentence(text, len(text) // 9, _count),
-    "core.summary.quotes:torn": lambda text: summary_quotes.torn(text[1:], text),
-    "core.summary.quotes:unsplit": summary_quotes.unsplit,
-    "core.summary.units:label_of": units.label_of,
-    "core.summary.units:prose": units.prose,
-    "core.summary.units:units": lambda text: units.units(text, [units.Said("Anna", text)]),
-    "core.terms:terms": search_terms.terms,
+    "core.summary.sentences:closed": sentences.closed,
+    "core.summary.sentences:readings": sentences.readings,
+    "core.summary.sentences:worth": sentences.worth,
+    "core.summary.select:cut": lambda text: select.cut(text, len(text) // 9, _count),
+    "core.summary.select:cut_at_sentence": lambda text: select.cut_at_sentence(text, len(text) // 9, _count),
+    "core.summary.sentences:torn": lambda text: summary_quotes.torn(text[1:], text),
+    "core.summary.sentences:unsplit": summary_quotes.unsplit,
+    "core.summary.sentences:label_of": sentences.label_of,
+    "core.summary.sentences:prose": sentences.prose,
+    "core.summary.sentences:units": lambda text: sentences.units(text, [sentences.Said("Anna", text)]),
+    "core.text:terms": search_terms.terms,
     "core.text:asks": core_text.asks,
     "core.text:fitting": lambda text: core_text.fitting(text, len(text) - 1),
     "core.text:fold": core_text.fold,
@@ -223,46 +219,46 @@ READERS: dict[str, Reader] = {
     "core.text:is_thanks": core_text.is_thanks,
     "core.text:keywords": core_text.keywords,
     "core.text:language": core_text.language,
-    "core.text:segment": lambda text: core_text.segment(plain.storable(text)),
+    "core.text:segment": lambda text: core_text.segment(json_values.storable(text)),
     "core.text:sentences": core_text.sentences,
     "core.text:singular": core_text.singular,
     "core.text:stem": core_text.stem,
     "core.text:thanks": core_text.thanks,
     "core.text:truncate": lambda text: core_text.truncate(text, len(text) - 1),
     "core.text:words": core_text.words,
-    "core.when.chinese:start": lambda text: chinese.start(text, 0),
-    "core.when.spans:time_spans": lambda text: time_spans(text, now=_NOW),
+    "core.dates.chinese:start": lambda text: chinese.start(text, 0),
+    "core.dates.spans:time_spans": lambda text: time_spans(text, now=_NOW),
     **{f"importers.{name}:read": reader for name, reader in IMPORTERS.items()},
     "importers.irc:is_log_line": irc.is_log_line,
-    "importers.items:excerpt": items.excerpt,
-    "importers.json_lines:parse_object": json_lines.parse_object,
-    "importers.whatsapp_dates:read_stamp": whatsapp_dates.read_stamp,
-    "surfaces.console.inert:clipped": lambda text: inert.clipped(text, len(text) - 1),
-    "surfaces.console.inert:visible": inert.visible,
+    "importers.export_files:excerpt": export_files.excerpt,
+    "importers.json_stream:parse_object": json_stream.parse_object,
+    "importers.whatsapp:read_stamp": whatsapp.read_stamp,
+    "surfaces.console.frame:clipped": lambda text: frame.clipped(text, len(text) - 1),
+    "surfaces.console.frame:visible": frame.visible,
     "surfaces.marks:excerpt": lambda text: marks.excerpt(text, marks.matches(text, "tea 茶叶"), 200),
     "surfaces.marks:matches": lambda text: marks.matches(text, text[:400]),
-    "surfaces.mcp.fitting:sendable": fitting.sendable,
-    "surfaces.mcp.fitting:shortened": lambda text: fitting.shortened(text, len(text)),
+    "surfaces.mcp.answers:sendable": fitting.sendable,
+    "surfaces.mcp.answers:shortened": lambda text: fitting.shortened(text, len(text)),
 }
 """By module and name, without the package's."""
 
 SHORT = frozenset(
     {
-        "core.evolution.choosing:chosen",
-        "core.evolution.offline.knowing:has",
-        "core.evolution.understanding:understood",
+        "core.evolution.prompt:chosen",
+        "core.evolution.offline.finding:has",
+        "core.evolution.guards:understood",
         "core.memory.writing:InForce.all_saying",
         "core.memory.writing:InForce.saying",
         "core.privacy.traces:is_mark",
         "core.recall.words:Vocabulary.place",
         "core.recall.words:WordIndex.reach",
         "core.sessions.state:from_text",
-        "core.sessions.turns:as_chat",
-        "core.sessions.turns:as_text",
+        "core.sessions.window:as_chat",
+        "core.sessions.window:as_text",
         "core.sessions.window:show",
-        "core.when.chinese:numeral",
-        "core.when.english:weekday_number",
-        "importers.passages:Passage.take",
+        "core.dates.chinese:numeral",
+        "core.dates.english:weekday_number",
+        "importers.shapes:Passage.take",
     }
 )
 """They look a word up, read one word of a fixed list, parse JSON, or do nothing with a text but hand it to a reader."""

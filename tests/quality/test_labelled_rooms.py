@@ -1,6 +1,7 @@
 """The shipped model on our own labelled rooms: better than the plain window in the same run, and not below a floor."""
 
 import json
+import re
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -94,8 +95,27 @@ def score(messages: list[dict], gold: list[dict], found: dict[str, set[str]]) ->
 
 async def both(room: str) -> tuple[Score, Score]:
     messages, gold = rows(DATA / f"{room}.messages.jsonl"), rows(DATA / f"{room}.gold.jsonl")
+    return await scored(messages, gold)
+
+
+async def scored(messages: list[dict], gold: list[dict]) -> tuple[Score, Score]:
     found = await shown(messages)
     return score(messages, gold, found["threaded"]), score(messages, gold, found["recent"])
+
+
+def read_two_languages(path: Path) -> dict[str, tuple[list, list]]:
+    """Return messages and gold of each room of that file, by its name."""
+    found = {}
+    for block in path.read_text(encoding="utf-8").split("## ")[1:]:
+        title, *lines = block.strip().splitlines()
+        messages, gold = [], []
+        for number, line in enumerate(lines):
+            time, sender, talk, text = re.fullmatch(r"(\S+) (\S+) (\S+): (.+)", line).groups()
+            row = {"id": f"{number}", "room_id": title, "sender_id": sender, "sent_at": f"2026-06-01T{time}+00:00"}
+            messages.append(row | {"text": text, "role": "user"})
+            gold.append({"id": row["id"], "conv": talk, "annotated": True, "parents": []})
+        found[title.split(":")[0]] = messages, gold
+    return found
 
 
 @pytest.mark.parametrize("room", ["dev_group", "neighbours", "hobby"])
@@ -114,3 +134,20 @@ async def test_rooms_with_a_bot_or_a_small_team_stay_above_their_floor(room):
     assert threaded.f1 > floor.f1, measured
     assert fmean(threaded.parents) > floor.parents, measured
     assert fmean(threaded.starters) < floor.starters, measured
+
+
+TWO_LANGUAGES = read_two_languages(Path(__file__).with_name("two_languages.txt"))
+# Where each talk keeps to one language; in the other two rooms people mix both within one talk.
+KEPT_APART = ("workshop", "release", "flat", "garden", "chess", "hostel")
+
+
+async def test_talks_in_two_languages_are_kept_apart():
+    scores = {name: await scored(*room) for name, room in TWO_LANGUAGES.items()}
+    measured = "; ".join(
+        f"{name}: {threaded.f1:.2f}, last {K}: {plain.f1:.2f}" for name, (threaded, plain) in scores.items()
+    )
+    apart = [scores[name] for name in KEPT_APART]
+    assert fmean(threaded.f1 for threaded, _ in apart) > fmean(plain.f1 for _, plain in apart) + 0.15, measured
+    for name in TWO_LANGUAGES.keys() - KEPT_APART:
+        threaded, plain = scores[name]
+        assert threaded.f1 > plain.f1 - 0.1, measured

@@ -9,8 +9,8 @@ import pytest
 
 import roomlore
 from roomlore import BadModelOutput, Conflict, ModelUnavailable, Settings
-from roomlore.ports.sessions import SESSIONS
-from roomlore.services.sessions import summaries
+from roomlore.ports.storage import SESSIONS
+from roomlore.services.sessions import automatic
 from roomlore.testing import FrozenClock
 from session_rig import Rig, ScriptedSummarizer, beside, open_rig
 
@@ -94,7 +94,7 @@ async def test_without_a_model_sentences_are_chosen():
 
 
 async def test_a_model_that_never_answers_is_given_up(monkeypatch):
-    monkeypatch.setattr(summaries, "_MODEL_SECONDS", 0.05)
+    monkeypatch.setattr(automatic, "_MODEL_SECONDS", 0.05)
     async with open_rig(settings=AUTO, summarizer=ScriptedSummarizer(gate=asyncio.Event())) as rig:
         await until_due(rig)
         async with asyncio.timeout(60):

@@ -25,7 +25,7 @@ from evolution_rig import (
 from roomlore import Message
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.core.errors import InvalidInput, NotFound
-from roomlore.core.memory.models import Action, MemoryKind, MemoryStatus, Source
+from roomlore.core.memory.memory import Action, MemoryKind, MemoryStatus, Source
 from roomlore.testing.model_server import ModelServer
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from evolution_rig import CHINESE, ENGLISH, active, block, both, create, elsewhere, keep, lines, mark, opened, remember
 from roomlore import Lore, Message
-from roomlore.core.memory.models import Action, MemoryKind, Source
+from roomlore.core.memory.memory import Action, MemoryKind, Source
 from roomlore.services.evolution import Applying, Reading
 from roomlore.testing.coordination import FrozenClock
 from roomlore.testing.model_server import ModelServer

@@ -12,7 +12,7 @@ from extraction_rig import until
 from roomlore import Lore, Message
 from roomlore.adapters.cron import Cron
 from roomlore.services.evolution import Schedule
-from roomlore.services.evolution.schedule import MARK
+from roomlore.services.evolution.evolution_service import MARK
 from roomlore.testing.coordination import FrozenClock
 from roomlore.testing.model_server import ModelServer
 
@@ -202,7 +202,7 @@ async def test_a_worker_killed_in_the_middle_leaves_the_rest_to_the_next(lore, c
 
 
 async def test_rooms_are_walked_page_by_page(lore, clock, monkeypatch):
-    monkeypatch.setattr("roomlore.services.evolution.schedule._PAGE", 2)
+    monkeypatch.setattr("roomlore.services.evolution.evolution_service._PAGE", 2)
     await schedule(lore, clock).sweep()
     rooms = [f"r{n}" for n in range(5)]
     for room in rooms:
@@ -224,7 +224,7 @@ async def test_catching_up_waits_for_what_the_schedule_hands_in(sqlite_url):
 
 
 async def test_it_runs_behind_the_calls(sqlite_url, monkeypatch):
-    monkeypatch.setattr("roomlore.wiring.evolution._SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr("roomlore.wiring.work._EVOLUTION_SWEEP_SECONDS", 0.05)
     said = CHINESE
     async with ModelServer(default=lines(create(said.new[0], "c1"))) as server:
         async with opened(server, url=sqlite_url, evolve_schedule="") as lore:

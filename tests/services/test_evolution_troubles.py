@@ -27,12 +27,11 @@ from evolution_rig import (
 from extraction_rig import until
 from roomlore import Message
 from roomlore.adapters.inprocess.clock import SystemClock
-from roomlore.adapters.sql.evolutions import SqlEvolutions
+from roomlore.adapters.sql.memories import SqlEvolutions
 from roomlore.core.errors import Conflict, ModelUnavailable, NotFound, StorageUnavailable
-from roomlore.core.memory.models import Action, Source
-from roomlore.services.evolution.direct import Direct
-from roomlore.testing.model_answers import Drops, Fails, Hangs, Says
-from roomlore.testing.model_server import ModelServer
+from roomlore.core.memory.memory import Action, Source
+from roomlore.services.evolution.piece import Direct
+from roomlore.testing.model_server import Drops, Fails, Hangs, ModelServer, Says
 
 
 @pytest.fixture(params=["sqlite_url", "postgres_url"])

@@ -5,8 +5,7 @@ import time
 
 from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.core.errors import CacheUnavailable, InvalidInput
-from roomlore.core.health import Finding
-from roomlore.core.health_words import say
+from roomlore.core.health import Finding, say
 from roomlore.services.doctor import Probe, examine
 
 WELL = say("langfuse.answers", name="好 well")

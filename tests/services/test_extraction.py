@@ -32,14 +32,13 @@ from extraction_rig import (
 from roomlore import Message, Role, Settings
 from roomlore.adapters.inprocess.durable import InProcessWork
 from roomlore.adapters.prompts import PackagedPrompts
-from roomlore.adapters.sql.watermarks import SqlWatermarks
+from roomlore.adapters.sql.work import SqlWatermarks
 from roomlore.core.errors import StorageUnavailable
 from roomlore.core.memory.extraction import watermark
-from roomlore.core.memory.models import Action, MemoryKind, Source
+from roomlore.core.memory.memory import Action, MemoryKind, Source
 from roomlore.core.text import graphemes
-from roomlore.services.extraction.summarise import PROMPT
-from roomlore.testing.model_answers import Break, Drops, Fails, Hangs, Says, Sends
-from roomlore.testing.model_server import ModelServer
+from roomlore.services.extraction.extraction_service import PROMPT
+from roomlore.testing.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Sends
 
 NO_USABLE_ANSWER = "a model provider gave no usable answer"
 NO_MODEL = "no model summarised a conversation for a memory"
@@ -299,7 +298,7 @@ async def test_an_answer_that_nobody_foresaw_is_a_fallback_too(caplog, monkeypat
     def broken(_: str, **__: str) -> None:
         raise KeyError("小明 said something")
 
-    monkeypatch.setattr("roomlore.services.extraction.summarise.kept", broken)
+    monkeypatch.setattr("roomlore.services.extraction.extraction_service.kept", broken)
     async with ModelServer(default=CHINESE.summary) as server, opened(server) as lore:
         await replies(lore, CHINESE, 5)
         await extracted(lore)
@@ -321,7 +320,7 @@ async def test_storing_that_fails_loses_neither_the_reply_nor_the_memory(said, c
         await apply(self, **given)
 
     monkeypatch.setattr(SqlMemoryLog, "apply", failing)
-    monkeypatch.setattr("roomlore.services.extraction.service._LOOK_AGAIN_SECONDS", 0.2)
+    monkeypatch.setattr("roomlore.services.extraction.extraction_service._LOOK_AGAIN_SECONDS", 0.2)
     async with ModelServer(default=said.summary) as server, opened(server) as lore:
         await replies(lore, said, 5)
 
@@ -387,7 +386,7 @@ async def test_a_broken_summariser_never_reaches_who_writes(monkeypatch):
     async def broken(self, conversation: str) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("roomlore.services.extraction.summarise.MemorySummaries.of", broken)
+    monkeypatch.setattr("roomlore.services.extraction.extraction_service.MemorySummaries.of", broken)
     async with ModelServer() as server, opened(server, extract_every=1) as lore:
         for n in range(1, 6):
             report = await lore.messages.add(reply(n, "好的"))

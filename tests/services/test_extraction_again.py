@@ -22,10 +22,9 @@ from extraction_rig import (
 )
 from roomlore import Settings
 from roomlore.core.memory.extraction import attempt_at
-from roomlore.core.memory.models import Action, Change, MemoryStatus
-from roomlore.services.extraction import AGAIN
-from roomlore.testing.model_answers import Fails, Says
-from roomlore.testing.model_server import ModelServer
+from roomlore.core.memory.memory import Action, Change, MemoryStatus
+from roomlore.services.extraction import EXTRACTION_RETRY
+from roomlore.testing.model_server import Fails, ModelServer, Says
 
 
 @pytest.fixture(params=["process", "dbos"])
@@ -37,7 +36,7 @@ def kept_by(request, sqlite_url) -> dict:
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch) -> None:
     """A provider that failed is left alone for a moment only."""
-    monkeypatch.setattr("roomlore.core.chat.breaker.FIRST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr("roomlore.core.chat.FIRST_PAUSE_SECONDS", 0.2)
 
 
 async def flagged(lore) -> int:
@@ -57,14 +56,14 @@ async def made_again(lore) -> None:
 
 
 async def sweep(lore) -> list[str]:
-    return await lore._resources.sweeps[AGAIN]()
+    return await lore._resources.sweeps[EXTRACTION_RETRY]()
 
 
 async def settled(lore) -> None:
     """Waits until nothing of this kind is under way."""
 
     async def ended() -> bool:
-        found = await lore._resources.durable.page(names=[AGAIN])
+        found = await lore._resources.durable.page(names=[EXTRACTION_RETRY])
         return not [state for state in found if state.status in ("waiting", "running")]
 
     await until(ended)
@@ -206,7 +205,7 @@ async def test_one_that_is_edited_while_the_model_thinks_is_left_alone():
 
 
 async def test_a_provider_that_is_still_down_is_asked_seldom(monkeypatch):
-    monkeypatch.setattr("roomlore.core.chat.breaker.FIRST_PAUSE_SECONDS", 15)
+    monkeypatch.setattr("roomlore.core.chat.FIRST_PAUSE_SECONDS", 15)
     async with ModelServer(default=Fails(status=503)) as server, opened(server) as lore:
         for n in range(12):
             await replies(lore, ENGLISH, 5, room=f"r{n}")
@@ -263,7 +262,7 @@ async def test_one_that_no_model_makes_sense_of_does_not_keep_the_others_back(mo
         assert counted(lore, "unusable")
         failed = [record for record in await records(lore) if record.status == "failed"]
         assert "shorter" in failed[0].error
-        monkeypatch.setattr("roomlore.services.extraction.again.attempt_at", lambda age: 9)
+        monkeypatch.setattr("roomlore.services.extraction.retry.attempt_at", lambda age: 9)
         await sweep(lore)
         await settled(lore)
         assert sum("poison" in text for text in conversations(server)) == 2

@@ -8,7 +8,7 @@ import pytest
 from extraction_rig import CHINESE, ENGLISH, ask, both, conversations, extracted, memories, opened, replies, reply
 from roomlore import Message, Role
 from roomlore.core.memory.reading import own_words
-from roomlore.core.quotes import split_quotes
+from roomlore.core.mentions import split_quotes
 from roomlore.testing import message
 from roomlore.testing.model_server import ModelServer
 

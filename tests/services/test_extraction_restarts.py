@@ -20,15 +20,14 @@ from extraction_rig import (
     until,
 )
 from roomlore.services.extraction import EXTRACTION
-from roomlore.testing.model_answers import Says
-from roomlore.testing.model_server import ModelServer
+from roomlore.testing.model_server import ModelServer, Says
 
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch) -> None:
     """What a closed store left in this process alone is found again in a moment."""
-    monkeypatch.setattr("roomlore.services.extraction.service._LOOK_AGAIN_SECONDS", 0.1)
-    monkeypatch.setattr("roomlore.wiring.durable._SWEEP_SECONDS", 0.1)
+    monkeypatch.setattr("roomlore.services.extraction.extraction_service._LOOK_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr("roomlore.wiring.work._SWEEP_SECONDS", 0.1)
 
 
 async def asked(server: ModelServer) -> bool:

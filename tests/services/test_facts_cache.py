@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from roomlore.core.models import Room
-from roomlore.core.search import FactRows
-from roomlore.services.messages.facts_cache import FactsCache
+from roomlore.core.search.hits import FactRows
+from roomlore.services.messages.search import FactsCache
 
 
 class Rooms:

@@ -11,8 +11,8 @@ import roomlore
 from forget_rig import replays
 from reply_rig import replying
 from roomlore import Lore, MemoryKind, Message, ReplyText, Role, Settings, Source
-from roomlore.services.privacy.messages import MessagesWithout
-from roomlore.testing.model_answers import Says
+from roomlore.services.privacy.forget_messages import MessageEraser
+from roomlore.testing.model_server import Says
 
 WHO = "lena-5c1d"
 OLD = {"en": "my first address is Elm Street 5 behind the mill", "zh": "我以前住在梧桐路十四号磨坊的后面"}
@@ -152,14 +152,14 @@ class Meanwhile:
     """Lets something happen after everything was rewritten, before the messages go."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, happens) -> None:
-        erase = MessagesWithout.erase
+        erase = MessageEraser.erase
 
         async def first(its, person, tally):
-            monkeypatch.setattr(MessagesWithout, "erase", erase)
+            monkeypatch.setattr(MessageEraser, "erase", erase)
             await happens()
             await erase(its, person, tally)
 
-        monkeypatch.setattr(MessagesWithout, "erase", first)
+        monkeypatch.setattr(MessageEraser, "erase", first)
 
 
 @both

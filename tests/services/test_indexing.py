@@ -8,10 +8,10 @@ import pytest
 import roomlore
 from roomlore.adapters.sql import connect
 from roomlore.adapters.sql.vector_choice import open_vectors
-from roomlore.core import indexed
-from roomlore.core.search import EmbeddingModel, Vectors
+from roomlore.core.search import lexical
+from roomlore.core.search.hits import EmbeddingModel, Vectors
 from roomlore.ports.vectors import MESSAGES
-from roomlore.services.indexing import words
+from roomlore.services.indexing import rebuild as words
 from roomlore.testing.embedding import HashEmbedder
 
 SAID = ["green tea or black?", "black, please", "谁对花生过敏？", "我，谢谢", "the deploy is stuck"]
@@ -235,8 +235,8 @@ async def test_words_read_otherwise_are_indexed_anew_by_themselves(url, monkeypa
         await say(lore, SAID)
         await lore.index.catch_up()
     monkeypatch.setattr(words, "WORDS_MODEL", EmbeddingModel(name="words-test", dimensions=0))
-    monkeypatch.setattr("roomlore.services.indexing.standing.WORDS_MODEL", words.WORDS_MODEL)
-    monkeypatch.setattr(indexed, "terms", lambda text: [word[::-1] for word in text.split()])
+    monkeypatch.setattr("roomlore.services.indexing.index_state.WORDS_MODEL", words.WORDS_MODEL)
+    monkeypatch.setattr(lexical, "terms", lambda text: [word[::-1] for word in text.split()])
     async with opened(url) as lore:
         assert (await lore.messages.search("tea", "deploy")).degraded
         await lore.index.catch_up()

@@ -9,8 +9,7 @@ import pytest
 from roomlore import Conflict, InvalidInput, ModelUnavailable, NotFound
 from roomlore.adapters.dbos import open_dbos
 from roomlore.adapters.inprocess.clock import SystemClock
-from roomlore.adapters.inprocess.durable import InProcessWork
-from roomlore.adapters.inprocess.late_work import LateWork
+from roomlore.adapters.inprocess.durable import InProcessWork, LateWork
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
 from roomlore.core.work import work_name
 from roomlore.services.jobs import JobService, counted

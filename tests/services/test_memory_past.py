@@ -11,7 +11,7 @@ import roomlore
 from memory_rig import Rig, create, delete, merge, update
 from roomlore import Conflict, InvalidInput, MemoryKind, MemoryStatus, Message, NewMemory, NotFound, Source
 from roomlore.core.memory.log import active, replay
-from roomlore.core.memory.models import Action
+from roomlore.core.memory.memory import Action
 from roomlore.core.privacy.traces import is_mark, mark
 from roomlore.testing import START, change, evolution
 
@@ -95,7 +95,7 @@ async def test_what_is_no_scope_is_refused(lore):
 
 
 async def test_a_long_log_is_read_in_pages(rig, monkeypatch):
-    monkeypatch.setattr("roomlore.services.memories.past._PAGE", 3)
+    monkeypatch.setattr("roomlore.services.memories.history._PAGE", 3)
     for number in range(10):
         await rig.memories.add(TEA, f"事实 {number}")
         rig.clock.advance(60)

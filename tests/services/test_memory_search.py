@@ -8,10 +8,10 @@ import pytest
 import roomlore
 from roomlore.adapters.embedding import open_offline
 from roomlore.core.errors import InvalidInput, ModelUnavailable
-from roomlore.core.memory.background import CHINESE
-from roomlore.core.search import VectorPoint, Vectors
+from roomlore.core.memory.scoring import CHINESE
+from roomlore.core.search.hits import VectorPoint, Vectors
 from roomlore.ports.vectors import MEMORIES
-from roomlore.services.memory_search import searching, shelf
+from roomlore.services import memory_search
 from roomlore.testing.embedding import HashEmbedder
 
 GROUP = roomlore.MemoryKind.GROUP
@@ -130,7 +130,7 @@ async def test_what_was_just_written_is_found_before_it_is_indexed(lore):
 
 
 async def test_many_that_are_not_indexed_yet_are_told(lore, monkeypatch):
-    monkeypatch.setattr(searching, "_AT_ONCE", 3)
+    monkeypatch.setattr(memory_search, "_AT_ONCE", 3)
     await remember(lore, ENGLISH_MEMORIES[:2])
     await drain(lore)
     await remember(lore, ENGLISH_MEMORIES)
@@ -192,8 +192,8 @@ async def test_scopes_and_tenants_are_apart(lore):
 
 
 async def test_a_large_scope_is_ranked_against_a_sample_of_itself(lore, monkeypatch):
-    monkeypatch.setattr(searching, "_SAMPLE", 8)
-    monkeypatch.setattr("roomlore.services.indexing.dense._NEIGHBOURHOOD", 12)
+    monkeypatch.setattr(memory_search, "_SAMPLE", 8)
+    monkeypatch.setattr("roomlore.services.indexing.index_state._NEIGHBOURHOOD", 12)
     await remember(lore, [f"fact {n} about chairs and tables" for n in range(60)], scope="user:ann")
     await remember(lore, ["allergic to peanuts"], scope="user:ann")
     await drain(lore)
@@ -205,9 +205,9 @@ async def test_a_large_scope_is_ranked_against_a_sample_of_itself(lore, monkeypa
 
 
 async def test_what_is_kept_ready_is_bounded(url, monkeypatch):
-    monkeypatch.setattr(shelf, "_INLINE", 1)
+    monkeypatch.setattr(memory_search, "_INLINE", 1)
     async with opened(url, HashEmbedder(dimensions=256)) as lore:
-        held = shelf.MemoryShelf(storage=lore.storage, held=20)
+        held = memory_search.MemorySearchCache(storage=lore.storage, held=20)
         for group in "abc":
             await remember(lore, ["likes tea", "likes rain", "hates noise"], scope=f"group:{group}")
         ready = [await held.find(lore.tenant, f"group:{group}") for group in "abca"]

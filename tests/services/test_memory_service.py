@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 import roomlore
-from roomlore import Conflict, InvalidInput, MemoryKind, MemoryStatus, NewMemory, NotFound, Source
-from roomlore.core.memory.models import Action
+from roomlore import Conflict, InvalidInput, MemoryKind, MemoryStatus, Message, NewMemory, NotFound, Source
+from roomlore.core.memory.memory import Action
 from roomlore.services.memories import InForceCache
 from roomlore.testing import change
 
@@ -17,8 +17,14 @@ async def said(lore, scope=ANNA, **how):
     return sorted(one.statement for one in await lore.memories.page(scope, **how))
 
 
+async def spoken(lore, *sources):
+    """The messages that these name."""
+    await lore.messages.add([Message(id=one.message_id, room_id=one.room_id, sender_id="anna") for one in sources])
+
+
 async def test_a_fact_comes_back_as_it_went_in(lore):
     sources = (Source("茶", "m1"), Source("tea", "m1"))
+    await spoken(lore, *sources)
     made = await lore.memories.add(
         ANNA, "对花生过敏 👋🏽", confidence=0, category="健康", tags=["药", "a,b"], sources=sources
     )
@@ -32,6 +38,7 @@ async def test_a_fact_comes_back_as_it_went_in(lore):
 @pytest.mark.parametrize("text", ["a\x00b", "\ud800 lone", "\x1a0", "‮reversed", "e\u0301 👨‍👩‍👧‍👦"])
 async def test_odd_characters_survive(lore, text):
     scope = f"user:{text}"
+    await spoken(lore, Source(text, text))
     made = await lore.memories.add(scope, text, category=text, tags=[text], sources=[Source(text, text)])
     assert await lore.memories.page(scope) == [made]
     assert (made.statement, made.category, made.tags, made.sources) == (text, text, (text,), (Source(text, text),))
@@ -144,11 +151,37 @@ async def test_nothing_is_not_none_is_not_zero(lore):
 
 
 async def test_an_update_that_changes_nothing_makes_no_version(lore):
+    await spoken(lore, Source("r", "1"))
     fact = await lore.memories.add(ANNA, "tea", confidence=0.5, tags=["a"], sources=[Source("r", "1")])
     same = {"statement": "tea ", "confidence": 0.5, "category": "", "tags": ["a"], "sources": [Source("r", "1")]}
     assert await lore.memories.update(fact.memory_id, **same) == fact
     assert await lore.memories.update(fact.memory_id, reason="no reason") == fact
     assert (await lore.memories.update(fact.memory_id, statement="Tea")).version == 2, "its own words in other letters"
+
+
+async def test_a_message_that_is_not_there_is_no_source(lore):
+    await spoken(lore, Source("r", "1"), Source("r", "2"), Source("s", "3"))
+    unknown = [Source("r", "1"), Source("r", "3"), Source("s", "1"), *(Source("t", f"{n}") for n in range(5))]
+    named = "no message '3' of room 'r', '1' of room 's', '0' of room 't' and 4 more.*add the messages first"
+    with pytest.raises(InvalidInput, match=named):
+        await lore.memories.add(ANNA, "tea", sources=unknown)
+    good = NewMemory(scope=ANNA, statement="coffee", sources=[Source("r", "2")])
+    with pytest.raises(InvalidInput, match="'3' of room 'r'"):
+        await lore.memories.add_all([good, NewMemory(scope="user:bob", statement="tea", sources=[Source("r", "3")])])
+    assert await said(lore) == await said(lore, "user:bob") == []
+    made = await lore.memories.add(ANNA, "tea", sources=[Source("r", "1")], memory_id="mine")
+    with pytest.raises(InvalidInput, match="'2' of room 's'"):
+        await lore.memories.update("mine", sources=[Source("r", "1"), Source("s", "2")])
+    assert await lore.memories.head("mine") == made
+    await lore.messages.delete("r", "1")
+    assert await lore.memories.add(ANNA, "tea", sources=[Source("r", "1")], memory_id="mine") == made
+    await lore.memories.update("mine", sources=[Source("r", "1"), Source("r", "2")])
+
+
+async def test_a_message_of_another_tenant_is_no_source(lore):
+    await spoken(lore.for_tenant("other"), Source("r", "1"))
+    with pytest.raises(InvalidInput, match="'1' of room 'r'"):
+        await lore.memories.add(ANNA, "tea", sources=[Source("r", "1")])
 
 
 async def test_what_is_expected_must_be_in_force(lore):
@@ -262,7 +295,7 @@ async def test_the_cache_follows_what_others_write(tmp_path, monkeypatch):
 
 
 async def test_a_long_absence_is_read_anew(lore, monkeypatch):
-    monkeypatch.setattr("roomlore.services.memories.in_force._FOLLOWED", 3)
+    monkeypatch.setattr("roomlore.services.memories.writer._FOLLOWED", 3)
     await lore.memories.add(ANNA, "tea")
     await lore.memories.add_all([NewMemory(scope=ANNA, statement=str(n)) for n in range(9)])
     assert (await lore.memories.add(ANNA, "8")).statement == "8"

@@ -11,14 +11,12 @@ import pytest
 
 from roomlore.adapters.chat import open_chat
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
-from roomlore.core.chat.models import ChatAnswer, ChatRequest, ToolCall, Usage
-from roomlore.core.chat.registry import ModelRegistry
+from roomlore.core.chat import ChatAnswer, ChatRequest, ModelRegistry, ToolCall, Usage
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound
 from roomlore.services.models import ModelService
 from roomlore.surfaces.plain import plain
 from roomlore.testing import FrozenClock
-from roomlore.testing.model_answers import Break, Drops, Fails, Hangs, Says, Sends
-from roomlore.testing.model_server import ModelServer, Script
+from roomlore.testing.model_server import Break, Drops, Fails, Hangs, ModelServer, Says, Script, Sends
 
 KEYS = {"FIRST_KEY": "sk-first-1", "SECOND_KEY": "sk-second-2", "THIRD_KEY": "sk-third-3"}
 NAMES = ("first", "second", "third")

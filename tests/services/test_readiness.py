@@ -25,7 +25,7 @@ def clock():
 
 @pytest.fixture
 async def readiness(storage, clock, monkeypatch):
-    monkeypatch.setattr("roomlore.services.doctor.readiness._PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("roomlore.services.doctor._PATIENCE_SECONDS", 0.05)
     made = Readiness(storage=storage, clock=clock)
     yield made
     await made.close()

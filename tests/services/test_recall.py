@@ -12,10 +12,10 @@ import roomlore
 from recall_facts import count, fact
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import InvalidInput, ModelUnavailable
-from roomlore.core.memory.models import Action, Change, Memory, MemoryKind, MemoryStatus
-from roomlore.core.recall.models import Recollection, Said
-from roomlore.core.search import Vectors
-from roomlore.services.recall import FactShelf
+from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus
+from roomlore.core.recall.options import Recollection, Said
+from roomlore.core.search.hits import Vectors
+from roomlore.services.recall import RecallCache
 from roomlore.testing.embedding import HashEmbedder
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
@@ -191,8 +191,8 @@ class SlowTokens(EncodingTokens):
 async def test_facts_are_made_ready_though_who_asked_gave_up(lore):
     await remember(lore, *(fact(n, f"{n} " + "茶" * 3000) for n in range(9)))
     tokens = SlowTokens()
-    shelf = FactShelf(storage=lore.storage, tokens=tokens)
-    asking = asyncio.ensure_future(shelf.find("default", ["user:ann"], [MemoryKind.FACT]))
+    cache = RecallCache(storage=lore.storage, tokens=tokens)
+    asking = asyncio.ensure_future(cache.find("default", ["user:ann"], [MemoryKind.FACT]))
     async with asyncio.timeout(60):
         while not tokens.calls:  # noqa: ASYNC110 - a thread tells nobody
             await asyncio.sleep(0.005)
@@ -202,7 +202,7 @@ async def test_facts_are_made_ready_though_who_asked_gave_up(lore):
     tokens.may_go_on.set()
     await asyncio.gather(*(task for task in asyncio.all_tasks() if task.get_coro().__name__ == "_made"))
     calls = tokens.calls
-    assert len((await shelf.find("default", ["user:ann"], [MemoryKind.FACT]))[1]) == 9
+    assert len((await cache.find("default", ["user:ann"], [MemoryKind.FACT]))[1]) == 9
     assert (calls, tokens.calls) == (2, 2)
 
 
@@ -323,9 +323,9 @@ def test_the_synchronous_client_has_it_too():
 async def test_the_shelf_forgets_what_was_asked_for_longest_ago(lore):
     for name in ("ann", "bob", "cem"):
         await remember(lore, fact(ord(name[0]), f"{name} likes tea", scope=f"user:{name}"))
-    shelf = FactShelf(storage=lore.storage, tokens=EncodingTokens(), held=45)
-    kept = {name: await shelf.find("default", [f"user:{name}"], [MemoryKind.FACT]) for name in ("ann", "bob")}
-    assert (await shelf.find("default", ["user:ann"], [MemoryKind.FACT]))[1] is kept["ann"][1]
-    await shelf.find("default", ["user:cem"], [MemoryKind.FACT])
-    assert (await shelf.find("default", ["user:ann"], [MemoryKind.FACT]))[1] is kept["ann"][1]
-    assert (await shelf.find("default", ["user:bob"], [MemoryKind.FACT]))[1] is not kept["bob"][1]
+    cache = RecallCache(storage=lore.storage, tokens=EncodingTokens(), held=45)
+    kept = {name: await cache.find("default", [f"user:{name}"], [MemoryKind.FACT]) for name in ("ann", "bob")}
+    assert (await cache.find("default", ["user:ann"], [MemoryKind.FACT]))[1] is kept["ann"][1]
+    await cache.find("default", ["user:cem"], [MemoryKind.FACT])
+    assert (await cache.find("default", ["user:ann"], [MemoryKind.FACT]))[1] is kept["ann"][1]
+    assert (await cache.find("default", ["user:bob"], [MemoryKind.FACT]))[1] is not kept["bob"][1]

@@ -13,12 +13,12 @@ from recall_facts import fact
 from reply_rig import asks, counted, gathered, last, replying
 from roomlore import Message
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.core.memory.models import Action, Change, Memory, MemoryKind, MemoryStatus
+from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus
 from roomlore.core.memory.reading import INJECTED_NAME
-from roomlore.core.search import Vectors
+from roomlore.core.search.hits import Vectors
 from roomlore.testing.embedding import HashEmbedder
 from roomlore.testing.faults import FaultyStorage
-from roomlore.testing.model_answers import Asked
+from roomlore.testing.model_server import Asked
 
 NOW = datetime.now(UTC)
 KNOWN = {
@@ -180,7 +180,7 @@ async def test_switched_off_nothing_is_brought():
 async def test_a_scope_that_cannot_be_read_leaves_the_reply_whole():
     async with replying(["Green."]) as (lore, server):
         await write(lore, known(1, "Likes tea", "user:ann"))
-        lore._resources.recall.shelf._storage = faulty = FaultyStorage(lore.storage)
+        lore._resources.recall.cache._storage = faulty = FaultyStorage(lore.storage)
         faulty.fail("memory_log.scope")
         events = await gathered(lore, asks("Tea?"))
         assert last(events).text == "Green."

@@ -22,9 +22,9 @@ from roomlore import (
     Tool,
     ToolCall,
 )
-from roomlore.core.replies.identity import REPLY
+from roomlore.core.replies.reply import REPLY
 from roomlore.services.replies import ReplyService
-from roomlore.testing.model_answers import Break, Fails, Hangs, Says
+from roomlore.testing.model_server import Break, Fails, Hangs, Says
 
 BROKEN = Says(pieces=["Gre", "en, ", "I ", "say"], breaks=Break(after=2))
 

@@ -1,5 +1,6 @@
 """The rooms kept in memory: how many bytes of them, and which go first."""
 
+import asyncio
 from datetime import UTC, datetime
 
 import pytest
@@ -9,9 +10,9 @@ from roomlore import Message
 from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
 from roomlore.adapters.weights import load_link_model
+from roomlore.core.linking.room import RoomState
 from roomlore.core.models import Room
-from roomlore.core.room_state import RoomState
-from roomlore.services.messages.room_cache import RoomCache
+from roomlore.services.messages.ingest import RoomCache
 
 NOW = datetime(2024, 5, 1, tzinfo=UTC)
 MODEL = load_link_model()
@@ -98,3 +99,61 @@ def test_a_window_made_anew_links_as_the_one_that_was_let_go():
 async def test_the_settings_name_the_size(settings, megabytes):
     async with roomlore.open("sqlite://", settings=roomlore.Settings(**settings)) as lore:
         assert lore._resources.rooms.size_bytes == megabytes * 1024 * 1024
+
+
+async def turn(rooms: RoomCache, names: str, log: list[str], told: str) -> None:
+    async with rooms.alone("t", names):
+        log.append(f"{told} begins")
+        await asyncio.sleep(0.01)
+        log.append(f"{told} ends")
+
+
+async def test_who_writes_to_the_same_rooms_queues():
+    rooms, log = cache(0), []
+    await asyncio.gather(turn(rooms, "ba", log, "1"), turn(rooms, "bc", log, "2"), turn(rooms, "cab", log, "3"))
+    assert log == [f"{told} {what}" for told in "123" for what in ("begins", "ends")]
+
+
+async def test_who_gives_up_waiting_holds_nobody_off():
+    rooms, log = cache(0), []
+    first = asyncio.ensure_future(turn(rooms, "a", log, "1"))
+    given_up = asyncio.ensure_future(turn(rooms, "ab", log, "2"))
+    third = asyncio.ensure_future(turn(rooms, "ab", log, "3"))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    await asyncio.wait_for(asyncio.gather(first, third), 60)
+    assert log == ["1 begins", "1 ends", "3 begins", "3 ends"]
+
+
+async def test_who_gives_up_as_the_turn_comes_passes_it_on():
+    rooms, log, hold = cache(0), [], asyncio.Event()
+
+    async def holds() -> None:
+        async with rooms.alone("t", "a"):
+            await hold.wait()
+        given_up.cancel()
+
+    first = asyncio.ensure_future(holds())
+    await asyncio.sleep(0)
+    given_up = asyncio.ensure_future(turn(rooms, "a", log, "2"))
+    third = asyncio.ensure_future(turn(rooms, "a", log, "3"))
+    await asyncio.sleep(0)
+    hold.set()
+    await asyncio.wait_for(asyncio.gather(first, third), 60)
+    assert log == ["3 begins", "3 ends"]
+
+
+async def test_others_go_on_while_turns_in_very_many_rooms_begin():
+    """A regression: 10,000 rooms in a batch held everybody up for most of a second."""
+    rooms, others = cache(0), 0
+
+    async def other() -> None:
+        nonlocal others
+        while True:
+            others += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.ensure_future(other())
+    async with rooms.alone("t", map(str, range(10_000))):
+        assert others >= 5
+    beside.cancel()

@@ -2,13 +2,21 @@
 
 import asyncio
 import json
+import logging
+import re
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import pytest
 
+from redis_server import RedisServer
+from roomlore.adapters.redis import open_redis
 from roomlore.core.errors import CacheUnavailable
-from roomlore.core.sessions.state import from_text
-from session_rig import Rig, open_rig
+from roomlore.core.models import DEFAULT_TENANT
+from roomlore.core.sessions.state import Cached, from_text, signed, verified
+from roomlore.ports.coordination import SessionCache
+from roomlore.services.sessions import signing_key
+from session_rig import Rig, beside, open_rig
 
 
 class Kept:
@@ -51,6 +59,12 @@ async def rig(kept: Kept) -> AsyncIterator[Rig]:
         yield opened
 
 
+async def remembered(rig: Rig, kept: Kept) -> Cached | None:
+    named = {"tenant": DEFAULT_TENANT, "conversation_id": "c"}
+    whole = verified(kept.texts["c"], key=await signing_key(rig.storage), **named)
+    return None if whole is None else from_text(whole)
+
+
 async def write(rig: Rig, count: int) -> None:
     for number in range(count):
         await rig.sessions.write_turn("c", "ann", "bot", f"asked {number}", f"答 {number}", turn_id=f"t{number}")
@@ -58,7 +72,7 @@ async def write(rig: Rig, count: int) -> None:
 
 async def test_what_the_cache_shows_is_the_session_after_every_change(rig, kept):
     async def shown() -> dict[str, object]:
-        return {name: value for name, value in json.loads(kept.texts["c"]).items() if name != "roomlore"}
+        return {name: value for name, value in json.loads(kept.texts["c"]).items() if not name.startswith("roomlore")}
 
     await write(rig, 30)
     assert (await shown())["flow_context"]["turn_count"] == 30
@@ -69,20 +83,21 @@ async def test_what_the_cache_shows_is_the_session_after_every_change(rig, kept)
     assert await shown() == (await rig.sessions.get_session("c")).to_json()
     await rig.sessions.reset("c")
     assert (await shown())["message_context"]["window_messages"] == []
-    assert from_text(kept.texts["c"]).messages == ()
+    assert (await remembered(rig, kept)).messages == ()
 
 
 async def test_a_checkpoint_makes_the_cached_text_shorter(rig, kept):
     await write(rig, 60)
-    assert len(from_text(kept.texts["c"]).messages) == 120
+    assert len((await remembered(rig, kept)).messages) == 120
     await rig.sessions.checkpoint("c", "they spoke", covers_through="t55-answer")
-    assert len(from_text(kept.texts["c"]).messages) < 40
+    assert len((await remembered(rig, kept)).messages) < 40
 
 
 async def test_a_state_with_a_field_of_our_own_name_hides_nothing(rig, kept):
-    await rig.sessions.create_session("c", "ann", session={"roomlore": {"form": 2}, "other": ', "roomlore": '})
+    own = {"roomlore": {"form": 2}, "roomlore_signature": "0", "other": ', "roomlore": '}
+    await rig.sessions.create_session("c", "ann", session=own)
     await rig.sessions.write_turn("c", "ann", "bot", ', "roomlore": {"form": 1}', '"}', turn_id="t")
-    assert [message.text for message in from_text(kept.texts["c"]).messages] == [', "roomlore": {"form": 1}', '"}']
+    assert [message.text for message in (await remembered(rig, kept)).messages] == [', "roomlore": {"form": 1}', '"}']
     assert (await rig.sessions.get_session("c")).extra["roomlore"] == {"form": 2}
 
 
@@ -90,6 +105,14 @@ async def test_a_state_with_a_field_of_our_own_name_hides_nothing(rig, kept):
     "spoiled",
     [
         lambda text: text[:-5],
+        lambda text: text[:40],
+        lambda text: text.replace("asked 0", "forged"),
+        lambda text: text[: text.rindex(', "roomlore_signature"')] + "}",
+        lambda text: text[:-66] + "0" * 64 + '"}',
+        lambda text: text[:-3] + '甲"}',
+        lambda text: text[:-3] + '\ud800"}',
+        lambda text: " " + text,
+        lambda text: text + " ",
         lambda text: text.replace('"form": 2', '"form": 1'),
         lambda text: text.replace('"roles": ["user"', '"roles": ["god"'),
         lambda text: text.replace('"revision": ', '"revision": true, "was": '),
@@ -104,8 +127,6 @@ async def test_a_text_that_is_not_as_it_was_written_counts_as_none(rig, kept, sp
     await write(rig, 1)
     whole = kept.texts["c"]
     kept.texts["c"] = spoiled(whole)
-    assert from_text(whole) is not None
-    assert from_text(kept.texts["c"]) is None
     assert (await rig.sessions.get_session("c")).flow_context.turn_count == 1
     assert kept.texts["c"] == whole
 
@@ -127,3 +148,115 @@ async def test_of_many_calls_one_tries_a_cache_that_failed(rig, kept):
     kept.asked = 0
     await asyncio.gather(*(rig.sessions.get_session("c") for _ in range(20)))
     assert kept.asked == 20
+
+
+@pytest.fixture
+async def redis(shared_redis: RedisServer) -> AsyncIterator[SessionCache]:
+    shared_redis.wipe()
+    opened = open_redis(shared_redis.url, timeout_seconds=10)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def on_redis(redis: SessionCache) -> AsyncIterator[Rig]:
+    async with open_rig(cache=redis) as opened:
+        yield opened
+
+
+def results(rig: Rig) -> dict[str, float]:
+    return {labels["result"]: count for labels, count in rig.lore.series("roomlore_session_cache_total")}
+
+
+async def texts(rig: Rig, conversation: str = "c") -> list[str]:
+    return [message["content"] for message in (await rig.sessions.query_context(conversation)).messages]
+
+
+async def forge(redis: SessionCache, entry: str, *, tenant: str = DEFAULT_TENANT, conversation: str = "c") -> None:
+    await redis.put(tenant=tenant, conversation_id=conversation, value=entry, seconds=60)
+
+
+async def entry_of(redis: SessionCache, conversation: str = "c") -> str:
+    entry = await redis.get(tenant=DEFAULT_TENANT, conversation_id=conversation)
+    assert entry is not None
+    return entry
+
+
+async def test_words_written_into_redis_are_never_shown_and_are_replaced(on_redis, redis, caplog):
+    await write(on_redis, 2)
+    said, before = await texts(on_redis), results(on_redis).get("rejected", 0)
+    whole = await entry_of(redis)
+    with caplog.at_level(logging.WARNING):
+        for entry in (whole.replace("asked 0", "wire the money"), whole.replace("asked 0", "forged")):
+            assert entry != whole
+            await forge(redis, entry)
+            assert await texts(on_redis) == said
+            assert await entry_of(redis) == whole
+    assert results(on_redis)["rejected"] == before + 2
+    told = [record for record in caplog.records if "not believed" in record.message]
+    assert len(told) == 1
+    assert "money" not in str(vars(told[0]))
+    on_redis.clock.advance(60)
+    await forge(redis, "{}")
+    await texts(on_redis)
+    assert len([record for record in caplog.records if "not believed" in record.message]) == 2
+
+
+async def test_an_entry_of_another_session_or_tenant_is_not_believed(on_redis, redis):
+    """Whoever moves an entry may put the new session's name and time into it: the signature is of the names."""
+    await write(on_redis, 1)
+    await on_redis.sessions.write_turn("d", "ben", "bot", "other", "than this", turn_id="t0")
+    made = [re.search('"made": "[^"]+"', await entry_of(redis, conversation))[0] for conversation in "dc"]
+    moved = (await entry_of(redis, "d")).replace('"conversation_id": "d"', '"conversation_id": "c"').replace(*made)
+    for entry in (await entry_of(redis, "d"), moved):
+        await forge(redis, entry)
+        assert await texts(on_redis) == ["asked 0", "答 0"]
+    elsewhere = on_redis.lore.for_tenant("acme")
+    await elsewhere.sessions.write_turn("c", "ann", "bot", "of acme", None, turn_id="t0")
+    await forge(redis, await entry_of(redis), tenant="acme")
+    assert [m["content"] for m in (await elsewhere.sessions.query_context("c")).messages] == ["of acme"]
+
+
+async def test_an_earlier_entry_of_the_session_is_brought_up_to_date(on_redis, redis):
+    await write(on_redis, 3)
+    earlier = await entry_of(redis)
+    await on_redis.messages.edit("c", "t0-query", text="asked otherwise")
+    await on_redis.messages.delete("c", "t1-query")
+    await on_redis.sessions.write_turn("c", "ann", "bot", "new", None, turn_id="t9")
+    said = ["asked otherwise", "答 0", "答 1", "asked 2", "答 2", "new"]
+    assert await texts(on_redis) == said
+    await forge(redis, earlier)
+    assert await texts(on_redis) == said
+    await on_redis.sessions.reset("c")
+    await forge(redis, earlier)
+    assert await texts(on_redis) == []
+
+
+async def test_an_entry_of_the_version_before_is_a_miss(on_redis, redis):
+    await write(on_redis, 1)
+    whole = await entry_of(redis)
+    named = {"tenant": DEFAULT_TENANT, "conversation_id": "c"}
+    unsigned = verified(whole, key=await signing_key(on_redis.storage), **named)
+    assert from_text(unsigned) is not None
+    await forge(redis, unsigned)
+    assert await texts(on_redis) == ["asked 0", "答 0"]
+    assert await entry_of(redis) == whole
+
+
+async def test_the_version_before_takes_a_signed_entry_for_none():
+    assert from_text('{"a": 1, "roomlore": {"form": 2}}') is None
+    assert from_text(signed('{"a": 1, "roomlore": {"form": 2}}', key=b"k", tenant="t", conversation_id="c")) is None
+
+
+async def test_two_processes_on_a_database_believe_each_other_and_two_databases_do_not(on_redis, redis):
+    await write(on_redis, 1)
+    async with AsyncExitStack() as stack:
+        other = await beside(on_redis.lore, stack, cache=redis)
+        before = results(on_redis).get("hit", 0)
+        assert await texts(other) == ["asked 0", "答 0"]
+        assert results(on_redis)["hit"] == before + 1
+    async with open_rig(cache=redis, clock=on_redis.clock) as stranger:
+        await stranger.sessions.write_turn("c", "ann", "bot", "elsewhere", None, turn_id="t0")
+        assert await texts(stranger) == ["elsewhere"]
+        assert await signing_key(stranger.storage) != await signing_key(on_redis.storage)
+    assert await texts(on_redis) == ["asked 0", "答 0"]

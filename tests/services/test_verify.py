@@ -13,14 +13,13 @@ import roomlore
 from reply_rig import reply_settings
 from roomlore import InvalidInput, Message
 from roomlore.core.errors import VectorsUnavailable
-from roomlore.core.search import VectorPoint
-from roomlore.core.soundness.report import Fault, Findings, VerifyProgress, VerifyReport
-from roomlore.ports.audit import ReadMessage
+from roomlore.core.integrity import Fault, Findings, VerifyProgress, VerifyReport
+from roomlore.core.search.hits import VectorPoint
+from roomlore.ports.maintenance import ReadMessage
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import MEMORIES, MESSAGES
 from roomlore.services.privacy import IndexChecks, PrivacyService, Verifier
-from roomlore.services.privacy.verify_indexes import Holds
-from roomlore.services.privacy.verify_messages import MessageChecks
+from roomlore.services.privacy.verify import Holds, MessageChecks
 from roomlore.testing.embedding import HashEmbedder
 from roomlore.testing.faults import FaultyStorage
 from roomlore.testing.model_server import ModelServer

@@ -9,10 +9,9 @@ import pytest
 import roomlore
 from reply_rig import reply_settings
 from roomlore import Message
-from roomlore.core.memory.models import Action, Change, Scope
+from roomlore.core.integrity import Fault, ScopeCheck
+from roomlore.core.memory.memory import Action, Change, Scope
 from roomlore.core.privacy.traces import mark
-from roomlore.core.soundness.report import Fault
-from roomlore.core.soundness.scope import ScopeCheck
 from roomlore.testing.model_server import ModelServer
 
 FIRST = """\

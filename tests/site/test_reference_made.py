@@ -1,9 +1,11 @@
 """The reference is what the code says: made regions are as the code makes them, and nothing is left out of them."""
 
 import re
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import TypedDict, Unpack
 
 import pytest
-from docsite import commands, marked, reference
+from docsite import commands, marked, reference, sync_stub
 
 import roomlore
 from roomlore.adapters.inprocess.telemetry import METRICS, SUMMARIES
@@ -25,6 +27,20 @@ def test_the_pages_are_as_the_code_makes_them():
     made = reference.pages()
     assert set(made) == set(PAGES) - {"importers.md"}
     assert [name for name, text in made.items() if text != PAGES[name]] == [], "`make reference` makes them anew"
+
+
+def test_the_types_of_the_synchronous_client_are_those_of_the_async_one():
+    assert sync_stub.STUB.read_text(encoding="utf-8") == sync_stub.stub(), "`make reference` makes it anew"
+
+
+def test_options_and_functions_of_the_caller_are_written_for_a_program_that_does_not_await():
+    class Options(TypedDict, total=False):
+        call: Callable[[int], Awaitable[str]]
+
+    def verb(self, name: str, **options: Unpack[Options]) -> AsyncGenerator[str, None]: ...
+
+    written = "def verb(self, name: str, *, call: Callable[[int], str | Awaitable[str]] = ...)"
+    assert sync_stub._Types().function(verb) == f"{written} -> Generator[str, None, None]: ...\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

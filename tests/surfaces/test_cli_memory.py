@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 import roomlore
 from evolution_rig import CHINESE, both, create, delete, keep, lines, talk_of, update
 from roomlore.core.errors import InvalidInput
-from roomlore.core.memory.models import Action
-from roomlore.surfaces.cli import show, show_memories, show_past
+from roomlore.core.memory.memory import Action
+from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.app import app
-from roomlore.surfaces.cli.moments import moment
+from roomlore.surfaces.cli.memory import moment
 from roomlore.testing.builders import change, memory
 from roomlore.testing.model_server import serve_models
 
@@ -294,8 +294,8 @@ def test_nothing_is_wider_than_the_terminal(width, capsys, monkeypatch):
     ]
     out = show.console()
     show_memories.log(changes, {}, out, SHANGHAI)
-    show_past.as_of([first, later], out, SHANGHAI)
-    show_past.memory(first, 0.5, out, SHANGHAI)
+    show_memories.as_of([first, later], out, SHANGHAI)
+    show_memories.memory(first, 0.5, out, SHANGHAI)
     told = capsys.readouterr().out
     for line in told.splitlines():
         assert cell_len(line.rstrip()) <= width

@@ -14,9 +14,9 @@ import embedding_server
 import pytest
 from typer.testing import CliRunner
 
-from roomlore.core.when import FAR_PAST, TimeSpan
+from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.samples import DEMO_ROOM
-from roomlore.surfaces.cli import search, show
+from roomlore.surfaces.cli import rooms, show
 from roomlore.surfaces.cli.app import app
 
 
@@ -88,9 +88,7 @@ def test_the_words_of_the_query_are_marked():
         lore.messages.add(roomlore.Message(id="1", room_id="r", sender_id="a", text="Kettles, 水壶 [red]"))
         answer = lore.messages.search("r", "kettle 水壶")
     terminal = StringIO()
-    search.found(
-        answer, Console(file=terminal, force_terminal=True, color_system="standard", width=80), ZoneInfo("UTC")
-    )
+    rooms.found(answer, Console(file=terminal, force_terminal=True, color_system="standard", width=80), ZoneInfo("UTC"))
     assert "\x1b[1;31mKettles\x1b[0m, \x1b[1;31m水壶\x1b[0m [red]" in terminal.getvalue()
 
 
@@ -143,7 +141,7 @@ def test_the_ends_of_the_calendar_are_shown(run, monkeypatch):
 )
 def test_a_time_is_told_in_the_days_of_its_zone(start, end, zone, told):
     span = TimeSpan(start=start.replace(tzinfo=UTC), end=end.replace(tzinfo=UTC), text="then", position=(0, 4))
-    assert search.spoken(span, ZoneInfo(zone)) == told
+    assert rooms.spoken(span, ZoneInfo(zone)) == told
 
 
 def test_a_text_an_id_and_a_name_cannot_steer_the_terminal(chat):

@@ -12,9 +12,8 @@ import pytest
 from jinja2 import Environment
 
 from roomlore import Message
-from roomlore.surfaces.console.inert import clipped, visible
-from roomlore.surfaces.console.lanes import LANES, lanes
-from roomlore.surfaces.console.tongues import preferred, tongue
+from roomlore.surfaces.console.frame import clipped, preferred, tongue, visible
+from roomlore.surfaces.console.rooms import LANES, lanes
 from roomlore.surfaces.http import create_app
 
 PACKAGE = files("roomlore.surfaces.console")

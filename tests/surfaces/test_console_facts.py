@@ -8,8 +8,8 @@ import pytest
 from console_rig import LANGUAGES, asking, page
 
 import roomlore
-from roomlore import MemoryKind, Settings, Source
-from roomlore.surfaces.console.tongues import tongue
+from roomlore import MemoryKind, Message, Settings, Source
+from roomlore.surfaces.console.frame import tongue
 
 FACTS = {"en": ("Anna prefers green tea", "Anna prefers oolong"), "zh": ("安娜喜欢喝绿茶", "安娜只喝乌龙茶")}
 EVIL = '"><script>alert(1)</script></textarea>\u202e'
@@ -66,6 +66,7 @@ def listed(shown: str) -> list[str]:
 async def test_a_fact_is_shown_with_all_that_is_known_of_it(http, lore, language):
     fact = FACTS[language][0]
     given = {"confidence": 0.9, "category": "偏好", "tags": ["茶", "drink"], "sources": [Source("tea", "m1")]}
+    await lore.messages.add(Message(id="m1", room_id="tea", sender_id="anna", text="tea"))
     memory = await lore.memories.add("user:anna", fact, **given)
     await lore.memories.add("user:anna", "nobody said how sure")
     for path in ("/console/memory?id=user:anna", f"/console/memory/one?id={memory.memory_id}"):

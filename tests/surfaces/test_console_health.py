@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 import roomlore
 from roomlore import Message, Settings
 from roomlore.core.measured import Reading
-from roomlore.surfaces.console import doctor_words
-from roomlore.surfaces.console.charts import HEIGHT, WIDTH, draw
-from roomlore.surfaces.console.health import told
-from roomlore.surfaces.console.measuring import COUNTERS, HISTOGRAMS, Watch
-from roomlore.surfaces.console.tongues import tongue
+from roomlore.surfaces.console import health
+from roomlore.surfaces.console.frame import tongue
+from roomlore.surfaces.console.health import COUNTERS, HEIGHT, HISTOGRAMS, WIDTH, Watch, draw, format_value
 from roomlore.surfaces.http import create_app
 from roomlore.surfaces.http.app import beside
 
@@ -87,11 +85,11 @@ async def test_what_doctor_finds_is_shown_and_what_is_fine_folded_away(http, lor
     trouble, _, fine = shown.partition("<details>")
     told = {one.part: one for one in await lore.examine()}
     for text in (told["database"].said, told["database"].todo):
-        assert html.escape(doctor_words.told(text, language=language), quote=False) in trouble
+        assert html.escape(health.told(text, language=language), quote=False) in trouble
     for name in ("settings", "disk", "redis", "qdrant"):
         if name in told:
-            assert f"<strong>{doctor_words.part(name, language=language)}</strong>" in fine
-            assert html.escape(doctor_words.told(told[name].said, language=language), quote=False) in fine
+            assert f"<strong>{health.part(name, language=language)}</strong>" in fine
+            assert html.escape(health.told(told[name].said, language=language), quote=False) in fine
     if language == "zh":
         sentences = re.findall(r"<bdi>(.*?)</bdi>", shown)
         assert len(sentences) > 8
@@ -170,4 +168,4 @@ def test_what_was_timed_is_drawn_between_its_bounds():
     ],
 )  # fmt: skip
 def test_numbers_are_short(value, unit, text):
-    assert told(value, unit) == text
+    assert format_value(value, unit) == text

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import roomlore
 from hostile_room import NAMES, ROOM, TEXTS, hostile
 from roomlore import Message, Settings
-from roomlore.core.memory.models import Source
+from roomlore.core.memory.memory import Source
 from roomlore.surfaces.console import rooms
-from roomlore.surfaces.console.inert import visible
-from roomlore.surfaces.console.lanes import LANES, Cell, lanes
+from roomlore.surfaces.console.frame import visible
+from roomlore.surfaces.console.rooms import LANES, Cell, lanes
 from roomlore.surfaces.http import create_app
 
 COUNT = 2 * len(TEXTS)

@@ -12,7 +12,7 @@ from console_rig import LANGUAGES, asking, page
 
 from evolution_rig import create, lines, opened
 from roomlore import Message
-from roomlore.core.memory.models import Source
+from roomlore.core.memory.memory import Source
 from roomlore.surfaces.console.frame import ROOT
 from roomlore.surfaces.http.console_route import console_pages
 from roomlore.testing.model_server import ModelServer

@@ -12,12 +12,12 @@ import pytest
 from evolution_rig import CHINESE, ENGLISH, create, lines, opened, remember, talk, update
 from roomlore import Message, NewMemory
 from roomlore.core.errors import StorageUnavailable
-from roomlore.core.memory.models import Source
-from roomlore.core.privacy.report import ForgetReport
-from roomlore.surfaces.console import changing
-from roomlore.surfaces.console.tongues import tongue
+from roomlore.core.memory.memory import Source
+from roomlore.core.privacy.redaction import ForgetReport
+from roomlore.surfaces.console import memory_editing
+from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.http import create_app
-from roomlore.surfaces.privacy_work import MOST_AT_A_TIME
+from roomlore.surfaces.long_work import MOST_AT_A_TIME
 from roomlore.testing.model_server import ModelServer
 
 SECONDS = 60
@@ -97,10 +97,11 @@ async def test_changes_are_shown_word_by_word(http, lore, said, language):
 
 @both
 async def test_blame_goes_down_to_the_messages(http, lore, said, language):
-    await lore.messages.add(Message(id="c1", room_id="g", sender_id="ann", text=said.new[0]))
+    await lore.messages.add([Message(id=one, room_id="g", sender_id="ann", text=said.new[0]) for one in ("c1", "gone")])
     memory = await lore.memories.add(
         "group:g", said.known[0], sources=[Source("g", "c1"), Source("g", "gone")], memory_id="f1"
     )
+    await lore.messages.delete("g", "gone")
     shown = await page(http, f"/console/memory/one?id={memory.memory_id}", language=language)
     assert said.new[0] in words(shown)
     assert says(language, "lineage.lost") in shown
@@ -300,7 +301,7 @@ async def test_forgetting_that_takes_long_is_followed_and_done_once(http, lore, 
         return await forget(user_id, dry_run=dry_run)
 
     monkeypatch.setattr(lore.privacy, "forget", slow)
-    monkeypatch.setattr(changing, "_WAITED", 0.01)
+    monkeypatch.setattr(memory_editing, "_WAITED", 0.01)
     path = "/console/memory/change?what=forget&id=%E5%AE%89"
     for _ in range(2):
         follow = (await send(http, path, typed="安")).headers["location"]
@@ -327,7 +328,7 @@ async def test_counting_what_would_go_keeps_nobody_waiting(http, lore, monkeypat
         return await forget(user_id, dry_run=dry_run)
 
     monkeypatch.setattr(lore.privacy, "forget", slow)
-    monkeypatch.setattr(changing, "_WAITED", 0.01)
+    monkeypatch.setattr(memory_editing, "_WAITED", 0.01)
     asked = await page(http, "/console/memory/change?what=forget&id=ann", language=language)
     piece = "/console/memory/forgetting/would?id=ann"
     assert f'hx-get="{piece}"' in asked
@@ -351,8 +352,8 @@ async def test_no_more_is_counted_at_a_time_for_a_tenant_than_there_may_be(lore,
         return ForgetReport(user_id=user_id, dry_run=dry_run, started_at=lore.now(), finished_at=lore.now())
 
     monkeypatch.setattr(type(lore.privacy), "forget", slow)
-    monkeypatch.setattr(changing, "_WAITED", 0.01)
-    monkeypatch.setattr(changing, "_WAITED_AGAIN", 0.01)
+    monkeypatch.setattr(memory_editing, "_WAITED", 0.01)
+    monkeypatch.setattr(memory_editing, "_WAITED_AGAIN", 0.01)
     _, our_key = await lore.keys.create("us")
     _, their_key = await lore.for_tenant("other").keys.create("them")
     full, counting = says(language, "forget.full"), says(language, "forget.counting")

@@ -11,7 +11,7 @@ from console_rig import LANGUAGES, asking, page
 
 import roomlore
 from roomlore import Message, Settings
-from roomlore.surfaces.console.tongues import tongue
+from roomlore.surfaces.console.frame import tongue
 from session_rig import ScriptedSummarizer
 
 SECONDS = 60

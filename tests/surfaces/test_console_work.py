@@ -7,9 +7,8 @@ import pytest
 
 from evolution_rig import opened
 from roomlore import Message
-from roomlore.surfaces.console.tongues import tongue
-from roomlore.testing.model_answers import Fails
-from roomlore.testing.model_server import ModelServer
+from roomlore.surfaces.console.frame import tongue
+from roomlore.testing.model_server import Fails, ModelServer
 
 SECONDS = 60
 LANGUAGES = {"en": {"Accept-Language": "en"}, "zh": {"Accept-Language": "zh"}}

@@ -13,8 +13,7 @@ import roomlore
 from roomlore.adapters.sql.migrations import HEAD
 from roomlore.settings import Settings
 from roomlore.surfaces.cli.app import app
-from roomlore.testing.model_answers import Fails
-from roomlore.testing.model_server import ModelServer, serve_models
+from roomlore.testing.model_server import Fails, ModelServer, serve_models
 from roomlore.testing.qdrant_stand_in import QdrantStandIn
 from roomlore.wiring import EXTRAS, diagnose
 

@@ -9,12 +9,11 @@ from mcp_rig import ask, on_a_port, over_http
 from typer.testing import CliRunner
 
 import roomlore
-from roomlore.core.explained import Weighed
 from roomlore.core.far import _FOUND, _REASONS
-from roomlore.core.models import StoredMessage
+from roomlore.core.models import StoredMessage, Weighed
 from roomlore.surfaces.cli.app import app
-from roomlore.surfaces.console.reasons import reason
-from roomlore.surfaces.console.tongues import tongue
+from roomlore.surfaces.console.contexts import reason
+from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.http import create_mcp_app
 
 MAY = datetime(2026, 5, 4, 9, tzinfo=UTC)

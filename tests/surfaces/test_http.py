@@ -1,11 +1,15 @@
 """The HTTP service: every path, the words it takes, and what it says to bad input."""
 
 import asyncio
+import html
 import json
 import logging
+import re
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+from mcp_rig import on_a_port
 
 import roomlore
 from roomlore.core import errors
@@ -44,6 +48,14 @@ async def test_a_room_has_four_names(http, word):
     assert [one["id"] for one in page.json()["messages"]] == ["m1"]
     built = await http.post("/context", json={word: "tea", "message_id": "m1"})
     assert built.json()["room_id"] == "tea"
+
+
+async def test_a_whole_number_may_be_written_with_a_point(http, make_message):
+    await http.post("/messages", json=make_message(1))
+    asked = {"room_id": "tea", "message_id": "m1"}
+    assert (await http.post("/context", json=asked | {"max_messages": 20.0})).status_code == 200
+    refused = await http.post("/context", json=asked | {"max_messages": 20.5})
+    assert (refused.status_code, "max_messages" in refused.json()["detail"]) == (422, True)
 
 
 async def test_two_names_for_two_rooms_are_refused(http):
@@ -179,6 +191,52 @@ async def test_edit_and_delete(http, make_message):
     assert (await http.delete("/messages/tea/m1")).status_code == 204
     assert (await http.delete("/messages/tea/m1")).status_code == 404
     assert (await http.get("/messages/tea/m1")).status_code == 404
+
+
+ODD = ["/", "..", ".", "%2F", "a/../b", " ", "\u200b", "-", "//", "?", "#", "\n", "..%2F..", "茶/室"]
+
+
+@pytest.mark.parametrize("room_id", ODD)
+async def test_a_room_that_no_path_can_hold_is_named_in_the_query(lore, room_id):
+    """Through a socket. The message has the same id as its room."""
+    said = {"id": room_id, "room_id": room_id, "sender_id": "ann", "text": "Green tea is fine"}
+    room, both = {"room_id": room_id}, {"room_id": room_id, "message_id": room_id}
+    group, talk = {"group_id": room_id}, {"conversation_id": room_id}
+    async with on_a_port(create_app(lore)) as url, httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as web:
+
+        async def ask(method, path, params, **body):
+            answer = await web.request(method, path, params=params, **body)
+            assert answer.status_code == 200, (path, answer.text)
+            return answer.json()
+
+        await ask("POST", "/messages", {}, json=said)
+        assert (await ask("GET", "/rooms/-", room))["room_id"] == room_id
+        assert (await ask("GET", "/messages/-/-", both))["message"]["id"] == room_id
+        assert (await ask("PATCH", "/messages/-/-", both, json={"text": "Black tea"}))["text"] == "Black tea"
+        assert len((await ask("GET", "/rooms/-/threads", room))["threads"]) == 1
+        assert len((await ask("GET", "/rooms/-/threads/-", both))["entries"]) == 1
+        own = await ask("PATCH", "/rooms/-/settings", room, json={"strategy": "recent"})
+        assert (own["room_id"], own["settings"]["strategy"]["source"]) == (room_id, "room")
+        assert (await ask("POST", "/context", {}, json=room))["room_id"] == room_id
+        assert (await ask("POST", "/sessions/-/turns", talk, json={"user_query": "tea?"}))["conversation_id"] == room_id
+        assert (await ask("GET", "/sessions/-", talk))["meta"]["conversation_id"] == room_id
+        fact = await ask("POST", "/facts", {}, json={"scope": f"group:{room_id}", "statement": "x", "kind": "group"})
+        listed = await ask("GET", "/memory/list/-", group)
+        assert (listed["group_id"], listed["total"]) == (room_id, 1)
+        assert (await ask("GET", "/facts/-", {"memory_id": fact["facts"][0]["memory_id"]}))["statement"] == "x"
+        shown = await web.get("/console/room", params={"id": room_id})
+        assert (shown.status_code, "Black tea" in shown.text) == (200, True)
+        links = re.findall(r'href="(/console/[^"]*)"', (await web.get("/console")).text)
+        mine = [html.unescape(one) for one in links if one.startswith("/console/room?")]
+        assert [parse_qs(urlsplit(one).query)["id"] for one in mine] == [[room_id]]
+        assert "Black tea" in (await web.get(mine[0])).text
+
+
+async def test_an_id_in_the_path_counts_before_one_in_the_query(http, make_message):
+    await http.post("/messages", json={"messages": [make_message(1), make_message(1, room_id="-")]})
+    assert (await http.get("/rooms/tea", params={"room_id": "other"})).json()["room_id"] == "tea"
+    assert (await http.get("/rooms/-")).json()["room_id"] == "-"
+    assert (await http.get("/rooms/-", params={"room_id": "tea"})).json()["room_id"] == "tea"
 
 
 @pytest.mark.parametrize(
@@ -415,6 +473,7 @@ async def test_openapi_says_who_may_ask_and_what_is_needed(http, app, settings):
     assert needed == {
         ("/messages/search", "q"), ("/facts", "scope"), ("/memory/search/{group_id}", "q"),
         ("/memory/as-of/{group_id}", "at"), ("/memory/diff/{group_id}", "from"),
+            ("/messages", "room_id"), ("/messages/search", "room_id"),
     }  # fmt: skip
     assert document["paths"]["/health/live"]["get"]["security"] == [{}]
     assert document["paths"]["/rooms"]["get"]["security"] == [{"key": []}, {}]

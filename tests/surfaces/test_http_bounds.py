@@ -1,8 +1,10 @@
 """What a body may hold: bytes, values and levels, counted while it streams in, by what the path needs."""
 
 import asyncio
+import gc
 import json
 import time
+from collections import Counter
 
 import httpx
 import pytest
@@ -13,7 +15,7 @@ import roomlore
 from roomlore.core.errors import InvalidInput
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app
-from roomlore.surfaces.http.json_bounds import Bounds, JsonMeter
+from roomlore.surfaces.http.bodies import Bounds, JsonMeter
 from roomlore.surfaces.http.problems import Refused
 
 JSON = {"Content-Type": "application/json"}
@@ -138,3 +140,48 @@ async def test_others_are_served_while_a_hostile_body_is_read(client, path, unit
     heart.cancel()
     assert answer.status_code == 413
     assert longest < 0.25
+
+
+async def test_many_bodies_at_once_are_measured_a_piece_at_a_time(client, monkeypatch):
+    """A regression: a piece of each of fifty bodies between two looks at other requests held those up for long."""
+    turn, measured = 0, Counter()
+    take = JsonMeter.take
+
+    def counted(its, piece):
+        measured[turn] += 1
+        take(its, piece)
+
+    async def turns():
+        nonlocal turn
+        while True:
+            turn += 1
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(JsonMeter, "take", counted)
+    beside = asyncio.ensure_future(turns())
+    body = b'"' + b"x" * 4_000_000 + b'"'
+    answers = await asyncio.gather(*(client.post("/messages", content=body, headers=JSON) for _ in range(10)))
+    beside.cancel()
+    assert {answer.status_code for answer in answers} == {422}
+    assert measured.total() >= 600
+    assert max(measured.values()) <= 2
+
+
+async def test_no_garbage_is_looked_for_while_a_large_body_is_parsed(client):
+    """A regression: 190,000 empty lists had Python look through all there is again and again, and held everybody up."""
+    body = b'{"messages": [' + b"[]," * 190_000 + b"[]]}"
+    longest = 0
+
+    def looked(phase, info):
+        nonlocal longest
+        longest = max(longest, len(gc.get_objects(generation=0))) if phase == "start" else longest
+
+    gc.callbacks.append(looked)
+    try:
+        answer = await client.post("/messages", content=body, headers=JSON)
+        gc.collect()
+    finally:
+        gc.callbacks.remove(looked)
+    assert answer.status_code == 422
+    assert gc.isenabled()
+    assert longest > 100_000

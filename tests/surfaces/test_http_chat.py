@@ -13,13 +13,12 @@ import pytest
 import uvicorn
 
 import roomlore
-from roomlore.core.chat.models import ToolCall
+from roomlore.core.chat import ToolCall
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app, serve, server
 from roomlore.surfaces.http.event_stream import EventStream
 from roomlore.testing.faults import FaultyStorage
-from roomlore.testing.model_answers import Break, Fails, Hangs, Says
-from roomlore.testing.model_server import ModelServer, serve_models
+from roomlore.testing.model_server import Break, Fails, Hangs, ModelServer, Says, serve_models
 
 WEATHER = {
     "type": "function",

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from roomlore.core.memory.models import MemoryKind
+from roomlore.core.memory.memory import MemoryKind
 
 TEA = {"scope": "user:anna", "statement": "Likes green tea"}
 
@@ -17,6 +17,7 @@ async def add(http, **fields):
 
 async def test_a_fact_goes_round(http):
     source = {"room_id": "茶", "message_id": "m/1"}
+    await http.post("/messages", json={"id": "m/1", "room_id": "茶", "sender_id": "anna"})
     made = await add(http, statement="对猫过敏", confidence=0, category="健康", tags=["x", "x"], sources=[source])
     assert (made.pop("outcome"), made["confidence"], made["tags"], made["sources"]) == ("added", 0.0, ["x"], [source])
     assert (await http.get(f"/facts/{made['memory_id']}")).json() == made
@@ -113,6 +114,7 @@ async def test_pages(http):
         (TEA | {"kind": "long"}, 422, "kind"),
         (TEA | {"memory_id": "\x00"}, 422, "NUL"),
         (TEA | {"sources": [{"room_id": "r"}]}, 422, "message_id"),
+        (TEA | {"sources": [{"room_id": "r", "message_id": "gone"}]}, 422, "no message 'gone' of room 'r'"),
         (TEA | {"tags": ["x" * 65]}, 422, "64"),
         ({"facts": []}, 422, "facts"),
         ({"facts": [TEA, TEA | {"confidence": 2}]}, 422, "facts.1.confidence must"),

@@ -9,8 +9,7 @@ import pytest
 from evolution_rig import CHINESE, both, create, delete, keep, lines, opened, remember, talk, update
 from roomlore import MemoryKind, Message
 from roomlore.surfaces.http import create_app
-from roomlore.testing.model_answers import Fails, Says
-from roomlore.testing.model_server import ModelServer
+from roomlore.testing.model_server import Fails, ModelServer, Says
 
 SECONDS = 60
 

@@ -28,8 +28,7 @@ import roomlore
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.surfaces.http import create_mcp_app
 from roomlore.surfaces.mcp import TOOLS
-from roomlore.surfaces.mcp.answers import LONG_BYTES, NOTICE, SHORT_BYTES
-from roomlore.surfaces.mcp.fitting import ANSWER_BYTES
+from roomlore.surfaces.mcp.answers import ANSWER_BYTES, LONG_BYTES, NOTICE, SHORT_BYTES
 
 READING = ["search_memories", "get_memories", "get_memory", "memory_history", "memory_prompt", "room_context"]
 ALL = ["add_memory", *READING[:3], "update_memory", "delete_memory", *READING[3:]]
@@ -174,6 +173,11 @@ REFUSED = [
     ("add_memory", {"statement": "  ", "scope": ANNA}, "The statement is empty"),
     ("add_memory", {"statement": "字" * 4001, "scope": ANNA}, "longer than 4000 characters"),
     ("add_memory", {"statement": ["x"], "scope": ANNA}, "statement must be a text."),
+    (
+        "add_memory",
+        {"statement": "x", "scope": ANNA, "room_id": "tea", "message_ids": ["m1", "m0"]},
+        "There is no message 'm1' of room 'tea', 'm0' of room 'tea' to be a source",
+    ),
     ("add_memory", {"statement": "x", "scope": ANNA, "room_id": "tea"}, "Room_id and message_ids go together"),
     ("add_memory", {"statement": "x", "scope": ANNA, "confidence": 2}, "confidence must be less than or equal to 1."),
     ("update_memory", {"memory_id": "x"}, "Give at least one of statement, confidence, category, tags."),

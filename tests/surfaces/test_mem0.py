@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import os
+import re
 import subprocess
 import sys
 import threading
+import warnings
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,13 +16,13 @@ import pytest
 import roomlore
 from evolution_rig import block, create, delete, lines, update
 from golden.mem0_calls import INFERRED, VERBS, play, signatures
-from roomlore.core.chat.registry import EVOLVE_MODEL
-from roomlore.surfaces.mem0 import AsyncMemory, Memory
-from roomlore.surfaces.mem0.config import read_config
-from roomlore.surfaces.mem0.owners import Owners
+from golden.mem0_configs import CONFIGS
+from roomlore.core.chat import EVOLVE_MODEL, ModelRegistry
+from roomlore.surfaces.mem0 import AsyncMemory, IgnoredSetting, Memory
+from roomlore.surfaces.mem0.config import Opening, read_config
+from roomlore.surfaces.mem0.messages import Owners
 from roomlore.testing.embedding import HashEmbedder
-from roomlore.testing.model_answers import Fails
-from roomlore.testing.model_server import serve_models
+from roomlore.testing.model_server import Fails, serve_models
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests/golden"
@@ -573,73 +576,243 @@ async def test_clients_share_an_open_roomlore(lore):
 
 # mem0's configuration
 
-QDRANT = {"provider": "qdrant", "config": {"host": "here", "port": 6334, "api_key": "k"}}
 PGVECTOR = {"user": "u", "password": "p/w", "host": "db", "port": 5433, "dbname": "m"}
 
 
-@pytest.mark.parametrize(
-    ("config", "found"),
-    [
-        ({}, {"evolve_schedule": "", "extract_every": 0, "embeddings": "off"}),
-        ({"version": "v1.1", "reranker": None}, {"embeddings": "off"}),
-        ({"vector_store": QDRANT}, {"vectors": "qdrant", "qdrant_url": "http://here:6334", "qdrant_api_key": "k"}),
-        ({"vector_store": {"provider": "qdrant", "config": {"url": "https://q"}}}, {"qdrant_url": "https://q"}),
-        (
-            {"embedder": {"provider": "openai", "config": {"model": "m", "embedding_dims": 8, "api_key": "k"}}},
-            {"embeddings": "openai", "embedding_model": "m", "embedding_dimensions": 8, "embedding_api_key": "k"},
+NOTHING_TAKEN = {"evolve_schedule": "", "extract_every": 0, "embeddings": "off", "vectors": "auto"}
+
+
+def model_at(provider, model_id, **server):
+    return {
+        "models": {EVOLVE_MODEL: {"internal": True, "providers": [{"name": provider, "model_id": model_id}]}},
+        "providers": {provider: server} if server else {},
+    }
+
+
+def vectors_at(url, model, length, key=""):
+    return {
+        "embeddings": "openai",
+        "embedding_url": url,
+        "embedding_model": model,
+        "embedding_dimensions": length,
+        "embedding_api_key": key,
+    }
+
+
+READ = {
+    "qdrant-host": ({"vectors": "qdrant", "qdrant_url": "http://localhost:6333"}, []),
+    "qdrant-cloud": ({"vectors": "qdrant", "qdrant_url": "https://q.example", "qdrant_api_key": "k"}, []),
+    "qdrant-path": (NOTHING_TAKEN, [r"vector_store\.config\.path .*url='sqlite", "on_disk"]),
+    "chroma": (NOTHING_TAKEN, [r"chroma \(path\) .*url='sqlite.*not read.*moving-from-mem0"]),
+    "pgvector": ({"vectors": "pgvector"}, []),
+    "pgvector-url": ({"vectors": "pgvector"}, ["hnsw"]),
+    "supabase": ({"vectors": "pgvector"}, ["index_method", "index_measure"]),
+    "faiss": (NOTHING_TAKEN, ["faiss .*url='sqlite"]),
+    "redis": (NOTHING_TAKEN, ["redis .*url='sqlite"]),
+    "pinecone": (NOTHING_TAKEN, ["pinecone .*url='sqlite"]),
+    "milvus": (NOTHING_TAKEN, ["milvus .*url='sqlite"]),
+    "openai-key": (model_at("openai", "gpt-4o-mini"), ["temperature", "max_tokens"]),
+    "openai-elsewhere": (model_at("openai", "qwen", base_url="http://here:8000/v1"), []),
+    "azure": (
+        model_at(
+            "azure_openai",
+            "chat",
+            base_url="https://me.openai.azure.com/openai/v1",
+            key_variable="LLM_AZURE_OPENAI_API_KEY",
+            limit_field="max_completion_tokens",
         ),
+        ["api_version", "temperature", "max_tokens"],
+    ),
+    "anthropic": (
+        model_at(
+            "anthropic",
+            "claude-sonnet-4-6",
+            base_url="https://api.anthropic.com/v1",
+            key_variable="ANTHROPIC_API_KEY",
+        ),
+        ["temperature", "max_tokens"],
+    ),
+    "groq": (
+        model_at(
+            "groq",
+            "llama-3.3-70b-versatile",
+            base_url="https://api.groq.com/openai/v1",
+            key_variable="GROQ_API_KEY",
+        ),
+        ["temperature", "max_tokens"],
+    ),
+    "litellm": (
+        model_at(
+            "anthropic",
+            "claude-sonnet-4-6",
+            base_url="https://api.anthropic.com/v1",
+            key_variable="ANTHROPIC_API_KEY",
+        ),
+        ["temperature"],
+    ),
+    "gemini": (
+        model_at(
+            "gemini",
+            "gemini-2.0-flash-001",
+            base_url="https://generativelanguage.googleapis.com/v1beta/openai",
+            key_variable="GOOGLE_API_KEY",
+        ),
+        ["top_p"],
+    ),
+    "deepseek": (
+        model_at("deepseek", "deepseek-chat", base_url="https://d.example", key_variable="DEEPSEEK_API_KEY"),
+        [],
+    ),
+    "bedrock": ({"models": {EVOLVE_MODEL: None}}, ["aws_bedrock .*word for word.*openai_base_url"]),
+    "ollama": (
+        {
+            "qdrant_url": "http://h:6333",
+            **model_at("ollama", "llama3.1:latest", base_url="http://localhost:11434/v1"),
+            **vectors_at("http://localhost:11434/v1", "nomic-embed-text:latest", 768),
+        },
+        ["temperature", "max_tokens"],
+    ),
+    "embedder-key": (vectors_at("https://api.openai.com/v1", "text-embedding-3-large", 3072, "k"), []),
+    "embedder-azure": (vectors_at("https://me.openai.azure.com/openai/v1", "chat", 3072, "k"), ["api_version"]),
+    "huggingface": ({"embeddings": "offline"}, ["huggingface .*on this machine"]),
+    "huggingface-server": (vectors_at("http://localhost:3000/v1", "tei", 384), []),
+    "custom": (
+        NOTHING_TAKEN,
+        [
+            "history_db_path .*url='sqlite",
+            "custom_instructions .*prompts.md",
+            "custom_fact_extraction_prompt .*prompts.md",
+            "reranker .*words and meaning",
+            "graph_store .*not read",
+        ],
+    ),
+}
+
+
+def warned_of(config):
+    """What is opened, and what was warned of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        opening = read_config(config, None)
+    assert {one.category for one in caught} <= {IgnoredSetting}
+    return opening, [str(one.message) for one in caught]
+
+
+@pytest.fixture
+def _no_keys(monkeypatch):
+    for name in list(os.environ):
+        if name.endswith(("_API_KEY", "_ENDPOINT", "_DEPLOYMENT")):
+            monkeypatch.delenv(name)
+
+
+@pytest.mark.usefixtures("_no_keys")
+@pytest.mark.parametrize("shape", CONFIGS)
+def test_the_usual_configurations_of_mem0_are_read_and_warn_of_the_rest(shape):
+    found, told = READ[shape]
+    opening, warned = warned_of(CONFIGS[shape])
+    assert {name: getattr(opening.settings, name) for name in found} == found
+    assert len(warned) == len(told)
+    assert [text for text, pattern in zip(warned, told, strict=True) if not re.search(pattern, text)] == []
+    assert not any("'k'" in text or "=k" in text for text in warned)
+
+
+@pytest.mark.parametrize(
+    ("config", "url", "tenant"),
+    [
+        (CONFIGS["pgvector"], "postgresql://u:p@127.0.0.1:5432/postgres", "default"),
+        (CONFIGS["supabase"], "postgresql://u:p@db/m", "memories"),
+        ({"vector_store": {"config": {"collection_name": "mem0", "host": "h"}}}, None, "default"),
+        ({"vector_store": {"config": {"collection_name": "eins", "host": "h"}}}, None, "eins"),
         (
-            {"embedder": {"provider": "ollama", "config": {"model": "m", "embedding_dims": 8}}},
-            {"embeddings": "openai", "embedding_url": "http://127.0.0.1:11434/v1", "embedding_dimensions": 8},
+            {"vector_store": {"provider": "pgvector", "config": {**PGVECTOR, "sslmode": "require"}}},
+            "postgresql://u:p%2Fw@db:5433/m?sslmode=require",
+            "default",
         ),
     ],
-    ids=["nothing", "version", "qdrant", "qdrant-url", "openai-vectors", "ollama-vectors"],
 )
-def test_a_configuration_of_mem0_becomes_settings(config, found):
-    url, settings = read_config(config, None)
-    assert url is None
-    assert {name: getattr(settings, name) for name in found} == found
+def test_a_database_and_a_collection_of_mem0_are_taken(config, url, tenant):
+    opening, _ = warned_of(config)
+    assert (opening.url, opening.tenant) == (url, tenant)
 
 
-def test_a_model_and_a_database_of_mem0_are_taken():
-    llm = {"provider": "openai", "config": {"model": "gpt-x", "openai_base_url": "http://here/v1"}}
-    pgvector = {"provider": "pgvector", "config": PGVECTOR}
-    url, settings = read_config({"llm": llm, "vector_store": pgvector}, None)
-    assert url == "postgresql://u:p%2Fw@db:5433/m"
-    assert settings.vectors == "pgvector"
-    assert settings.models[EVOLVE_MODEL]["providers"] == [{"name": "openai", "model_id": "gpt-x"}]
-    assert settings.providers == {"openai": {"base_url": "http://here/v1"}}
+def test_what_is_added_to_one_collection_is_not_found_in_another(url):
+    def stored_in(name):
+        config = {"vector_store": {"provider": "qdrant", "config": {"collection_name": name}}}
+        return Memory.from_config(config, url=url)
+
+    with stored_in("eins") as one, stored_in("zwei") as two:
+        one.add("Plays chess", user_id="anna", infer=False)
+        assert said(two.get_all(filters={"user_id": "anna"})) == []
+        assert said(one.get_all(filters={"user_id": "anna"})) == ["Plays chess"]
 
 
+@pytest.mark.usefixtures("_no_keys")
+def test_a_key_of_the_configuration_is_sent_and_counts_before_the_environment(url, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "of-the-environment")
+    with serve_models(default=INFERRED) as server:
+        llm = {"provider": "openai", "config": {"model": "m", "api_key": "of-mine", "openai_base_url": server.url}}
+        with Memory.from_config({"llm": llm}, url=url) as memory:
+            memory.add("I moved to Kyoto", **ANNA)
+        assert [asked.key for asked in server.requests] == ["of-mine"]
+
+
+@pytest.mark.usefixtures("_no_keys")
+def test_no_other_model_is_asked_than_the_one_that_is_named(monkeypatch):
+    monkeypatch.setenv("OPENROUTER_API_KEY", "k")
+    opening, _ = warned_of(CONFIGS["bedrock"])
+    assert ModelRegistry.read(opening.settings.models, opening.settings.providers).find(EVOLVE_MODEL) is None
+
+
+@pytest.mark.usefixtures("_no_keys")
 @pytest.mark.parametrize(
     ("config", "told"),
     [
-        ({"history_db_path": "h.db"}, "url='sqlite"),
-        ({"custom_instructions": "Only food."}, "prompts.md"),
-        ({"reranker": {"provider": "cohere"}}, "words and meaning"),
+        ({"vectorstore": {}}, "did you mean vector_store"),
+        ({"historydb_path": "h.db"}, "did you mean history_db_path"),
         ({"colour": "red"}, "'colour'"),
         ({"version": "v2"}, "v1.1"),
-        ({"llm": {"provider": "openai", "config": {"model": "m", "api_key": "k"}}}, "OPENAI_API_KEY"),
-        ({"llm": {"provider": "openai", "config": {"model": "m", "temperature": 0}}}, "temperature"),
-        ({"llm": {"provider": "openai", "config": {}}}, "needs model"),
-        ({"llm": {"provider": "oracle"}}, "there are openai"),
-        ({"llm": "openai"}, "there are openai"),
-        ({"llm": {"provider": "openai", "config": "m"}}, "mapping"),
-        ({"llm": {"provider": "openai", "model": "m"}}, "'model'"),
-        ({"embedder": {"provider": "huggingface"}}, "embeddings='offline'"),
-        ({"vector_store": {"provider": "chroma"}}, "there are qdrant, pgvector"),
-        ({"vector_store": {"provider": "qdrant", "config": {"path": "/q"}}}, "url='sqlite"),
-        ({"vector_store": {"provider": "qdrant", "config": {}}}, "url"),
-        ("openai", "mapping"),
+        ({"llm": {"provider": "openai", "config": {"api_key": "k", "temprature": 0}}}, "did you mean temperature"),
+        ({"llm": {"provider": "openai", "config": {"api_key": "k"}, "model": "m"}}, "llm.model .*in its config"),
+        ({"llm": {"provider": "openai"}}, "without a key .*OPENAI_API_KEY.*word for word"),
+        ({"llm": {"provider": "litellm", "config": {"model": "bedrock/x"}}}, "litellm bedrock/x .*word for word"),
+        ({"embedder": {"provider": "vertexai"}}, "vertexai .*words alone"),
+        ({"embedder": {"provider": "ollama", "config": {"model": "m"}}}, "words alone.*embedding_dims"),
+        ({"embedder": {"provider": "openai", "config": {"embedding_dims": 512}}}, "1536 numbers"),
     ],
 )
-def test_what_has_no_counterpart_is_refused_by_name(config, told):
+def test_what_has_no_counterpart_is_warned_of_by_name(config, told):
+    _, warned = warned_of(config)
+    assert [text for text in warned if not re.search(told, text)] == []
+    assert len(warned) == 1
+
+
+def test_a_warning_points_at_the_line_that_opens_the_memory(url):
+    with pytest.warns(IgnoredSetting) as caught, Memory.from_config({"reranker": {"provider": "cohere"}}, url=url):
+        pass
+    assert [one.filename for one in caught] == [__file__]
+
+
+@pytest.mark.usefixtures("_no_keys")
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ("openai", "mapping"),
+        ({"llm": "openai"}, "mapping"),
+        ({"llm": {"provider": "opanai"}}, "did you mean openai"),
+        ({"llm": {"provider": "openai", "config": "m"}}, "mapping"),
+        ({"llm": {"provider": "openai", "config": {"model": 5}}}, "a text"),
+        ({"llm": {"provider": "azure_openai"}}, "LLM_AZURE_ENDPOINT"),
+        ({"vector_store": {"provider": "pgvector"}}, "user, or a connection_string"),
+        ({"vector_store": {"config": {"collection_name": ""}}}, "collection_name"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(config, told):
     with pytest.raises(roomlore.InvalidInput, match=told):
         read_config(config, None)
 
 
 def test_settings_take_the_place_of_a_configuration():
     settings = roomlore.Settings(evolve_schedule="0 3 * * *")
-    assert read_config(None, settings) == (None, settings)
+    assert read_config(None, settings) == Opening(settings)
     with pytest.raises(roomlore.InvalidInput, match="not both"):
         read_config({"version": "v1.1"}, settings)

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import roomlore
 from roomlore.core.errors import InvalidInput, NotFound
-from roomlore.core.memory.models import Action
+from roomlore.core.memory.memory import Action
 from roomlore.ports.storage import Storage
 from roomlore.surfaces.cli.app import app
 from roomlore.testing.builders import START, change, memory

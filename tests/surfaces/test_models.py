@@ -8,12 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 import roomlore
-from roomlore.core.chat.models import ChatRequest
+from roomlore.core.chat import ChatRequest
 from roomlore.core.errors import InvalidInput
 from roomlore.settings import CONFIG_FILE, Settings, explain
 from roomlore.surfaces.cli.app import app
-from roomlore.testing.model_answers import Fails
-from roomlore.testing.model_server import serve_models
+from roomlore.testing.model_server import Fails, serve_models
 
 KEY = "sk-secret-0123456789"
 MODELS = {

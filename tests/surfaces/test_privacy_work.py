@@ -11,10 +11,9 @@ from console_rig import LANGUAGES, page
 from privacy_rig import SECONDS, ended, slow_over, until
 
 from roomlore.core.errors import StorageUnavailable
-from roomlore.surfaces.console.tongues import tongue
+from roomlore.surfaces.console.frame import tongue
 from roomlore.surfaces.http import create_app, privacy_routes
-from roomlore.surfaces.long_work import LongWork
-from roomlore.surfaces.privacy_work import MOST_AT_A_TIME
+from roomlore.surfaces.long_work import MOST_AT_A_TIME, LongWork
 
 VERIFY = "/privacy/verify"
 PEOPLE = [f"人{n}" for n in range(MOST_AT_A_TIME)]

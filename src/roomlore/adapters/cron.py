@@ -1,4 +1,4 @@
-"""When a cron expression last said that it is time, and when it will again."""
+"""The times of a cron expression: the last one before a moment and the next one after it."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -9,7 +9,8 @@ from roomlore.core.errors import InvalidInput
 
 
 class Cron:
-    """A cron expression of five fields in a time zone. Raises `InvalidInput` for what is none, or never comes."""
+    """A cron expression of five fields in a time zone. Raises `InvalidInput` for an invalid one and one that never
+    matches."""
 
     def __init__(self, expression: str, zone: ZoneInfo) -> None:
         self._expression = expression
@@ -22,14 +23,14 @@ class Cron:
             ) from error
 
     def last(self, now: datetime) -> datetime:
-        """The last time at or before `now`, UTC, to the minute.
+        """Return the last time at or before `now`, UTC, to the minute.
 
-        An hour that a change of the clocks leaves out is made up right after; one that comes twice counts once, unless
-        the expression names every hour.
+        A time in an hour that a clock change skips is moved to right after it. A time in an hour that comes twice
+        counts once, unless the expression matches every hour.
         """
         after = (now.astimezone(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)).astimezone(self._zone)
         return next(CronSim(self._expression, after, reverse=True)).astimezone(UTC)
 
     def next(self, now: datetime) -> datetime:
-        """The first time after `now`, UTC, to the minute."""
+        """Return the first time after `now`, UTC, to the minute."""
         return next(CronSim(self._expression, now.astimezone(self._zone))).astimezone(UTC)

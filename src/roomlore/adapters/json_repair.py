@@ -1,14 +1,14 @@
-"""JSON of what a model wrote in its place."""
+"""Repair of almost-JSON in the output of a model."""
 
 from json_repair import repair_json
 
 MOST_CHARACTERS = 4_000
-"""A wish of a model is far shorter, and of what is longer a repair can take seconds."""
+"""The longest text that is repaired. Outputs of models are far shorter, and a longer text can take seconds."""
 
 
 def repaired(text: str) -> str:
-    """JSON that says what the text seems to say; '' where nothing can be made of it, or where it is longer than
-    `MOST_CHARACTERS`. Never raises."""
+    """Return JSON with the text's content; '' if it cannot be repaired or is longer than `MOST_CHARACTERS`. Never
+    raises."""
     if len(text) > MOST_CHARACTERS:
         return ""
     try:

@@ -12,7 +12,7 @@ ENCODINGS: tuple[str, ...] = get_args(Encoding)
 
 
 class EncodingTokens:
-    """Counts tokens as tiktoken does; a lone surrogate counts as the replacement character it is stored as."""
+    """Counts tokens as tiktoken does. A lone surrogate counts as the replacement character that is stored for it."""
 
     def __init__(self, encoding: str = "cl100k_base") -> None:
         if encoding not in ENCODINGS:
@@ -20,7 +20,7 @@ class EncodingTokens:
         self._encoding = encoding
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text; special tokens in a text count as plain text."""
+        """Return the tokens of each text. Special tokens in a text count as plain text."""
         try:
             return self._count(texts)
         except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Network addresses as far as roomlore judges them."""
+"""Checks of network addresses."""
 
 import ipaddress
 import re
@@ -7,7 +7,7 @@ _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9_-]+(?:\.[a-z0-9_-]+)*))(
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or address always means this machine."""
+    """Return True if a name or address always means this machine."""
     if host == "localhost":
         return True
     try:
@@ -19,7 +19,7 @@ def is_loopback(host: str) -> bool:
 
 
 def host_of(authority: str) -> str | None:
-    """Return the host of `host`, `host:port` or `[IPv6]:port` in lower case; None for anything else, so that nothing
-    that merely begins like an address is taken for it."""
+    """Return the host of `host`, `host:port` or `[IPv6]:port` in lower case, or None for any other text, even if it
+    begins like an address."""
     found = _AUTHORITY.fullmatch(authority.lower())
     return found and (found[1] or found[2])

@@ -1,13 +1,12 @@
-"""From a message to its features: whom it answers, whom it names, what kind of utterance it is, what it is about."""
+"""Derive the features of a message: reply target, mentions, message type and keywords."""
 
 import re
 from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from roomlore.core.mentions import TAG, find_mentions
+from roomlore.core.mentions import TAG, find_mentions, split_quote
 from roomlore.core.models import Message, MessageFeatures, MessageType, ReplyInfo, Role
-from roomlore.core.quotes import split_quote
 from roomlore.core.text import HAN, asks, fold, greets, head, keywords, thanks
 
 _ID, _NAME, _NICK, _GIVEN = range(4)
@@ -15,12 +14,15 @@ _AWAY, _CLAN = re.compile(r"(?<=\w)\|"), re.compile(r"(?<=\w)\[")
 _HAN_NAME = re.compile(f"[{HAN}]{{3}}")
 _NOTICE = re.compile(
     r"\s*(?:[\[【(](?:系统|群?通知|公告|群公告|提醒|告警|notice|notification|alert|announcement|system|bot)\w*[\])】]"
-    r"|(?:系统消息|系统通知|群?公告|紧?[急要]?通知|notice|announcement|alert)\s*:"
-    r"|[^\n]{1,64}?\s?(?:加入了?群聊|退出了?群聊|撤回了一条消息|修改群名为"
-    r"|(?:has |have )?(?:joined|left) (?:the )?(?:room|channel|group|chat|#\S+)"
-    r"|(?:set|changed) the (?:channel|group|room)?\s?(?:topic|name|purpose|description)\b))"
+    r"|(?:系统消息|系统通知|群?公告|紧?[急要]?通知|notice|announcement|alert)\s*:)"
 )
-# Possessive, longest first: no text can make it try twice.
+_CHANGES = ("joined", "left", "set", "changed", "加入", "退出", "撤回", "修改")
+_CHANGE = re.compile(
+    r"\s*[^\n]{1,64}?\s?(?:加入了?群聊|退出了?群聊|撤回了一条消息|修改群名为"
+    r"|(?:has |have )?(?:joined|left) (?:the )?(?:room|channel|group|chat|#\S+)"
+    r"|(?:set|changed) the (?:channel|group|room)?\s?(?:topic|name|purpose|description)\b)"
+)
+# Possessive, longest first: no text causes backtracking.
 _SMALL_TALK = re.compile(
     r"(?:[:;x=]-?[dpo3]\b|xd\b|\+1|666+|233+|[\W_]|(?:ha(?:ha)++h?|he(?:he)++|lol+|lmao|rofl|okay|okey|ok|k+"
     r"|yes|yeah|yep|yup|nope|nah|no problem|no|sure|cool|nice|great|awesome|np|yw|you['’]?re welcome|bye|cya|see you"
@@ -33,12 +35,11 @@ _EVERYBODY = frozenset({"all", "@all", "_all", "everyone", "here", "channel", "@
 
 
 class Participants:
-    """Who has spoken in a room so far, and under which folded names they are found.
+    """The people who have spoken in a room so far, with the folded names they are found under.
 
-    A pure function of the mapping from sender id to last known name in order of first speaking, however it grew. Where
-    two people claim a name, an id wins over a name, a name over a nick without its ornaments (`anna_`, `anna|away` are
-    found as `anna`), that over a given name, and then whoever spoke first; a given name that two people bear finds
-    neither.
+    The result depends only on the mapping from sender id to last known name, in order of first speaking. If two people
+    claim a name, an id wins over a name, a name over a nick without its ornaments (`anna_` and `anna|away` are found as
+    `anna`), the nick over a given name, and then whoever spoke first. A given name that two people share finds neither.
     """
 
     __slots__ = ("_claims", "_names", "_order", "_owners")
@@ -51,14 +52,14 @@ class Participants:
 
     @classmethod
     def of(cls, names: Mapping[str, str]) -> "Participants":
-        """From sender ids and their last known names ('' if none), in order of first speaking."""
+        """Build from sender ids and their last known names ('' if none), in order of first speaking."""
         participants = cls()
         for sender_id, name in names.items():
             participants.see(sender_id, name)
         return participants
 
     def see(self, sender_id: str, sender_name: str) -> None:
-        """Notes that somebody spoke; an empty name leaves the known one, another name replaces it."""
+        """Record that somebody spoke. An empty name keeps the known one; another name replaces it."""
         known = self._names.get(sender_id)
         if known is None:
             self._order[sender_id] = len(self._order)
@@ -72,7 +73,7 @@ class Participants:
         return self._owners
 
     def name_of(self, sender_id: str) -> str:
-        """The last known name, '' if none."""
+        """Return the last known name, '' if none."""
         return self._names.get(sender_id, "")
 
     def __contains__(self, sender_id: object) -> bool:
@@ -83,7 +84,7 @@ class Participants:
 
     def _rename(self, sender_id: str, old: str | None, new: str) -> None:
         for name, rank in _spellings(sender_id, old):
-            self._unclaim(sender_id, name, rank)
+            self._remove_claim(sender_id, name, rank)
         for name, rank in _spellings(sender_id, new):
             self._claim(sender_id, name, rank)
         self._names[sender_id] = new
@@ -93,15 +94,15 @@ class Participants:
             return
         claims = self._claims.setdefault(name, [])
         insort(claims, (rank, self._order[sender_id], sender_id))
-        self._settle(name)
+        self._update_owner(name)
 
-    def _unclaim(self, sender_id: str, name: str, rank: int) -> None:
+    def _remove_claim(self, sender_id: str, name: str, rank: int) -> None:
         if not name:
             return
         self._claims[name].remove((rank, self._order[sender_id], sender_id))
-        self._settle(name)
+        self._update_owner(name)
 
-    def _settle(self, name: str) -> None:
+    def _update_owner(self, name: str) -> None:
         claims = self._claims[name]
         if claims and (claims[0][0] < _GIVEN or len(claims) == 1):
             self._owners[name] = claims[0][2]
@@ -110,7 +111,7 @@ class Participants:
 
 
 def _spellings(sender_id: str, name: str | None) -> list[tuple[str, int]]:
-    """The folded names somebody is found under besides the id, each with its rank; none for somebody not yet seen."""
+    """Return the folded names of a sender besides the id, each with its rank; none for a sender not seen yet."""
     if name is None:
         return []
     whole = fold(name).strip()
@@ -125,7 +126,7 @@ def _bare_nick(nick: str) -> str:
 
 
 def _decorated(nick: str) -> Iterator[int]:
-    """Yield where what people hang behind a nick may begin: `anna___`, `anna|away`, `anna[work]`; at last its end."""
+    """Yield the index of each ornament of a nick (`anna___`, `anna|away`, `anna[work]`), and last its end."""
     tail = len(nick.rstrip("_`^-"))
     if tail and nick[tail - 1].isalnum():
         yield tail
@@ -138,18 +139,18 @@ def _decorated(nick: str) -> Iterator[int]:
 
 
 def _given_name(name: str) -> str:
-    """`anna` of `anna lindt`, `雨桐` of `周雨桐`; '' where a name has no such part."""
+    """Return the given name, `anna` of `anna lindt` or `雨桐` of `周雨桐`; '' if the name has none."""
     if _HAN_NAME.fullmatch(name):
         return name[1:]
     first, space, _ = name.partition(" ")
     return first if space and len(first) > 2 and first.isalpha() else ""
 
 
-def analyse(message: Message, participants: Participants) -> MessageFeatures:
-    """The features of one message, read against those who spoke before it.
+def analyse(message: Message, participants: Participants, partners: tuple[str, ...] = ()) -> MessageFeatures:
+    """Return the features of a message, read with the people who spoke before it. `partners` are copied unchanged.
 
-    Lines that quote another message count for the keywords only. A message without text is read by its
-    `metadata.caption`. The sender's own name is no mention.
+    Quoted lines count for the keywords only. If the message has no text, its `metadata.caption` is read. The sender's
+    own name is not a mention.
     """
     text = message.text if message.text.strip() else _caption(message)
     quotation, body = split_quote(text)
@@ -168,6 +169,7 @@ def analyse(message: Message, participants: Participants) -> MessageFeatures:
         mentions_all=everyone,
         keywords=_topics(message, others, participants),
         reply=reply,
+        partners=partners,
     )
 
 
@@ -181,7 +183,7 @@ def _caption(message: Message) -> str:
 
 
 def _topics(message: Message, named: tuple[str, ...], participants: Participants) -> tuple[str, ...]:
-    """The keywords of text and caption, less the names of those who are mentioned anyway."""
+    """Return the keywords of text and caption without the names of people who are mentioned."""
     text, names = TAG.sub(" ", message.text) if "<" in message.text else message.text, participants.names
     caption = _caption(message)
     found = keywords(f"{text}\n{caption}" if caption else text)
@@ -191,7 +193,7 @@ def _topics(message: Message, named: tuple[str, ...], participants: Participants
 def _reply(
     message: Message, addressed: tuple[str, ...], quoted: str | None, participants: Participants
 ) -> ReplyInfo | None:
-    """The strongest of: platform reply, platform thread, quotation, leading @ or name."""
+    """Return the strongest of platform reply, platform thread, quotation, and leading @ or name."""
     if message.reply_to and message.reply_to != message.id:
         return ReplyInfo(kind="reply", message_id=message.reply_to)
     if message.root_id and message.root_id != message.id:
@@ -203,7 +205,8 @@ def _reply(
 
 
 def _quote_reply(quote: Any, quoted: str | None, participants: Participants) -> ReplyInfo:
-    """`metadata.quote` may be text or an object with any of `message_id`, `id`, `sender_id`."""
+    """Return the reply that `metadata.quote` states; it is a text or an object with any of `message_id`, `id`,
+    `sender_id`."""
     given = quote if isinstance(quote, Mapping) else {}
     message_id = given.get("message_id") or given.get("id")
     sender_id = given.get("sender_id") or participants.names.get(fold(quoted or "").strip())
@@ -215,7 +218,8 @@ def _quote_reply(quote: Any, quoted: str | None, participants: Participants) -> 
 
 
 def _message_type(message: Message, folded: str, everyone: bool, reply: ReplyInfo | None) -> MessageType:
-    """Notices first, then questions, then courtesies; what answers somebody is an answer; all else is discussion."""
+    """Classify the message: first notices, then questions, then courtesies. A message that answers somebody is an
+    answer; all else is discussion."""
     if message.role in (Role.SYSTEM, Role.TOOL) or _is_notice(folded):
         return MessageType.NOTIFICATION
     if asks(folded):
@@ -230,13 +234,17 @@ def _message_type(message: Message, folded: str, everyone: bool, reply: ReplyInf
 
 
 def _is_notice(folded: str) -> bool:
-    """Of the white space it begins with, two characters are enough to stand before `joined the room`."""
+    """Return True if the text is a platform notice. Two leading white-space characters are enough before `joined the
+    room`."""
     blank = len(folded) - len(folded.lstrip())
-    return _NOTICE.match(folded, max(0, blank - 2)) is not None
+    start = max(0, blank - 2)
+    if _NOTICE.match(folded, start):
+        return True
+    return any(word in folded for word in _CHANGES) and _CHANGE.match(folded, start) is not None
 
 
 def _is_casual(folded: str) -> bool:
-    """Greetings, thanks and other short courtesies, laughter, emoji and messages without words."""
+    """Return True for greetings, thanks and other short courtesies, laughter, emoji and messages without words."""
     if len(folded) > _COURTESY:
         return False
     return bool(greets(folded) or thanks(folded) or _SMALL_TALK.fullmatch(folded))

@@ -1,29 +1,38 @@
-"""Which earlier messages are shown for a message: the strategies `recent`, `weighted` and `threaded`."""
+"""Choose the earlier messages of a context: the strategies `recent`, `weighted` and `threaded`."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, timedelta, tzinfo
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Candidate, Entry, Link, LinkKind, Message, Role, Signals, StoredMessage
-from roomlore.core.relevance import SIGNALS, RelevanceScorer, RoomView, Weights, addresses, precedes, same_root
-from roomlore.core.speaking import Speakers, people_of
-from roomlore.core.transcript import Shown, Transcript, language_of, local, timed
+from roomlore.core.relevance import (
+    MAX_WEIGHT,
+    SIGNALS,
+    RelevanceScorer,
+    RoomView,
+    Weights,
+    addresses,
+    precedes,
+    same_root,
+)
+from roomlore.core.transcript import Shown, Speakers, Transcript, language_of, local, people_of, timed
 
 SAME_THREAD_FROM = 0.5
 ANSWERS_FROM = 0.5
-"""Probability from which a link that the platform does not state is told to a model."""
+"""Least probability of a link that is shown to a model if the platform does not state it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What matters for one message.
+    """The context of one message.
 
-    `messages` is in people's order (`sent_at`, arrival) and never holds the trigger itself. `tokens`: tokens of the
-    texts chosen; `window_tokens`: what the plain last-N window would have cost. `parent`: id of the message among them
-    that the trigger answers, if any. `degraded`: None, or why a simpler answer was given.
+    `messages` is in people's order (`sent_at`, arrival) and never holds the trigger. `tokens`: tokens of the texts
+    chosen; `window_tokens`: tokens of the plain last-N window. `parent`: id of the message among them that the trigger
+    answers, if any. `degraded`: None, or the reason for a simpler answer.
     """
 
     context_id: str
@@ -77,7 +86,7 @@ class Context:
 
 
 class _Range(NamedTuple):
-    """The numbers a setting takes: whole or not, from `low` (itself only where `open_below` is not set) to `high`."""
+    """The range of a setting: integer or float, from `low` (exclusive if `open_below`) to `high`."""
 
     whole: bool
     low: float
@@ -108,19 +117,19 @@ _RANGES = {
     "context_build_timeout_seconds": _Range(whole=False, low=0, high=300, open_below=True),
 }
 _WEIGHT_NAMES = {f"{signal}_weight": signal for signal in SIGNALS}
+_WEIGHT = _Range(whole=False, low=0, high=MAX_WEIGHT)
 _OPTIONAL = "max_context_tokens"
 _PROCESS_WIDE = "context_build_timeout_seconds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextOptions:
-    """How contexts are chosen. Raises `InvalidInput` naming setting, value and range.
+    """The options for choosing contexts. Raises `InvalidInput` naming setting, value and range.
 
-    `strategies`: the names that `strategy` may have; None where whoever gathers says. `max_context_tokens`: the most
-    that the texts may take, None for any number.
-    `candidate_limit` and `chain_limit` bound the pool of `weighted`, `time_window_hours` its age;
-    `relevance_threshold` is its least score, in [0, 1]. `recent_messages` is the size of the plain window.
-    `context_recall`: whether `threaded` also shows what was said long ago, where a message needs it.
+    `strategies`: the allowed names for `strategy`; None leaves the check to the service. `max_context_tokens`: the most
+    tokens of the texts, None for no limit. `candidate_limit` and `chain_limit` bound the pool of `weighted`,
+    `time_window_hours` its age; `relevance_threshold` is its least score, in [0, 1]. `recent_messages` is the size of
+    the plain window. `context_recall`: True if `threaded` also searches for messages said long ago.
     """
 
     strategy: str = "threaded"
@@ -150,14 +159,18 @@ class ContextOptions:
             value = getattr(self, name)
             _check(name, value, value in allowed or (value is None and name in _OPTIONAL), str(allowed))
 
+        for name, signal in _WEIGHT_NAMES.items():
+            value = getattr(self.weights, signal)
+            _check(name, value, value in _WEIGHT, str(_WEIGHT))
+
     def flat(self) -> dict[str, Any]:
-        """Every setting that a room may have of its own, by name; the weights as `reply_chain_weight` and so on."""
+        """Return every setting that a room may override, by name; the weights as `reply_chain_weight` and so on."""
         single = (f.name for f in fields(self) if f.name not in ("weights", "strategies", _PROCESS_WIDE))
         weights = {name: getattr(self.weights, signal) for name, signal in _WEIGHT_NAMES.items()}
         return {name: getattr(self, name) for name in single} | weights
 
     def overridden(self, changes: Mapping[str, Any]) -> "ContextOptions":
-        """With these settings in the place of one's own; names as in `flat`."""
+        """Return these options with the given settings replaced; names as in `flat`."""
         if not changes:
             return self
         unknown = sorted(str(name) for name in changes if name not in self.flat())
@@ -175,7 +188,7 @@ def _check(name: str, value: object, good: bool, allowed: str) -> None:
 
 
 def choose_recent(messages: Iterable[StoredMessage], n: int, *, before: StoredMessage | None = None) -> list[Candidate]:
-    """The last `n` messages by arrival, those that precede `before` only, with score 0 and no signals."""
+    """Return the last `n` messages by arrival, or those that precede `before`, with score 0 and no signals."""
     kept = [message for message in messages if before is None or precedes(message, before)]
     newest = sorted(kept, key=lambda message: message.arrival)[-n:] if n > 0 else []
     return in_order(
@@ -187,9 +200,9 @@ def choose_recent(messages: Iterable[StoredMessage], n: int, *, before: StoredMe
 def choose_weighted(
     target: Entry, pool: Iterable[Entry], scorer: RelevanceScorer, view: RoomView, options: ContextOptions
 ) -> list[Candidate]:
-    """The best of the pool by the weighted sum, at most `max_context_messages`, none below `relevance_threshold`.
+    """Return the best of the pool by weighted sum: at most `max_context_messages`, none below `relevance_threshold`.
 
-    Of equal scores the later arrival wins. `view` is of `target`.
+    Of equal scores the later arrival wins. `view` is that of `target`.
     """
     pool = {e.message.arrival: e for e in pool if precedes(e.message, target.message)}.values()
     ids = _ids(pool)
@@ -209,8 +222,8 @@ def choose_weighted(
 
 
 def weighted_pool(target: Entry, near: Iterable[Entry], chain: Sequence[Entry], options: ContextOptions) -> list[Entry]:
-    """The candidates of `weighted` in order of arrival, each once: the first `chain_limit` of the reply chain, whatever
-    their age, and the newest `candidate_limit` of the near messages that were sent within the time window."""
+    """Return the candidates of `weighted` in order of arrival, each once: the first `chain_limit` of the reply chain,
+    of any age, and the newest `candidate_limit` of the near messages within the time window."""
     window = timedelta(hours=options.time_window_hours)
     message = target.message
     chained = [entry for entry in chain if precedes(entry.message, message)][: options.chain_limit]
@@ -221,8 +234,8 @@ def weighted_pool(target: Entry, near: Iterable[Entry], chain: Sequence[Entry], 
 
 
 def threaded_picks(link: Link, chosen: Mapping[int, float], max_messages: int) -> dict[int, float]:
-    """Arrival to probability of the linker's selection, likeliest first, with the likeliest parent always in it unless
-    the message rather starts something new; at most `max_messages`."""
+    """Return arrival to probability of the linker's selection, likeliest first, at most `max_messages`. The likeliest
+    parent is included unless the message more likely starts a new thread."""
     picks = sorted(chosen.items(), key=lambda pick: -pick[1])[:max_messages]
     if link.parent is None or link.kind is LinkKind.NEW or link.parent in dict(picks):
         return dict(picks)
@@ -239,12 +252,12 @@ def choose_threaded(
     options: ContextOptions,
     reasons: Mapping[int, str] = MappingProxyType({}),
 ) -> list[Candidate]:
-    """The linker's selection (arrival to probability) with the likeliest parent, scored by the probability of sharing
-    the target's thread.
+    """Return the linker's selection (arrival to probability) with the likeliest parent, scored by the probability of
+    sharing the target's thread.
 
-    `reasons`: by arrival, for what was chosen for another reason than its thread. `entries` may hold more than was
-    chosen and lack what was deleted since. The signals are those of `weighted`, for people to look at: they decide
-    nothing here.
+    `reasons`: by arrival, for messages chosen for a reason other than the thread. `entries` may hold more than was
+    chosen and lack messages deleted since. The signals are those of `weighted`; they are informative and decide nothing
+    here.
     """
     chances = threaded_picks(target.link, chosen, options.max_context_messages)
     shown = {e.message.arrival: e for e in entries if e.message.arrival in chances}
@@ -278,9 +291,9 @@ def _ids(entries: Iterable[Entry]) -> dict[int, str]:
 
 
 def within_tokens(candidates: Sequence[Candidate], most: int | None) -> list[Candidate]:
-    """Return those whose texts take at most `most` tokens together: the likeliest first, each that still fits.
+    """Return the candidates whose texts take at most `most` tokens together: the likeliest first, each that still fits.
 
-    Of equal scores the later arrival wins. The order stays.
+    Of equal scores the later arrival wins. The order is kept.
     """
     if most is None:
         return list(candidates)
@@ -292,9 +305,12 @@ def within_tokens(candidates: Sequence[Candidate], most: int | None) -> list[Can
     return [one for one in candidates if one.message.arrival in kept]
 
 
+_PLACE = attrgetter("message.sent_at", "message.arrival")
+
+
 def in_order(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """As people read them: by (`sent_at`, arrival)."""
-    return sorted(candidates, key=lambda candidate: (candidate.message.at, candidate.message.arrival))
+    """Return the candidates in people's order, by (`sent_at`, arrival)."""
+    return sorted(candidates, key=_PLACE)
 
 
 def _thread_reason(target: Entry, message: StoredMessage, chance: float) -> str:
@@ -312,7 +328,7 @@ _LEAST_SHARE = 0.05
 
 
 def _why(view: RoomView, entry: Entry, scorer: RelevanceScorer, signals: Signals) -> str:
-    """The two signals that add most, in words; the second only where it adds at least 0.05."""
+    """Name the two signals that add most; the second only if it adds at least 0.05."""
     shares = dict(zip(SIGNALS, scorer.shares_of(signals), strict=True))
     first, second = sorted(shares, key=lambda name: -shares[name])[:2]
     names = [first, second] if shares[second] >= _LEAST_SHARE else [first]

@@ -60,6 +60,10 @@ class StorageUnavailable(Unavailable):
     """The database does not answer."""
 
 
+class StorageBusy(StorageUnavailable):
+    """The database answers, and somebody else's large write takes it for longer than one waits."""
+
+
 class VectorsUnavailable(Unavailable):
     """The vector index does not answer."""
 
@@ -77,11 +81,11 @@ class ModelUnavailable(Unavailable):
     def __init__(
         self, message: str | None = None, *, cause: Cause = "broken", wait_seconds: float | None = None
     ) -> None:
-        """Says why, and how long the provider asks to be left alone.
+        """Set the reason, and the wait that the provider asks for.
 
-        `cause`: the request never arrived (unreachable), the connection broke off after it may have (dropped), too late
-        (timeout), a request the provider will not take (refused), too many of them (limited), or an error of its own or
-        an answer nobody can read (broken).
+        `cause`: the request never arrived (unreachable), the connection broke after it may have arrived (dropped), too
+        late (timeout), a request that the provider rejects (refused), too many requests (limited), or a provider error
+        or unreadable answer (broken).
         """
         super().__init__(message)
         self.cause: Cause = cause
@@ -93,6 +97,7 @@ class TimedOut(Unavailable):
 
 
 def describe(error: BaseException) -> str:
-    """An error for a log: roomlore's own with their text, any other by its type, since its text may quote a message."""
+    """Return an error as text for a log: roomlore's own errors with their message, others by type, since their text may
+    quote a message."""
     name = type(error).__name__
     return f"{name}: {error}" if isinstance(error, RoomloreError) else name

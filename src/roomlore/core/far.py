@@ -1,42 +1,75 @@
-"""What a message needs of the room's past: whether something said long ago is needed, which messages that may be, and
-how they join those of the thread.
+"""The weights of the features of `roomlore.core.far`, as `python -m training.train_far` prints them.
 
-    P(a message belongs) = P(something far is needed) * P(it is what is asked for | its place among the hits of search)
-
-Words do not tell whether something far is needed: search finds messages with the same words for any message. The first
-factor therefore comes from how the message stands in its room and what it asks, the second from the ranking. Both are
-logistic models whose weights `python -m training.train_far` fits. Everything is a function of the arguments.
+Fitted to questions asked later, to messages that need nothing far, and to the questions of the project;
+docs/explanation/asked-later.md reports the results on each set of models fitted without it.
 """
 
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import mul
 
 import numpy as np
 
-from roomlore.core.dialogue import utterances
-from roomlore.core.far_weights import EVIDENCE_WEIGHTS, NEED_WEIGHTS
-from roomlore.core.lexical import rows_of
-from roomlore.core.linking import best_size
+from roomlore.core.linking.model import best_size
+from roomlore.core.mentions import utterances
 from roomlore.core.models import FAR_REASON, Entry, Link, LinkKind, MessageType, Role, StoredMessage, Target
-from roomlore.core.ranking import Ranked
-from roomlore.core.search import Ints, RoomFacts
+from roomlore.core.search.hits import Ints, RoomFacts
+from roomlore.core.search.lexical import rows_of
+from roomlore.core.search.ranking import Ranked
 from roomlore.core.text import HAN, head
 
+NEED_WEIGHTS = (
+    1.50,  # pause
+    1.66,  # started
+    1.09,  # question
+    1.93,  # fact
+    -0.61,  # general
+    1.86,  # remembering
+    0.98,  # happened
+    2.19,  # standing
+    2.07,  # told
+    2.61,  # particular
+    0.15,  # own
+    -0.78,  # spoken_to
+    2.46,  # mention
+    -1.32,  # addressed
+    0.93,  # time
+    6.07,  # dialogue
+    -1.17,  # length
+    0.29,  # long
+    -2.53,  # code
+    -1.42,  # reply
+    -5.85,  # constant
+)
+"""Weights of `NEED`, and a constant."""
+
+EVIDENCE_WEIGHTS = (
+    -0.75,  # place
+    2.66,  # share
+    -0.83,  # answered
+    0.38,  # answers
+    1.91,  # mate
+    0.54,  # length
+    -5.06,  # constant
+)
+"""Weights of `EVIDENCE`, and a constant."""
+
+
 LEAST_NEED = 0.3
-"""Below this probability nothing is searched for."""
+"""The least probability at which a search is made."""
 MISSED, SURENESS = 150.0, 4
-"""A missed message counts `1 + MISSED * P(needed)**SURENESS` times as much as one too many."""
+"""A missed message counts `1 + MISSED * P(needed)**SURENESS` times as much as a superfluous one."""
 MOST_HITS = 40
 _TURNS = 20
 _REACH = 8
-"""A message's answer is looked for among so many after it."""
+"""The number of later messages that are searched for an answer."""
 _BEGIN, _END = 1_000, 500
-"""Of a long message so many characters are read at either end."""
+"""Characters read at the beginning and at the end of a long message."""
 _DAY = 1_440.0
 
-# Possessive or of bounded length, so that no text is read more than a few dozen times over.
+# Possessive or of bounded length, so that matching stays linear.
 _ASKED = r"\b(?:who|whom|whose|what|which|when|where|why|how)\b[^.?!]{0,60}?"
 _REMEMBERING = re.compile(
     r"\b(?:remember(?:ed)?|recall(?:ed)?|remind|mention(?:ed|s)?|last (?:time|night|week|weekend|month|year|spring"
@@ -105,16 +138,16 @@ NEED = (
     "code",
     "reply",
 )
-"""The signs of `need`, in order; see `signs`."""
+"""The features of `need`, in order; see `signs`."""
 EVIDENCE = ("place", "share", "answered", "answers", "mate", "length")
-"""The signs of `weigh`, in order; see `evidence_signs`."""
+"""The features of `weigh`, in order; see `evidence_signs`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Earlier:
-    """What search finds among the messages before one: `ranked`, best first, and the `facts` of those messages.
+    """The search results among the messages before one: `ranked`, best first, and the `facts` of those messages.
 
-    `problem`: None, or why less was searched than there is.
+    `problem`: None, or the reason for an incomplete search.
     """
 
     ranked: tuple[Ranked, ...]
@@ -123,25 +156,25 @@ class Earlier:
 
 
 def query_of(entry: Entry) -> str:
-    """What to search for: the message's words, or its caption's, less whom it begins by addressing."""
+    """Return the text to search for: the message or its caption, without the people it addresses at its beginning."""
     text = _words_of(entry.message)
     address = _ADDRESS.match(text) if entry.features.addressed else None
     return text[address.end() :] if address else text
 
 
 def need(target: Target) -> float:
-    """P(the message needs something that was said long ago), in [0, 1]; 0 for what no person said."""
+    """Return P(the message needs something said long ago), in [0, 1]; 0 if no person said it."""
     if target.entry.message.role is not Role.USER or not target.window_messages:
         return 0.0
     return _chance(NEED_WEIGHTS, signs(target))
 
 
 def signs(target: Target) -> list[float]:
-    """The values of `NEED`, each about in [0, 1]."""
+    """Return the values of `NEED`, each about in [0, 1]."""
     entry, whole = target.entry, _words_of(target.entry.message)
     text = whole if len(whole) <= _BEGIN + _END else f"{whole[:_BEGIN]}\n{whole[-_END:]}"
     folded, features = head(text), entry.features
-    length = sum(1 for _ in _WORD.finditer(folded))
+    length = len(_WORD.findall(folded))
     question = features.message_type is MessageType.QUESTION
     told, general, own, standing = (bool(sign.search(folded)) for sign in (_TOLD, _GENERAL, _OWN, _STANDING))
     asks = question or told
@@ -173,7 +206,7 @@ def signs(target: Target) -> list[float]:
 
 
 def _pause(target: Target) -> float:
-    """Minutes since the message before."""
+    """Return the minutes since the message before."""
     if target.previous_at is None:
         return _DAY
     return max(0.0, (target.entry.message.at - target.previous_at).total_seconds() / 60)
@@ -185,18 +218,18 @@ def _words_of(message: StoredMessage) -> str:
 
 
 def _chance(weights: Sequence[float], values: Sequence[float]) -> float:
-    """Of a logistic model; the last weight is its constant."""
-    sum_ = math.fsum(weight * value for weight, value in zip(weights, values, strict=False)) + weights[-1]
+    """Return the probability of a logistic model; the last weight is its constant."""
+    sum_ = math.fsum(map(mul, weights, values)) + weights[-1]
     return 1 / (1 + math.exp(-sum_))
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What was weighed for a message that may need something far.
+    """The probabilities for a message that may need something said long ago.
 
-    `needed`: how likely it does, 0 where nothing was searched for. `chances`: arrival to probability, of the thread's
-    messages, the hits, and what the best hits answer and are answered by. `reasons`: of those that are not rather
-    there for their thread. `told`: the platform says what the message answers.
+    `needed`: the probability that it does, 0 if no search was made. `chances`: arrival to probability, of the thread's
+    messages, the hits, and the messages that the best hits answer or are answered by. `reasons`: of those chosen for a
+    reason other than the thread. `told`: the platform states what the message answers.
     """
 
     needed: float = 0.0
@@ -205,11 +238,12 @@ class Past:
     told: bool = False
 
     def choose(self, max_messages: int) -> dict[int, float]:
-        """Arrival to probability of what to show, likeliest first: at most `max_messages`, of the highest expected
-        F-beta.
+        """Return arrival to probability of the messages to show, likeliest first: at most `max_messages`, with the
+        highest expected F-beta.
 
-        Beta grows with how sure it is that something far is needed, since an answer that is missed then costs more than
-        a message too many. Where the platform says what the message answers, most of what it needs is there anyway.
+        Beta grows with the certainty that something far is needed, since a missed answer then costs more than a
+        superfluous message. If the platform states what the message answers, most of the needed messages are present
+        anyway.
         """
         squared = 1.0 if self.told else 1 + MISSED * self.needed**SURENESS
         likeliest = sorted(self.chances.items(), key=lambda one: (-one[1], -one[0]))
@@ -221,9 +255,9 @@ NOTHING_FAR = Past()
 
 
 def weigh(link: Link, earlier: Earlier, needed: float) -> Past:
-    """Return how likely each message belongs: for its thread, if nothing far is needed, or else as an answer.
+    """Return the probability of each message: from its thread, if nothing far is needed, or else as an answer.
 
-    What the platform says of the thread holds in either case.
+    A platform link to the thread counts in either case.
     """
     threaded, chances, reasons = link.mates.by_arrival(), {}, {}
     told = link.kind is LinkKind.PLATFORM
@@ -246,11 +280,11 @@ _REASONS = {
 
 
 def evidence_signs(link: Link, earlier: Earlier) -> dict[int, list[float]]:
-    """The values of `EVIDENCE` by arrival.
+    """Return the values of `EVIDENCE` by arrival.
 
-    `place`: log of the place among the hits. `share`: of the best score, 0 for what is no hit. `answered`, `answers`:
-    how likely a better hit answers it, or it answers a better hit, over that hit's place. `mate`: how likely it is of
-    the same thread. `length`: log of its words.
+    `place`: log of the rank among the hits. `share`: share of the best score, 0 if it is no hit. `answered`, `answers`:
+    probability that a better hit answers it, or that it answers a better hit, divided by that hit's rank. `mate`:
+    probability of the same thread. `length`: log of its words.
     """
     ranked, facts, threaded = earlier.ranked, earlier.facts, link.mates.by_arrival()
     best = ranked[0].score if ranked else 1.0
@@ -274,8 +308,8 @@ def evidence_signs(link: Link, earlier: Earlier) -> dict[int, list[float]]:
 
 
 def _turns(facts: RoomFacts, rows: Ints) -> list[tuple[int, int, int, float]]:
-    """Of the hits in these rows what each answers and what answers it: (arrival of the hit, of the message beside it,
-    the sign that tells of it, how likely the one answers the other)."""
+    """Return the links of the hits in these rows: (arrival of the hit, arrival of the linked message, the feature of
+    the link, its probability)."""
     found = []
     for row in rows.tolist():
         hit, parent = int(facts.arrivals[row]), int(facts.parents[row])

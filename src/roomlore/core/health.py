@@ -1,10 +1,110 @@
-"""What `roomlore doctor` finds, and how bad it is."""
+"""The texts of `roomlore doctor`, by key. English here; translations have the same keys and fields."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
-from roomlore.core.health_words import SAYINGS, Saying, say
+PARTS = frozenset(
+    {
+        "clock", "database", "disk", "embedder", "extras", "integrity", "keys", "langfuse", "model", "models",
+        "provider", "qdrant", "redis", "schedule", "sentry", "settings", "vectors", "work",
+    }
+)  # fmt: skip
+"""The parts that are checked. If there are several of a kind, a name follows, as in `provider near`."""
+
+SAYINGS: Final[Mapping[str, str]] = {
+    "settings.some": "{count} set ({sources})",
+    "settings.none": "all as they ship",
+    "settings.some.strange": "{count} set ({sources}); no settings of roomlore: {strange}",
+    "settings.none.strange": "all as they ship; no settings of roomlore: {strange}",
+    "settings.strange.do": "Unset these variables, or mend their names.",
+    "extras.some": "installed: {there}",
+    "extras.none": "installed: none",
+    "extras.some.missing": "installed: {there}; missing for these settings: {missing}",
+    "extras.none.missing": "installed: none; missing for these settings: {missing}",
+    "extras.missing.do": "pip install 'roomlore[{extras}]'",
+    "database.memory": "in memory: all is gone when the process ends",
+    "database.memory.do": "Set database_url to a file or a PostgreSQL to keep anything.",
+    "database.new": "{engine}, schema none yet, {mib:.1f} MiB",
+    "database.new.do": "It is new: the first command that stores something makes its tables.",
+    "database.other": "{engine}, schema {version}, {mib:.1f} MiB",
+    "database.newer.do": "A newer roomlore wrote it: upgrade roomlore here.",
+    "database.older.do": "Back it up; the next command that opens it brings it to schema {head}.",
+    "database.written": "{engine}, schema {version}, {mib:.1f} MiB, a write took {ms:.1f} ms",
+    "database.slow.do": "Writing is slow: look at the disk and at what else writes there.",
+    "integrity.sound": "every page was read and is sound",
+    "integrity.counted": "no page has failed its checksum",
+    "integrity.damaged": "damaged: {faults}",
+    "integrity.damaged.do": "Stop roomlore, keep this database aside, and bring back the last sound backup.",
+    "integrity.late": "not read to the end within {seconds:g} s",
+    "integrity.late.do": "Give it more time: `roomlore doctor --timeout 600`.",
+    "clock.ahead": "the database's clock is {seconds:.1f} s ahead of this machine's",
+    "clock.behind": "the database's clock is {seconds:.1f} s behind this machine's",
+    "clock.do": "Set both machines by NTP: leases and schedules go by the clock.",
+    "disk.free": "{gib:.1f} GiB free beside the database",
+    "disk.none.do": "Make room now: SQLite stops when the disk is full.",
+    "disk.little.do": "Make room soon.",
+    "vectors.none": "vectors is pgvector, which this database has not",
+    "vectors.none.do": "Install pgvector on the server (PostgreSQL only), or set vectors to auto.",
+    "keys.none": "{host} can be reached from other machines and no API key exists",
+    "keys.none.do": "Make one with `roomlore keys create NAME`; serving refuses else.",
+    "work.left": "kept by DBOS beside the database; some waits or runs",
+    "work.none": "kept by DBOS beside the database; none waits",
+    "work.left.do": "See that a `roomlore worker` runs: the server leaves the work to it.",
+    "work.process": "kept in each process alone; one that is killed begins it anew from the data",
+    "work.process.do": "Install the extra `durable`, so that processes share the work.",
+    "schedule.off": "groups evolve only when asked to (evolve_schedule is empty)",
+    "schedule.next": "groups evolve next at {at} ({zone})",
+    "embedder.quiet": "{embedder}; not asked here",
+    "embedder.off": "off: search goes by words (embeddings)",
+    "embedder.answers": "{name}, {dimensions} dimensions",
+    "qdrant.off": "not used: vectors lie in the database",
+    "qdrant.idle": "not used: embeddings is off",
+    "qdrant.idle.do": "Set embeddings, or unset qdrant_url.",
+    "qdrant.answers": "answers",
+    "qdrant.empty": "answers; holds no messages yet, they are indexed behind",
+    "redis.off": "not used: sessions are read from the database (redis_url)",
+    "redis.answers": "answers",
+    "langfuse.off": "not used: prompts are those that ship (langfuse_host)",
+    "langfuse.answers": "answers; has prompt {name}",
+    "langfuse.without": "answers; has no prompt {name}",
+    "sentry.off": "not used: errors are told in the log alone (sentry_dsn)",
+    "sentry.answers": "{host} answers; it is told of errors nobody foresaw",
+    "provider.keyless": "no key in {variable}; it is not asked",
+    "provider.keyless.do": "Set {variable} to use it.",
+    "provider.answers": "can be reached",
+    "provider.keyed": "can be reached; {variable} is set",
+    "model.answers": "{provider}: answered",
+    "model.fails": "{provider}: {error}",
+    "model.fails.do": "`roomlore models test` asks again.",
+    "look.late": "no answer within {seconds:g} s",
+    "look.late.do": "Check that it runs and is not overloaded, and the network between.",
+    "look.slow.do": "It is slow (over {ms:g} ms): look at its load and the network between.",
+    "look.refused": "{error}",
+    "look.refused.do": "Mend the setting.",
+    "look.failed": "{error}",
+    "look.failed.do": "Mend what it names; then run this again.",
+    "look.broken": "{error}",
+    "look.broken.do": "This is not foreseen: report it, with how to see it again.",
+}
+"""The state found; under a key that ends in `.do`, the action to take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """A text: a key of `SAYINGS`, and the values of its fields."""
+
+    key: str
+    values: Mapping[str, object]
+
+    def by(self, words: Mapping[str, str]) -> str:
+        """Return the text in the language of these words. Raises `KeyError` if they lack the key."""
+        return words[self.key].format_map(self.values)
+
+
+def say(key: str, **values: object) -> Saying:
+    return Saying(key, values)
+
 
 Verdict = Literal["ok", "warn", "fail"]
 
@@ -17,8 +117,8 @@ _LITTLE_DISK, _NO_DISK = 1024 * _MIB, 100 * _MIB
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. `part`: what, one of `PARTS`; `said`: how it stands; `todo`: what to do, None where
-    nothing; `ms`: how long the look took, None where nothing had to be asked."""
+    """The result of one check. `part`: one of `PARTS`; `said`: the state found; `todo`: the action to take, None if
+    none; `ms`: duration of the check, None if no request was needed."""
 
     part: str
     verdict: Verdict
@@ -28,21 +128,21 @@ class Finding:
 
     @property
     def told(self) -> str:
-        """How it stands, in English."""
+        """The state in English."""
         return self.said.by(SAYINGS)
 
     @property
     def advice(self) -> str:
-        """What to do, in English; '' where nothing."""
+        """The action to take in English, '' if none."""
         return self.todo.by(SAYINGS) if self.todo else ""
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseLook:
-    """A database as it is, looked at without changing its schema. `version`: the newest migration it has had, None
-    where it has no tables yet; `head`: the newest this code knows; `write_ms`: how long a committed write took, None
-    where none was made; `skew_seconds`: its clock ahead of ours, None where it has none of its own; `has_keys`: whether
-    an API key exists; `has_pgvector`: whether the extension is there or can be made."""
+    """The state of a database, read without changing its schema. `version`: the newest applied migration, None without
+    tables; `head`: the newest migration of this code; `write_ms`: duration of a committed write, None if none was made;
+    `skew_seconds`: how far its clock is ahead of the local one, None without a clock of its own; `has_keys`: True if an
+    API key exists; `has_pgvector`: True if the extension is installed or can be."""
 
     engine: str
     version: str | None
@@ -55,12 +155,12 @@ class DatabaseLook:
 
 
 def worst(findings: Iterable[Finding]) -> Verdict:
-    """The verdict of all together; 'ok' for none."""
+    """Return the worst verdict; 'ok' if there is none."""
     return max((finding.verdict for finding in findings), key=_ORDER.index, default="ok")
 
 
 def judge_database(look: DatabaseLook) -> Finding:
-    """Whether roomlore can work on it."""
+    """Return the finding on whether roomlore can use the database."""
     known = {"engine": look.engine, "version": look.version, "mib": look.size_bytes / _MIB}
     if look.version is None:
         return Finding("database", "warn", say("database.new", **known), say("database.new.do"))
@@ -75,7 +175,7 @@ def judge_database(look: DatabaseLook) -> Finding:
 
 
 def judge_integrity(engine: str, faults: Sequence[str]) -> Finding:
-    """`faults`: what the engine says of its own pages."""
+    """Return the finding on integrity. `faults`: the engine's own report on its pages."""
     if faults:
         said = say("integrity.damaged", faults="; ".join(faults))
         return Finding("integrity", "fail", said, say("integrity.damaged.do"))
@@ -83,7 +183,7 @@ def judge_integrity(engine: str, faults: Sequence[str]) -> Finding:
 
 
 def judge_skew(seconds: float) -> Finding:
-    """`seconds`: the database's clock ahead of ours."""
+    """Return the finding on the clock. `seconds`: how far the database's clock is ahead of the local one."""
     said = say("clock.ahead" if seconds >= 0 else "clock.behind", seconds=abs(seconds))
     if abs(seconds) > _SKEW_SECONDS:
         return Finding("clock", "warn", said, say("clock.do"))
@@ -91,7 +191,7 @@ def judge_skew(seconds: float) -> Finding:
 
 
 def judge_disk(free_bytes: int) -> Finding:
-    """`free_bytes`: where the database file lies."""
+    """Return the finding on disk space. `free_bytes`: on the volume of the database file."""
     said = say("disk.free", gib=free_bytes / 1024 / _MIB)
     if free_bytes < _NO_DISK:
         return Finding("disk", "fail", said, say("disk.none.do"))

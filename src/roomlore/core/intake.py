@@ -1,14 +1,75 @@
-"""What becomes of a batch before it is stored: checks, duplicates and conflicts, the times that are missing."""
+"""Checks of what callers hand in: a batch of messages, its duplicates and conflicts, missing times, page numbers."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from json.encoder import encode_basestring_ascii
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.identity import content_hash
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.records import check_metadata, parse_time
+
+
+def content_hash(message: Message) -> str:
+    """Return the SHA-256 (64 hex digits) of everything the caller gave.
+
+    Arrival, tokens and edits do not count, and an estimated `sent_at` counts as missing, so a stored message has the
+    same hash as the submitted one. A naive time counts as UTC. Raises `InvalidInput` if the metadata is not JSON.
+    """
+    try:
+        canonical = f"[{','.join(_content(message))}]"
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise InvalidInput(f"The metadata of message {message.id!r} is not JSON: {exc}") from exc
+    return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+_ENCODE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
+def _content(message: Message) -> list[str]:
+    """Return the members of a JSON list. Encoding the whole list would be several times as slow."""
+    return [
+        _text(_said_at(message)),
+        _text(message.id),
+        _text(message.room_id),
+        _text(message.sender_id),
+        _text(message.sender_name),
+        _text(message.role.value),
+        _text(message.text),
+        _text(message.reply_to),
+        _text(message.root_id),
+        f"[{','.join(map(_text, message.mentions))}]",
+        "true" if message.has_tool_calls else "false",
+        _text(message.turn_id),
+        _ENCODE(dict(message.metadata)) if message.metadata else "{}",
+    ]
+
+
+def _text(value: str | None) -> str:
+    return "null" if value is None else encode_basestring_ascii(value)
+
+
+def _said_at(message: Message) -> str | None:
+    if message.sent_at is None or (isinstance(message, StoredMessage) and message.sent_at_estimated):
+        return None
+    return _utc(message.sent_at).isoformat()
+
+
+def _utc(at: datetime) -> datetime:
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+_MOST = 2**63 - 1
+
+
+def check_page(*, limit: int, after: int = 0) -> None:
+    """Raise `InvalidInput` unless `limit` is a whole number from 1 and `after` one from 0, neither above 2**63 - 1."""
+    for name, value, least in (("limit", limit, 1), ("after", after, 0)):
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= _MOST:
+            raise InvalidInput(f"{name} is {value!r}; it must be a whole number from {least} to {_MOST}.")
+
 
 MAX_ID_CHARS = 512
 _ROLES = tuple(role.value for role in Role)
@@ -17,7 +78,7 @@ _NULLABLE = ("reply_to", "root_id", "turn_id")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The largest input one call takes: characters of a text, messages of a batch, characters of metadata as JSON."""
+    """The limits of one call: characters of a text, messages of a batch, characters of metadata as JSON."""
 
     text_chars: int = 1_048_576
     batch_messages: int = 10_000
@@ -26,7 +87,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Intake:
-    """A batch of one room, sorted out; `fresh` in the order given."""
+    """A sorted batch of one room; `fresh` in the order given."""
 
     fresh: list[Message] = field(default_factory=list)
     duplicates: list[str] = field(default_factory=list)
@@ -34,7 +95,7 @@ class Intake:
 
 
 def check(messages: Sequence[Message], limits: Limits) -> None:
-    """Raises `InvalidInput` naming the first message that cannot be stored and what to mend."""
+    """Raise `InvalidInput` naming the first message that cannot be stored and the fix."""
     if len(messages) > limits.batch_messages:
         raise InvalidInput(f"{len(messages)} messages in one batch; send at most {limits.batch_messages} at a time.")
     for place, message in enumerate(messages):
@@ -107,12 +168,13 @@ def _check_metadata(message: Message, limits: Limits) -> None:
 
 
 def is_estimated(message: Message) -> bool:
-    """Whether the message comes out of a store that had to guess its time."""
+    """Return True if the message's time was estimated by the store."""
     return isinstance(message, StoredMessage) and message.sent_at_estimated
 
 
 def normalised(message: Message) -> Message:
-    """The message with an aware `sent_at` in UTC (a naive time is UTC already), a `Role` and a tuple of mentions."""
+    """Return the message with an aware `sent_at` in UTC (a naive time is UTC already), a `Role` and a tuple of
+    mentions."""
     at = message.sent_at
     if at is not None and at.tzinfo is not UTC:
         at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
@@ -122,9 +184,9 @@ def normalised(message: Message) -> Message:
 
 
 def sort_out(messages: Iterable[Message], known: Mapping[str, str]) -> Intake:
-    """Splits one room's messages by what is stored: `known` maps taken ids to content hashes ('' for deleted ones).
+    """Split one room's messages by what is stored: `known` maps taken ids to content hashes ('' for deleted ones).
 
-    A deleted message's id stays taken, so that importing the same export again does not bring it back.
+    A deleted message's id stays taken, so that importing the same export again does not restore it.
     """
     intake, seen = Intake(), dict(known)
     for message in map(normalised, messages):
@@ -143,7 +205,8 @@ def sort_out(messages: Iterable[Message], known: Mapping[str, str]) -> Intake:
 def as_stored(
     message: Message, *, arrival: int, tokens: int, previous: datetime | None, now: datetime
 ) -> StoredMessage:
-    """The message in its place. A missing time is `previous` (the message before it in the room), else `now`."""
+    """Return the message with its arrival. A missing time is `previous` (the message before it in the room), else
+    `now`."""
     return StoredMessage(
         id=message.id,
         room_id=message.room_id,

@@ -1,4 +1,4 @@
-"""What a process's counters said lately, kept within bounds and read as rates, shares and quantiles."""
+"""Recent readings of a process's counters, bounded in number, as rates, shares and quantiles."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,26 +6,26 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 
 Growth = Sequence[tuple[float, ...]]
-"""How much each number of one name grew from a reading to the next; one entry less than there are readings."""
+"""The growth of each number of one counter between readings; one entry fewer than there are readings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """`at`: aware. `counters`: numbers that only grow, by name; of one name always as many."""
+    """A reading of counters. `at`: aware. `counters`: growing numbers by name; always the same count for a name."""
 
     at: datetime
     counters: Mapping[str, tuple[float, ...]]
 
 
 def kept(readings: Sequence[Reading], new: Reading, *, within: timedelta, most: int) -> tuple[Reading, ...]:
-    """With a new reading at the end, of the time up to it, the newest `most` (at least 1). Those of a time that is
-    still to come go: the clock was set back."""
+    """Return the readings with a new one at the end: those within this time, the newest `most` (at least 1). Readings
+    from the future are dropped, since the clock was set back."""
     near = [one for one in readings if new.at - within <= one.at < new.at]
     return (*near, new)[-most:]
 
 
 def thinned(readings: Sequence[Reading], most: int) -> tuple[Reading, ...]:
-    """At most so many (at least 2): the first, the last, and some evenly between."""
+    """Return at most `most` readings (at least 2): the first, the last, and some evenly between."""
     if len(readings) <= most:
         return tuple(readings)
     last = len(readings) - 1
@@ -40,20 +40,22 @@ def growth(readings: Sequence[Reading], name: str) -> list[tuple[float, ...]]:
 
 
 def per_minute(readings: Sequence[Reading], grown: Growth) -> list[float]:
-    """`grown`: of these readings, one number each."""
+    """Return rates per minute. `grown`: the growth between these readings, one number each."""
     minutes = [(other.at - one.at) / timedelta(minutes=1) for one, other in pairwise(readings)]
     return [amount / length for (amount,), length in zip(grown, minutes, strict=True)]
 
 
 def share(part: float, whole: float) -> float | None:
-    """None where there is nothing to share."""
+    """Return the share; None if the whole is 0."""
     return part / whole if whole else None
 
 
 def quantile(rank: float, bounds: Sequence[float], counts: Sequence[float]) -> float | None:
-    """The value that a share `rank`, in [0, 1], of what was observed does not exceed, guessed within its bucket; None
-    where nothing was. `bounds`: upper bounds of buckets, growing; `counts`: how much lies at or below each, and last
-    how much there is in all. What lies above all bounds counts as the last one."""
+    """Return the quantile at `rank`, in [0, 1], interpolated within its bucket; None without observations.
+
+    `bounds`: ascending upper bounds of buckets; `counts`: cumulative counts, and last the total. A value above all
+    bounds counts as the last bound.
+    """
     if not counts[-1]:
         return None
     wanted, lower, below = rank * counts[-1], 0.0, 0.0

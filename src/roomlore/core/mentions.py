@@ -1,16 +1,112 @@
-"""Who is named in a text: `@name`, `name: ...`, bare names and the platforms' own tags, Chinese and English alike."""
+"""Read who is named, quoted or speaking in a text, and what the senders of a room are called."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from roomlore.core.stop_words import CHINESE, ENGLISH, INTERJECTIONS, ORDINARY
-from roomlore.core.text import HAN, READ_LIMIT, fold, head, segment
+from roomlore.core.text import CHINESE, ENGLISH, HAN, INTERJECTIONS, ORDINARY, READ_LIMIT, fold, head, segment, terms
+
+_QUOTED_LINES = r"(?:(?:>|&gt;)(?:[ \t]|(?=[^\W_]|[\"“「@]))[^\n]*(?:\n[ \t]*|\Z))+"
+_LINES = re.compile(rf"\s*{_QUOTED_LINES}")
+# The quotation that WeChat copies: 「name: text」, a line of dashes, the answer.
+_CARD = re.compile(r"\s*「(?:([^:：」\n]{1,64})[:：])?([^」]*)」\s*(?:[-—][ ]?){3,}\s*")
+_LINES_INSIDE = re.compile(rf"^[ \t]*{_QUOTED_LINES}", re.MULTILINE)
+_MARK = re.compile(r"^\s*(?:>|&gt;)[ \t]?", re.MULTILINE)
+_AUTHOR = re.compile(r"\s*@?([^:：\n]{1,64})[:：]\s*(?:\n|(?=\S))")
+
+
+@dataclass(frozen=True, slots=True)
+class Quotation:
+    """A quotation, and the author that the quotation itself names ('' if none)."""
+
+    author: str
+    text: str
+
+
+def split_quote(text: str) -> tuple[Quotation | None, str]:
+    """Return the quotation at the beginning of a text, if any, and the sender's own words after it.
+
+    The author of quoted lines is not read here: `> name: ...` may as well be a line of the quoted text.
+    """
+    start = text[:READ_LIMIT].lstrip()[:1]
+    if start == "「":
+        card = _CARD.match(text, 0, READ_LIMIT)
+        return (Quotation(card[1] or "", card[2]), text[card.end() :]) if card else (None, text)
+    if start not in (">", "&"):
+        return None, text
+    lines = _LINES.match(text, 0, READ_LIMIT)
+    return (_quotation(lines[0]), text[lines.end() :]) if lines else (None, text)
+
+
+def split_quotes(text: str) -> list[Quotation | str]:
+    """Return the parts of the text in order: quotations, at the beginning or in lines further down, and the sender's
+    own words between."""
+    first, rest = split_quote(text)
+    parts: list[Quotation | str] = [] if first is None else [first]
+    at = 0
+    for lines in _LINES_INSIDE.finditer(rest, 0, READ_LIMIT):
+        parts += [rest[at : lines.start()], _quotation(lines[0])]
+        at = lines.end()
+    return [*parts, rest[at:]]
+
+
+def _quotation(lines: str) -> Quotation:
+    return Quotation("", _MARK.sub("", lines).strip())
+
+
+def named_author(quoted: str) -> tuple[str, str]:
+    """Return the author that quoted lines may name at their beginning ('anna: ...'), and the rest; ('', all of it) if
+    none."""
+    found = _AUTHOR.match(quoted)
+    return (found[1].strip(), quoted[found.end() :]) if found else ("", quoted)
+
+
+# Possessive, since a name holds none of the characters around it except blanks: no line is read twice.
+_SPEAKER = re.compile(
+    r"[\s<\[【（(*]*+(?P<name>[^\s<>:：\"“”\[\]【】()（）*][^<>:：\"“”\[\]【】()（）*\n]{0,31}?)[\s>\]】）)*]*+[:：]"
+)
+_OPENING, _CLOSING = tuple('"“”「『'), tuple('"“”」』')
+_AGENT = re.compile(
+    rf"assistant|gpt(?![a-z])|助手|助理|机器人|機器人|(?<![a-z])(?:[a-z]+[-_ ]|help|chat|support)?bots?(?![a-z])"
+    rf"|(?<![a-z])(?:ai|agent)(?=$|[{HAN}])",
+    re.IGNORECASE,
+)
+
+
+class Utterance(NamedTuple):
+    speaker: str
+    said: str
+
+
+def utterances(text: str) -> tuple[Utterance, ...]:
+    """Return speaker and text of each line; empty unless nearly all lines name a speaker and speakers repeat."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    found = [line for line in map(_utterance, lines) if line]
+    speakers = {line.speaker for line in found}
+    if len(lines) < 2 or 5 * len(found) < 4 * len(lines) or len(speakers) > max(2, len(lines) // 2):
+        return ()
+    return tuple(found)
+
+
+def _utterance(line: str) -> Utterance | None:
+    speaker = _SPEAKER.match(line)
+    if speaker is None:
+        return None
+    said = line[speaker.end() :].strip()
+    said = said[1:] if said.startswith(_OPENING) else said
+    return Utterance(speaker["name"], said[:-1] if said.endswith(_CLOSING) else said)
+
+
+def sounds_like_agent(name: str) -> bool:
+    """Return True if the name is typical of a bot: "assistant", "helpbot", "AI伴侣", 客服机器人."""
+    return bool(_AGENT.search(name))
+
 
 _MAX_NAME = 64
 _MAX_MENTIONS = 100
 _ISOLATES = dict.fromkeys(range(0x2066, 0x206A))
-"""What keeps the direction of a name apart from the text around it, as WhatsApp writes names."""
+"""Marks that isolate the direction of a name from the text around it, as WhatsApp writes names."""
 TAG = re.compile(
     r"<@!?(?P<id>[^\s<>|]{1,64})(?:\|[^<>]{0,64})?>|<!(?P<all>here|channel|everyone)(?:\|[^<>]{0,64})?>"
     r"|<at (?:user_)?id=[\"']?(?P<at>[^\"'<>\s]{1,64})[\"']?[^<>]{0,64}>(?:[^<>]{0,64}</at>)?"
@@ -22,6 +118,7 @@ _EVERYONE = re.compile(
 )
 _HANDLE = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,62}[a-z0-9_])?(?![\w/(])|[^\W\x00-\x7f]{1,20}")
 _NICK = re.compile(rf"(?<![@/.\\a-z0-9_])(?:(?![{HAN}])[\w\[\]{{}}\\|`^-]){{3,64}}+(?![@/]|\.\w)")
+_ASCII_NICK = re.compile(r"(?<![@/.\\a-z0-9_])[a-z0-9_\[\]{}\\|`^-]{3,64}+(?![@/]|\.[a-z0-9_])")
 _FIRST_WORD = re.compile(rf"[\w\[\]{{}}\\|`^-]{{3,64}}(?=\s|$)|[{HAN}]{{2,}}(?=\s)")
 _ADDRESS = re.compile(r"[^:,\n]{1,64}?(?=\s?[:,])")
 _BETWEEN = re.compile(r"[\s,:]*")
@@ -31,10 +128,10 @@ _HAN_RUN = re.compile(f"[{HAN}]{{2,}}")
 
 @dataclass(frozen=True, slots=True)
 class Mentions:
-    """Whom a text names, in order, each once.
+    """The people named in a text, in order, each once.
 
-    `people`: sender ids, or for an unknown `@name` the name as written, folded. `addressed`: those of them the text
-    begins by addressing. `everyone`: whether it calls everybody (@all, @所有人).
+    `people`: sender ids, or for an unknown `@name` the name as written, folded. `addressed`: those that the text begins
+    by addressing. `everyone`: True if it calls everybody (@all, @所有人).
     """
 
     people: tuple[str, ...] = ()
@@ -43,17 +140,18 @@ class Mentions:
 
 
 class _Reading:
-    """One text read against the names of one room."""
+    """Reads one text with the names of one room."""
 
     def __init__(self, text: str, names: Mapping[str, str]) -> None:
         self._names = names
         self._tagged: dict[str, str] = {}
         self.everyone = False
-        raw = text[:READ_LIMIT].translate(_ISOLATES)
+        raw = text[:READ_LIMIT]
+        raw = raw if raw.isascii() else raw.translate(_ISOLATES)
         self.text = head(TAG.sub(self._untag, raw) if "<" in raw else raw)
 
     def _untag(self, tag: re.Match[str]) -> str:
-        """Writes a platform's tag as a plain @id and keeps the id's own spelling."""
+        """Replace a platform's tag by a plain @id, keeping the spelling of the id."""
         if tag["all"]:
             return "@here "
         sender = tag["id"] or tag["at"]
@@ -64,7 +162,7 @@ class _Reading:
         return self._names.get(name) or self._tagged.get(name)
 
     def named_at(self, start: int) -> tuple[str | None, int]:
-        """(sender id or unknown name, end) of what an @ just before `start` names; None for everybody or nobody."""
+        """Return (sender id or unknown name, end) of the @ just before `start`; None for everybody or nobody."""
         rest = self.text[start : start + _MAX_NAME]
         for end in range(len(rest), 0, -1):
             sender = self.sender(rest[:end])
@@ -77,7 +175,7 @@ class _Reading:
         return (handle[0], start + handle.end()) if handle else (None, start)
 
     def addressed(self) -> Iterator[str]:
-        """Those the text begins with, as long as one name follows another."""
+        """Yield the people that the text begins with, as long as one name follows another."""
         at = len(self.text) - len(self.text.lstrip())
         for _ in range(_MAX_MENTIONS):
             names, end = self._address_at(at)
@@ -120,21 +218,21 @@ class _Reading:
 
     def bare(self) -> Iterator[str]:
         known = self._names
-        for nick in _NICK.findall(self.text):
+        for nick in (_ASCII_NICK if self.text.isascii() else _NICK).findall(self.text):
             if (nick in known or not nick.isalnum()) and (sender := self._bare(nick)):
                 yield sender
         if not self.text.isascii():
             yield from self._bare_han()
 
     def _bare(self, name: str) -> str | None:
-        """The sender of this name unless the word is likelier to mean itself."""
+        """Return the sender with this name, unless it is more likely an ordinary word."""
         sender = self._names.get(name) or self._names.get(name.strip("-[]{}|^`"))
         if not sender or name in ENGLISH or name in ORDINARY or name in CHINESE or name in INTERJECTIONS:
             return None
         return None if name.isdigit() else sender
 
     def _bare_han(self) -> Iterator[str]:
-        """Known Chinese names of two or more characters whose ends are ends of words."""
+        """Yield known Chinese names of two or more characters that end at the end of a word."""
         for run in _HAN_RUN.findall(self.text):
             pieces = segment(run)
             for first in range(len(pieces)):
@@ -145,7 +243,7 @@ class _Reading:
 
 
 def _ends(text: str, end: int) -> bool:
-    """Whether a name that ends here is not the beginning of a longer Latin word."""
+    """Return True if a name that ends here is not the beginning of a longer Latin word."""
     last, following = text[end - 1], text[end : end + 2]
     if not following or not (last.isascii() and (last.isalnum() or last == "_")):
         return True
@@ -155,13 +253,13 @@ def _ends(text: str, end: int) -> bool:
 
 
 def find_mentions(text: str, names: Mapping[str, str]) -> Mentions:
-    """Who is named in the text's first 20,000 characters; at most 100 by @.
+    """Return the people named in the text's first 20,000 characters; at most 100 by @.
 
-    `names` maps a folded name or id to a sender id. Read are: `@name` (the longest known name, else the handle or run
-    of letters as written); known people at the start as `name:`, `name,` or a bare first word, several in a row too;
-    bare known names elsewhere; `<@U123>` and `<at id="...">`; calls to everybody. A bare name counts where it is no
-    stop word and no ordinary one: Latin names from three characters, Chinese ones from two that end where words end.
-    E-mail addresses name nobody.
+    `names` maps a folded name or id to a sender id. Recognised are: `@name` (the longest known name, else the handle or
+    run of letters as written); known people at the start as `name:`, `name,` or a bare first word, several in a row
+    too; bare known names elsewhere; `<@U123>` and `<at id="...">`; calls to everybody. A bare name counts if it is
+    neither a stop word nor an ordinary word: Latin names from three characters, Chinese ones from two that end at the
+    end of a word. E-mail addresses name nobody.
     """
     reading = _Reading(text, names)
     addressed = dict.fromkeys(reading.addressed())
@@ -169,3 +267,61 @@ def find_mentions(text: str, names: Mapping[str, str]) -> Mentions:
     people.update(dict.fromkeys(reading.at_signs()))
     people.update(dict.fromkeys(reading.bare()))
     return Mentions(tuple(people), tuple(addressed), reading.everyone)
+
+
+_LONE_HAN = re.compile(f"[{HAN}]")
+_ONE = 1 << 40
+
+
+class Renaming(NamedTuple):
+    """A new name of the sender with this index. `before`: the earlier name; None: the sender is new."""
+
+    place: int
+    before: str | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """Senders by name. `agents`: the indices of senders whose names are an agent's, ascending. `tallies`: of each term
+    of the names, the sum of 2**40 plus the index over the senders with it, so that a sender can be subtracted again."""
+
+    tallies: Mapping[str, int]
+    agents: tuple[int, ...]
+
+    def owner(self, term: str) -> int | None:
+        """Return the index of the only sender with this term in the name."""
+        tally = self.tallies.get(term, 0)
+        return tally - _ONE if _ONE <= tally < 2 * _ONE else None
+
+
+NOBODY = Naming({}, ())
+
+
+def naming_of(names: Sequence[str]) -> Naming:
+    """Return the naming of senders with these names, by index."""
+    return renamed(NOBODY, [Renaming(place, None, name) for place, name in enumerate(names)])
+
+
+def renamed(naming: Naming, changes: Sequence[Renaming]) -> Naming:
+    """Return the naming after these changes, each of another sender."""
+    if not changes:
+        return naming
+    tallies = dict(naming.tallies)
+    for place, before, name in changes:
+        if before is not None:
+            _tally(tallies, before, -_ONE - place)
+        _tally(tallies, name, _ONE + place)
+    changed = {change.place for change in changes}
+    agents = {change.place for change in changes if sounds_like_agent(change.name)}
+    return Naming(tallies, tuple(sorted(agents.union(naming.agents) - (changed - agents))))
+
+
+def _tally(tallies: dict[str, int], name: str, share: int) -> None:
+    for term in set(terms(name)):
+        if len(term) > 1 or not _LONE_HAN.match(term):
+            tally = tallies.get(term, 0) + share
+            if tally:
+                tallies[term] = tally
+            else:
+                del tallies[term]

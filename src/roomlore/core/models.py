@@ -1,4 +1,4 @@
-"""The words of roomlore as frozen values: rooms, messages, features, links, contexts.
+"""The core types of roomlore as frozen dataclasses: rooms, messages, features, links, contexts.
 
 Times are aware datetimes in UTC unless a docstring says otherwise. `arrival` is a message's place in its room, counted
 from 1 in the order the room received its messages.
@@ -10,8 +10,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
-from roomlore.core.linked import UNLINKED, Linked
-from roomlore.core.mates import NO_MATES, Mates
+from roomlore.core.linking.calibration import UNLINKED, Linked
+from roomlore.core.linking.candidates import NO_MATES, Mates
 
 DEFAULT_TENANT = "default"
 
@@ -56,7 +56,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage(Message):
-    """A message with what the store knows of it: `sent_at` is never None here.
+    """A message as stored: `sent_at` is never None.
 
     `sent_at_estimated`: the caller gave no readable time. `tokens`: the text's length in tokens of the configured
     encoding. `edited_at`: when its text was last changed, if ever.
@@ -69,7 +69,7 @@ class StoredMessage(Message):
 
     @property
     def at(self) -> datetime:
-        """`sent_at`, known to be there."""
+        """`sent_at`, known to be set."""
         assert self.sent_at is not None
         return self.sent_at
 
@@ -79,7 +79,8 @@ ReplyKind = Literal["reply", "thread", "quote", "mention"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyInfo:
-    """Whom or what a message says it answers: a platform reply, a platform thread, a quotation or a leading @/name."""
+    """The person or message that a message says it answers: a platform reply, a platform thread, a quotation or a
+    leading @/name."""
 
     kind: ReplyKind
     message_id: str | None = None
@@ -88,11 +89,11 @@ class ReplyInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFeatures:
-    """What one reading of a message found.
+    """The features of a message.
 
-    `mentions`: sender ids, or the name as written (case-folded) where nobody in the room has it yet. `addressed`: those
-    of them the message begins by addressing ("anna: ...", "@anna ..."). `keywords`: distinct, in order of appearance.
-    `partners`: whom the sender addressed or answered within the 10 messages before this one.
+    `mentions`: sender ids, or the name as written (case-folded) if nobody in the room has it yet. `addressed`: those
+    that the message begins by addressing ("anna: ...", "@anna ..."). `keywords`: distinct, in order of appearance.
+    `partners`: the people whom the sender addressed or answered within the 10 messages before this one.
     """
 
     message_type: MessageType = MessageType.DISCUSSION
@@ -105,7 +106,7 @@ class MessageFeatures:
 
 
 class LinkKind(StrEnum):
-    """How a message's place was found: the platform said so, the model thinks so, or it starts something new."""
+    """The origin of a link: stated by the platform, guessed by the model, or the start of something new."""
 
     PLATFORM = "platform"
     GUESS = "guess"
@@ -114,9 +115,9 @@ class LinkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """Where a message belongs among the earlier ones of its room.
+    """The place of a message among the earlier ones of its room.
 
-    `parent`: arrival of the likeliest earlier message it answers (kept even where `kind` is NEW, if there was any
+    `parent`: arrival of the likeliest earlier message it answers (kept even if `kind` is NEW, if there was any
     candidate). `parent_probability`, `new_probability`: in [0, 1]. `thread`: arrival of the first message of the
     thread. `mates`: the earlier messages likely to share its thread.
     """
@@ -142,7 +143,7 @@ class Entry:
 class Exchange:
     """A message's neighbours by the links: the message it answers, and those that answer it, likeliest first.
 
-    `answered` is None where no link is likely enough; `answers` pairs each message with the probability of its link.
+    `answered` is None if no link is likely enough; `answers` pairs each message with the probability of its link.
     """
 
     answered: StoredMessage | None = None
@@ -155,7 +156,7 @@ class Room:
     """A room as stored.
 
     `revision` grows with every write to the room; `next_arrival` is the number the next message gets; `words` is how
-    many indexed words its messages have in all; `linked` tells which model made its links.
+    many indexed words its messages have in all; `linked` names the model that made its links.
     """
 
     tenant: str
@@ -172,9 +173,9 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A message to find the context of, with its room and what the plain window before it holds.
+    """A message to choose a context for, with its room and the size of the plain window before it.
 
-    `previous_at`: when the message before it was sent; None where there is none.
+    `previous_at`: the time of the message before it; None if there is none.
     """
 
     room: Room
@@ -202,7 +203,7 @@ FAR_REASON = "answers the question"
 class Candidate:
     """A message with its score in [0, 1], the signals behind it and the reason it was taken.
 
-    `answers`: id of the earlier message that it answers, where the platform says so or it is at least 0.5 likely.
+    `answers`: id of the earlier message that it answers, if the platform states it or its probability is at least 0.5.
     """
 
     message: StoredMessage
@@ -213,13 +214,13 @@ class Candidate:
 
     @property
     def is_far(self) -> bool:
-        """Tell whether search found it in the room before."""
+        """True if search found it in the room before."""
         return self.reason.startswith(FAR_REASON)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextUsageRecord:
-    """What was chosen for a message, what the model answered with it, and what people thought of that."""
+    """The context chosen for a message, the model's response, and feedback."""
 
     context_id: str
     room_id: str
@@ -254,7 +255,7 @@ class Thread:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddReport:
-    """What became of a batch: ids added, ids already there with the same content, ids there with other content."""
+    """The result of adding a batch: ids added, ids stored already with the same content, and with other content."""
 
     added: tuple[str, ...] = ()
     duplicates: tuple[str, ...] = ()
@@ -263,7 +264,7 @@ class AddReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """An API key as the store knows it; the secret itself is never kept, only its SHA-256."""
+    """An API key as stored. The secret is never kept, only its SHA-256."""
 
     key_id: str
     tenant: str
@@ -271,3 +272,46 @@ class ApiKey:
     scopes: tuple[str, ...]
     created_at: datetime
     revoked_at: datetime | None = None
+
+
+Left = Literal["", "below", "crowded", "unlikely", "unseen"]
+"""The reason why a message was left: a score below the threshold (`below`), enough better ones (`crowded`), more likely
+to hurt than to help (`unlikely`), or no sign that it belongs there (`unseen`). '' if it was taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """A candidate of an explanation. `score`: in [0, 1], the probability for `threaded`, the weighted sum for
+    `weighted`, None if the strategy gives none. `reason`: why it was taken, '' if it was left."""
+
+    message: StoredMessage
+    score: float | None = None
+    signals: Signals | None = None
+    reason: str = ""
+    left: Left = ""
+
+    @property
+    def taken(self) -> bool:
+        return not self.left
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """The candidates of one strategy for a message, in people's order.
+
+    `in_force`: True if the room uses this strategy. `tokens`: of the texts taken; `window_tokens`, `window_messages`:
+    cost of the plain window. `threshold`: the least score, None except for `weighted`.
+    """
+
+    target: Entry
+    strategy: str
+    in_force: bool
+    weighed: tuple[Weighed, ...]
+    tokens: int
+    window_tokens: int
+    window_messages: int
+    threshold: float | None = None
+
+    @property
+    def taken(self) -> tuple[Weighed, ...]:
+        return tuple(one for one in self.weighed if one.taken)

@@ -1,4 +1,7 @@
-"""A prompt: a text with places for values, known by the hash of the text."""
+"""A prompt: a template with placeholders, identified by the hash of its text.
+
+The values are untrusted text. `neutral` keeps them from imitating a part of the prompt.
+"""
 
 import hashlib
 import re
@@ -6,13 +9,87 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.text import fold
 
 _PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+
+LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+"""The line ends, for a character class of a regular expression."""
+_UNSEEN = (
+    "\\x00-\\x08\\x0e-\\x1b\\x7f-\\x84\\x86-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f"
+    "\\u202a-\\u202e\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\U000e0000-\\U000e0fff"
+)
+INVISIBLE = re.compile(f"[{_UNSEEN}]")
+"""Invisible characters other than white space."""
+_NOISE = re.compile(rf"[^\w‹›]|[_{_UNSEEN}]")
+_LABELS = frozenset(
+    {
+        "system", "systemprompt", "systemmessage", "assistant", "user", "human", "ai", "developer", "tool", "summary",
+        "系统", "系統", "系统提示", "系统提示词", "系统消息", "助手", "助理", "用户", "用戶", "人类", "人類", "开发者",
+        "開發者", "工具", "历史摘要", "歷史摘要", "对话摘要", "對話摘要",
+    }
+)  # fmt: skip
+_TAGS = frozenset(("memory", "memorycontext", "memories", "messages", "conversation", "previous"))
+_TAG = re.compile(
+    r"(?P<header>#[ \t]{0,9}include[ \t]{0,9}<memory>)"
+    rf"|(?P<signs>[<＜﹤](?:\W|_)*+)(?P<name>[\w{_UNSEEN}]*+)"
+)
+"""`header` is the C++ header, which is not a tag."""
+_OPENERS = str.maketrans("<＜﹤", "‹‹‹")
+_ENDS_A_LABEL = r":：﹕︓∶ː꞉\])}>］）】〕」』＞｝"
+_LABEL = re.compile(
+    rf"(?:\A|(?<=[{LINE_ENDS}]))(?P<before>(?:[^\w‹{LINE_ENDS}]|_)*+)"
+    r"(?=[a-z]|[^\x00-\x7f])(?!(?<=\[)user:\S)"
+    rf"(?P<label>[^{LINE_ENDS}{_ENDS_A_LABEL}]*+)(?=[{_ENDS_A_LABEL}])",
+    re.IGNORECASE,
+)
+"""A scope in brackets, such as `[user:anna]`, is not a role."""
+
+
+def neutral(text: str) -> str:
+    """Return the text changed so that no part of it can imitate the structure of a prompt.
+
+    A line that begins with the label of a role, such as `System:` or `【系统】`, gets marks around it: `‹System›:`.
+    A tag of roomlore, such as `<memory>` or `</memory>`, or a special token, such as `<|im_end|>`, starts with `‹`.
+    Case, width and invisible characters make no difference. All else stays as it is, and so does a text that is
+    neutral already. Takes time in proportion to the length.
+    """
+    if "<" in text or "＜" in text or "﹤" in text:
+        text = _TAG.sub(_untagged, text)
+    return _LABEL.sub(_unlabelled, text)
+
+
+def is_label(name: str) -> bool:
+    """Return True if the name could be read as the label of a role."""
+    return _bare(name) in _LABELS
+
+
+def _untagged(found: re.Match[str]) -> str:
+    """Neutralise tags, and special tokens such as `<|im_end|>` or `<｜User｜>`, which some servers read in any text."""
+    signs, name = found["signs"], found["name"]
+    if found["header"] or not (_bare(name) in _TAGS or (name and signs.endswith(("|", "｜")))):
+        return found[0]
+    return signs.translate(_OPENERS) + name
+
+
+def _unlabelled(found: re.Match[str]) -> str:
+    label = found["label"]
+    if not is_label(label):
+        return found[0]
+    end = len(label)
+    while not label[end - 1].isalnum():
+        end -= 1
+    return f"{found['before']}‹{label[:end]}›{label[end:]}"
+
+
+def _bare(name: str) -> str:
+    """Return the visible name, without the marks around and between its letters."""
+    return _NOISE.sub("", fold(name))
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """`version`: of whoever keeps prompts, '' for one that ships."""
+    """A prompt. `version`: assigned by a prompt server, '' for a built-in one."""
 
     name: str
     text: str
@@ -20,18 +97,18 @@ class Prompt:
 
     @property
     def hash(self) -> str:
-        """SHA-256 of the text, 64 hex digits."""
+        """The SHA-256 of the text, 64 hex digits."""
         return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
     def places(self) -> frozenset[str]:
-        """The names of the values it asks for."""
+        """The names of the placeholders."""
         return frozenset(_PLACE.findall(self.text))
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """The text with its places filled, all at once: what looks like a place inside a value stays as it is.
+        """Return the text with all placeholders filled at once: what looks like one inside a value stays as it is.
 
-        Raises `InvalidInput` where a value is missing.
+        Raises `InvalidInput` if a value is missing.
         """
         missing = sorted(self.places - values.keys())
         if missing:

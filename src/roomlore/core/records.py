@@ -1,8 +1,4 @@
-"""Messages as JSON objects, without loss: one record a message, for export, re-import and the bodies of HTTP requests.
-
-Keys come in one order and default values are left out. Times are ISO 8601 in UTC. Text of any kind survives, NUL and
-lone surrogates too, as long as the JSON itself is written with `to_line` or any encoder that escapes surrogates.
-"""
+"""Messages as JSON objects, without loss: one record a message, for export, re-import and HTTP bodies."""
 
 import json
 import math
@@ -10,10 +6,65 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any
+from typing import Any, TypeAlias
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role, StoredMessage
+
+Position: TypeAlias = Mapping[str, Any]
+"""An opaque JSON object. Passed back as `resume_from`, it makes reading continue right after its item."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A message from an export. `sent_at` is None if the export gives no readable time."""
+
+    message: Message
+    position: Position
+    edited_at: datetime | None = None
+    sent_at_estimated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """A line or record that was skipped. `number` counts lines (line formats) or records, from 1."""
+
+    position: Position
+    number: int
+    reason: str
+    excerpt: str
+
+
+Item: TypeAlias = Parsed | Bad
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportReport:
+    """The result of an import. `bad` holds the first 1,000 skipped records, `bad_count` counts all of them.
+
+    `undated`: messages with an estimated time. `repaired`: records whose broken bytes were replaced. `resumed`: True if
+    the import continued an interrupted one. `time_zone`: the zone used for times without one, None if the format has
+    none.
+    """
+
+    format: str
+    added: int
+    duplicates: int
+    conflicts: tuple[str, ...]
+    bad: tuple[Bad, ...]
+    bad_count: int
+    undated: int
+    repaired: int
+    total_bytes: int
+    rooms: tuple[str, ...]
+    resumed: bool
+    time_zone: str | None = None
+
+    @property
+    def read(self) -> int:
+        """The number of messages read from the export."""
+        return self.added + self.duplicates + len(self.conflicts)
+
 
 MAX_METADATA_DEPTH = 32
 ROOM_NAMES = ("room_id", "group_id", "chat_id", "conversation_id")
@@ -21,6 +72,11 @@ FIELDS = (
     "id", "room_id", "sender_id", "sender_name", "role", "text", "sent_at", "sent_at_estimated", "edited_at",
     "reply_to", "root_id", "mentions", "has_tool_calls", "turn_id", "metadata",
 )  # fmt: skip
+
+UNIX_TEXT = r"^(-?([0-9]{1,7}|[0-9]{9,10})|[0-9]{11,19})(\.[0-9]{1,6})?$"
+"""A Unix time as text, in any unit; eight digits are a day."""
+FIRST_UNIX, LAST_UNIX = -62_135_596_800, 253_402_300_799_999_999_999
+"""The years 1 to 9999: in seconds, and in nanoseconds."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS = re.compile(r"[+-]?\d+(\.\d+)?")
@@ -31,7 +87,7 @@ _NULLABLE = ("reply_to", "root_id", "turn_id")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A message with the two things only a store knows of it: whether its time was estimated, when it was edited."""
+    """A message with the two values that only a store knows: if its time was estimated, and when it was edited."""
 
     message: Message
     sent_at_estimated: bool = False
@@ -39,7 +95,7 @@ class Record:
 
 
 def to_record(message: Message) -> dict[str, Any]:
-    """The message as a JSON object with keys in the order of `FIELDS`; a stored message brings its flags along."""
+    """Return the message as a JSON object with keys in the order of `FIELDS`; a stored message includes its flags."""
     stored = message if isinstance(message, StoredMessage) else None
     values: dict[str, Any] = {
         "id": message.id,
@@ -58,11 +114,11 @@ def to_record(message: Message) -> dict[str, Any]:
         "turn_id": message.turn_id,
         "metadata": dict(message.metadata),
     }
-    return {name: value for name, value in values.items() if _worth_writing(name, value)}
+    return {name: value for name, value in values.items() if _is_written(name, value)}
 
 
 def to_line(message: Message) -> bytes:
-    """The record as one line of UTF-8 JSON with its line feed."""
+    """Return the record as one line of UTF-8 JSON with its line feed."""
     record = to_record(message)
     line = json.dumps(record, ensure_ascii=False, allow_nan=False)
     try:
@@ -72,10 +128,10 @@ def to_line(message: Message) -> bytes:
 
 
 def from_record(record: Mapping[str, Any]) -> Record:
-    """Reads what `to_record` writes; the room may also be called `group_id`, `chat_id` or `conversation_id`.
+    """Parse the output of `to_record`; the room may also be called `group_id`, `chat_id` or `conversation_id`.
 
-    An unreadable `sent_at` text becomes None (the store then estimates it). Raises `InvalidInput` for anything else
-    that is not as it should be: the text names the field, shows the value and says what is wanted.
+    An unreadable `sent_at` text becomes None (the store then estimates it). Raises `InvalidInput` for any other invalid
+    value; the error names the field, shows the value and states what is expected.
     """
     if not isinstance(record, Mapping):
         raise InvalidInput(f"a message must be a JSON object, not {_show(record)}")
@@ -100,7 +156,7 @@ def from_record(record: Mapping[str, Any]) -> Record:
 
 
 def _edited_at(record: Mapping[str, Any]) -> datetime | None:
-    """Return when the message was edited. A time that cannot be read is refused: the store cannot estimate it."""
+    """Return when the message was edited. An unreadable time is refused, since the store cannot estimate it."""
     edited_at = _time(record, "edited_at")
     if edited_at is None and record.get("edited_at") is not None:
         shown = _show(record["edited_at"])
@@ -109,15 +165,16 @@ def _edited_at(record: Mapping[str, Any]) -> datetime | None:
 
 
 def check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Returns it as it is; `InvalidInput` where it is nested deeper than 32 levels or is not plain JSON."""
+    """Return the metadata. Raises `InvalidInput` if it is nested deeper than 32 levels or is not plain JSON."""
     _check_value(metadata, 1)
     return metadata
 
 
 def parse_time(value: object, *, zone: tzinfo = UTC) -> datetime | None:
-    """Aware UTC time from a datetime, ISO 8601 text (naive is of `zone`) or epoch number (s, ms, us or ns by its size).
+    """Return the aware UTC time of a datetime, ISO 8601 text (naive is of `zone`) or epoch number (s, ms, us or ns by
+    its size).
 
-    None where it cannot be read.
+    None if it cannot be read.
     """
     try:
         return _parse_time(value, zone)
@@ -136,7 +193,7 @@ def _parse_time(value: object, zone: tzinfo) -> datetime | None:
 
 
 def _from_text(text: str, zone: tzinfo) -> datetime:
-    if _DIGITS.fullmatch(text) and len(text) != len("YYYYMMDD"):
+    if _DIGITS.fullmatch(text) and not (len(text) == len("YYYYMMDD") and text.isdigit()):
         return _from_epoch(float(text) if "." in text else int(text))
     plain = text.removesuffix("UTC").removesuffix("GMT").rstrip().replace("/", "-")
     named = plain != text.replace("/", "-")
@@ -159,7 +216,7 @@ def _iso(moment: datetime) -> str:
     return _utc(moment).isoformat()
 
 
-def _worth_writing(name: str, value: object) -> bool:
+def _is_written(name: str, value: object) -> bool:
     return name in _ALWAYS or bool(value) or (name in _NULLABLE and value is not None)
 
 

@@ -1,11 +1,11 @@
-"""How relevant an earlier message is to the one being answered: five signals in [0, 1] and their weighted sum.
+"""Score the relevance of an earlier message: five signals in [0, 1] and their weighted sum.
 
 | signal | 1 | less |
 |---|---|---|
-| reply_chain | the parent or a direct reply | halves with each further hop, up to 5; 0.0625 in the same platform thread without such a path; 0.5 where the target begins with the candidate's sender's name and neither message has platform reply data |
+| reply_chain | the parent or a direct reply | halves with each further hop, up to 5; 0.0625 in the same platform thread without such a path; 0.5 if the target begins with the candidate's sender's name and neither message has platform reply data |
 | user_continuity | the same sender | 0.5 for somebody the sender addressed or answered within the last 10 messages of the room |
 | time_decay | sent at the same time | halves with each half-life between them |
-| mention_relation | either mentions the other's sender | 0.5 where both mention the same person |
+| mention_relation | either mentions the other's sender | 0.5 if both mention the same person |
 | keyword_overlap | all of one side's keywords are shared | rarity of the shared over that of the less rare side |
 """  # noqa: E501
 
@@ -26,9 +26,12 @@ ADDRESSED = 0.5
 CONTINUITY_MESSAGES = 10
 
 
+MAX_WEIGHT = 1000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """How much each signal counts: finite, not negative, not all 0; used in proportion to their sum.
+    """The weights of the signals: finite, not negative, not all 0; used in proportion to their sum.
 
     Raises `InvalidInput`.
     """
@@ -49,39 +52,42 @@ class Weights:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> "Weights":
-        """From five numbers in the order of the table."""
+        """Build from five numbers in the order of the table."""
         return cls(**dict(zip(SIGNALS, values, strict=True)))
 
     def normalised(self) -> tuple[float, ...]:
-        """In the order of the table, together 1; weights that add up to 1 stay as they are, to the last bit."""
+        """Return the weights in the order of the table with sum 1; weights whose sum is 1 stay exactly as they are."""
         exponent = math.frexp(max(astuple(self)))[1]
         shares = [math.ldexp(value, -exponent) for value in astuple(self)]
         return tuple(share / math.fsum(shares) for share in shares)
 
 
 class Rarity(dict[str, float]):
-    """Keyword to ln(1 + (N - df + 0.5) / (df + 0.5)), as in BM25; reckoned when first asked for."""
+    """Keyword to ln(1 + (N - df + 0.5) / (df + 0.5)), as in BM25; a keyword without a count is in no message."""
 
     def __init__(self, messages: int, counts: Mapping[str, int]) -> None:
-        super().__init__()
-        self._messages = messages
-        self._counts = counts
+        super().__init__({keyword: _rarity_of(count, messages) for keyword, count in counts.items()})
+        self._unknown = _rarity_of(0, messages)
 
     def __missing__(self, keyword: str) -> float:
-        found = min(self._counts.get(keyword, 0), self._messages)
-        self[keyword] = rarity = math.log1p((self._messages - found + 0.5) / (found + 0.5))
-        return rarity
+        return self._unknown
+
+
+@lru_cache(maxsize=1 << 14)
+def _rarity_of(count: int, messages: int) -> float:
+    found = min(count, messages)
+    return math.log1p((messages - found + 0.5) / (found + 0.5))
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoomView:
-    """What is known of a room when the context of `target` is asked for.
+    """The state of a room when the context of `target` is requested.
 
-    `pool`: the candidates, with whatever else is known of the reply chain. `messages`: how many the room holds.
-    `counts`: in how many of them each keyword occurs; where none are given, all words are equally rare.
+    `pool`: the candidates, with other known messages of the reply chain. `messages`: the number of messages in the
+    room. `counts`: the number of messages with each keyword; without counts all words are equally rare.
 
-    Nothing that came after the target is looked at, whatever the lists hold; the one exception is the message it
-    replies to, which may have arrived late if it was sent no later.
+    Messages after the target are ignored, whatever the lists contain; the one exception is the message it replies to,
+    which may have arrived late if it was sent no later.
     """
 
     target: Entry
@@ -98,8 +104,8 @@ class RoomView:
     def hops(self) -> dict[str, int]:
         """Message id to the length of the shortest path of platform replies from the target, up to `MAX_HOPS`.
 
-        Replies are walked in both directions, so the other replies to the target's parent are 2 hops away. A message
-        that is only known by being replied to is a step like any other.
+        Replies are followed in both directions, so the other replies to the target's parent are 2 hops away. A message
+        that is only known as the target of a reply is a step like any other.
         """
         beside: dict[str, set[str]] = {}
         for entry in (self.target, *self.known.values()):
@@ -111,7 +117,7 @@ class RoomView:
 
     @cached_property
     def own_rarity(self) -> float:
-        """Of all the target's keywords together."""
+        """The summed rarity of the target's keywords."""
         return _rarity(self, self.own_keywords)
 
     @cached_property
@@ -131,10 +137,11 @@ class RoomView:
 def partners(
     message: StoredMessage, before: Sequence[Entry], sender_of: Callable[[str], str | None]
 ) -> tuple[str, ...]:
-    """Whom the sender addressed or answered (by a platform reply or a quotation) in the last 10 messages of the room.
+    """Return the people whom the sender addressed or answered (by a platform reply or a quotation) in the last 10
+    messages of the room.
 
-    `before`: the entries before the message in order of arrival; only the last 10 count. `sender_of`: who wrote the
-    message with an id, None where that is not known.
+    `before`: the entries before the message in order of arrival; only the last 10 count. `sender_of`: the sender of the
+    message with an id, None if unknown.
     """
     found: dict[str | None, None] = {}
     for entry in before[-CONTINUITY_MESSAGES:]:
@@ -147,7 +154,7 @@ def partners(
 
 
 def precedes(message: StoredMessage, target: StoredMessage) -> bool:
-    """Whether a message may be shown for the target: it arrived earlier, or it is what the target replies to and was
+    """Return True if a message may be shown for the target: it arrived earlier, or the target replies to it and it was
     sent no later."""
     if message.arrival == target.arrival or message.id == target.id:
         return False
@@ -182,16 +189,16 @@ class RelevanceScorer:
         self._half_life = 60.0 * half_life_minutes
 
     def score(self, view: RoomView, candidate: Entry) -> tuple[float, Signals]:
-        """(total in [0, 1], the five signals) of one candidate."""
+        """Return (total in [0, 1], the five signals) of one candidate."""
         signals = self.signals(view, candidate)
         return self.total(signals), signals
 
     def total(self, signals: Signals) -> float:
-        """The weighted sum, in [0, 1]."""
+        """Return the weighted sum, in [0, 1]."""
         return min(1.0, math.fsum(self.shares_of(signals)))
 
     def shares_of(self, signals: Signals) -> tuple[float, ...]:
-        """What each signal adds to the total, in the order of the table."""
+        """Return the contribution of each signal to the total, in the order of the table."""
         return tuple(share * value for share, value in zip(self._shares, as_row(signals), strict=True))
 
     def signals(self, view: RoomView, candidate: Entry) -> Signals:
@@ -204,13 +211,13 @@ class RelevanceScorer:
         )
 
     def _time_decay(self, target: StoredMessage, candidate: StoredMessage) -> float:
-        """The gap counts the same in both directions: clocks run backwards at times."""
+        """Return the time decay. The gap counts the same in both directions, since clocks may run backwards."""
         gap = abs((target.at - candidate.at).total_seconds())
         return float(0.5 ** (gap / self._half_life))
 
 
 def as_row(signals: Signals) -> tuple[float, ...]:
-    """The five values in the order of the table."""
+    """Return the five values in the order of the table."""
     return (
         signals.reply_chain,
         signals.user_continuity,
@@ -221,7 +228,8 @@ def as_row(signals: Signals) -> tuple[float, ...]:
 
 
 def _reply_chain(view: RoomView, candidate: Entry) -> float:
-    """The largest that applies. A path longer than `MAX_HOPS` is none. The root itself belongs to its thread."""
+    """Return the largest value that applies. A path longer than `MAX_HOPS` counts as none. The root itself belongs to
+    its thread."""
     target = view.target.message
     hops = view.hops.get(candidate.message.id)
     if hops:
@@ -232,14 +240,16 @@ def _reply_chain(view: RoomView, candidate: Entry) -> float:
 
 
 def addresses(target: Entry, candidate: Entry) -> bool:
-    """Whether the target begins with the candidate's sender's name where neither message has platform reply data."""
+    """Return True if the target begins with the candidate's sender's name and neither message has platform reply
+    data."""
     if not target.features.addressed or _has_reply_data(target.message) or _has_reply_data(candidate.message):
         return False
     return not _names_of(candidate.message).isdisjoint(target.features.addressed)
 
 
 def same_root(one: StoredMessage, other: StoredMessage) -> bool:
-    """Whether the platform puts both into one thread; a thread's root may carry its own id, or none, as `root_id`."""
+    """Return True if the platform puts both into one thread; a thread's root may have its own id, or none, as
+    `root_id`."""
     if not one.root_id and not other.root_id:
         return False
     return (one.root_id or one.id) == (other.root_id or other.id)
@@ -250,7 +260,8 @@ def _has_reply_data(message: StoredMessage) -> bool:
 
 
 def _names_of(message: StoredMessage) -> frozenset[str]:
-    """As features may name the sender: by id, or by folded name where nobody had it yet when they were written."""
+    """Return the forms in which features may name the sender: the id, or the folded name if nobody had it yet when they
+    were written."""
     return _spellings(message.sender_id, message.sender_name)
 
 
@@ -267,7 +278,7 @@ def _user_continuity(view: RoomView, candidate: Entry) -> float:
 
 
 def _mention_relation(view: RoomView, candidate: Entry) -> float:
-    """A call to everybody mentions nobody in particular."""
+    """Return the mention relation. A call to everybody mentions nobody in particular."""
     mine, theirs = view.target.features.mentions, candidate.features.mentions
     if theirs and not view.own_names.isdisjoint(theirs):
         return 1.0
@@ -287,5 +298,5 @@ def _keyword_overlap(view: RoomView, candidate: Entry) -> float:
 
 
 def _rarity(view: RoomView, keywords: Iterable[str]) -> float:
-    """Their rarities added up; exactly rounded, so that the order of a set does not matter."""
+    """Return the summed rarity, exactly rounded, so that the order of a set does not matter."""
     return math.fsum(map(view.rarity.__getitem__, keywords))

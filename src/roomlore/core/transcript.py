@@ -1,28 +1,123 @@
-"""Messages as a model reads them: who said what, when, in answer to what, and where something is left out.
+"""Messages as a model reads them: who said what, when, in answer to what, and where something is left out."""
 
-Only what is written here stands at the beginning of a line: a time or a note in brackets, or a speaker's name. The
-further lines of a text are indented, so nobody's text can pass for a line of somebody else.
-"""
-
+import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Candidate, Message, Role, StoredMessage
-from roomlore.core.sessions.models import Language
-from roomlore.core.speaking import Speakers, said, words
-from roomlore.core.text import language
+from roomlore.core.prompt import INVISIBLE, is_label, neutral
+from roomlore.core.sessions.session import Language
+from roomlore.core.text import fold, language, truncate
+
+_CLOSES = re.compile(r"(\A\s*)<(?=\s{0,9}/)")
+"""The closing of a tag at the beginning of a line, since a caller's prompt may be enclosed in tags of its own."""
+_SPLITS_A_NAME = re.compile(r"[\s:：<>\[\]]+")
+_NAME_CHARACTERS = 64
+_INDENT = "  "
+_PARENTHESES = re.compile("[()（）]")
+
+
+def words(message: Message) -> str:
+    """Return the text, else a picture's caption."""
+    caption = message.metadata.get("caption")
+    return message.text if message.text.strip() or not isinstance(caption, str) else caption
+
+
+def said(message: Message) -> str:
+    """Return the text, else a picture's caption; '' if it has neither, or only what roomlore wrote."""
+    text = words(message)
+    return "" if text is message.text and not own_words(message) else text
+
+
+def is_own(message: Message, agent_id: str) -> bool:
+    """Return True if the agent said it."""
+    return message.role is Role.ASSISTANT and message.sender_id == agent_id
+
+
+class Speakers:
+    """Gives each person of a room a unique name.
+
+    `people`: sender ids to names. `agents`: ids and names that no person may be given. `several`: True if each text
+    needs its speaker named.
+    """
+
+    def __init__(self, people: Mapping[str, str], *, agents: Iterable[str] = (), several: bool = True) -> None:
+        names = {sender: _name(name) or _name(sender) for sender, name in people.items()}
+        self._taken = {_visible(_name(agent)) for agent in agents} | {"memory"}
+        self._names = _unambiguous(names, self._taken)
+        self.several = several
+
+    def name_of(self, sender_id: str) -> str:
+        """Return the sender's name; the id of an unknown sender."""
+        return self._called(sender_id, sender_id)
+
+    def line(self, message: Message, text: str, *, at: str = "", about: str = "") -> str:
+        """Return the text as a model reads it.
+
+        `at`: the time in front of the name. `about`: the note behind the name.
+        """
+        if not self.several:
+            return neutral(f"({about}) {text}" if about else text)
+        name = self._called(message.sender_id, message.sender_name)
+        head = f"{name} ({about}):" if about else f"{name}:"
+        first, *others = map(_without_closing_tag, text.splitlines() or [""])
+        lines = [f"[{at}] {head} {first}" if at else f"{head} {first}", *(_INDENT + line for line in others)]
+        return neutral("\n".join(lines))
+
+    def _called(self, sender_id: str, name: str) -> str:
+        known = self._names.get(sender_id)
+        return known or _unambiguous({sender_id: _name(name) or _name(sender_id)}, self._taken)[sender_id]
+
+
+def people_of(messages: Iterable[Message], known: Mapping[str, str]) -> dict[str, str]:
+    """Return the senders of these messages with their names: the room's, else the last one used in the messages."""
+    people: dict[str, str] = {}
+    for message in messages:
+        people[message.sender_id] = (
+            known.get(message.sender_id) or message.sender_name or people.get(message.sender_id, "")
+        )
+    return people
+
+
+def _without_closing_tag(line: str) -> str:
+    return _CLOSES.sub(r"\1‹", line) if "<" in line else line
+
+
+def _name(name: str) -> str:
+    return truncate(_SPLITS_A_NAME.sub(" ", name).strip(), _NAME_CHARACTERS)
+
+
+def _visible(name: str) -> str:
+    """Return the visible form of the name; invisible characters distinguish nobody."""
+    folded = fold(name)
+    return folded if folded.isascii() and folded.isprintable() else INVISIBLE.sub("", folded).strip()
+
+
+def _unambiguous(names: Mapping[str, str], taken: set[str]) -> dict[str, str]:
+    """Return the names, with the sender's id beside each that is ambiguous or that looks as if it contained an id."""
+    looks = {sender: _visible(name) for sender, name in names.items()}
+    often = Counter(looks.values())
+    return {
+        sender: f"{name} ({_PARENTHESES.sub('', _name(sender))})"
+        if often[looks[sender]] > 1 or looks[sender] in taken or is_label(name) or looks[sender].endswith(")")
+        else name
+        for sender, name in names.items()
+    }
+
 
 PAUSE = timedelta(hours=1)
-"""A silence that is told."""
+"""The least pause that is noted."""
 _DAY = timedelta(days=1)
 _LAST_TEXTS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class _Phrases:
-    """What is told of messages, in one language. What tells a number has two forms, for one and for more."""
+    """The notes about messages, in one language. A note with a number has two forms, singular and plural."""
 
     no_text: str
     you: str
@@ -60,8 +155,8 @@ _PHRASES = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A message that is shown. `answers`: id of the one it answers, where that is told. `at`: when it was said, in the
-    reader's zone; None where that is not told. `far`: whether search found it in the room before."""
+    """A message that is shown. `answers`: id of the one it answers, if noted. `at`: its time, in the reader's zone;
+    None if not noted. `far`: True if search found it in the room before."""
 
     message: Message
     answers: str | None = None
@@ -70,9 +165,9 @@ class Shown:
 
 
 def timed(candidates: Iterable[Candidate], zone: tzinfo) -> list[Shown]:
-    """Return the candidates that say something, with their times.
+    """Return the candidates with content, with their times.
 
-    What tools were asked and what they gave is left out, and what roomlore itself wrote into the room for a model.
+    Tool calls, tool results and messages that roomlore wrote for a model are omitted.
     """
     return [
         Shown(one.message, one.answers or one.message.reply_to, local(one.message.at, zone), one.is_far)
@@ -82,7 +177,7 @@ def timed(candidates: Iterable[Candidate], zone: tzinfo) -> list[Shown]:
 
 
 def local(at: datetime | None, zone: tzinfo) -> datetime | None:
-    """Return the time in the zone; platforms write year 1 where they know no date, and no zone reaches before it."""
+    """Return the time in the zone. Platforms write year 1 for an unknown date, which some zones cannot represent."""
     if at is None:
         return None
     aware = at if at.tzinfo else at.replace(tzinfo=UTC)
@@ -93,7 +188,7 @@ def local(at: datetime | None, zone: tzinfo) -> datetime | None:
 
 
 def language_of(shown: Sequence[Message], query: Message | None) -> Language:
-    """Return the language of the message to answer, or where it has no word, of those before it."""
+    """Return the language of the message to answer, or if it has no word, of those before it."""
     asked = words(query) if query else ""
     if any(letter.isalpha() for letter in asked):
         return language(asked)
@@ -101,7 +196,7 @@ def language_of(shown: Sequence[Message], query: Message | None) -> Language:
 
 
 class Transcript:
-    """Renders messages in their order. `own`: whether a message is the model's own."""
+    """Renders messages in their order. `own`: True for the model's own messages."""
 
     def __init__(
         self, shown: Sequence[Shown], *, speakers: Speakers, own: Callable[[Message], bool], language: Language
@@ -122,7 +217,7 @@ class Transcript:
             told = [*self._notes(place), *self._about(place)]
             if told:
                 yield {"role": "user", "content": self._bracketed(told)}
-            yield {"role": "assistant", "content": self._text(one.message)}
+            yield {"role": "assistant", "content": neutral(self._text(one.message))}
 
     def prompt(self) -> str:
         """Return them as lines of one text."""
@@ -136,7 +231,7 @@ class Transcript:
         yield self._speakers.line(one.message, self._text(one.message), at=_clock(one.at), about=about)
 
     def _notes(self, place: int) -> list[str]:
-        """Tell of the day where it is another one, and of what lies between this message and the one before."""
+        """Return notes about a new day, and about the gap to the message before."""
         one, before = self._shown[place], self._shown[place - 1] if place else None
         if one.at is None:
             return []
@@ -158,7 +253,7 @@ class Transcript:
         return _counted(self._phrases.hours, pause // PAUSE)
 
     def _about(self, place: int) -> list[str]:
-        """Tell what the line alone does not: that it is from elsewhere, and which one it answers."""
+        """Return a note that the message is from elsewhere, and which one it answers."""
         one, before = self._shown[place], self._shown[place - 1] if place else None
         told = [self._phrases.far] if one.far else []
         answered = self._by_id.get(one.answers or "")
@@ -181,7 +276,7 @@ class Transcript:
 
 
 def _speaks(message: Message) -> bool:
-    """Tell whether it is something said, or a picture: no tool's chatter, and nothing that roomlore wrote."""
+    """Return True for a text or a picture: no tool call or result, and nothing that roomlore wrote."""
     if message.role is Role.TOOL:
         return False
     return bool(said(message).strip()) or not (message.has_tool_calls or message.text.strip())

@@ -1,21 +1,60 @@
-"""Fitting the five weights of `weighted` and its threshold to labelled examples, with a report on held-out targets.
-
-Labels come from rooms whose threads are known, or from feedback (`from_feedback`). The fit is a logistic regression
-whose weights cannot be negative, by accelerated projected gradient; the threshold is the one of highest worth.
-Everything is deterministic.
-"""
+"""Labels for tuning, given by people: the earlier messages that matter for a message."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.models import Signals
+from roomlore.core.models import Entry, Signals
 from roomlore.core.relevance import Weights, as_row
+
+
+@dataclass(frozen=True, slots=True)
+class RoomLabels:
+    """The labels of one room: message id to the ids that matter for it, and message id to the name of its thread."""
+
+    relevant: Mapping[str, frozenset[str]]
+    thread: Mapping[str, str]
+
+    def wanted(self, target: Entry, pool: Sequence[Entry]) -> frozenset[str] | None:
+        """Return the ids that matter for the target; None if it has no label."""
+        message_id = target.message.id
+        if message_id in self.relevant:
+            return self.relevant[message_id]
+        if message_id not in self.thread:
+            return None
+        mine = self.thread[message_id]
+        return frozenset(entry.message.id for entry in pool if self.thread.get(entry.message.id) == mine)
+
+    @property
+    def targets(self) -> list[str]:
+        return list(dict.fromkeys((*self.relevant, *self.thread)))
+
+
+def read_labels(rows: Iterable[Mapping[str, Any]]) -> dict[str, RoomLabels]:
+    """Return labels by room, from rows of two kinds.
+
+    `{"room_id", "message_id", "relevant": [ids]}` lists the messages that matter for one message, `{"room_id",
+    "message_id", "thread": name}` names the thread of a message. Raises `InvalidInput` naming the row.
+    """
+    relevant: dict[str, dict[str, frozenset[str]]] = {}
+    thread: dict[str, dict[str, str]] = {}
+    for number, row in enumerate(rows, 1):
+        room_id, message_id = row.get("room_id"), row.get("message_id")
+        if not isinstance(room_id, str) or not isinstance(message_id, str):
+            raise InvalidInput(f"Label {number} needs room_id and message_id, both strings.")
+        if isinstance(row.get("relevant"), list):
+            relevant.setdefault(room_id, {})[message_id] = frozenset(map(str, row["relevant"]))
+        elif row.get("thread") is not None:
+            thread.setdefault(room_id, {})[message_id] = str(row["thread"])
+        else:
+            raise InvalidInput(f"Label {number} needs relevant (a list of message ids) or thread (a name).")
+    return {room: RoomLabels(relevant.get(room, {}), thread.get(room, {})) for room in {**relevant, **thread}}
+
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -27,10 +66,10 @@ THRESHOLDS = tuple(step / 100 for step in range(5, 96))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """The candidates of one target: their signals, and how relevant each is, in [0, 1] (0 or 1 where threads are
-    known); 0.5 and more count as relevant when quality is measured.
+    """The candidates of one target: their signals, and the relevance of each, in [0, 1] (0 or 1 if threads are known);
+    0.5 and more count as relevant in the quality.
 
-    `missing`: relevant messages that were no candidates; they count against recall.
+    `missing`: relevant messages that were not candidates; they count against recall.
     """
 
     signals: tuple[Signals, ...]
@@ -46,11 +85,11 @@ class Example:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
-    """How well contexts are chosen.
+    """The quality of chosen contexts.
 
-    `precision`, `recall`, `f1`: means in [0, 1] over the targets that have something relevant. `selected`: mean number
-    chosen; `starters`: the same over targets that have nothing relevant (0 is best). `worth`: what is tuned for, the
-    mean over all targets of F1, or 1 / (1 + number chosen) where nothing is relevant.
+    `precision`, `recall`, `f1`: means in [0, 1] over the targets with relevant messages. `selected`: mean number
+    chosen; `starters`: the same over targets without relevant messages (0 is best). `worth`: the objective of tuning,
+    the mean over all targets of F1, or 1 / (1 + number chosen) if nothing is relevant.
     """
 
     precision: float
@@ -63,10 +102,10 @@ class Quality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningReport:
-    """What tuning found: the weights (together 1) and threshold to use, and how they do.
+    """The result of tuning: the weights (with sum 1) and threshold to use, and their quality.
 
     `before`, `after`: on targets the weights were not fitted on: the old weights and threshold, and those of the fold's
-    own fit. `fitted`: the final weights on all targets. `improved`: whether `after` has the higher worth; if not,
+    own fit. `fitted`: the final weights on all targets. `improved`: True if `after` has the higher worth; if not,
     `weights` and `threshold` are the ones tuning started from.
     """
 
@@ -81,10 +120,11 @@ class TuningReport:
 
 
 def from_feedback(signals: Sequence[Signals], success: float) -> Example:
-    """An example from one context that was used: every message shown is as relevant as the context was successful.
+    """Return an example from one context that was used: every message shown is as relevant as the context was
+    successful.
 
     `success` is the indicator of the usage record, in [0, 1]. One context says little about each message, but over many
-    the signals that came with success are told from those that did not.
+    contexts the signals that correlate with success can be identified.
     """
     return Example(signals=tuple(signals), relevant=(success,) * len(signals))
 
@@ -97,9 +137,9 @@ def tune(
     max_messages: int = 20,
     folds: int = 5,
 ) -> TuningReport:
-    """Fits weights and threshold, tested on `folds` runs of consecutive targets held out in turn.
+    """Fit weights and threshold, tested on `folds` runs of consecutive targets held out in turn.
 
-    `start`, `threshold`: those in use. Targets without candidates are left out. Raises `InvalidInput` where there are
+    `start`, `threshold`: the present ones. Targets without candidates are omitted. Raises `InvalidInput` if there are
     fewer than two targets per fold, or labels that are all alike.
     """
     data = [_Target.of(example) for example in examples if example.signals]
@@ -135,7 +175,7 @@ class _Rule:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """Signals (candidates x 5), labels (candidates), and how many relevant messages there are in all."""
+    """Signals (candidates x 5), labels (candidates), and the total number of relevant messages."""
 
     signals: Floats
     labels: Floats
@@ -165,7 +205,7 @@ def _part(data: Sequence[_Target], fold: int, folds: int) -> Sequence[_Target]:
 
 
 def _fit(train: Sequence[_Target], old: _Rule, max_messages: int) -> _Rule:
-    """The better on the training targets of the fitted and the old weights, each with its best threshold."""
+    """Return the better on the training targets of the fitted and the old weights, each with its best threshold."""
     labels = np.concatenate([target.labels for target in train])
     if labels.min() == labels.max():
         return old
@@ -181,7 +221,7 @@ def _with_threshold(train: Sequence[_Target], weights: Floats, max_messages: int
 
 
 def _worth_by_threshold(target: _Target, weights: Floats, max_messages: int) -> Floats:
-    """The target's worth at each of `THRESHOLDS`."""
+    """Return the target's worth at each of `THRESHOLDS`."""
     scores = target.signals @ weights
     order = np.argsort(-scores, kind="stable")[:max_messages]
     hits = np.concatenate([[0.0], np.cumsum(target.labels[order] >= 0.5)])
@@ -192,9 +232,10 @@ def _worth_by_threshold(target: _Target, weights: Floats, max_messages: int) -> 
 
 
 def _logistic(signals: Floats, labels: Floats) -> Floats:
-    """Non-negative weights, together 1, of a logistic regression with a free intercept and a slight ridge.
+    """Return the non-negative weights, with sum 1, of a logistic regression with a free intercept and a slight ridge.
 
-    Both classes weigh the same, since relevant candidates are the fewer. All zero (no signal tells anything): equal.
+    Both classes have the same total weight, since relevant candidates are fewer. If all weights are 0 (no signal is
+    informative), they become equal.
     """
     share = labels.mean()
     balance = labels / (2 * share) + (1 - labels) / (2 * (1 - share))
@@ -218,7 +259,7 @@ def _logistic(signals: Floats, labels: Floats) -> Floats:
 
 
 def _judged(target: _Target, rule: _Rule, max_messages: int) -> tuple[int, int, int]:
-    """(chosen, hits, relevant) as `weighted` would choose."""
+    """Return (chosen, hits, relevant) as `weighted` would choose."""
     scores = target.signals @ rule.weights
     order = np.argsort(-scores, kind="stable")[:max_messages]
     chosen = order[scores[order] >= rule.threshold]

@@ -5,14 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-from roomlore.core.exports import Bad, Item, Parsed, Position
 from roomlore.core.models import Message, Role
-from roomlore.core.records import parse_time
-from roomlore.importers.documents import Event, Layout, Path, Walker
-from roomlore.importers.items import Options, derived_id, excerpt
-from roomlore.importers.members import place_of, walking
+from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
+from roomlore.importers.export_files import Options, Source, derived_id, excerpt
+from roomlore.importers.json_stream import Event, JsonPath, Layout, Walker, place_of, walking
 from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, role, words
-from roomlore.importers.source import Source
 
 _HIDDEN = ("user_editable_context", "model_editable_context")
 _LAYOUT = Layout(
@@ -28,8 +25,8 @@ _Nodes: TypeAlias = dict[str, dict[str, Any]]
 
 
 @dataclass(slots=True)
-class _Talk:
-    """A conversation while its parts come in."""
+class _Conversation:
+    """A conversation while its parts are read."""
 
     number: int
     before: dict[str, Any]
@@ -40,14 +37,14 @@ class _Talk:
 
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
-    """The messages on the way to each conversation's current node; the room is the conversation's id.
+    """Yield the messages on the way to each conversation's current node; the room is the conversation's id.
 
-    Branches that were edited away are left out, as are empty hidden messages.
+    Branches replaced by edits are left out, as are empty hidden messages.
     """
     start = {key: value for key, value in (resume_from or {}).items() if key != "skip"}
     skip = resume_from.get("skip", 0) if resume_from else 0
     with walking(source, _LAYOUT, start or None) as walker:
-        for talk, after in _talks(walker, source, start.get("number", 1)):
+        for talk, after in _conversations(walker, source, start.get("number", 1)):
             yield from _positioned(list(_items(talk, source, options)), talk.before, after, skip)
             skip = 0
 
@@ -58,22 +55,22 @@ def _positioned(items: list[Item], before: Position, after: Position, skip: int)
             yield replace(item, position=after if count == len(items) else {**before, "skip": count})
 
 
-def _talks(walker: Walker, source: Source, number: int) -> Iterator[tuple[_Talk, Position]]:
-    """Conversations with the position after each; `number`: of the first, unless its place in a list tells."""
+def _conversations(walker: Walker, source: Source, number: int) -> Iterator[tuple[_Conversation, Position]]:
+    """Yield conversations with the position after each; `number`: of the first, unless its index in a list tells."""
     before = {**walker.place(), "number": number}
-    talk = _Talk(number, before)
+    talk = _Conversation(number, before)
     for event in walker.events():
         source.bytes_read = event.end
         if _starts_talk(event) or (talk.whole and event.kind == "member"):
             if talk.nodes or talk.broken:
                 yield talk, before
-            talk = _Talk(place_of(event.path), before)
+            talk = _Conversation(place_of(event.path), before)
         _gather(event, talk)
         ends = event.kind == "leave" and _is_talk(event.path)
         before = {**walker.place(), "number": talk.number + ends}
         if ends:
             yield talk, before
-            talk = _Talk(talk.number + 1, before)
+            talk = _Conversation(talk.number + 1, before)
     source.repaired += walker.window.repaired
     if talk.nodes or talk.broken:
         yield talk, before
@@ -83,11 +80,11 @@ def _starts_talk(event: Event) -> bool:
     return event.kind == "enter" and event.value == "{" and _is_talk(event.path)
 
 
-def _is_talk(path: Path) -> bool:
+def _is_talk(path: JsonPath) -> bool:
     return all(isinstance(key, int) for key in path)
 
 
-def _gather(event: Event, talk: _Talk) -> None:
+def _gather(event: Event, talk: _Conversation) -> None:
     if event.kind == "member" and isinstance(event.value, dict):
         key = name(event.value.get("id")) or str(event.path[-1])
         talk.nodes[key] = event.value
@@ -100,7 +97,7 @@ def _gather(event: Event, talk: _Talk) -> None:
         talk.facts[str(event.path[-1])] = name(event.value)
 
 
-def _items(talk: _Talk, source: Source, options: Options) -> Iterator[Item]:
+def _items(talk: _Conversation, source: Source, options: Options) -> Iterator[Item]:
     yield from talk.broken
     own = first_name(talk.facts.get("conversation_id"), talk.facts.get("id"))
     room = own or f"{source.stem}-{talk.number}"
@@ -109,7 +106,8 @@ def _items(talk: _Talk, source: Source, options: Options) -> Iterator[Item]:
 
 
 def _along(path: list[str], nodes: _Nodes, room: str, options: Options) -> Iterator[Parsed]:
-    """Each message replies to the one before it; a question and the answer without tool calls share a turn."""
+    """Yield the messages of a path. Each replies to the one before it; a question and the answer without tool calls
+    share a turn."""
     parent: str | None = None
     asked: str | None = None
     for key in path:
@@ -123,8 +121,8 @@ def _along(path: list[str], nodes: _Nodes, room: str, options: Options) -> Itera
         parent, asked = message.id, None if answers else asked
 
 
-def _paths(talk: _Talk) -> Iterator[list[str]]:
-    """Node ids from a root to the end in use, for each tree; there is more than one only where links are damaged."""
+def _paths(talk: _Conversation) -> Iterator[list[str]]:
+    """Yield node ids from a root to the end in use, for each tree; there is more than one only if links are damaged."""
     nodes = talk.nodes
     above = {child: key for key, node in nodes.items() for child in _children(node)}
     current, taken = talk.facts.get("current_node"), set[str]()
@@ -139,7 +137,7 @@ def _paths(talk: _Talk) -> Iterator[list[str]]:
 
 
 def _trees(nodes: _Nodes, above: dict[str, str]) -> list[list[str]]:
-    """The nodes of each tree, in the order of the file."""
+    """Return the nodes of each tree, in the order of the file."""
     tops: dict[str, str] = {}
     for start in nodes:
         trail: dict[str, None] = {}
@@ -153,7 +151,7 @@ def _trees(nodes: _Nodes, above: dict[str, str]) -> list[list[str]]:
 
 
 def _parent(key: str, nodes: _Nodes, above: dict[str, str]) -> str | None:
-    """The node before this one; a parent that is missing is looked for among those that name this one a child."""
+    """Return the node before this one; if it is missing, the node that lists this one as a child."""
     named = nodes[key].get("parent", "")
     if named is None:
         return None
@@ -167,7 +165,7 @@ def _children(node: dict[str, Any]) -> list[str]:
 
 
 def _last_leaf(tree: list[str], nodes: _Nodes) -> str:
-    """What hangs below the newest node."""
+    """Return the last leaf below the newest node."""
     places = {key: place for place, key in enumerate(tree)}
     key = max(tree, key=lambda key: (_seconds(nodes[key]), places[key]))
     passed = {key}
@@ -183,7 +181,7 @@ def _seconds(node: dict[str, Any]) -> float:
 
 
 def _message(said: dict[str, Any], key: str, room: str, options: Options) -> Message | None:
-    """None for a node without words: the root, or an empty hidden one."""
+    """Return None for a node without text: the root, or an empty hidden one."""
     author, content = obj(said.get("author")), obj(said.get("content"))
     text, caption = _text(content)
     kind = words(content.get("content_type"))
@@ -205,7 +203,7 @@ def _message(said: dict[str, Any], key: str, room: str, options: Options) -> Mes
 
 
 def _text(content: dict[str, Any]) -> tuple[str, str]:
-    """(words, names of pictures and files)"""
+    """Return (text, names of pictures and files)."""
     parts = content.get("parts")
     listed = parts if isinstance(parts, list) else []
     said = [one if isinstance(one, str) else words(obj(one).get("text")) for one in listed]

@@ -1,17 +1,14 @@
-"""DiscordChatExporter's JSON: one channel a file."""
+"""DiscordChatExporter's JSON: one channel per file."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from roomlore.core.exports import Item, Parsed, Position
 from roomlore.core.models import Message, Role
-from roomlore.core.records import parse_time
-from roomlore.importers.documents import Event, Layout
-from roomlore.importers.items import Options, derived_id
-from roomlore.importers.members import Facts, Member, read_members
+from roomlore.core.records import Item, Parsed, Position, parse_time
+from roomlore.importers.export_files import Options, Source, derived_id
+from roomlore.importers.json_stream import Event, Facts, Layout, Member, read_members
 from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, words
-from roomlore.importers.source import Source
 
 _SPOKEN = ("", "Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19", "20", "23")
 _LAYOUT = Layout(
@@ -23,7 +20,7 @@ _LAYOUT = Layout(
 
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
-    """Messages of the export's channel; the room is the channel's id."""
+    """Yield the messages of the export's channel; the room is the channel's id."""
     for found in read_members(source, _LAYOUT, resume_from, _note):
         yield _parsed(found, source, options) if isinstance(found, Member) else found
 
@@ -60,7 +57,7 @@ def _role(said: dict[str, Any], author: dict[str, Any]) -> Role:
 
 
 def _reply(said: dict[str, Any], channel: str) -> str | None:
-    """The message answered; a reference into another channel is a forward or a crosspost."""
+    """Return the message answered; a reference into another channel is a forward or a crosspost."""
     reference = obj(said.get("reference"))
     elsewhere = name(reference.get("channelId")) not in ("", channel)
     return None if elsewhere and channel else name(reference.get("messageId")) or None

@@ -1,4 +1,4 @@
-"""Which formats there are, which one a file is in, and how to open it."""
+"""The known formats, the detection of a file's format, and opening an export."""
 
 import hashlib
 import re
@@ -13,13 +13,12 @@ from typing import Any, Self
 from zoneinfo import ZoneInfo
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.exports import Item, Parsed, Position
 from roomlore.core.models import Message, Role
+from roomlore.core.records import Item, Parsed, Position
 from roomlore.importers import chatgpt, discord, irc, jsonl, lark, openai, slack, telegram, whatsapp
-from roomlore.importers.items import Options
-from roomlore.importers.json_lines import sniff_objects
-from roomlore.importers.source import Source, Wanted, in_folder, in_zip, is_zip
-from roomlore.importers.whatsapp_dates import read_stamp
+from roomlore.importers.export_files import Options, Source, Wanted, in_folder, in_zip, is_zip
+from roomlore.importers.json_stream import sniff_objects
+from roomlore.importers.whatsapp import read_stamp
 
 Reader = Callable[[Source, Options, Position | None], Iterator[Item]]
 
@@ -29,14 +28,15 @@ _LOOKED_AT = 200
 _UNTIMED = ("openai", "irc", "jsonl")
 """Formats whose messages often have no time."""
 _LOOSE = ("openai", "lark", "jsonl")
-"""Formats told by a few common words, which other programs write too."""
+"""Formats detected by a few common words, which other programs use too."""
 _NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """`description`: one line for people. `read`: the importer. `endings`: of the file in a zip or folder; none: it
-    reads folders and zips itself. `stem`: how the app names that file. `local`: its times have no zone."""
+    """A format. `description`: one line for people. `read`: the importer. `endings`: of the file in a zip or folder;
+    none: it reads folders and zips itself. `stem`: the app's name for that file. `local`: True if its times have no
+    zone."""
 
     name: str
     description: str
@@ -76,7 +76,7 @@ _ANY = Wanted(
     tuple(stem for name in ("whatsapp", "telegram", "chatgpt") if (stem := FORMATS[name].stem)),
 )
 
-# Each set of words is written by one program only; the first that is there decides.
+# Each set of words is written by one program only; the first one found decides.
 _DOCUMENTS = (
     ("chatgpt", (rb'"mapping"\s*:\s*\{', rb'"(?:parent|current_node|author)"\s*:')),
     ("discord", (rb'"(?:guild|channel)"\s*:\s*\{', rb'"(?:timestamp|author|exportedAt|categoryId)"\s*:')),
@@ -90,9 +90,9 @@ _DOCUMENTS = (
 class Import:
     """An export being read: iterate it once.
 
-    `format`: its name. `time_zone`: in which times without a zone are read, None where it has none. `source`: its
-    size, the bytes read so far and how many records had broken bytes replaced. `parsed`, `bad`: items given out so far.
-    `undated`: messages among them without a readable time.
+    `format`: its name. `time_zone`: of times without one, None if the format has none. `source`: its size, the bytes
+    read so far and how many records had broken bytes replaced. `parsed`, `bad`: the items yielded so far. `undated`:
+    messages among them without a readable time.
     """
 
     def __init__(self, chosen: Format, source: Source, options: Options, resume_from: Position | None) -> None:
@@ -108,16 +108,16 @@ class Import:
 
     @property
     def fingerprint(self) -> str:
-        """Tells this export, read with these options, from any other: 64 hex digits.
+        """An identifier of this export, read with these options: 64 hex digits.
 
-        Of the path, the size, the time of the last change and the options; not of the content, which may be large.
+        It depends on the path, the size, the modification time and the options; not on the content, which may be large.
         """
         path = self.source.path.resolve()
         parts = (str(path), self.source.total_bytes, path.stat().st_mtime_ns, self.format, astuple(self._options))
         return hashlib.sha256(repr(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
     def resume(self, position: Position) -> None:
-        """Goes on right after the item that came with `position`; only before the first item was taken."""
+        """Continue right after the item that came with `position`; only before the first item was taken."""
         self.close()
         self._items = self._read(self.source, self._options, position)
 
@@ -132,7 +132,7 @@ class Import:
         self.source.bytes_read = self.source.total_bytes
 
     def close(self) -> None:
-        """Closes the file; also done by leaving a `with` block and by reading to the end."""
+        """Close the file; also done by leaving a `with` block and by reading to the end."""
         close = getattr(self._items, "close", None)
         if close is not None:
             close()
@@ -156,13 +156,13 @@ def open_import(
     local_zone: str | None = None,
     resume_from: Position | None = None,
 ) -> Import:
-    """Opens an export.
+    """Open an export.
 
-    `format`: a name from `FORMATS`, None: found out by looking; refused where nearly all messages lack what the
-    format has. `room_id`: the room for everything, None: as the export names its rooms (else the file's name).
-    `timezone`: IANA name for times without a zone; None: `local_zone` where the format writes local times (IRC,
-    WhatsApp, old Telegram), else UTC. `day`: ISO date of the first line of an IRC log without dates. `resume_from`: the
-    position of the last item taken. Raises `InvalidInput`.
+    `format`: a name from `FORMATS`, None detects it; refused if nearly all messages lack what the format has.
+    `room_id`: the room for everything, None: as the export names its rooms (else the file's name). `timezone`: IANA
+    name for times without a zone; None: `local_zone` if the format writes local times (IRC, WhatsApp, old Telegram),
+    else UTC. `day`: ISO date of the first line of an IRC log without dates. `resume_from`: the position of the last
+    item taken. Raise `InvalidInput`.
     """
     if format is not None and format not in FORMATS:
         raise InvalidInput(f"no format is called {format!r}: choose one of {', '.join(FORMATS)}")
@@ -184,7 +184,8 @@ def _file_of(path: Path, chosen: Format) -> Source:
 
 
 def _check_read(chosen: Format, source: Source, options: Options) -> None:
-    """Refuse what was only taken for the format: nearly all of its first messages lack what a message of it has."""
+    """Raise `InvalidInput` for a file of another format: nearly all of its first messages lack what a message of this
+    one has."""
     if chosen.name == "jsonl" and any(map(jsonl.is_own, sniff_objects(source) or ())):
         return
     with Import(chosen, source, options, None) as looked:
@@ -202,7 +203,7 @@ def _check_read(chosen: Format, source: Source, options: Options) -> None:
 def _lack(name: str, message: Message) -> str:
     """Return what the message lacks that each of its format has, '' for nothing.
 
-    Of a format that its own words tell, even a message without text and sender is one, if it has anything else.
+    In a format with distinctive words, a record without text and sender is still a message, if it has anything else.
     """
     if message.sent_at is None and name not in _UNTIMED:
         return "time"
@@ -219,7 +220,7 @@ def _says_nothing(message: Message) -> bool:
 
 
 def detect(path: Path) -> str:
-    """The format's name, by the content; `InvalidInput` where that does not tell."""
+    """Return the format's name, by the content. Raise `InvalidInput` if the content does not tell."""
     source = Source(path)
     packed = path.is_dir() or is_zip(path)
     if packed and _is_slack(path):
@@ -251,7 +252,8 @@ def _of_json(source: Source) -> str | None:
 
 
 def _fits(name: str, objects: list[dict[str, Any]] | None) -> bool:
-    """A line that says when and by whom is a message of its own, though it may have a role and content too."""
+    """Return True if the objects fit. A line with a time and a sender is a message of its own, even if it has a role
+    and content too."""
     if objects is None:
         return True
     if name == "openai":

@@ -7,13 +7,10 @@ from datetime import date, datetime, time, timedelta
 from typing import Any
 from urllib.parse import unquote
 
-from roomlore.core.exports import Bad, Item, Parsed, Position
 from roomlore.core.models import Message, Role
-from roomlore.importers.items import Options, excerpt
-from roomlore.importers.lines import TOO_LONG, Line, read_lines
-from roomlore.importers.passages import Passage, not_given_yet
-from roomlore.importers.shapes import in_zone
-from roomlore.importers.source import Source
+from roomlore.core.records import Bad, Item, Parsed, Position
+from roomlore.importers.export_files import TOO_LONG, Line, Options, Source, excerpt, read_lines
+from roomlore.importers.shapes import Passage, after_position, in_zone
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _HALF_A_DAY = 12 * 3600
@@ -40,7 +37,7 @@ _LONG_DATE = re.compile(r"(?P<month>[A-Za-z]{3}|\d{1,2}月)\.? +(?P<day>\d{1,2})
 
 @dataclass(slots=True)
 class _Calendar:
-    """The day and the second of it that the log has come to; day 0 and on where no date is known."""
+    """The current day and second of the log; the day counts from 0 if no date is known."""
 
     day: int = 0
     second: int = -1
@@ -50,7 +47,7 @@ class _Calendar:
         self.day, self.second, self.dated = day.toordinal(), -1, True
 
     def tick(self, second: int) -> None:
-        """A clock that jumps back by more than half a day has passed midnight."""
+        """Set the time. A clock that jumps back by more than half a day has passed midnight."""
         self.day += second < self.second - _HALF_A_DAY
         self.second = second
 
@@ -69,7 +66,7 @@ class _Calendar:
 
 @dataclass(slots=True)
 class _Utterance:
-    """What a line says, before it has an id."""
+    """The content of a line, before it has an id."""
 
     nick: str
     text: str
@@ -78,12 +75,12 @@ class _Utterance:
 
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
-    """One message a line; joins, quits, topics and mode changes are system messages.
+    """Yield one message per line; joins, quits, topics and mode changes are system messages.
 
     Days come from the lines, from "Day changed" lines, from the file's name or from `options.day`; a clock that jumps
     back has passed midnight. Without any date `sent_at` is None.
     """
-    yield from not_given_yet(_Log(source, options, resume_from).items(), resume_from)
+    yield from after_position(_Log(source, options, resume_from).items(), resume_from)
 
 
 class _Log:
@@ -126,7 +123,7 @@ class _Log:
         return Parsed(self._message(key, utterance, moment), self._position(line))
 
     def _state(self, line: Line) -> dict[str, Any]:
-        """What is needed to read this line again."""
+        """Return the state needed to read this line again."""
         calendar = self._calendar
         return {
             "offset": line.start, "line": line.number - 1,
@@ -142,7 +139,7 @@ class _Log:
         return Bad(self._position(line), line.number, reason, excerpt(line.text))
 
     def _marker(self, text: str) -> bool:
-        """Takes the date from a line that opens or closes a log or begins a day."""
+        """Take the date from a line that opens or closes a log or begins a day."""
         if _MARKER.match(text) is None:
             return False
         day = _plain_date(text) or _long_date(text)
@@ -153,7 +150,7 @@ class _Log:
         return True
 
     def _moment(self, clock: re.Match[str] | None) -> datetime | None:
-        """The line's time in UTC, None where it has none of its own."""
+        """Return the line's time in UTC, None if it has none of its own."""
         if clock is None:
             return None
         if clock["date"] and (day := _plain_date(clock["date"])):
@@ -180,7 +177,7 @@ class _Log:
 
 
 def _utterance(line: str, clock: re.Match[str] | None) -> _Utterance:
-    """Raises ValueError, its text the reason, for what no IRC program writes."""
+    """Raise ValueError, with the reason as its text, for a line that no IRC program writes."""
     if clock is not None and _second(clock) < 0:
         raise ValueError("no such time of day")
     body = line[clock.end() :] if clock else line
@@ -198,7 +195,7 @@ def _utterance(line: str, clock: re.Match[str] | None) -> _Utterance:
 
 
 def is_log_line(text: str) -> bool:
-    """Could an IRC program have written this line?"""
+    """Return True if an IRC program could have written this line."""
     clock = _CLOCK.match(text)
     try:
         return _MARKER.match(text) is not None or bool(_utterance(text, clock))
@@ -217,7 +214,7 @@ def _tabbed(who: str, text: str) -> _Utterance:
 
 
 def _acted(nick: str, text: str) -> _Utterance:
-    """HexChat and mIRC write joins as actions."""
+    """Return the utterance: HexChat and mIRC write joins as actions."""
     said = f"{nick} {text}"
     if re.match(r"\S+ (?:[\[(][^\])]*[\])] ?)?(?:has (?:joined|left|quit)|is now known as)\b", said):
         return _event(said)
@@ -231,7 +228,7 @@ def _event(text: str) -> _Utterance:
 
 
 def _second(clock: re.Match[str]) -> int:
-    """Second of the day; negative for a time that no clock shows."""
+    """Return the second of the day; negative for an impossible time."""
     hour, minute, second = int(clock["hour"]), int(clock["minute"]), int(clock["second"] or 0)
     if clock["half"]:
         hour = hour % 12 + (12 if clock["half"] in ("PM", "pm", "Pm", "pM") else 0)
@@ -239,7 +236,7 @@ def _second(clock: re.Match[str]) -> int:
 
 
 def room_name(source: Source) -> str:
-    """The channel in the file's name, else the name without its date, else the name."""
+    """Return the channel in the file's name, else the name without its date, else the name."""
     name = unquote(source.stem)
     if channel := re.search(r"#+[^\s#]+", name):
         name = channel.group()
@@ -247,7 +244,7 @@ def room_name(source: Source) -> str:
 
 
 def _date_in_path(source: Source) -> date | None:
-    """2004-11-15 or 20041115 in the name, or folders 2004/11/15."""
+    """Return the date of a name with 2004-11-15 or 20041115, or of folders 2004/11/15."""
     return _plain_date(source.stem) or _plain_date("/".join(source.path.resolve().parts[-4:-1]))
 
 
@@ -257,7 +254,7 @@ def _plain_date(text: str) -> date | None:
 
 
 def _long_date(text: str) -> date | None:
-    """Mon Nov 15 21:14:00 2004, its month in English or Chinese."""
+    """Return the date of a text such as Mon Nov 15 21:14:00 2004, its month in English or Chinese."""
     match = _LONG_DATE.search(text)
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""Generic JSONL: one message a line, named as in roomlore's own export or by the usual other names."""
+"""Generic JSONL: one message per line, with the names of roomlore's own export or other common names."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -6,14 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.exports import Item, Parsed, Position
 from roomlore.core.models import Message, Role
-from roomlore.core.records import ROOM_NAMES, from_record, parse_time
-from roomlore.importers.items import Options, derived_id
-from roomlore.importers.json_lines import read_json_lines
-from roomlore.importers.members import Member
+from roomlore.core.records import ROOM_NAMES, Item, Parsed, Position, from_record, parse_time
+from roomlore.importers.export_files import Options, Source, derived_id
+from roomlore.importers.json_stream import Member, read_json_lines
 from roomlore.importers.shapes import first_name, joined, local_time, name, obj, role, storable
-from roomlore.importers.source import Source
 
 _ID = ("id", "message_id", "msg_id")
 _TEXT = ("text", "content", "message", "body")
@@ -27,13 +24,13 @@ _TELLING = {*_ID, *_TEXT, *_TIME, *_SENDER}
 
 @dataclass(slots=True)
 class Fields:
-    """The fields of one line; what no reader takes ends up in the metadata."""
+    """The fields of one line; fields that no reader takes go into the metadata."""
 
     left: dict[str, Any]
     kept: dict[str, Any] = field(default_factory=dict)
 
     def named(self, names: tuple[str, ...]) -> str:
-        """An id: text, a whole number, or an object with an id; anything else is kept as metadata."""
+        """Return an id: text, a whole number, or an object with an id; anything else is kept as metadata."""
         key = next((one for one in names if one in self.left), "")
         value = self.left.pop(key, None)
         found = name(value) or first_name(obj(value).get("id"), obj(value).get("name"))
@@ -79,7 +76,7 @@ class Fields:
         return found or Role.USER
 
     def metadata(self) -> dict[str, Any]:
-        """The line's own metadata, then what was not understood, then every unknown field."""
+        """Return the line's own metadata, then the fields that could not be read, then every unknown field."""
         own = self.left.pop("metadata", None)
         self._keep("metadata", own, understood=isinstance(own, dict | None))
         return storable({**self.left, **self.kept, **obj(own)})
@@ -90,18 +87,18 @@ class Fields:
 
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
-    """One message a line; unknown fields become metadata, lines that are no message are Bad."""
+    """Yield one message per line; unknown fields become metadata, lines that are no message are `Bad`."""
     for found in read_json_lines(source, resume_from):
         yield _item(found, source, options) if isinstance(found, Member) else found
 
 
 def is_message(value: dict[str, Any]) -> bool:
-    """Does the object have at least one of the fields that make a message?"""
+    """Return True if the object has at least one of the fields that make a message."""
     return not _TELLING.isdisjoint(value)
 
 
 def is_own(value: dict[str, Any]) -> bool:
-    """Return whether the line is one as roomlore's own export writes it."""
+    """Return True if the line is one of roomlore's own export."""
     try:
         from_record(value)
     except InvalidInput:
@@ -110,7 +107,7 @@ def is_own(value: dict[str, Any]) -> bool:
 
 
 def text_is_unread(message: Message) -> bool:
-    """Return whether the line had something in the place of the text that is no text, such as parts of another kind."""
+    """Return True if the line had another type in place of the text, such as parts of another kind."""
     return not message.text and any(isinstance(message.metadata.get(key), dict | list) for key in _TEXT)
 
 
@@ -142,7 +139,7 @@ def _item(member: Member, source: Source, options: Options) -> Item:
 
 
 def _exact(member: Member, options: Options) -> Parsed | None:
-    """A line as roomlore's own export writes it comes back exactly as it was."""
+    """Return a line of roomlore's own export exactly as it was."""
     try:
         record = from_record(member.value)
     except InvalidInput:

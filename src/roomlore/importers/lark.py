@@ -7,22 +7,28 @@ from dataclasses import replace
 from typing import Any
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.exports import Bad, Item, Parsed, Position
 from roomlore.core.models import Message, Role
-from roomlore.core.records import parse_time
-from roomlore.importers.documents import Event, Layout, Path
-from roomlore.importers.items import Options, derived_id
-from roomlore.importers.json_lines import read_json_lines, sniff_objects, spread
-from roomlore.importers.members import Facts, Member, read_members
+from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
+from roomlore.importers.export_files import Options, Source, derived_id
+from roomlore.importers.json_stream import (
+    Event,
+    Facts,
+    JsonPath,
+    Layout,
+    Member,
+    read_json_lines,
+    read_members,
+    sniff_objects,
+    spread,
+)
 from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, words
-from roomlore.importers.source import Source
 
 _IDS = ("open_id", "user_id", "union_id", "app_id")
 _CAPTIONS = ("file_name", "title", "name", "chat_name", "location_name")
 
 
-def _streams(path: Path) -> bool:
-    """A list of messages, or `items` of an answer, alone or in a list of answers."""
+def _streams(path: JsonPath) -> bool:
+    """Return True for a list of messages, or `items` of an answer, alone or in a list of answers."""
     return path[-1:] == ("items",)
 
 
@@ -38,9 +44,9 @@ _LIST = replace(_ANSWERS, streams=lambda path: path == (), home=(0,))
 
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
-    """Messages of one or more chats; the room is the chat's id.
+    """Yield the messages of one or more chats; the room is the chat's id.
 
-    Keys such as @_user_1 in the text become names. Withdrawn messages are empty and marked so.
+    Keys such as @_user_1 in the text become names. Withdrawn messages are empty and marked as such.
     """
     lines = resume_from["lines"] if resume_from else sniff_objects(source) is not None
     found = _from_lines if lines else _from_document
@@ -58,7 +64,7 @@ def _from_lines(source: Source, options: Options, resume_from: Position | None) 
 
 
 def _listed(value: dict[str, Any]) -> list[Any]:
-    """The messages of an answer; anything else is one message or event."""
+    """Return the messages of an answer; anything else is one message or event."""
     items = obj(value.get("data")).get("items", value.get("items"))
     return items if isinstance(items, list) else [value]
 
@@ -75,7 +81,7 @@ def _has_answers(source: Source) -> bool:
 
 
 def _ignore(event: Event, facts: Facts) -> None:
-    """Nothing around the messages is needed."""
+    """Ignore the data around the messages."""
 
 
 def _item(value: object, place: int, member: Member, source: Source, options: Options) -> Item:
@@ -89,8 +95,8 @@ def _item(value: object, place: int, member: Member, source: Source, options: Op
 
 
 def lark_message(event: Mapping[str, Any]) -> Message:
-    """The message of an `im.message.receive_v1` event, or one of `im/v1/messages`, as an import of the same would
-    store it. Raises `InvalidInput` where it names no message or no chat."""
+    """Return the message of an `im.message.receive_v1` event, or one of `im/v1/messages`, as an import of the same
+    would store it. Raise `InvalidInput` if it names no message or no chat."""
     said = _flat(dict(event))
     own_id, chat_id = name(said.get("message_id")), name(said.get("chat_id"))
     if not (own_id and chat_id):
@@ -118,7 +124,7 @@ def _message(said: dict[str, Any], own_id: str, room_id: str) -> Message:
 
 
 def _flat(value: dict[str, Any]) -> dict[str, Any]:
-    """An event's message with its sender, in the shape of the message list."""
+    """Return an event's message with its sender, in the form of the message list."""
     event = obj(value.get("event")) or value
     said = event.get("message")
     return {**said, "sender": event.get("sender")} if isinstance(said, dict) else event
@@ -145,7 +151,7 @@ def _mention_id(mention: dict[str, Any]) -> str:
 
 
 def _content(said: dict[str, Any]) -> Any:
-    """The content, which is JSON inside a string; text that is no JSON stays as it is."""
+    """Return the content, which is JSON inside a string; text that is no JSON stays as it is."""
     raw = said.get("content", obj(said.get("body")).get("content"))
     if not isinstance(raw, str):
         return raw
@@ -168,7 +174,8 @@ def _text(kind: str, content: Any) -> str:
 
 
 def _post(content: dict[str, Any]) -> str:
-    """Title and paragraphs; `content` is a list of paragraphs, each a list of elements, maybe under a language."""
+    """Return title and paragraphs; `content` is a list of paragraphs, each a list of elements, maybe under a
+    language."""
     body = content if "content" in content else next((one for one in content.values() if isinstance(one, dict)), {})
     paragraphs = body.get("content")
     lines = ["".join(map(_element, objects(one))) for one in paragraphs if one] if isinstance(paragraphs, list) else []
@@ -186,7 +193,7 @@ def _element(element: dict[str, Any]) -> str:
 
 
 def _card(content: dict[str, Any]) -> str:
-    """Every text on a card: its title, then the rest in order."""
+    """Return every text on a card: its title, then the rest in order."""
     title = obj(content.get("header")).get("title", content.get("title"))
     heading = words(title) or words(obj(title).get("content"))
     rows = content.get("elements")
@@ -211,7 +218,7 @@ def _texts(value: object, level: int) -> Iterator[str]:
 
 
 def _filled(content: dict[str, Any]) -> str:
-    """A system message: its template with the names put in."""
+    """Return the text of a system message: its template with the names filled in."""
     text = words(content.get("template"))
     for key, value in content.items():
         listed = joined(value, ", ") if isinstance(value, list) else words(value)
@@ -220,7 +227,7 @@ def _filled(content: dict[str, Any]) -> str:
 
 
 def _named(text: str, people: list[dict[str, Any]]) -> str:
-    """@_user_1 replaced by the name, the longest keys first so that @_user_1 is not found in @_user_10."""
+    """Replace @_user_1 by the name, the longest keys first so that @_user_1 is not found in @_user_10."""
     text = text.replace("@_all", "@所有人")
     for one in sorted(people, key=lambda one: -len(words(one.get("key")))):
         key, person = words(one.get("key")), words(one.get("name"))

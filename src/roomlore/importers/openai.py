@@ -1,19 +1,24 @@
-"""OpenAI chat messages: `{"messages": [...]}` a line (training files, logs), one such object, or a bare list."""
+"""OpenAI chat messages: `{"messages": [...]}` per line (training files, logs), one such object, or a bare list."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from roomlore.core.exports import Bad, Item, Parsed, Position
 from roomlore.core.models import Message, Role
-from roomlore.core.records import parse_time
-from roomlore.importers.documents import Event, Layout
-from roomlore.importers.items import Options, derived_id
-from roomlore.importers.json_lines import read_json_lines, sniff_objects, spread
-from roomlore.importers.members import Facts, Member, read_members
+from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
+from roomlore.importers.export_files import Options, Source, derived_id
+from roomlore.importers.json_stream import (
+    Event,
+    Facts,
+    Layout,
+    Member,
+    read_json_lines,
+    read_members,
+    sniff_objects,
+    spread,
+)
 from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, role, words
-from roomlore.importers.source import Source
 
 _HEAD_BYTES = 1 << 16
 _HAS_MESSAGES = re.compile(rb'"messages"\s*:\s*\[')
@@ -22,7 +27,8 @@ _NOT_METADATA = {"role", "content", "name", "id", "tool_calls", *_TIMES}
 
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
-    """Messages of every conversation; each conversation is a room, named by its id or by the file and its number.
+    """Yield the messages of every conversation; each conversation is a room, named by its id or by the file and its
+    number.
 
     A user's message and the next answer without tool calls share a turn. A tool's message replies to the call.
     """
@@ -48,7 +54,7 @@ def _read_lines(source: Source, options: Options, resume_from: Position | None) 
 
 
 def _marked(item: Item, talk: Facts) -> Item:
-    """The position also says that the file is read by lines, and how far a conversation over several of them is."""
+    """Add to the position that the file is read by lines, and the progress of a conversation over several of them."""
     position = {**item.position, "lines": True, "talk": talk}
     return replace(item, position=position)
 
@@ -88,7 +94,7 @@ def _layout(source: Source) -> Layout:
 
 
 def _note(event: Event, facts: Facts) -> None:
-    """A new list of messages is a new conversation; what the object says before the list names it."""
+    """Begin a new conversation at a new list of messages; the fields of the object before the list name it."""
     if event.kind == "enter" and event.path[-1:] != ("messages",):
         facts.clear()
     elif event.kind == "scalar" and event.path[-1:] in (("id",), ("conversation_id",)):
@@ -102,7 +108,7 @@ def _from_document(member: Member, source: Source, options: Options) -> Item:
 
 
 def _one(said: object, room: str, talk: Facts, place: int, member: Member, options: Options) -> Item:
-    """One message; `talk` remembers the question waiting for its answer and the last message that called tools."""
+    """Return one message; `talk` holds the question without an answer yet and the last message that called tools."""
     if not isinstance(said, dict) or not ({"role", "content", "tool_calls"} & said.keys()):
         return member.bad(f"message {place} has neither role nor content")
     who = role(said.get("role")) or Role.USER

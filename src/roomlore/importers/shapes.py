@@ -1,13 +1,15 @@
-"""Values of foreign JSON brought into the shapes a message needs, never failing."""
+"""Values of other programs' JSON converted to the types of a message, without errors."""
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from roomlore.core.models import Role
-from roomlore.core.records import MAX_METADATA_DEPTH, parse_time
+from roomlore.core.records import MAX_METADATA_DEPTH, Item, Position, parse_time
+from roomlore.importers.export_files import derived_id
 
 _ROLES = {
     "user": Role.USER, "human": Role.USER, "customer": Role.USER,
@@ -19,17 +21,17 @@ _ROLES = {
 
 
 def obj(value: object) -> dict[str, Any]:
-    """The value if it is a JSON object, else an empty one."""
+    """Return the value if it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def objects(value: object) -> list[dict[str, Any]]:
-    """The JSON objects in a list; empty where it is none."""
+    """Return the JSON objects in a list; empty if it is no list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def name(value: object) -> str:
-    """An id or name: text as it is, an integer as digits, else ''."""
+    """Return an id or name: text as it is, an integer as digits, else ''."""
     if isinstance(value, bool):
         return ""
     if isinstance(value, float) and value.is_integer():
@@ -38,22 +40,22 @@ def name(value: object) -> str:
 
 
 def first_name(*values: object) -> str:
-    """The first of them that is a usable id or name, else ''."""
+    """Return the first usable id or name, else ''."""
     return next((found for value in values if (found := name(value))), "")
 
 
 def words(value: object) -> str:
-    """Text as it is, numbers as digits, anything else ''."""
+    """Return text as it is, numbers as digits, anything else as ''."""
     return name(value) or (str(value) if isinstance(value, float) else "")
 
 
 def role(value: object) -> Role | None:
-    """The role this word means, None if it means none."""
+    """Return the role that this word means, None if it means none."""
     return _ROLES.get(value.lower()) if isinstance(value, str) else None
 
 
 def local_time(value: object, zone: tzinfo) -> datetime | None:
-    """As `parse_time`, with naive ISO text taken as local time of the zone."""
+    """Return the time as `parse_time` does, with naive ISO text as local time of the zone."""
     if not isinstance(value, str):
         return parse_time(value)
     try:
@@ -63,7 +65,7 @@ def local_time(value: object, zone: tzinfo) -> datetime | None:
 
 
 def in_zone(moment: datetime, zone: tzinfo) -> datetime | None:
-    """UTC time of a local time (an aware one keeps its own zone); None past the calendar's ends."""
+    """Return the UTC time of a local time (an aware one keeps its own zone); None outside the calendar."""
     try:
         return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
     except OverflowError:
@@ -71,17 +73,17 @@ def in_zone(moment: datetime, zone: tzinfo) -> datetime | None:
 
 
 def joined(parts: Iterable[object], separator: str = " ") -> str:
-    """The non-empty texts among the parts, joined."""
+    """Return the non-empty texts among the parts, joined."""
     return separator.join(part for part in parts if isinstance(part, str) and part)
 
 
 def kept(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata: values that say nothing are left out; what a store could not hold is written as text."""
+    """Return metadata without empty values; values that a store cannot hold are written as text."""
     return {key: _storable(value, 2) for key, value in values.items() if value not in (None, "", [], {}, False)}
 
 
 def storable(value: dict[str, Any]) -> dict[str, Any]:
-    """The same object with what a store could not hold written as text."""
+    """Return the object; values that a store cannot hold are written as text."""
     return {key: _storable(inner, 2) for key, inner in value.items()}
 
 
@@ -95,3 +97,43 @@ def _storable(value: object, level: int) -> Any:
     if isinstance(value, dict):
         return {key: _storable(inner, level + 1) for key, inner in value.items()}
     return [_storable(inner, level + 1) for inner in value]
+
+
+_LONGEST = 1 << 16
+
+
+class Passage:
+    """Count repetitions. `latest`: the latest time stamp so far (ISO text, which sorts by time). `part`: how often a
+    passage was cut because it grew too long. `start`: the caller's state at its first message."""
+
+    def __init__(self, *, latest: str = "", part: int = 0, start: dict[str, Any] | None = None) -> None:
+        self.latest = latest
+        self.part = part
+        self.start = start if start is not None else {}
+        self._seen: Counter[str] = Counter()
+
+    @classmethod
+    def resumed(cls, start: dict[str, Any]) -> "Passage":
+        return cls(latest=start.get("latest", ""), part=start.get("part", 0), start=start)
+
+    def take(self, stamp: str, sender: str, text: str, state: dict[str, Any]) -> str:
+        """Return the message's id; `state` becomes the passage's start if this message begins one."""
+        if stamp > self.latest or len(self._seen) >= _LONGEST or not self.start:
+            self._begin(stamp, state)
+        key = derived_id(stamp, self.latest, self.part, sender, text)
+        self._seen[key] += 1
+        repeated = self._seen[key]
+        return key if repeated == 1 else f"{key}-{repeated}"
+
+    def _begin(self, stamp: str, state: dict[str, Any]) -> None:
+        self.part += stamp <= self.latest and len(self._seen) >= _LONGEST
+        self.latest = max(self.latest, stamp)
+        self._seen.clear()
+        self.start = {**state, "latest": self.latest, "part": self.part}
+
+
+def after_position(items: Iterable[Item], resume_from: Position | None) -> Iterator[Item]:
+    """Yield the items after `resume_from`: reading continues from the start of its passage, so some are read a second
+    time."""
+    done = resume_from["offset"] if resume_from else -1
+    return (item for item in items if item.position["offset"] > done)

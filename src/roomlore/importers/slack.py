@@ -8,13 +8,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from roomlore.core.exports import Bad, Item, Parsed, Position
 from roomlore.core.models import Message, Role
-from roomlore.core.records import parse_time
-from roomlore.importers.documents import Layout, Walker, start_at
-from roomlore.importers.items import Options, derived_id, excerpt
+from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
+from roomlore.importers.export_files import UNREADABLE, Options, Source, derived_id, excerpt, open_zip, refuse_encrypted
+from roomlore.importers.json_stream import Layout, Walker, start_at
 from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, words
-from roomlore.importers.source import UNREADABLE, Source, open_zip, refuse_encrypted
 
 _DAY_FILE = re.compile(r"(?:.*/)?([^/]+)/(\d{4}-\d\d-\d\d)\.json")
 _LAYOUT = Layout(
@@ -46,7 +44,7 @@ _MENTION = re.compile(r"<@([A-Z0-9]+)")
 
 
 class Export:
-    """The files of the export by name; a folder around them all is looked through."""
+    """The files of the export by name; an enclosing folder is skipped."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -54,12 +52,12 @@ class Export:
         self.names = sorted(_zip_names(self._zip) if self._zip else _folder_names(path))
 
     def refuse_encrypted(self) -> None:
-        """Raise `InvalidInput` where a password is needed to read the days."""
+        """Raise `InvalidInput` if the days need a password."""
         if self._zip is not None:
             refuse_encrypted(self._path, self._zip, self.days())
 
     def days(self) -> list[str]:
-        """Day files, channel by channel, in time order."""
+        """Return the day files, channel by channel, in time order."""
         found = [match for one in self.names if (match := _DAY_FILE.fullmatch(one))]
         return [match.group() for match in sorted(found, key=lambda match: (match[1], match[2], match.group()))]
 
@@ -67,7 +65,7 @@ class Export:
         return self._zip.read(file) if self._zip else (self._path / file).read_bytes()
 
     def people(self) -> dict[str, str]:
-        """User id to the name people see; what is damaged is left out."""
+        """Return user ids and display names; damaged entries are left out."""
         found = {}
         for file in (one for one in self.names if one.rpartition("/")[2] == "users.json"):
             try:
@@ -93,7 +91,7 @@ def _folder_names(path: Path) -> list[str]:
 
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
-    """Messages of all channels; the room is the channel's folder name (the id for direct messages).
+    """Yield the messages of all channels; the room is the channel's folder name (the id for direct messages).
 
     With `options.room_id` all channels go into that room and ids become "channel/ts".
     """
@@ -183,7 +181,7 @@ def _person(user: dict[str, Any]) -> str:
 
 
 def _plain(text: str, people: dict[str, str]) -> str:
-    """Slack's markup as people read it: @name, #channel, label (link)."""
+    """Return Slack's markup as people read it: @name, #channel, label (link)."""
     return unescape(_MARKUP.sub(lambda match: _unmarked(match[1], people), text))
 
 
@@ -201,7 +199,7 @@ def _unmarked(inside: str, people: dict[str, str]) -> str:
 
 
 def _attached_text(said: dict[str, Any], people: dict[str, str]) -> str:
-    """Bots often say everything in attachments and leave the text empty."""
+    """Return the text of attachments: bots often put everything there and leave the text empty."""
     if said.get("files"):
         return ""
     parts = ((one.get("pretext"), one.get("title"), one.get("text")) for one in objects(said.get("attachments")))

@@ -5,20 +5,17 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from roomlore.core.exports import Item, Parsed, Position
 from roomlore.core.models import Message, Role
-from roomlore.core.records import parse_time
-from roomlore.importers.documents import Event, Layout, Path
-from roomlore.importers.items import Options, derived_id
-from roomlore.importers.members import Facts, Member, read_members
+from roomlore.core.records import Item, Parsed, Position, parse_time
+from roomlore.importers.export_files import Options, Source, derived_id
+from roomlore.importers.json_stream import Event, Facts, JsonPath, Layout, Member, read_members
 from roomlore.importers.shapes import first_name, joined, kept, local_time, name, obj, objects, words
-from roomlore.importers.source import Source
 
 _SERVICE_FACTS = ("title", "members", "inviter", "new_title", "message_id", "emoticon", "duration_seconds")
 _MEDIA_FACTS = ("media_type", "mime_type", "file", "photo", "forwarded_from", "saved_from", "via_bot", "author")
 
 
-def _streams(path: Path) -> bool:
+def _streams(path: JsonPath) -> bool:
     return bool(path) and path[-1] == "messages" and (len(path) == 1 or path[-3:-2] == ("list",))
 
 
@@ -33,7 +30,7 @@ _LAYOUT = Layout(
 
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
-    """Messages of every chat; the room is the chat's id.
+    """Yield the messages of every chat; the room is the chat's id.
 
     With `options.room_id` all chats go into that room, and ids from a full export are "chat id/message id".
     """
@@ -42,7 +39,7 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 
 
 def _note(event: Event, facts: Facts) -> None:
-    """Keeps the id of the chat that is open."""
+    """Keep the id of the open chat."""
     if event.kind == "enter" and (event.path == () or event.path[-2:-1] == ("list",)):
         facts.clear()
     elif (
@@ -89,7 +86,7 @@ def _text(value: object) -> str:
 
 
 def _service_text(said: dict[str, Any]) -> str:
-    """ "pin_message", say, as words, with what it was about."""
+    """Return a service action such as "pin_message" as words, with its object."""
     about = (said.get(key) for key in ("title", "new_title"))
     members = said.get("members") if isinstance(said.get("members"), list) else []
     return joined(
@@ -98,7 +95,7 @@ def _service_text(said: dict[str, Any]) -> str:
 
 
 def _reply(said: dict[str, Any], prefix: str) -> str | None:
-    """The message answered, unless it is one of another chat."""
+    """Return the message answered, unless it is one of another chat."""
     target = name(said.get("reply_to_message_id"))
     return prefix + target if target and "reply_to_peer_id" not in said else None
 

@@ -1,19 +1,131 @@
-"""WhatsApp's "export chat" text, as Android and iOS write it in many languages."""
+"""WhatsApp's chat export: messages, and the dates before them in the order and notation of the phone's language."""
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from datetime import date, datetime, time
+from itertools import islice, pairwise
 from typing import Any
 
-from roomlore.core.exports import Bad, Item, Parsed, Position
 from roomlore.core.models import Message, Role
-from roomlore.importers.items import Options, derived_id, excerpt
-from roomlore.importers.lines import TOO_LONG, Line, read_lines
-from roomlore.importers.passages import Passage, not_given_yet
-from roomlore.importers.shapes import in_zone
-from roomlore.importers.source import Source
-from roomlore.importers.whatsapp_dates import MARKS, Stamp, decide_order, read_stamp
+from roomlore.core.records import Bad, Item, Parsed, Position
+from roomlore.importers.export_files import TOO_LONG, Line, Options, Source, derived_id, excerpt, read_lines
+from roomlore.importers.shapes import Passage, after_position, in_zone
+
+MARKS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
+_BLANKS = str.maketrans({"\u202f": " ", "\u00a0": " ", "\u2009": " ", **dict.fromkeys(MARKS)})
+
+_DATE = (
+    r"(?:(?P<zh>\d{4}年\d{1,2}月\d{1,2}日)|(?P<a>\d{1,4})(?P<mark>[./-]) ?(?P<b>\d{1,2})(?P=mark) ?(?P<c>\d{1,4})\.?)"
+)
+_HALF = r"上午|下午|凌晨|清晨|早上|中午|晚上|午前|午後|오전|오후"
+_CLOCK = (
+    rf"(?:(?P<before>{_HALF}) ?)?(?P<hour>\d{{1,2}})[:.](?P<minute>\d\d)(?:[:.](?P<second>\d\d))?"
+    r"(?: ?(?P<after>[AaPp]\. ?[Mm]\.|[AaPp][Mm]))?"
+)
+_BETWEEN = r"[,،]? *(?:(?:klo|um|à|at|kl\.?|a las|alle|às|星期.|週.|周.) *)?"
+_STAMP = rf"{_DATE}{_BETWEEN}{_CLOCK}"
+_HEADER = re.compile(rf"(?:\[{_STAMP}\] ?|{_STAMP.replace('?P<', '?P<_').replace('?P=', '?P=_')} [-–] )")
+_LONGEST = 60
+_AFTERNOON = ("下午", "晚上", "午後", "오후")
+_ORDERS = ("dmy", "mdy", "ymd")
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """The date and time before a message: the date's three numbers as written, and the time. `length` in characters of
+    the line. `uppercase`: AM or PM in capitals. `padded`: 01/02 rather than 1/2."""
+
+    numbers: tuple[int, int, int]
+    mark: str
+    hour: int
+    minute: int
+    second: int
+    uppercase: bool
+    padded: bool
+    length: int
+
+    def at(self, order: str) -> datetime | None:
+        """Return the local time with the date read in this order, or in another if that is impossible; None if all
+        are."""
+        day = next((day for one in (order, *_ORDERS) if (day := self.day(one))), None)
+        if day is None or self.hour > 23 or self.minute > 59:
+            return None
+        return datetime.combine(day, time(self.hour, self.minute, min(self.second, 59)))
+
+    def day(self, order: str) -> date | None:
+        if self.numbers[0] > 999:
+            order = "ymd"
+        year, month, day = (self.numbers[order.index(part)] for part in "ymd")
+        try:
+            return date(year + 2000 if year < 100 else year, month, day)
+        except ValueError:
+            return None
+
+
+def read_stamp(line: str) -> Stamp | None:
+    """Return the stamp at the start of a line, None if there is none."""
+    first = line[:1]
+    if not (first.isdecimal() or first == "[" or first in MARKS):
+        return None
+    head = line[:_LONGEST].translate(_BLANKS)
+    match = _HEADER.match(head)
+    if match is None:
+        return None
+    parts = {key.removeprefix("_"): value for key, value in match.groupdict().items() if value is not None}
+    return _stamp(parts, _raw_length(line, match.end()))
+
+
+def _raw_length(line: str, length: int) -> int:
+    """Return how many characters of the line, with direction marks, make up this length without them."""
+    taken = 0
+    for place, character in enumerate(line):
+        if taken == length:
+            return place
+        taken += character not in MARKS
+    return len(line)
+
+
+def _stamp(parts: dict[str, str], length: int) -> Stamp:
+    after = parts.get("after", "")
+    written = re.findall(r"\d+", parts["zh"]) if "zh" in parts else [parts["a"], parts["b"], parts["c"]]
+    return Stamp(
+        numbers=(int(written[0]), int(written[1]), int(written[2])),
+        mark=parts.get("mark", "年"),
+        hour=_hour(int(parts["hour"]), parts.get("before", ""), after.lower()[:1]),
+        minute=int(parts["minute"]),
+        second=int(parts.get("second", "0")),
+        uppercase=after[:1] in ("A", "P"),
+        padded=len(written[0]) > 1 and len(written[1]) > 1,
+        length=length,
+    )
+
+
+def _hour(hour: int, before: str, after: str) -> int:
+    if hour > 12 or not (before or after):
+        return hour
+    if before == "中午":
+        return hour + 12 if hour < 11 else hour
+    return hour % 12 + (12 if after == "p" or before in _AFTERNOON else 0)
+
+
+def decide_order(stamps: Iterable[Stamp]) -> str:
+    """Return "dmy", "mdy" or "ymd": the order with the fewest impossible dates, then the fewest steps back, then the
+    most common one."""
+    seen = list(stamps)
+    american = bool(seen) and seen[0].mark == "/" and seen[0].uppercase and not all(one.padded for one in seen)
+    habit = ("mdy", "dmy", "ymd") if american else _ORDERS
+    return min(habit, key=lambda order: _implausibility(seen, order))
+
+
+def _implausibility(stamps: list[Stamp], order: str) -> tuple[int, int, int]:
+    """Return (impossible dates, steps back, how far apart the dates lie in powers of eight)."""
+    days = [day.toordinal() for one in stamps if (day := one.day(order))]
+    steps = [later - earlier for earlier, later in pairwise(days)]
+    way = sum(map(abs, steps))
+    return len(stamps) - len(days), sum(step < 0 for step in steps), int(math.log(way + 1, 8))
+
 
 _SNIFFED = 5000
 _LONGEST_TEXT = 16 << 20
@@ -71,12 +183,12 @@ _ROOM = re.compile(
     r"|(?:与|與)\s?(?P<zh>.+?)\s?的\s?WhatsApp\s?(?:聊天|對話|对话).*"
 )
 STEM = re.compile(rf"_chat|{_ROOM.pattern}")
-"""The names, without ending, that WhatsApp gives to the chat among its pictures and documents."""
+"""WhatsApp's names, without ending, for the chat among its pictures and documents."""
 
 
 @dataclass(slots=True)
 class _Draft:
-    """A message whose further lines may still come."""
+    """A message that may have further lines."""
 
     stamp: Stamp
     lines: list[str]
@@ -98,12 +210,12 @@ class _Content:
 
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
-    """Messages of one chat; a line without a date continues the message before it.
+    """Yield the messages of one chat; a line without a date continues the message before it.
 
-    Day and month are told apart by the first thousands of lines. Lines without a sender are system messages. Left-out
-    media give an empty text with a caption.
+    Day and month are told apart by the first thousands of lines. Lines without a sender are system messages. Media left
+    out give an empty text with a caption.
     """
-    yield from not_given_yet(_Chat(source, options, resume_from).items(), resume_from)
+    yield from after_position(_Chat(source, options, resume_from).items(), resume_from)
 
 
 class _Chat:
@@ -176,7 +288,7 @@ def _sniff_order(source: Source) -> str:
 
 
 def _split(whole: str) -> tuple[str, str]:
-    """(sender, text), the sender '' where the program itself speaks."""
+    """Return (sender, text), the sender '' for a message of the program itself."""
     match = _SENDER.match(whole)
     if match is None or "://" in whole[: match.end("name") + 3]:
         return "", whole.strip(MARKS)
@@ -187,7 +299,7 @@ def _split(whole: str) -> tuple[str, str]:
 
 
 def _content(said: str) -> _Content:
-    """The text without the program's own marks, and what those say."""
+    """Return the text without the program's own marks, and the meaning of those."""
     marked = said.startswith("\u200e")
     text = said.replace("\u200e", "").strip("\u200f\u202a\u202c")
     edited = _EDITED.search(text)
@@ -206,7 +318,7 @@ def _content(said: str) -> _Content:
 
 
 def _left_out(text: str, marked: bool) -> str:
-    """What stands in the place of media that were not exported, '' where the text is a real one."""
+    """Return the placeholder of media that were not exported, '' if the text is a real one."""
     if match := _MEDIA.fullmatch(text):
         return match["kind"]
     plain = _MEDIA_PLAIN.fullmatch(text) or (marked and _MEDIA_MARKED.fullmatch(text))
@@ -216,8 +328,8 @@ def _left_out(text: str, marked: bool) -> str:
 def room_name(source: Source) -> str:
     """Return the chat's name in the name of the file, else the file's name.
 
-    An iPhone calls every chat `_chat.txt`: then the name in that of its folder or in its first line, else one made of
-    that line, as two chats are never one room.
+    An iPhone names every chat `_chat.txt`: then the name in that of its folder or in its first line, else one made of
+    that line, since two chats are never one room.
     """
     if source.stem != "_chat":
         return _named(source.stem) or source.stem

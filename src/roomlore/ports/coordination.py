@@ -1,4 +1,4 @@
-"""Time, ids, measurements, background work and caches, injected so that tests can hold them still."""
+"""Time, ids, telemetry, background jobs and caches, injected so that tests can control them."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
@@ -9,28 +9,28 @@ Attributes = Mapping[str, str | int | float | bool]
 
 
 class Span(Protocol):
-    """A piece of work under way, as others will see it."""
+    """A traced operation in progress."""
 
     def note(self, name: str, value: str | int | float | bool) -> None: ...
 
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """The time, aware, UTC."""
+        """Return the time, aware, UTC."""
 
     def monotonic(self) -> float:
-        """Seconds that only grow."""
+        """Return seconds of a monotonic clock."""
 
 
 class Ids(Protocol):
     def new(self) -> str:
-        """A fresh id; later ones sort after earlier ones."""
+        """Return a new id; later ones sort after earlier ones."""
 
 
 class Telemetry(Protocol):
-    """Counts and distributions, named as in the Prometheus text they end up in.
+    """Counts and distributions, with Prometheus names.
 
-    A metric is declared by the adapter with its labels; an undeclared name or label is a mistake and raises `KeyError`.
+    A metric is declared by the adapter with its labels; an undeclared name or label is a bug and raises `KeyError`.
     """
 
     def count(self, name: str, amount: float = 1, *, labels: Mapping[str, str] | None = None) -> None: ...
@@ -38,77 +38,77 @@ class Telemetry(Protocol):
     def observe(self, name: str, value: float, *, labels: Mapping[str, str] | None = None) -> None: ...
 
     def see(self, name: str, member: str) -> None:
-        """Notes one member of a set whose size is the metric (rooms served, say)."""
+        """Record one member of a set whose size is the metric, such as the rooms served."""
 
     def span(
         self, name: str, *, attributes: Attributes | None = None, headers: Mapping[str, str] | None = None
     ) -> AbstractContextManager[Span]:
-        """Of a piece of work under way, for whoever traces, as `Tracer.span`: what is timed inside becomes its
-        children. Nobody's text is ever among name and attributes."""
+        """Open a span for tracing, as `Tracer.span`; spans timed inside become its children. Name and attributes never
+        contain user text."""
 
     def unforeseen(self, error: BaseException, *, attributes: Attributes | None = None) -> None:
-        """Tells whoever wants to know, as `ErrorReports.tell`, of an error that nobody foresaw; roomlore's own are
-        foreseen, and passed over."""
+        """Report an unexpected error, as `ErrorReports.tell`. roomlore's own errors are expected and are skipped."""
 
 
 class Tracer(Protocol):
-    """Sends spans somewhere. No call waits or fails for want of a receiver."""
+    """Sends spans to a receiver. No call waits or fails if there is no receiver."""
 
     def span(
         self, name: str, *, attributes: Attributes | None = None, headers: Mapping[str, str] | None = None
     ) -> AbstractContextManager[Span]:
-        """A span that is current inside the block. `headers`: of a request whose `traceparent` it goes on from. Where
-        the block raises, the span says so with the error's type and no more."""
+        """Open a span that is current inside the block. `headers`: of a request whose `traceparent` it continues. If
+        the block raises, the span records the error's type only."""
 
     def record(self, name: str, seconds: float, *, attributes: Attributes | None = None) -> None:
-        """A span that ends now and took so long, inside the current one."""
+        """Record a span that ends now and took this many seconds, inside the current one."""
 
     async def close(self) -> None:
-        """Sends what waits, for a few seconds at most."""
+        """Send what is queued, for a few seconds at most."""
 
 
 class ErrorReports(Protocol):
-    """Tells people of errors. No call waits or fails for want of a receiver."""
+    """Reports errors to people. No call waits or fails if there is no receiver."""
 
     def tell(self, error: BaseException, *, attributes: Attributes | None = None) -> None:
-        """Sends the error's type and where it came from, with those of its causes, and the ids that log lines have by
-        now of the request or the work. Nobody's text goes along: not the error's own either, since it may quote one."""
+        """Send the error's type and origin, with those of its causes, and the ids in the log context of the request or
+        the work. No user text is sent, including the error's own text, which may quote one."""
 
     async def close(self) -> None:
-        """Sends what waits, for a few seconds at most."""
+        """Send what is queued, for a few seconds at most."""
 
 
 class Jobs(Protocol):
-    """Runs work behind the callers' backs, at least once.
+    """Runs background work at least once.
 
-    What is due is always derived from stored data, so a job lost with a killed process is found again by its own sweep.
-    A job that fails is tried again, later each time; it never takes another with it.
+    Due work is always derived from stored data, so a job lost with a killed process is found again by the next regular
+    run. A failed job is retried with growing delays; it never affects another.
     """
 
     def handle(self, name: str, work: Callable[[], Awaitable[object]], *, every_seconds: float) -> None:
-        """Declares a job: run once soon after the start, again whenever it is asked for, and at least this often."""
+        """Declare a job: it runs once soon after the start, again whenever requested, and at least this often."""
 
     def ask(self, name: str) -> None:
-        """Asks that the job be run soon. Never waits and never fails; asked often before it begins, it is run once."""
+        """Request that the job runs soon. Never waits and never fails; several requests before it begins run it
+        once."""
 
     async def close(self) -> None:
-        """Lets what runs come to its next pause, and stops."""
+        """Let running jobs reach their next pause, and stop."""
 
 
 class SessionCache(Protocol):
-    """Sessions as text, kept beside the database for a while.
+    """Sessions as text, cached beside the database.
 
-    It may lose anything at any moment, and what it gives may be old: the caller compares it with the database. Every
-    call may raise `CacheUnavailable`, within the time the adapter was given.
+    It may lose any entry at any time, and a value may be outdated: the caller compares it with the database. Every call
+    may raise `CacheUnavailable`, within the adapter's timeout.
     """
 
     async def get(self, *, tenant: str, conversation_id: str) -> str | None:
-        """What was put last, or None where it is unknown, has expired or cannot be read as text."""
+        """Return the last value, or None if it is unknown, has expired or cannot be read as text."""
 
     async def put(self, *, tenant: str, conversation_id: str, value: str, seconds: int) -> None:
-        """Keeps the value in the place of an earlier one, for so many seconds from now."""
+        """Store the value in place of an earlier one, for this many seconds from now."""
 
     async def drop(self, *, tenant: str, conversation_id: str) -> None:
-        """Forgets the value; nothing happens where there is none."""
+        """Remove the value; no error if there is none."""
 
     async def close(self) -> None: ...

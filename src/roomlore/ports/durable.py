@@ -1,4 +1,4 @@
-"""Work that goes on where a killed process left it."""
+"""Durable work that continues after a process is killed."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ Json = Mapping[str, Any]
 WorkStatus = Literal["waiting", "running", "done", "failed", "cancelled"]
 RETRIABLE: tuple[WorkStatus, ...] = ("failed", "cancelled")
 ENDED: tuple[WorkStatus, ...] = ("done", *RETRIABLE)
-"""How work stands that nobody goes on with by themselves; some of it may be begun again."""
+"""The final states of work; some of it can be retried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkState:
-    """A piece of work as it stands. `progress`: what it last said of itself, '' if nothing. `error`: why it failed, ''
-    unless it did. `attempts`: how often it was begun."""
+    """The state of a piece of work. `progress`: its last report, '' if none. `error`: the reason of its failure, else
+    ''. `attempts`: the number of starts."""
 
     work_id: str
     name: str
@@ -31,30 +31,30 @@ class WorkState:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """`count`: pieces of work that are gone. `running`: the ids of those that would be, but run just now."""
+    """The result of dropping work. `count`: pieces removed. `running`: the ids that match but are running."""
 
     count: int = 0
     running: tuple[str, ...] = ()
 
 
 class Steps(Protocol):
-    """What a piece of work is given to divide itself with."""
+    """Divides a piece of work into steps."""
 
     async def once(self, name: str, step: Callable[[], Awaitable[Json]]) -> Json:
-        """Does the step, or, where an earlier attempt finished it, gives what it gave then.
+        """Run the step or, if an earlier attempt finished it, return its stored result.
 
-        A name stands for one step of its work, whatever came before it. What a step gives must be plain JSON; it comes
-        back as it will be read again. A step that a kill broke off is done again: it must bear that. An error of the
-        step's is raised as it is and not remembered. Steps are done one after another.
+        A name stands for one step of its work, whatever came before it. The result must be plain JSON; it is returned
+        as it will be read again. A step interrupted by a kill is repeated, so it must be idempotent. An error of the
+        step is raised unchanged and not stored. Steps run one after another.
         """
 
     async def report(self, progress: str) -> None:
-        """Says how far the work is, for people to read."""
+        """Record the progress of the work, for people to read."""
 
 
 Work = Callable[[Steps, Json], Awaitable[None]]
-"""Given its steps and its arguments. Raises where it failed; it is then tried again, later each time, three times in
-all, and stays `failed` until somebody retries it."""
+"""Takes the steps and the arguments, and raises on failure. Failed work is retried with growing delays, three times in
+all, and then stays `failed` until somebody retries it."""
 
 
 class DurableWork(Protocol):
@@ -64,22 +64,22 @@ class DurableWork(Protocol):
     """
 
     def define(self, name: str, work: Work) -> None:
-        """Says what work of this name does, before `open`. Ids and numbers go into arguments, never objects."""
+        """Register the function for work of this name, before `open`. Arguments are ids and numbers, never objects."""
 
     async def open(self, *, working: bool) -> None:
-        """Begins; `working`: whether this process does work too, or only hands it in and looks at it.
+        """Start. `working`: True if this process runs work too; otherwise it only submits and inspects it.
 
-        Raises `Conflict` where this process can do no work of this store's beside what it does already.
+        Raises `Conflict` if this process cannot run this store's work beside other work it runs already.
         """
 
     def works(self) -> bool:
-        """Whether this process does work now: it is open and working, and stands by for no other process."""
+        """Return True if this process runs work now: it is open and working, and not on standby for another process."""
 
     async def start(self, name: str, *, work_id: str, partition: str, arguments: Json) -> bool:
-        """Hands work in; False where work of this id is there already, whatever became of it.
+        """Submit work. Return False if work with this id exists already, in any state.
 
-        In which order the work of a partition is done is not promised. Raises `InvalidInput` for an empty id or
-        partition and for arguments that are no plain JSON.
+        The order of work in a partition is not guaranteed. Raises `InvalidInput` for an empty id or partition and for
+        arguments that are not plain JSON.
         """
 
     async def find(self, work_id: str) -> WorkState | None: ...
@@ -93,24 +93,24 @@ class DurableWork(Protocol):
         limit: int = 100,
         offset: int = 0,
     ) -> list[WorkState]:
-        """Work, the newest first, to the second; no names: of any name. `prefix`: what its id begins with."""
+        """Return work, the newest first, to the second; without names, of any name. `prefix`: of its id."""
 
     async def retry(self, work_id: str) -> bool:
-        """Begins failed or cancelled work again, keeping the steps that were finished; False where there is none."""
+        """Restart failed or cancelled work, keeping its finished steps. Return False if there is none."""
 
     async def wait(self, work_id: str, *, seconds: float) -> WorkState | None:
-        """The state once the work is done, failed or cancelled, or as it stands after so many seconds."""
+        """Return the state once the work is done, failed or cancelled, or its present state after this many seconds."""
 
     async def drop(self, *, prefix: str, tells: Callable[[str], bool]) -> Dropped:
-        """Forgets work whose id begins like this, that waits or has ended, with all that is kept of it, where `tells`
-        is true of any text of it: its id, partition, arguments, progress and error, and what its steps gave. What runs
-        stays. Work of such an id can be handed in again."""
+        """Delete work with this id prefix that waits or has ended, with everything stored of it, if `tells` returns
+        True for any text of it: its id, partition, arguments, progress and error, and the results of its steps. Running
+        work stays. The ids can be used again."""
 
     async def expire(self, *, before: datetime) -> int:
-        """Forgets work that is done and was last changed before this time; how many pieces."""
+        """Delete work that is done and was last changed before this time. Return the number of pieces."""
 
     async def compact(self) -> None:
-        """Gives back the free pages of a database of its own, so that nothing of forgotten work can be read there."""
+        """Free unused pages of a separate database, so that no deleted work can be read there."""
 
     async def close(self) -> None:
-        """Stops taking work, lets running steps come to their next pause, and ends."""
+        """Stop accepting work, let running steps reach their next pause, and end."""

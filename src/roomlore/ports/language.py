@@ -1,10 +1,11 @@
-"""What roomlore needs of language tools."""
+"""The language tools that roomlore needs."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Literal, Protocol
 
+from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, Offer
 from roomlore.core.prompt import Prompt
-from roomlore.core.search import EmbeddingModel, Vectors
+from roomlore.core.search.hits import EmbeddingModel, Vectors
 
 TextKind = Literal["passage", "query"]
 Language = Literal["zh", "en"]
@@ -14,46 +15,66 @@ class TokenCounter(Protocol):
     """Counts tokens exactly as the configured encoding does, offline."""
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text; special tokens in a text count as plain text."""
+        """Return the tokens of each text; special tokens in a text count as plain text."""
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors that lie near where their meanings are near."""
+    """Turns texts into vectors that are close if the meanings are."""
 
     @property
     def model(self) -> EmbeddingModel:
-        """What makes the vectors: its name and how long they are."""
+        """The model: its name and the dimensions of its vectors."""
 
     async def embed(self, texts: Sequence[str], *, kind: TextKind) -> Vectors:
-        """(len(texts), dimensions), each row of length 1. `kind`: a text to be found, or one to find others with.
+        """Return (len(texts), dimensions), each row of length 1. `kind`: a passage or a query.
 
-        Splits into batches by itself and lets the event loop breathe. Raises `ModelUnavailable` where the model cannot
-        be had, `InvalidInput` where it is there and refuses one of the texts.
+        Splits into batches by itself and yields to the event loop. Raises `ModelUnavailable` if the model cannot be
+        reached, `InvalidInput` if it refuses one of the texts.
         """
 
     async def close(self) -> None: ...
 
 
 class Summarizer(Protocol):
-    """Puts a conversation into fewer words, with a language model."""
+    """Summarises a conversation with a language model."""
 
     @property
     def name(self) -> str:
-        """What makes the summaries, as kept beside each: a model's name, say."""
+        """The name stored with each summary, such as a model's name."""
 
     async def summarise(self, *, previous: str, conversation: str, language: Language, max_tokens: int) -> str:
-        """A summary that stands for the previous one ('' if none) and the conversation after it.
+        """Return a summary that stands for the previous one ('' if none) and the conversation after it.
 
-        `max_tokens`: how long it may be; the caller checks. Raises `ModelUnavailable` where no model answers,
-        `BadModelOutput` where none answers anything that can be used.
+        `max_tokens`: the most it should take; the caller checks. Raises `ModelUnavailable` if no model answers,
+        `BadModelOutput` if no answer is usable.
         """
 
     async def close(self) -> None: ...
 
 
 class Prompts(Protocol):
-    """Where prompts come from."""
+    """The source of prompts."""
 
     async def find(self, name: str, *, language: Language) -> Prompt:
-        """The prompt of this name in this language. Raises `NotFound` where there is none; never because a server that
-        keeps prompts is down, since those that ship are at hand."""
+        """Return the prompt with this name in this language. Raises `NotFound` if there is none, but never because a
+        prompt server is down, since built-in prompts are available."""
+
+
+class ChatClient(Protocol):
+    """Calls one provider, once. It does not retry; the caller decides.
+
+    Both calls raise `ModelUnavailable` with its cause if the provider gives no usable answer in time. A provider's
+    error text never reaches the error, since it may quote the conversation.
+    """
+
+    async def complete(
+        self, offer: Offer, request: ChatRequest, *, key: str | None, timeout_seconds: float
+    ) -> ChatAnswer:
+        """Return the whole answer, within this many seconds."""
+
+    def stream(
+        self, offer: Offer, request: ChatRequest, *, key: str | None, timeout_seconds: float
+    ) -> AsyncGenerator[ChatPiece, None]:
+        """Yield the answer as it is written. `timeout_seconds`: until the first piece, and between pieces."""
+
+    async def close(self) -> None: ...

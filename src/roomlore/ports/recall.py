@@ -1,4 +1,4 @@
-"""What is remembered, brought to a reply."""
+"""Memories for a reply."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,14 +7,14 @@ from roomlore.core.models import StoredMessage
 
 
 class Recall(Protocol):
-    """Finds what is worth knowing for a reply. One that raises, or takes too long, is left out of the prompt."""
+    """Finds memories for a reply. One that raises, or takes too long, is left out of the prompt."""
 
     @property
     def name(self) -> str:
-        """For logs and metrics: a short one of few."""
+        """The name for logs and metrics, short and of low cardinality."""
 
     async def recall(
         self, *, tenant: str, room_id: str, agent_id: str, messages: Sequence[StoredMessage], max_tokens: int
     ) -> str:
-        """A text of at most `max_tokens`, '' for nothing. `messages`: what the reply may see of the room, as people see
-        it; the last one is replied to."""
+        """Return a text of at most `max_tokens`, '' for nothing. `messages`: the messages of the room that the reply
+        may see, in people's order; the last one is replied to."""

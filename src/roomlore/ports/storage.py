@@ -1,144 +1,305 @@
-"""Where rooms, messages, features, usage records and keys live.
+"""Storage of sessions and their checkpoints.
 
-Every call names a tenant and sees nothing of another. An empty list of ids or arrivals returns nothing. Lists of
-entries come in order of arrival. Deleted messages are never returned, but their ids stay taken. Any call may raise
-`StorageUnavailable`.
+A session belongs to a room. Its messages are those of the room; this port stores the rest.
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from roomlore.core.linked import Linked
-from roomlore.core.models import (
-    ApiKey,
-    ContextUsageRecord,
-    Entry,
-    Exchange,
-    Link,
-    Room,
-    StoredMessage,
-    Target,
-    Thread,
-)
-from roomlore.ports.audit import Audit
-from roomlore.ports.indexing import IndexedMemories, IndexStates, LexicalIndex, Outbox
+from roomlore.core.linking.calibration import Linked
+from roomlore.core.memory.memory import NumberedMemory
+from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Exchange, Link, Room, StoredMessage, Target, Thread
+from roomlore.core.search.hits import FactRows, IndexState, IndexTask, Postings
+from roomlore.core.sessions.session import Checkpoint, Due, Session
+from roomlore.ports.maintenance import Audit, People, Rewriting, StoredRows
 from roomlore.ports.memories import Evolutions, Leases, Memories, MemoryLog, Watermarks
-from roomlore.ports.privacy import People, Rewriting, StoredRows
-from roomlore.ports.rooms_due import RoomsDue
-from roomlore.ports.sessions import Sessions
+
+SESSIONS = "session-checkpoints"
+"""The background job that makes the checkpoints that are due."""
+
+
+class Sessions(Protocol):
+    """The sessions of a tenant. Every call may raise `StorageUnavailable`."""
+
+    async def find(self, *, tenant: str, conversation_id: str) -> Session | None:
+        """Return the session with its checkpoint and the position of its room, in one round trip.
+
+        A room without a session of its own gives one of version 0, with the times of the room; None if there is no such
+        room.
+        """
+
+    async def page(self, *, tenant: str, after: str | None, limit: int) -> list[Session]:
+        """Return sessions of version 1 and more with a conversation id above `after`, ascending by it."""
+
+    async def save(self, *, session: Session) -> None:
+        """Store the session in place of the stored one; its room must be locked by this unit of work.
+
+        `revision`, `next_arrival`, `due` and all but the number of `checkpoint` are not written, as other calls do
+        that. A session that is saved for the first time is not due.
+        """
+
+    async def mark(self, *, tenant: str, checkpoint: Checkpoint) -> None:
+        """Add a checkpoint or a reset to the history of its conversation, whose room is locked. Raises `Conflict` if
+        its number is taken."""
+
+    async def history(self, *, tenant: str, conversation_id: str, before: int | None, limit: int) -> list[Checkpoint]:
+        """Return the newest `limit` checkpoints and resets with a number below `before`, newest first."""
+
+    async def due(self, *, now: datetime, lease_until: datetime, limit: int) -> Sequence[tuple[str, str, Due]]:
+        """Claim up to `limit` sessions of any tenant that are due by `now`, the longest waiting first: tenant,
+        conversation id, and the due checkpoint. They are due again at `lease_until`, so that those of a killed process
+        are not lost; concurrent claims never return the same one. Only while writing."""
+
+    async def schedule(self, *, tenant: str, conversation_id: str, due: Due | None, was: datetime | None) -> bool:
+        """Set or clear when the session is due, if `was` is the present due time (None: it was not due). Return True if
+        it was changed. Only while writing. Takes no lock on the room and leaves the version as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class DueRoom:
+    """A claimed room. `noted`: how often it had been noted by then."""
+
+    tenant: str
+    room_id: str
+    noted: int
+
+
+class RoomsDue(Protocol):
+    """The due work of rooms, until it is done. Only while writing; any call may raise `StorageUnavailable`."""
+
+    async def note(self, *, tenant: str, room_id: str, work: str, now: datetime) -> None:
+        """Record that the work is due for the room; if it is recorded already, count it again and make it free to be
+        claimed."""
+
+    async def claim(self, *, work: str, now: datetime, lease_until: datetime, limit: int) -> Sequence[DueRoom]:
+        """Claim up to `limit` rooms of any tenant, the longest waiting first. They stay claimed until `lease_until`,
+        unless they are noted again, and are then free again; so the rooms of a killed process are not lost."""
+
+    async def put_off(self, *, room: DueRoom, work: str, until: datetime) -> None:
+        """Postpone work in progress: the room is free again at `until`, or now if it was noted since."""
+
+    async def done(self, *, room: DueRoom, work: str) -> bool:
+        """Record the work as done as far as it was noted then. Return False, with the room free again, if it was noted
+        since."""
+
+    async def any(self, *, work: str) -> bool:
+        """Return True if a room is noted, claimed or not. While reading too."""
+
+
+WORDS = "words"
+VECTORS = "messages"
+MEMORY_VECTORS = "memories"
+LINKS = "links"
+"""A name of index states. The state of links has no walk of its own, as each room has one; it only names the model in
+force."""
+
+INDEXING = "indexing"
+"""The job that brings the indexes in step with SQL."""
+
+RELINKING = "relinking"
+"""The job that relinks rooms whose links another link model made."""
+
+
+class LexicalIndex(Protocol):
+    """The words of every visible message of a room. Appending, replacing and erasing messages update it in the same
+    transaction."""
+
+    async def look_up(self, *, tenant: str, room_id: str, words: Sequence[str]) -> Postings | None:
+        """Return the positions of each of these distinct words in the room; None if there is no such room. One round
+        trip, whose cost does not grow with other rooms."""
+
+    async def facts(self, *, tenant: str, room_id: str, since: int) -> FactRows:
+        """Return the messages written after the room's revision `since` (0: all), deleted ones only if `since` is above
+        0; empty if there is no such room."""
+
+    async def reword(self, *, tenant: str, room_id: str, messages: Sequence[StoredMessage]) -> None:
+        """Index these messages anew, in place of their earlier entries. Requires the room's lock."""
+
+
+class Outbox(Protocol):
+    """Messages, or versions of memories, whose vectors are due, of all tenants. They are written with the data and
+    removed once the vector is stored.
+
+    Each waits once, however often it changes. Calls that write need a writing unit of work.
+    """
+
+    async def add(self, *, tenant: str, scope: str, numbers: Sequence[int], only_if_kept: bool = False) -> None:
+        """Record that messages with these arrivals, or memories with these row numbers, were added, changed or deleted.
+        `scope`: the room, or the memories' scope; it is locked by this unit of work. Unknown numbers are ignored.
+
+        `only_if_kept`: do nothing if such a vector index was never begun: the first rebuild finds everything.
+        """
+
+    async def claim(self, *, limit: int, now: datetime, lease: timedelta) -> list[IndexTask]:
+        """Claim the longest waiting free tasks for the duration of the lease; safe beside other claimers."""
+
+    async def finish(self, *, tasks: Sequence[IndexTask]) -> list[IndexTask]:
+        """Remove these tasks; one that changed meanwhile goes on waiting, free to be claimed.
+
+        Return those that were no longer held: their lease ended and another claimer took or finished them meanwhile, or
+        they were cleared. These are not changed.
+        """
+
+    async def release(self, *, tasks: Sequence[IndexTask]) -> None:
+        """Return the tasks undone; those that are no longer held stay as they are."""
+
+    async def clear(self) -> None:
+        """Delete every task, including claimed ones, for a rebuild, which adds everything again."""
+
+    async def waiting(self) -> int:
+        """Return the number of tasks, including claimed ones."""
+
+
+class IndexedMemories(Protocol):
+    """The active memories as the vector index knows them: by the row numbers of their versions, which are never
+    reused."""
+
+    async def active(self, *, tenant: str, scope: str, limit: int) -> list[NumberedMemory]:
+        """Return the active memories of the scope, the latest `updated_at` first, then the highest id."""
+
+    async def by_number(self, *, tenant: str, scope: str, numbers: Sequence[int]) -> list[NumberedMemory]:
+        """Return the active ones of these versions, by number."""
+
+    async def after(self, *, number: int, limit: int) -> list[NumberedMemory]:
+        """Return the active memories of all tenants with a number above this one, ascending, the order of a rebuild."""
+
+    async def count(self) -> int:
+        """Return the number of active memories of all tenants."""
+
+
+class IndexStates(Protocol):
+    """The state of each derived index: one row an index, for all tenants."""
+
+    async def find(self, *, name: str) -> IndexState | None: ...
+
+    async def save(self, *, state: IndexState, expected: str | None) -> bool:
+        """Store the state if the stored one has the generation `expected` (None: none is stored yet). Return False,
+        without a change, if another writer was faster. Only while writing."""
+
+    async def rooms_after(self, *, tenant: str, room_id: str, limit: int) -> list[Room]:
+        """Return the rooms of all tenants that come after this one by (tenant, room id), in that order, the order of a
+        rebuild. ('', '') begins."""
+
+    async def rooms_to_link(self, *, model: str, limit: int) -> list[Room]:
+        """Return some of the rooms of all tenants that have messages whose links are not all of this model
+        (`Linked.by`)."""
+
+    async def left_to_link(self, *, model: str) -> tuple[int, int]:
+        """Return the number of these rooms, and of messages in them that their walks have not reached."""
 
 
 class Rooms(Protocol):
     """The rooms of a tenant, their counters, settings and people."""
 
     async def find(self, *, tenant: str, room_id: str) -> Room | None:
-        """The room as stored, or None."""
+        """Return the room as stored, or None."""
 
     async def page(self, *, tenant: str, after: str | None, limit: int) -> list[Room]:
-        """Rooms with an id above `after`, ascending by id."""
+        """Return rooms with an id above `after`, ascending by id."""
 
     async def lock(self, *, tenant: str, room_id: str, now: datetime) -> Room:
-        """The room, made if new, with its row locked until the unit of work ends. Only while writing."""
+        """Return the room, created if new, with its row locked until the unit of work ends. Only while writing."""
 
     async def configure(self, *, tenant: str, room_id: str, settings: Mapping[str, Any]) -> Room:
-        """Replaces the room's own settings and raises its revision; `NotFound` where there is no such room."""
+        """Replace the room's own settings and raise its revision. Raises `NotFound` if there is no such room."""
 
     async def participants(self, *, tenant: str, room_id: str) -> dict[str, str]:
-        """Sender id to last known name ('' if none) of everyone who has spoken, in order of first speaking."""
+        """Return sender id to last known name ('' if none) of everyone who has spoken, in order of first speaking."""
 
     async def participants_before(self, *, tenant: str, room_id: str, arrival: int) -> dict[str, str]:
-        """The same as it was before the message with this arrival came, as the messages tell it that are left. It reads
-        all of these."""
+        """Return the participants before the message with this arrival, by the messages that still exist. It reads all
+        of these."""
 
     async def of_sender(self, *, tenant: str, sender_id: str) -> list[str]:
-        """The ids of the rooms in which this sender has spoken, ascending."""
+        """Return the ids of the rooms in which this sender has spoken, ascending."""
 
 
 class Messages(Protocol):
     """The messages of a room for reading."""
 
     async def fingerprints(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
-        """Message id to content hash for those ids that are taken, deleted ones included ('' for them)."""
+        """Return message id to content hash for those ids that are taken, including deleted ones ('' for them)."""
 
     async def by_id(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]: ...
 
     async def by_arrival(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[Entry]: ...
 
     async def plain(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
-        """The messages at these arrivals without features and links, in order of arrival."""
+        """Return the messages at these arrivals without features and links, in order of arrival."""
 
     async def tail(
         self, *, tenant: str, room_id: str, limit: int, before: int | None = None, since: datetime | None = None
     ) -> list[Entry]:
-        """The newest `limit` entries with arrival < `before` and `sent_at` >= `since`, in order of arrival."""
+        """Return the newest `limit` entries with arrival < `before` and `sent_at` >= `since`, in order of arrival."""
 
     async def recent(self, *, tenant: str, room_id: str, limit: int, before: int | None = None) -> list[StoredMessage]:
-        """The newest `limit` messages with arrival < `before`, in order of arrival: the plain window."""
+        """Return the newest `limit` messages with arrival < `before`, in order of arrival: the plain window."""
 
     async def page(
         self, *, tenant: str, room_id: str, after: int, limit: int, sender_id: str | None = None
     ) -> list[StoredMessage]:
-        """Messages with arrival > `after`, ascending; `sender_id`: only those of this sender."""
+        """Return messages with arrival > `after`, ascending; `sender_id`: only those of this sender."""
 
     async def recent_with_hashes(
         self, *, tenant: str, room_id: str, limit: int, before: int | None = None
     ) -> list[tuple[StoredMessage, str]]:
-        """As `recent`, each with the content hash that it had at that moment."""
+        """Return the messages of `recent`, each with its content hash at that moment."""
 
     async def page_with_hashes(
         self, *, tenant: str, room_id: str, after: int, limit: int, sender_id: str | None = None
     ) -> list[tuple[StoredMessage, str]]:
-        """As `page`, each with the content hash that it had at that moment."""
+        """Return the messages of `page`, each with its content hash at that moment."""
 
     async def count(self, *, tenant: str, room_id: str, after: int, sender_id: str | None = None) -> int:
-        """How many messages `page` has in all."""
+        """Return the total number of results of `page`."""
 
     async def first_since(self, *, tenant: str, room_id: str, since: datetime) -> int | None:
-        """The lowest arrival of a message sent at `since` or later; None where there is none."""
+        """Return the lowest arrival of a message sent at `since` or later; None if there is none."""
 
     async def replies_of(self, *, tenant: str, room_id: str, agent_id: str, after: int, limit: int) -> list[int]:
-        """Arrivals above `after` of the agent's replies, ascending: messages of the role assistant that call no
+        """Return arrivals above `after` of the agent's replies, ascending: messages of the role assistant that call no
         tools."""
 
     async def arrival_of(self, *, tenant: str, room_id: str, message_id: str) -> int | None:
-        """The arrival of the message with this id, deleted ones included; None where the id was never used."""
+        """Return the arrival of the message with this id, including deleted ones; None if the id was never used."""
 
     async def changed(
         self, *, tenant: str, room_id: str, revision: int, after: int
     ) -> tuple[list[StoredMessage], list[int]]:
-        """What became of the messages with arrival > `after` since the room's `revision`: those that were added,
-        edited or linked anew, in order of arrival, and the arrivals of those that were deleted."""
+        """Return the changes of the messages with arrival > `after` since the room's `revision`: those that were added,
+        edited or relinked, in order of arrival, and the arrivals of those that were deleted."""
 
 
 class Threads(Protocol):
-    """Reading along replies and threads."""
+    """Reading of replies and threads."""
 
     async def target(self, *, tenant: str, room_id: str, message_id: str | None, window: int) -> Target | None:
-        """All that choosing a context begins with, in one round trip: None where there is no such message.
+        """Return the input for choosing a context, in one round trip; None if there is no such message.
 
-        The room, the entry (where `message_id` is None the newest one with role user), and how many messages and tokens
-        the newest `window` messages before it are.
+        It holds the room, the entry (if `message_id` is None the newest one with role user), and the number of messages
+        and tokens of the newest `window` messages before it.
         """
 
     async def related(
         self, *, tenant: str, room_id: str, entry: Entry, hops: int, limit: int, before: int | None = None
     ) -> list[Entry]:
-        """Up to `limit` entries on the entry's platform reply chain, the nearest where cut.
+        """Return up to `limit` entries on the entry's platform reply chain, the nearest if there are more.
 
         These are ancestors and descendants by `reply_to` up to `hops` away, siblings along it, and messages with the
-        same root; only those with arrival < `before`, and what the entry itself replies to.
+        same root; only those with arrival < `before`, and the message that the entry itself replies to.
         """
 
     async def waiting(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
-        """Entries whose `reply_to` is one of these ids but whose link is not a platform link yet."""
+        """Return entries whose `reply_to` is one of these ids but whose link is not a platform link yet."""
 
     async def page(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[tuple[int, Thread]]:
-        """Threads whose first message's arrival is > `after`, ascending, each with that arrival."""
+        """Return threads whose first message's arrival is > `after`, ascending, each with that arrival."""
 
     async def members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
-        """The newest `limit` entries whose link names this thread, in order of arrival."""
+        """Return the newest `limit` entries whose link names this thread, in order of arrival."""
 
     async def exchanges(
         self, *, tenant: str, room_id: str, arrivals: Sequence[int], least: float, limit: int
@@ -150,59 +311,58 @@ class Threads(Protocol):
         """
 
     async def keyword_counts(self, *, tenant: str, room_id: str, keywords: Sequence[str]) -> dict[str, int]:
-        """In how many messages of the room each keyword occurs; absent where none."""
+        """Return the number of messages of the room with each keyword; absent if none."""
 
 
 class MessageWriter(Protocol):
-    """Changing the messages of a room whose row this unit of work has locked.
+    """Changing of messages in a room whose row this unit of work has locked.
 
     Each call raises the room's revision by one. Participants, keyword counts, the lexical index and the room's counters
-    follow by themselves.
+    are updated with it.
     """
 
     async def append(
         self, *, tenant: str, room_id: str, entries: Sequence[Entry], linked: Linked | None = None
     ) -> Room:
-        """Adds entries whose arrivals continue `next_arrival` without a gap; returns the room after it. `linked`: the
-        room's from now on; None leaves it."""
+        """Add entries whose arrivals continue `next_arrival` without a gap. Return the room after it. `linked`: the
+        room's from now on; None keeps it."""
 
     async def analyse_anew(
         self, *, tenant: str, room_id: str, entries: Sequence[Entry], linked: Linked | None = None
     ) -> Room:
-        """Give the messages of these entries their features and links, as they are: nothing else moves, and texts,
-        people and times stay. `linked` as in `append`. `NotFound` where no visible message has an entry's arrival and
-        id."""
+        """Replace the features and links of the messages of these entries; nothing else moves, and texts, people and
+        times stay. `linked` as in `append`. Raises `NotFound` if no visible message has an entry's arrival and id."""
 
     async def replace(self, *, tenant: str, room_id: str, entries: Sequence[Entry]) -> Room:
-        """Puts the entries in the place of those with their arrivals (edits); threads move as `relink` moves them.
-        `NotFound` where no visible message has an entry's arrival and id."""
+        """Replace the entries at their arrivals (edits); threads move as in `relink`. Raises `NotFound` if no visible
+        message has an entry's arrival and id."""
 
     async def erase(self, *, tenant: str, room_id: str, arrivals: Sequence[int], now: datetime) -> Room:
-        """Empties these messages and hides them; id and arrival stay taken."""
+        """Empty these messages and hide them; id and arrival stay taken."""
 
     async def relink(self, *, tenant: str, room_id: str, links: Mapping[int, Link]) -> Room:
-        """Gives the entries at these arrivals new links. Where a link's thread changed, everything that hangs below
-        (by parent, linked, in the old thread) moves to the new thread with it."""
+        """Give the entries at these arrivals new links. If a link's thread changed, all descendants (by parent, linked,
+        in the old thread) move to the new thread with it."""
 
 
 class Usage(Protocol):
-    """What contexts were used and what people thought of them."""
+    """The usage records of contexts, with responses and feedback."""
 
     async def record(self, *, tenant: str, records: Sequence[ContextUsageRecord]) -> None:
-        """Keeps the records; one whose `context_id` is there already is left as it is."""
+        """Store the records; one whose `context_id` exists already is not changed."""
 
     async def find(self, *, tenant: str, context_id: str) -> ContextUsageRecord | None: ...
 
     async def respond(self, *, tenant: str, context_id: str, llm_response: str) -> bool:
-        """Notes what the model answered; False where there is no such record."""
+        """Record the model's response. Return False if there is no such record."""
 
     async def judge(self, *, tenant: str, context_id: str, feedback: str | None, score: float | None) -> bool:
-        """Notes feedback; False where there is no such record."""
+        """Record feedback. Return False if there is no such record."""
 
     async def page(
         self, *, tenant: str, room_id: str | None, judged: bool, after: str | None, limit: int
     ) -> list[ContextUsageRecord]:
-        """Records with `context_id` above `after`, ascending; `judged`: only those with a success indicator."""
+        """Return records with `context_id` above `after`, ascending; `judged`: only those with a success indicator."""
 
 
 class Keys(Protocol):
@@ -211,29 +371,36 @@ class Keys(Protocol):
     async def add(self, *, key: ApiKey, secret_hash: str) -> None: ...
 
     async def match(self, *, secret_hash: str) -> ApiKey | None:
-        """The key with this hash, unless revoked. The one call that finds the tenant instead of being told it."""
+        """Return the key with this hash, unless revoked. The only call that finds the tenant instead of taking it."""
 
     async def page(self, *, tenant: str | None) -> list[ApiKey]:
-        """All keys of the tenant (of all tenants where None: for the operator's own command line), oldest first."""
+        """Return all keys of the tenant (of all tenants if None, for the operator's own command line), oldest first."""
 
     async def revoke(self, *, tenant: str | None, key_id: str, now: datetime) -> bool:
-        """False where there is no such key."""
+        """Revoke the key. Return False if there is no such key."""
 
     async def any(self) -> bool:
-        """Whether a key was ever made, for any tenant; revoked ones count too."""
+        """Return True if a key was ever made, for any tenant, including revoked ones."""
+
+    async def signing_key(self, *, name: str) -> str | None:
+        """Return the secret with this name, None if there is none. All processes of this database sign data that is
+        stored elsewhere with it."""
+
+    async def keep_signing_key(self, *, name: str, secret: str) -> str:
+        """Store the secret unless one with this name exists, and return the stored one. Only while writing."""
 
 
 class Imports(Protocol):
-    """How far imports have come, so that one that was broken off goes on from there."""
+    """The positions of imports, so that an interrupted one can continue."""
 
     async def position(self, *, tenant: str, source: str) -> str | None:
-        """The last saved position of this source, or None."""
+        """Return the last saved position of this source, or None."""
 
     async def save(self, *, tenant: str, source: str, position: str, now: datetime) -> None:
-        """Keeps the position in the place of an earlier one."""
+        """Store the position in place of an earlier one."""
 
     async def forget(self, *, tenant: str, source: str) -> None:
-        """Drops the position; nothing happens where there is none."""
+        """Remove the position; no error if there is none."""
 
 
 class UnitOfWork(Protocol):
@@ -257,11 +424,12 @@ class UnitOfWork(Protocol):
     def lexical(self) -> LexicalIndex: ...
     @property
     def outbox(self) -> Outbox:
-        """Of messages."""
+        """The outbox of messages."""
 
     @property
     def memory_outbox(self) -> Outbox:
-        """Of memories; the log notes there what its changes make due, if a vector index of memories was begun."""
+        """The outbox of memories. The log adds the entries that its changes make due, if a vector index of memories was
+        begun."""
 
     @property
     def indexed_memories(self) -> IndexedMemories: ...
@@ -292,19 +460,20 @@ class UnitOfWork(Protocol):
 
 
 class Storage(Protocol):
-    """Opens units of work. All that one writes is kept together when its block ends, or none of it if it raises."""
+    """Opens units of work. All writes of one are committed together when its block ends, or none of them if it
+    raises."""
 
     def reading(self) -> AbstractAsyncContextManager[UnitOfWork]:
-        """A view for reading; several may be open at once. Each call sees what was committed when it began, so two
-        calls may see a write between them: compare revisions where that matters."""
+        """Open a view for reading; several may be open at once. Each call sees what was committed when it began, so a
+        write may happen between two calls: compare revisions if that matters."""
 
     def writing(self) -> AbstractAsyncContextManager[UnitOfWork]:
-        """A view for writing; committed when the block ends, rolled back when it raises."""
+        """Open a view for writing; committed when the block ends, rolled back when it raises."""
 
     async def ping(self) -> None:
-        """Returns when the database answers."""
+        """Return when the database answers."""
 
     async def try_writing(self) -> None:
-        """Commit a write that changes nothing. Raise `StorageUnavailable` if nothing can be written."""
+        """Commit a write that changes nothing. Raises `StorageUnavailable` if nothing can be written."""
 
     async def close(self) -> None: ...

@@ -15,5 +15,5 @@ DEMO_QUESTIONS: tuple[str, ...] = ("m104", "m117", "m121")
 
 
 def demo_path() -> Path:
-    """Where the chat lies on disk; the package must be installed unpacked, as pip does."""
+    """Return the path of the chat on disk; the package must be installed unpacked, as pip does."""
     return Path(str(files(__name__))) / "demo.jsonl"

@@ -1,4 +1,4 @@
-"""The verb of `lore.imports`: a chat export into the store, resumable and never stopped by a bad line."""
+"""The verb of `lore.imports`: read a chat export into the store, resumable and past bad lines."""
 
 import asyncio
 import json
@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.exports import Bad, ImportReport, Item, Parsed, Position
 from roomlore.core.intake import Limits, as_stored, check
 from roomlore.core.models import AddReport, Message
+from roomlore.core.records import Bad, ImportReport, Item, Parsed, Position
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage
 
 _BATCH = 1_000
 _BATCH_CHARACTERS = 4_000_000
 _KEPT_BAD = 1_000
+Progress = Callable[[int, int, int], None]
+"""Called after each batch with (bytes read, total bytes, messages read)."""
 
 
 class Source(Protocol):
@@ -40,16 +42,16 @@ class Export(Protocol):
     def source(self) -> Source: ...
     @property
     def time_zone(self) -> str | None:
-        """In which times without a zone are read."""
+        """The time zone of times without one."""
 
     @property
     def fingerprint(self) -> str:
-        """Tells this export, read with these options, from any other."""
+        """An identifier of this export, read with these options."""
 
     def __iter__(self) -> Iterator[Item]: ...
 
     def resume(self, position: Position) -> None:
-        """Goes on right after the item that came with `position`; before the first item only."""
+        """Continue right after the item that came with `position`; only before the first item."""
 
     def close(self) -> None: ...
 
@@ -68,13 +70,9 @@ class OpenExport(Protocol):
 
 
 class Adder(Protocol):
-    """What stores a batch and says which messages were there already."""
+    """The part that stores a batch and reports which messages were already there."""
 
     async def add(self, messages: Sequence[Message], *, on_conflict: Literal["raise", "report"]) -> AddReport: ...
-
-
-Progress = Callable[[int, int, int], None]
-"""Called after each batch with (bytes read, total bytes, messages read)."""
 
 
 @dataclass(slots=True)
@@ -139,12 +137,12 @@ class ImportService:
         resume: bool = True,
         progress: Progress | None = None,
     ) -> ImportReport:
-        """Reads the export into the store, batch by batch; records that cannot be read are skipped and named.
+        """Read the export into the store, batch by batch; records that cannot be read are skipped and listed.
 
-        `format`: None finds it out by looking. `room_id`: puts everything into this room. `timezone`: of exports with
-        local times, the setting `time_zone` by default; the report says which was taken. `day`: ISO date of the first
-        line of an IRC log without dates. `resume`: go on where an import of the same file was broken off. Importing a
-        file again adds nothing twice. Raises `InvalidInput`, `StorageUnavailable`.
+        `format`: None detects it. `room_id`: put everything into this room. `timezone`: of exports with local times,
+        the setting `time_zone` by default; the report says which was used. `day`: ISO date of the first line of an IRC
+        log without dates. `resume`: continue an import of the same file that broke off. Importing a file again adds
+        nothing twice. Raise `InvalidInput`, `StorageUnavailable`.
         """
         given = {"room_id": room_id, "timezone": timezone, "day": day, "local_zone": self._time_zone}
         export = await asyncio.to_thread(self._open, path, format, **given)
@@ -177,7 +175,8 @@ class ImportService:
         return tally
 
     def _message(self, item: Item, tally: _Tally) -> Message | None:
-        """The message to store, with what another store knew of it; None, and tallied, where it cannot be stored."""
+        """Return the message to store, with what another store knew of it; None, and tallied, if it cannot be
+        stored."""
         if isinstance(item, Bad):
             tally.skip(item)
             return None
@@ -206,7 +205,7 @@ class ImportService:
 
 
 def _next_batch(items: Iterator[Item], most: int) -> list[Item]:
-    """Up to `most` items, fewer where their texts are long."""
+    """Return up to `most` items, fewer if their texts are long."""
     batch: list[Item] = []
     characters = 0
     for item in islice(items, most):

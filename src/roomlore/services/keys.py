@@ -1,4 +1,4 @@
-"""API keys: made once, shown once, kept as a hash."""
+"""API keys: created once, shown once, stored as a hash."""
 
 import hashlib
 import secrets
@@ -14,7 +14,7 @@ _PREFIX = "rl_"
 
 
 class KeyService:
-    """The API keys of one tenant. `authenticate` alone looks across tenants: the key says whose it is."""
+    """The API keys of one tenant. Only `authenticate` looks across tenants: the key tells its tenant."""
 
     def __init__(self, *, tenant: str, storage: Storage, clock: Clock, ids: Ids) -> None:
         self._tenant = tenant
@@ -23,7 +23,7 @@ class KeyService:
         self._ids = ids
 
     async def create(self, name: str, *, scopes: Sequence[str] = ("read", "write")) -> tuple[ApiKey, str]:
-        """A new key and its secret (256 random bits), which is not kept and cannot be shown again."""
+        """Return a new key and its secret (256 random bits), which is not stored and cannot be shown again."""
         wrong = [scope for scope in scopes if scope not in SCOPES]
         if wrong or not scopes:
             raise InvalidInput(f"Scopes are one or more of {', '.join(SCOPES)}; got {', '.join(scopes) or 'none'}.")
@@ -42,18 +42,18 @@ class KeyService:
         return key, secret
 
     async def list(self, *, all_tenants: bool = False) -> list[ApiKey]:
-        """Keys, revoked ones too, oldest first."""
+        """Return the keys, including revoked ones, oldest first."""
         async with self._storage.reading() as work:
             return await work.keys.page(tenant=None if all_tenants else self._tenant)
 
     async def revoke(self, key_id: str) -> None:
-        """From now on the key opens nothing; `NotFound` where this tenant has no such key."""
+        """Revoke the key at once. Raise `NotFound` if this tenant has no such key."""
         async with self._storage.writing() as work:
             if not await work.keys.revoke(tenant=self._tenant, key_id=key_id, now=self._clock.now()):
                 raise NotFound(f"There is no key {key_id!r}; `roomlore keys list` shows those there are.")
 
     async def authenticate(self, secret: str) -> ApiKey:
-        """The key of this secret; `Forbidden` where there is none or it was revoked."""
+        """Return the key of this secret. Raise `Forbidden` if there is none or it was revoked."""
         async with self._storage.reading() as work:
             key = await work.keys.match(secret_hash=_hash(secret))
         if key is None:
@@ -61,7 +61,7 @@ class KeyService:
         return key
 
     async def any(self) -> bool:
-        """Whether a key was ever made, for any tenant. Once there was one, revoking the last must not open the door."""
+        """Return True if a key was ever created, for any tenant. Revoking the last one must not open access again."""
         async with self._storage.reading() as work:
             return await work.keys.any()
 

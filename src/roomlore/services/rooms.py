@@ -5,8 +5,8 @@ from typing import Any
 
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.intake import check_page
 from roomlore.core.models import Entry, Room, Thread
-from roomlore.core.paging import check_page
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
 
@@ -21,25 +21,26 @@ class RoomService:
         self._options = options
 
     async def get(self, room_id: str) -> Room:
-        """`NotFound` where no message was ever stored in it."""
+        """Return the room. Raise `NotFound` if no message was ever stored in it."""
         async with self._storage.reading() as work:
             return await self._find(work, room_id)
 
     async def page(self, *, after: str | None = None, limit: int = 100) -> list[Room]:
-        """Up to `limit` rooms by id, those with an id above `after`."""
+        """Return up to `limit` rooms by id, those with an id above `after`."""
         check_page(limit=limit)
         async with self._storage.reading() as work:
             return await work.rooms.page(tenant=self._tenant, after=after, limit=limit)
 
     async def threads(self, room_id: str, *, after: int = 0, limit: int = 100) -> list[tuple[int, Thread]]:
-        """Threads in the order they began, those whose first arrival is above `after`, each with that arrival."""
+        """Return threads in the order they began, those whose first arrival is above `after`, each with that
+        arrival."""
         check_page(limit=limit, after=after)
         async with self._storage.reading() as work:
             await self._find(work, room_id)
             return await work.threads.page(tenant=self._tenant, room_id=room_id, after=after, limit=limit)
 
     async def thread(self, room_id: str, message_id: str, *, limit: int = 100) -> list[Entry]:
-        """The newest `limit` messages of the thread this message is in, in order of arrival."""
+        """Return the newest `limit` messages of the thread of this message, in order of arrival."""
         check_page(limit=limit)
         async with self._storage.reading() as work:
             await self._find(work, room_id)
@@ -51,13 +52,13 @@ class RoomService:
             )
 
     async def settings(self, room_id: str) -> dict[str, tuple[Any, str]]:
-        """Every setting that a room may have of its own: name to (value in force, "room" or "default")."""
+        """Return every setting that a room may override: name to (current value, "room" or "default")."""
         room = await self.get(room_id)
         effective = self._options.overridden(room.settings).flat()
         return {name: (value, "room" if name in room.settings else "default") for name, value in effective.items()}
 
     async def configure(self, room_id: str, changes: Mapping[str, Any]) -> Room:
-        """Sets the room's own settings; None takes one back. `InvalidInput` names the setting and its range."""
+        """Set the room's own settings; None removes one. Raise `InvalidInput` that names the setting and its range."""
         if not isinstance(changes, Mapping):
             raise InvalidInput(f"Give settings by name, such as {{'strategy': 'weighted'}}, not {changes!r:.60}.")
         known = self._options.flat()

@@ -1,13 +1,12 @@
 """The one settings object, and the only reader of the environment and of configuration files.
 
-Sources in rising order: the section `memory:` of `roomlore.yaml` (in the working directory, or at the path that an
-argument or ROOMLORE_CONFIG names), environment variables with the prefix MEMORY_, arguments. An empty value counts as
-not given.
+Sources in rising order: the section `memory:` of `roomlore.yaml` (in the working directory, or at the path in an
+argument or ROOMLORE_CONFIG), environment variables with the prefix MEMORY_, arguments. An empty value counts as not
+given.
 """
 
-from roomlore.settings.contexts import WEIGHTS, context_options
 from roomlore.settings.explained import Row, explain, range_of, row
-from roomlore.settings.model import Settings
+from roomlore.settings.model import WEIGHTS, Settings, context_options
 from roomlore.settings.sources import CONFIG_FILE, PREFIX
 
 __all__ = ["CONFIG_FILE", "PREFIX", "WEIGHTS", "Row", "Settings", "context_options", "explain", "range_of", "row"]

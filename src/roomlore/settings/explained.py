@@ -3,11 +3,11 @@
 from typing import Any, NamedTuple
 
 from roomlore.settings.model import SECRETS, Settings
-from roomlore.settings.words import range_of_field, shown
+from roomlore.settings.sources import range_of_field, shown
 
 
 class Row(NamedTuple):
-    """A setting as shown to people; a password in a URL is masked."""
+    """A setting for display; a password in a URL is masked."""
 
     name: str
     value: str
@@ -16,16 +16,16 @@ class Row(NamedTuple):
 
 
 def explain(settings: Settings) -> list[Row]:
-    """Every setting with its source."""
+    """Return every setting with its source."""
     return [row(name, getattr(settings, name), settings.source(name)) for name in Settings.model_fields]
 
 
 def row(name: str, value: Any, source: str) -> Row:
-    """One setting for people to read."""
+    """Return one setting for display."""
     text = "***" if name in SECRETS and value else shown(value)
     return Row(name, text, source, Settings.model_fields[name].description or "")
 
 
 def range_of(name: str) -> str:
-    """The values a setting takes, in words."""
+    """Return the values a setting takes, in words."""
     return range_of_field(Settings.model_fields[name])

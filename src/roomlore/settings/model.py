@@ -1,29 +1,70 @@
-"""Every setting with its default, its range and what it is for."""
+"""The settings: their names, types, defaults and ranges, and the options of contexts made from them."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticKnownError
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from roomlore.adapters.cron import Cron
-from roomlore.core.chat.registry import EVOLVE_MODEL, ModelRegistry
+from roomlore.core.chat import EVOLVE_MODEL, ModelRegistry
+from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput
+from roomlore.core.relevance import MAX_WEIGHT, Weights
 from roomlore.services.contexts import STRATEGIES
-from roomlore.settings import addresses
-from roomlore.settings.complaints import sentences
-from roomlore.settings.contexts import WEIGHTS, StrategyName, context_options
-from roomlore.settings.sources import PREFIX, from_environment, gather, strangers
+from roomlore.settings import sources
+from roomlore.settings.sources import PREFIX, from_environment, gather, sentences, strangers
 
+WEIGHTS = (
+    "reply_chain_weight",
+    "user_continuity_weight",
+    "time_decay_weight",
+    "mention_relation_weight",
+    "keyword_overlap_weight",
+)
 SECRETS = frozenset({"embedding_api_key", "qdrant_api_key", "langfuse_public_key", "langfuse_secret_key", "sentry_dsn"})
 _MAYBE_SECRET = SECRETS | {"models", "providers"}
-"""Somebody may have put a key where only its variable's name belongs."""
+"""A user may have put a key where only the name of its variable belongs."""
+
+
+def _known_strategy(name: str) -> str:
+    if name in STRATEGIES:
+        return name
+    *others, last = (f"'{known}'" for known in STRATEGIES)
+    raise PydanticKnownError("literal_error", {"expected": f"{', '.join(others)} or {last}"})
+
+
+StrategyName = Annotated[
+    str, AfterValidator(_known_strategy), Field(json_schema_extra={"enum": list[str | int](STRATEGIES)})
+]
+"""The name of a known strategy."""
+
+
+def context_options(settings: "Settings") -> ContextOptions:
+    """Return the context options of these settings; a room may override them."""
+    single = {f.name for f in fields(ContextOptions)} - {"weights", "strategies"}
+    weights = {name.removesuffix("_weight"): getattr(settings, name) for name in WEIGHTS}
+    return ContextOptions(
+        weights=Weights(**weights),
+        strategies=tuple(STRATEGIES),
+        **{name: getattr(settings, name) for name in single},
+    )
 
 
 def _setting(default: Any, description: str, *, form: str | None = None, **bounds: float) -> Any:
-    """A setting; `form`: what values look like, where the type does not say."""
+    """Return a setting; `form`: the form of its values, if the type does not say."""
     return Field(default, description=description, json_schema_extra={"form": form}, **bounds)  # type: ignore[call-overload]
 
 
@@ -38,7 +79,7 @@ Number = Annotated[float, BeforeValidator(_no_truth)]
 
 
 class Settings(BaseSettings):
-    """How this roomlore behaves. Raises `InvalidInput` that names the setting, the value, its source and the range."""
+    """The settings of roomlore. Raise `InvalidInput` that names the setting, the value, its source and the range."""
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX, env_ignore_empty=True, frozen=True, extra="forbid", allow_inf_nan=False
@@ -72,11 +113,11 @@ class Settings(BaseSettings):
     candidate_limit: Whole = _setting(50, "Most recent messages scored as candidates.", ge=1, le=400)
     chain_limit: Whole = _setting(15, "Most messages of the reply chain among the candidates.", ge=0, le=100)
     relevance_threshold: Number = _setting(0.3, "Score below which the weighted strategy takes nothing.", ge=0, le=1)
-    reply_chain_weight: Number = _setting(0.40, "Weight of the reply chain.", ge=0, le=1000)
-    user_continuity_weight: Number = _setting(0.15, "Weight of the same speaker going on.", ge=0, le=1000)
-    time_decay_weight: Number = _setting(0.20, "Weight of nearness in time.", ge=0, le=1000)
-    mention_relation_weight: Number = _setting(0.15, "Weight of mentions.", ge=0, le=1000)
-    keyword_overlap_weight: Number = _setting(0.10, "Weight of shared keywords.", ge=0, le=1000)
+    reply_chain_weight: Number = _setting(0.40, "Weight of the reply chain.", ge=0, le=MAX_WEIGHT)
+    user_continuity_weight: Number = _setting(0.15, "Weight of the same speaker going on.", ge=0, le=MAX_WEIGHT)
+    time_decay_weight: Number = _setting(0.20, "Weight of nearness in time.", ge=0, le=MAX_WEIGHT)
+    mention_relation_weight: Number = _setting(0.15, "Weight of mentions.", ge=0, le=MAX_WEIGHT)
+    keyword_overlap_weight: Number = _setting(0.10, "Weight of shared keywords.", ge=0, le=MAX_WEIGHT)
     half_life_minutes: Number = _setting(10, "Time in which nearness in time halves, in minutes.", gt=0, le=525600)
     context_build_timeout_seconds: Number = _setting(
         5, "Time a context may take before the fallback answers, in seconds.", gt=0, le=300
@@ -316,6 +357,7 @@ class Settings(BaseSettings):
 
     _sources: Mapping[str, str] = PrivateAttr(default_factory=dict)
     _ignored: tuple[str, ...] = PrivateAttr(default=())
+    _keys: Mapping[str, str] = PrivateAttr(default_factory=dict)
 
     def __init__(self, config: str | Path | None = None, /, **arguments: Any) -> None:
         found = gather(type(self), config, arguments)
@@ -337,10 +379,10 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         return (init_settings,)
 
-    _known_database = field_validator("database_url")(addresses.database)
-    _web_address = field_validator("embedding_url", "qdrant_url", "langfuse_host", "otlp_endpoint")(addresses.web)
-    _redis_address = field_validator("redis_url")(addresses.redis)
-    _sentry_address = field_validator("sentry_dsn")(addresses.sentry)
+    _known_database = field_validator("database_url")(sources.database)
+    _web_address = field_validator("embedding_url", "qdrant_url", "langfuse_host", "otlp_endpoint")(sources.web)
+    _redis_address = field_validator("redis_url")(sources.redis)
+    _sentry_address = field_validator("sentry_dsn")(sources.sentry)
 
     @field_validator("time_zone")
     @classmethod
@@ -404,15 +446,22 @@ class Settings(BaseSettings):
             Cron(value, ZoneInfo("UTC"))
         return value.strip()
 
+    def with_keys(self, keys: Mapping[str, str]) -> "Settings":
+        """Return the same settings with API keys by environment variable, which override those that are there."""
+        keyed = self.model_copy()
+        keyed._keys = {**self._keys, **keys}  # noqa: SLF001
+        return keyed
+
     def environment_keys(self, variables: Iterable[str]) -> dict[str, str]:
-        """The API keys that are in the environment, by variable. Only for whoever sends them: to be shown to nobody."""
-        return from_environment(variables)
+        """Return the API keys in the environment, by variable. Only for code that sends them: never show them."""
+        names = set(variables)
+        return {**from_environment(names), **{name: key for name, key in self._keys.items() if name in names}}
 
     @property
     def ignored(self) -> tuple[str, ...]:
-        """Environment variables that begin with MEMORY_ but resemble no setting: somebody else's, most likely."""
+        """Environment variables that begin with MEMORY_ but resemble no setting: most likely of other programs."""
         return self._ignored
 
     def source(self, name: str) -> str:
-        """Where the setting's value came from: `default`, `argument`, the variable's name or the file's path."""
+        """Return the source of the setting's value: `default`, `argument`, the variable's name or the file's path."""
         return self._sources.get(name, "default")

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong, in words that say what to do: the same on every surface."""
+"""Pydantic's validation errors in sentences that say what to do, the same on every surface."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ _VERBS = ("must ", "is ")
 
 
 def in_words(details: Any, fields: Iterable[str] = ()) -> str:
-    """Pydantic's findings as one text, a sentence each. `fields`: the names that the body may have."""
+    """Return validation errors as one text, a sentence each. `fields`: the names that the body may have."""
     return " ".join(_sentence(detail, list(fields)) for detail in details)
 
 

@@ -1,4 +1,4 @@
-"""How log lines leave a process that roomlore owns: on standard error, for people or as JSON."""
+"""The log output of a process that roomlore runs: on standard error, for people or as JSON."""
 
 import logging
 import sys
@@ -13,7 +13,7 @@ _TRACES = frozenset({"exc_info", "exception", "stack_info"})
 
 
 def configure(*, form: Literal["console", "json"], level: str) -> None:
-    """Send structlog's lines and roomlore's own of `level` and above, and the warnings of other libraries, to standard
+    """Send structlog's lines and roomlore's own of `level` and above, and other libraries' warnings, to standard
     error."""
     lowest = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
@@ -35,7 +35,7 @@ def configure(*, form: Literal["console", "json"], level: str) -> None:
 
 
 def where(error: BaseException) -> list[str]:
-    """The files and lines an error passed through, innermost last, without its text."""
+    """Return the files and lines that an error passed through, innermost last, without its text."""
     frames, trace = [], error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
@@ -45,7 +45,7 @@ def where(error: BaseException) -> list[str]:
 
 
 class _Bridge(logging.Handler):
-    """Hands records of the standard library's log to structlog with what was logged beside them, without tracebacks."""
+    """Passes records of the standard library's log to structlog with their extra fields, without tracebacks."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return record.levelno >= logging.WARNING or record.name.partition(".")[0] == _OWN
@@ -66,5 +66,5 @@ def _renderer(form: str) -> Any:
 
 
 def _without_traces(_: Any, __: str, event: MutableMapping[str, Any]) -> Mapping[str, Any]:
-    """Drops exception texts: a driver's message may quote what somebody wrote."""
+    """Remove the text of exceptions: a driver's message may quote user data."""
     return {name: value for name, value in event.items() if name not in _TRACES}

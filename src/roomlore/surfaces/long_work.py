@@ -1,13 +1,16 @@
-"""Work that a request waits for and does not carry: it goes on when the request has ended."""
+"""Long work that a request waits for and that continues after the request: forgetting and checking."""
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from roomlore.core.errors import describe
+from roomlore.core.integrity import VerifyReport
+from roomlore.core.privacy.redaction import ForgetReport
+from roomlore.wiring import Lore
 
 T = TypeVar("T")
 
@@ -16,7 +19,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class _Work:
-    """`told`: somebody was given what came of it. `until`: lets go of that."""
+    """A running or finished piece of work. `told`: its result was returned to a caller. `until`: the timer that removes
+    it."""
 
     task: asyncio.Task[Any]
     told: bool = False
@@ -24,8 +28,8 @@ class _Work:
 
 
 class LongWork:
-    """Work by name; the same is never done twice at a time. What it does must bear being broken off and begun anew: it
-    ends with the server. What came of it while nobody waited is kept for `kept_seconds`, for who asks next."""
+    """Work by name; one name runs once at a time. It ends with the server, so it must tolerate being cancelled and
+    restarted. A result that nobody waited for is kept for `kept_seconds`, for the next caller."""
 
     def __init__(self, *, kept_seconds: float = 120.0) -> None:
         self._kept_seconds = kept_seconds
@@ -35,8 +39,8 @@ class LongWork:
     async def wait(
         self, name: Hashable, begin: Callable[[], Awaitable[T]], *, seconds: float, anew: bool = False
     ) -> T | None:
-        """What came of it; None where it still goes on after so many seconds. Who asks again waits for the same work,
-        or is given what came of it meanwhile; with `anew` what has ended is done again. Raises what the work raises."""
+        """Return the result; None if the work still runs after so many seconds. The next call with the name waits for
+        the same work, or gets its result; with `anew` finished work is done again. Raises the errors of the work."""
         if anew:
             self._let_go(name)
         work = self._going.get(name) or self._kept.get(name) or self._begin(name, begin)
@@ -50,20 +54,20 @@ class LongWork:
         return found
 
     def goes_on(self, name: Hashable) -> bool:
-        """Whether this work is under way."""
+        """Return True if this work is running."""
         return name in self._going
 
     def knows(self, name: Hashable) -> bool:
-        """Whether this work is under way, or has ended and nobody was told what came of it."""
+        """Return True if this work is running, or has finished and its result was not returned yet."""
         return name in self._going or name in self._kept
 
     def under_way(self, *beginning: Hashable) -> int:
-        """How much work there is under way whose name, a tuple, begins like this."""
+        """Return how many works are running whose name, a tuple, begins with these parts."""
         return len(_beginning(self._going, beginning))
 
     def drop(self, *beginning: Hashable) -> None:
-        """Keeps nothing of what came of work whose name, a tuple, begins like this; of such work under way only who
-        waits when it ends is told."""
+        """Remove results of work whose name, a tuple, begins with these parts. If it is running, its result goes only
+        to callers who wait at the end."""
         for name in _beginning(self._kept, beginning):
             self._let_go(name)
         for name in _beginning(self._going, beginning):
@@ -71,7 +75,7 @@ class LongWork:
 
     @asynccontextmanager
     async def ending(self) -> AsyncIterator[None]:
-        """Breaks off what still goes on when the block ends, and lets go of what is kept."""
+        """Cancel running work at the end of the block, and remove results."""
         try:
             yield
         finally:
@@ -97,7 +101,7 @@ class LongWork:
             self._keep(name, work)
 
     def _keep(self, name: Hashable, work: _Work) -> None:
-        """Who waits is told right after this, and lets go of it."""
+        """Keep the result for a while. A caller who waits gets it right after this and removes it."""
         self._kept[name] = work
         work.until = asyncio.get_running_loop().call_later(self._kept_seconds, self._let_go, name)
 
@@ -109,3 +113,70 @@ class LongWork:
 
 def _beginning(names: Iterable[Hashable], beginning: tuple[Hashable, ...]) -> list[Hashable]:
     return [name for name in names if isinstance(name, tuple) and name[: len(beginning)] == beginning]
+
+
+Name = tuple[str, str, str]
+
+_WITH_WORDS = " and the same words"
+MOST_AT_A_TIME = 3
+"""Counts, and likewise checks, that may run at a time for one tenant: each reads all stored data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[T]):
+    """The result of a request. `report`: None if it is not ready or, with `full`, if too many others are running."""
+
+    report: T | None
+    full: bool = False
+
+
+def forgetting(lore: Lore, user_id: str, *, same_words: bool = False) -> Name:
+    """Return the name of the work of forgetting a person."""
+    return "forget" + _WITH_WORDS * same_words, lore.tenant, user_id
+
+
+async def forget(
+    work: LongWork, lore: Lore, user_id: str, *, seconds: float, anew: bool = False, same_words: bool = False
+) -> ForgetReport | None:
+    """Return the result as `LongWork.wait` does. Counts and checks from before are removed, as they may name the
+    person."""
+
+    async def begin() -> ForgetReport:
+        try:
+            return await lore.privacy.forget(user_id, same_words=same_words)
+        finally:
+            for words in (False, True):
+                work.drop(*_counting(lore, user_id, same_words=words))
+            work.drop("verify", lore.tenant)
+
+    name = forgetting(lore, user_id, same_words=same_words)
+    return await work.wait(name, begin, seconds=seconds, anew=anew)
+
+
+async def would_forget(
+    work: LongWork, lore: Lore, user_id: str, *, seconds: float, same_words: bool = False
+) -> Asked[ForgetReport]:
+    """Return what forgetting a person would remove."""
+
+    async def count() -> ForgetReport:
+        return await lore.privacy.forget(user_id, dry_run=True, same_words=same_words)
+
+    return await _within_limit(work, _counting(lore, user_id, same_words=same_words), count, seconds)
+
+
+async def verify(work: LongWork, lore: Lore, scope: str | None, *, seconds: float) -> Asked[VerifyReport]:
+    """Return the result of a check of a scope or, without one, of the whole tenant."""
+    name = ("verify", lore.tenant, scope or "")
+    return await _within_limit(work, name, lambda: lore.privacy.verify(scope), seconds)
+
+
+def _counting(lore: Lore, user_id: str, *, same_words: bool) -> Name:
+    """Return the name of a count. The option is its last part, as both kinds count together against the limit."""
+    return "would forget", lore.tenant, user_id + _WITH_WORDS * same_words
+
+
+async def _within_limit(work: LongWork, name: Name, begin: Callable[[], Awaitable[T]], seconds: float) -> Asked[T]:
+    """Run work if fewer than the limit of its kind are running. The first two parts of the name are the kind."""
+    if not work.knows(name) and work.under_way(*name[:2]) >= MOST_AT_A_TIME:
+        return Asked(None, full=True)
+    return Asked(await work.wait(name, begin, seconds=seconds))

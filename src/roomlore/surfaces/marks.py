@@ -1,27 +1,26 @@
-"""Where the words of a question stand in a text, and the part of a long text that holds most of them."""
+"""Positions of a question's words in a text, and the part of a long text that has most of them."""
 
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from roomlore.core.terms import terms
-from roomlore.core.text import HAN, HANGUL, KANA, LETTER, truncate
+from roomlore.core.text import HAN, HANGUL, KANA, LETTER, terms, truncate
 
 _RUN = re.compile(rf"(?P<word>{LETTER}+)|[{HAN}]+|[{KANA}]+|[{HANGUL}]+")
 _START = re.compile(rf"(?<=\s)\S|[{HAN}{KANA}{HANGUL}]")
 
 
 class Span(NamedTuple):
-    """Characters text[at:to]."""
+    """The characters text[at:to]."""
 
     at: int
     to: int
 
 
 def matches(text: str, query: str) -> list[Span]:
-    """The words of the text that the query has too, in any of their forms; Chinese by pairs of characters. In order,
-    apart from each other."""
+    """Return the words of the text that are in the query, in any form; Chinese by pairs of characters. In order,
+    without overlaps."""
     words, pieces = _wanted(query)
     found: list[Span] = []
     for run in _RUN.finditer(text):
@@ -33,8 +32,8 @@ def matches(text: str, query: str) -> list[Span]:
 
 
 def excerpt(text: str, marks: Sequence[Span], longest: int) -> tuple[str, list[Span]]:
-    """The text cut to `longest` characters, as a reader counts them, where most marks are, with `…` at either end that
-    was cut; and the marks in it."""
+    """Return the text cut to `longest` graphemes where most marks are, with `…` at each end that was cut, and the marks
+    in it."""
     if len(text) <= longest:
         return text, list(marks)
     start = _start(text, marks, longest)
@@ -45,8 +44,8 @@ def excerpt(text: str, marks: Sequence[Span], longest: int) -> tuple[str, list[S
 
 
 def _wanted(query: str) -> tuple[frozenset[str], frozenset[str]]:
-    """What to look for: stems, and pairs of Chinese characters that are not both empty; a lone one where it stands
-    alone in the query."""
+    """Return what to look for: stems, and pairs of Chinese characters that are not both stop words; a single character
+    if it stands alone in the query."""
     runs = [run[0] for run in _RUN.finditer(query) if run["word"] is None]
     pairs = {run[at : at + 2] for run in runs for at in range(len(run) - 1)}
     telling = {pair for pair in pairs if len(terms(pair)) > 1}
@@ -65,7 +64,8 @@ def _in_run(run: str, pieces: frozenset[str]) -> list[Span]:
 
 
 def _start(text: str, marks: Sequence[Span], longest: int) -> int:
-    """Where a window of `longest` characters holds most marks, with some text before the first of them."""
+    """Return the start of the window of `longest` characters with most marks, and some text before the first of
+    them."""
     if not marks or marks[-1].to <= longest:
         return 0
     starts = [mark.at for mark in marks]

@@ -1,4 +1,4 @@
-"""A session of the OpenAI Agents SDK whose items are a conversation's messages. Needs the extra `openai-agents`."""
+"""A session of the OpenAI Agents SDK, stored as the messages of a conversation. Needs the extra `openai-agents`."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -6,8 +6,8 @@ from dataclasses import fields
 from typing import Any, TypeVar, cast
 
 from roomlore import InvalidInput, Lore, Message, NotFound, Role, StoredMessage
-from roomlore.core.foreign import Readable, call_line, give_back, keep, plain_json, readable
-from roomlore.core.sessions.turns import as_chat, shown
+from roomlore.core.raw_payloads import Readable, call_line, give_back, keep, plain_json, readable
+from roomlore.core.sessions.window import as_chat, shown
 from roomlore.sync import SyncLore
 
 try:
@@ -30,14 +30,14 @@ _MEANWHILE = 20
 
 
 class RoomloreSession:
-    """Gives `Runner.run(agent, input, session=...)` its memory.
+    """The memory of `Runner.run(agent, input, session=...)`.
 
-    Items come back as they went in, in their order; what others wrote into the conversation comes back as
-    `{"role", "content"}`. `lore`: an open `roomlore.Lore`, or what `roomlore.open_sync` gives: that works on any event
-    loop, as `Runner.run_sync` needs it. `user_id`, `agent_code`: who speaks. `session_settings.limit`, or a dict with a
-    `limit`: how many items `get_items` gives where it is not told. `fit_window`: without any limit it gives what
-    `lore.sessions.query_context` shows, a summary and the turns after it, inside `model_context_window` tokens and with
-    `recent_turns` turns at least (by default as the settings say). Raises `InvalidInput` where `lore` is neither.
+    Items are returned as they were added, in order. Messages that others wrote into the conversation are returned as
+    `{"role", "content"}`. `lore`: an open `roomlore.Lore`, or a client from `roomlore.open_sync`, which works on any
+    event loop, as `Runner.run_sync` needs. `user_id`, `agent_code`: the speakers. `session_settings.limit`, or a dict
+    with a `limit`: the default limit of `get_items`. `fit_window`: without any limit, return what
+    `lore.sessions.query_context` shows, a summary and the turns after it, within `model_context_window` tokens and with
+    at least `recent_turns` turns (by default from the settings). Raises `InvalidInput` if `lore` is neither.
     """
 
     session_id: str
@@ -70,10 +70,10 @@ class RoomloreSession:
         self._turn = ""
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """The items since the session was last cleared, the newest `limit` of them where one is given.
+        """Return the items since the session was last cleared, the newest `limit` of them if given.
 
-        With `fit_window` and no limit: those the window has room for. Raises `BudgetTooSmall` where not even the
-        summary fits in, `StorageUnavailable`.
+        With `fit_window` and no limit: those that fit the window. Raises `BudgetTooSmall` if the summary does not fit,
+        and `StorageUnavailable`.
         """
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
@@ -87,7 +87,7 @@ class RoomloreSession:
             return []
 
     async def add_items(self, items: Sequence[TResponseInputItem]) -> None:
-        """Stores the items, all or none. Raises `InvalidInput` for what is too large or no JSON."""
+        """Store the items, all or none. Raises `InvalidInput` for items that are too large or no JSON."""
         if not items:
             return
         messages = [_message(item) for item in items]
@@ -99,7 +99,7 @@ class RoomloreSession:
         self._turn = stored.turn_id
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Deletes the newest item and gives it back, None where there is none; nobody else gets the same one."""
+        """Delete the newest item and return it, None if there is none. Concurrent callers never get the same item."""
         try:
             while newest := await self._messages(1):
                 if await self._delete(newest[0].id):
@@ -109,7 +109,7 @@ class RoomloreSession:
         return None
 
     async def clear_session(self) -> None:
-        """Begins anew: no item from before is given any more. They stay stored, behind a reset of the session."""
+        """Reset the session: earlier items are no longer returned. They stay stored, before a reset of the session."""
         self._turn = ""
         try:
             await self._ask(lambda lore: lore.sessions.reset(self.session_id))
@@ -123,13 +123,13 @@ class RoomloreSession:
         return await self._ask(lambda lore: lore.messages.delete(self.session_id, message_id))
 
     async def _ask(self, work: Callable[[Lore], Coroutine[Any, Any, T]]) -> T:
-        """Do it on the event loop to which roomlore belongs."""
+        """Run it on the event loop to which roomlore belongs."""
         if isinstance(self._lore, SyncLore):
             return await asyncio.to_thread(self._lore.wait, work)
         return await work(self._lore)
 
     async def _inside_window(self) -> list[dict[str, Any]]:
-        """The summary, and what is shown beside it as the items it was."""
+        """Return the summary and the items after it."""
         context = await self._ask(
             lambda lore: lore.sessions.query_context(
                 self.session_id, recent_turns=self._recent_turns, model_context_window=self._model_context_window
@@ -156,7 +156,7 @@ def _settings(given: SessionSettings | Mapping[str, Any] | None) -> SessionSetti
 
 
 def _answered(items: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Without outputs whose calls lie before the window: a model's server refuses those."""
+    """Yield the items without outputs whose calls are before the window: model servers refuse those."""
     called: set[str] = set()
     for item in items:
         if _calls(item):
@@ -191,7 +191,7 @@ def _item(message: StoredMessage) -> dict[str, Any]:
 
 
 def _kind(raw: Mapping[str, Any]) -> str:
-    """The item's type; a message need not name it."""
+    """Return the item's type; a message need not name it."""
     kind = raw.get("type")
     return kind if isinstance(kind, str) else "message"
 
@@ -201,7 +201,7 @@ def _calls(raw: Mapping[str, Any]) -> bool:
 
 
 def _read(raw: Mapping[str, Any]) -> tuple[Role, Readable]:
-    """Who says it and what. Thoughts were said to nobody and have no text."""
+    """Return the role and the text. Reasoning has no text, as it was not said to anybody."""
     kind = _kind(raw)
     if kind == "message":
         return _ROLES.get(str(raw.get("role")), Role.ASSISTANT), readable(raw.get("content"), ("content",))

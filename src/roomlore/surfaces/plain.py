@@ -3,18 +3,18 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
-from roomlore.core.mates import Mates
-from roomlore.core.sessions.models import Session
-from roomlore.core.sessions.value import SessionValue
+from roomlore.core.linking.candidates import Mates
+from roomlore.core.replies.reply import Reply, ReplyEvent, ReplyStarted, ReplyText, ToolDone, ToolsWanted
+from roomlore.core.sessions.session import Session, SessionValue
 
 _INTERNAL = frozenset({"mates", "tenant", "next_arrival", "linked"})
 
 
 def plain(value: Any) -> Any:
-    """Dataclasses become objects without what is internal (`_INTERNAL`); tuples become lists. A session value is the
-    JSON that other programs know."""
+    """Return the value as JSON values. Dataclasses become objects without internal fields (`_INTERNAL`); tuples become
+    lists. A session value becomes the JSON that other programs know."""
     if isinstance(value, SessionValue):
         return value.to_json()
     if is_dataclass(value):
@@ -30,7 +30,7 @@ def plain(value: Any) -> Any:
 
 
 def session_line(session: Session) -> dict[str, Any]:
-    """A session in a list. `updated_at` is Unix time in seconds, as in the session's own JSON."""
+    """Return a session for a list. `updated_at` is Unix time in seconds, as in the session's own JSON."""
     return {
         "conversation_id": session.conversation_id,
         "mode": session.mode.value,
@@ -40,3 +40,19 @@ def session_line(session: Session) -> dict[str, Any]:
         "checkpoint_id": session.checkpoint_id,
         "updated_at": int(session.updated_at.timestamp()),
     }
+
+
+EventName = Literal["start", "text", "tool_calls", "tool_result", "done"]
+
+NAMES: Mapping[type[ReplyEvent], EventName] = {
+    ReplyStarted: "start",
+    ReplyText: "text",
+    ToolsWanted: "tool_calls",
+    ToolDone: "tool_result",
+    Reply: "done",
+}
+
+
+def named(event: ReplyEvent) -> tuple[EventName, dict[str, Any]]:
+    """Return the event's name and its fields as plain JSON."""
+    return NAMES[type(event)], plain(event)

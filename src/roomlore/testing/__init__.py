@@ -1,4 +1,4 @@
-"""What tests of roomlore, and of anything that plugs into it, can use: builders, held clocks, faults, contract suites.
+"""Tools for tests of roomlore and of its plug-ins: builders, fixed clocks, faults, contract suites.
 
 The suites in `roomlore.testing.contracts` need pytest and pytest-asyncio; the rest needs nothing.
 """
@@ -16,9 +16,8 @@ from roomlore.testing.builders import (
     session,
     usage_record,
 )
-from roomlore.testing.coordination import FrozenClock, SequentialIds
+from roomlore.testing.coordination import FrozenClock, InMemorySessionCache, SequentialIds
 from roomlore.testing.faults import FaultyStorage
-from roomlore.testing.session_cache import InMemorySessionCache
 
 __all__ = [
     "START",

@@ -1,17 +1,17 @@
-"""Values with sensible defaults: a test names only what it is about."""
+"""Values with sensible defaults: a test names only the fields it is about."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from roomlore.core.memory.models import Action, Change, Evolution, Memory, MemoryKind
+from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind
 from roomlore.core.models import ContextUsageRecord, Entry, Link, LinkKind, MessageFeatures, StoredMessage
-from roomlore.core.sessions.models import Checkpoint, Session
+from roomlore.core.sessions.session import Checkpoint, Session
 
 START = datetime(2024, 5, 1, 9, 0, tzinfo=UTC)
 
 
 def message(arrival: int = 1, **fields: Any) -> StoredMessage:
-    """A stored message `m<arrival>` of ann in "room", said `arrival` minutes after `START`."""
+    """Return a stored message `m<arrival>` of ann in "room", sent `arrival` minutes after `START`."""
     given: dict[str, Any] = {
         "id": f"m{arrival}",
         "room_id": "room",
@@ -24,12 +24,12 @@ def message(arrival: int = 1, **fields: Any) -> StoredMessage:
 
 
 def features(**fields: Any) -> MessageFeatures:
-    """Features of a plain remark."""
+    """Return the features of a plain remark."""
     return MessageFeatures(**fields)
 
 
 def link(thread: int = 1, parent: int | None = None, **fields: Any) -> Link:
-    """A guessed link where there is a parent, the start of a thread where there is none."""
+    """Return a guessed link if there is a parent, else the start of a thread."""
     kind = LinkKind.NEW if parent is None else LinkKind.GUESS
     given: dict[str, Any] = {"kind": kind, "parent_probability": 0.0 if parent is None else 0.75}
     return Link(thread=thread, parent=parent, **(given | fields))
@@ -38,7 +38,7 @@ def link(thread: int = 1, parent: int | None = None, **fields: Any) -> Link:
 def entry(
     arrival: int = 1, *, features: MessageFeatures | None = None, link: Link | None = None, **fields: Any
 ) -> Entry:
-    """`message(arrival, **fields)` that starts a thread of its own, unless told otherwise."""
+    """Return `message(arrival, **fields)` as an entry that starts a thread of its own by default."""
     return Entry(
         message=message(arrival, **fields),
         features=features or MessageFeatures(),
@@ -47,7 +47,7 @@ def entry(
 
 
 def usage_record(context_id: str = "c1", **fields: Any) -> ContextUsageRecord:
-    """What a context of two messages left behind."""
+    """Return the usage record of a context of two messages."""
     given: dict[str, Any] = {
         "room_id": "room",
         "user_id": "ann",
@@ -64,7 +64,7 @@ def usage_record(context_id: str = "c1", **fields: Any) -> ContextUsageRecord:
 
 
 def session(version: int = 1, **fields: Any) -> Session:
-    """The session of "room" in the tenant "acme" before anything was said there."""
+    """Return the session of "room" in the tenant "acme" before any message."""
     given: dict[str, Any] = {
         "tenant": "acme",
         "conversation_id": "room",
@@ -78,7 +78,7 @@ def session(version: int = 1, **fields: Any) -> Session:
 
 
 def checkpoint(number: int = 1, **fields: Any) -> Checkpoint:
-    """The summary `c<number>` of "room", made `number` hours after `START`."""
+    """Return the summary `c<number>` of "room", made `number` hours after `START`."""
     given: dict[str, Any] = {
         "checkpoint_id": f"c{number}",
         "conversation_id": "room",
@@ -89,7 +89,7 @@ def checkpoint(number: int = 1, **fields: Any) -> Checkpoint:
 
 
 def memory(memory_id: str = "f1", **fields: Any) -> Memory:
-    """The first version of an active fact about ann."""
+    """Return the first version of an active fact about ann."""
     given: dict[str, Any] = {
         "lineage_id": memory_id,
         "scope": "user:ann",
@@ -103,7 +103,7 @@ def memory(memory_id: str = "f1", **fields: Any) -> Memory:
 
 
 def change(number: int = 1, memory: Memory | None = None, **fields: Any) -> Change:
-    """Entry `number` of the log of the memory's scope, which makes it, `number` minutes after `START`."""
+    """Return entry `number` of the log of the memory's scope, which creates it, `number` minutes after `START`."""
     made = memory or _first_memory
     given: dict[str, Any] = {
         "scope": made.scope,
@@ -118,7 +118,7 @@ _first_memory = memory()
 
 
 def evolution(evolution_id: str = "e1", **fields: Any) -> Evolution:
-    """What reading the first three messages of "room" for facts about ann left behind."""
+    """Return the record of reading the first three messages of "room" for facts about ann."""
     given: dict[str, Any] = {
         "scope": "user:ann",
         "kind": "extraction",

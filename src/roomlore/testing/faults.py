@@ -1,4 +1,4 @@
-"""A store that fails or dawdles where a test says so."""
+"""A storage that fails or delays on request."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -10,7 +10,7 @@ from roomlore.ports.storage import Storage, UnitOfWork
 
 
 class FaultyStorage:
-    """Wraps a storage. A call is named as in `messages.recent` or `writer.append`; opening is `reading` or `writing`,
+    """Wrap a storage. A call is named as in `messages.recent` or `writer.append`; opening is `reading` or `writing`,
     the end of a writing block is `commit`, and `*` is every call.
 
     `fail` raises before the call is made, so a failed commit keeps nothing.
@@ -23,20 +23,20 @@ class FaultyStorage:
         self.calls: list[str] = []
 
     def fail(self, name: str, error: Exception | None = None) -> None:
-        """Makes this call raise, from now on."""
+        """Make this call raise, from now on."""
         self._errors[name] = error or StorageUnavailable(f"{name} was told to fail.")
 
     def delay(self, name: str, seconds: float) -> None:
-        """Makes this call wait first, from now on."""
+        """Make this call wait first, from now on."""
         self._delays[name] = seconds
 
     def heal(self) -> None:
-        """Forgets all faults."""
+        """Remove all faults."""
         self._errors.clear()
         self._delays.clear()
 
     async def visit(self, name: str) -> None:
-        """Notes the call, waits and raises as told."""
+        """Note the call, then wait and raise as requested."""
         self.calls.append(name)
         await asyncio.sleep(self._delays.get(name, self._delays.get("*", 0.0)))
         error = self._errors.get(name) or self._errors.get("*")
@@ -69,7 +69,7 @@ class FaultyStorage:
 
 
 class _Watched:
-    """A unit of work, or one of its parts, whose calls go by `visit` first."""
+    """A unit of work, or one of its parts, whose calls pass through `visit` first."""
 
     def __init__(self, inner: Any, name: str, visit: Callable[[str], Any]) -> None:
         self._inner = inner

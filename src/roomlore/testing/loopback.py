@@ -1,4 +1,4 @@
-"""A server on a loopback socket that can be stopped and started again on its port; what it says is its subclass's."""
+"""A server on a loopback socket that can be stopped and started again on its port; a subclass defines its answers."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ from typing import Self, TypeVar
 
 
 class LoopbackServer(ABC):
-    """`async with` starts and stops it. It is an ordinary socket: other processes may ask too."""
+    """A loopback server. `async with` starts and stops it. It is an ordinary socket: other processes may use it too."""
 
     def __init__(self, *, port: int = 0) -> None:
         self.connections = 0
@@ -19,7 +19,7 @@ class LoopbackServer(ABC):
 
     @property
     def open_connections(self) -> int:
-        """How many connections clients hold now."""
+        """The number of connections that clients hold now."""
         return len(self._talks)
 
     async def __aenter__(self) -> Self:
@@ -30,12 +30,12 @@ class LoopbackServer(ABC):
         await self.stop()
 
     async def start(self) -> None:
-        """Listens, on the port it had before if it was stopped."""
+        """Listen, on the earlier port if it was stopped."""
         self._server = await asyncio.start_server(self._talk, "127.0.0.1", self._port)
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """Breaks all connections and refuses new ones. What it holds is kept."""
+        """Break all connections and refuse new ones. Its data is kept."""
         if self._server is None:
             return
         self._server.close()
@@ -62,7 +62,7 @@ class LoopbackServer(ABC):
 
     @abstractmethod
     async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request and its answer; whether the connection goes on."""
+        """Handle one request. Return True if the connection stays open."""
 
 
 Server = TypeVar("Server", bound=LoopbackServer)
@@ -70,7 +70,7 @@ Server = TypeVar("Server", bound=LoopbackServer)
 
 @contextlib.contextmanager
 def on_a_thread(server: Server) -> Iterator[Server]:
-    """The server on a thread of its own, for programs and tests that have no event loop running."""
+    """Run the server on a thread of its own, for programs and tests without a running event loop."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="loopback-server", daemon=True)
     thread.start()

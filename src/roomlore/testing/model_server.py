@@ -1,13 +1,211 @@
-"""A server on a loopback socket that speaks OpenAI's protocol for chats and does what a script says."""
+"""A scripted model server: its answers, good and bad, and their form in OpenAI's protocol."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
+from roomlore.core.chat import ToolCall
 from roomlore.testing.loopback import LoopbackServer, on_a_thread
-from roomlore.testing.model_answers import Answer, Asked, Drops, Fails, Hangs, Says, Sends, pieces, problem, whole
+
+USAGE: Mapping[str, Any] = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+_PIECE_CHARACTERS = 4
+_NAMED = {"id": "chatcmpl-1", "created": 1, "model": "scripted"}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that arrived. Times are seconds of the event loop's clock.
+
+    `headers`: names in lower case. `answered_at`: the time when the last byte of the answer was sent; `left_at`: the
+    time when the client was found to have closed the connection before that.
+    """
+
+    path: str
+    headers: Mapping[str, str]
+    body: Mapping[str, Any]
+    at: float
+    _later: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def model(self) -> str:
+        return str(self.body.get("model", ""))
+
+    @property
+    def streaming(self) -> bool:
+        return bool(self.body.get("stream"))
+
+    @property
+    def key(self) -> str | None:
+        """The API key, None if none was sent."""
+        scheme, _, key = self.headers.get("authorization", "").partition(" ")
+        return key if scheme.lower() == "bearer" else None
+
+    @property
+    def prompt(self) -> str:
+        """The texts of all messages, one per line."""
+        return "\n".join(str(message.get("content") or "") for message in self.body.get("messages", ()))
+
+    @property
+    def answered_at(self) -> float | None:
+        return self._later.get("answered")
+
+    @property
+    def left_at(self) -> float | None:
+        return self._later.get("left")
+
+    def note(self, what: Literal["answered", "left"], at: float) -> None:
+        self._later.setdefault(what, at)
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """The end of an interrupted answer: after so many pieces, or in the middle of a whole one.
+
+    `drop`: the connection is cut there; `inside`: it is cut in the middle of the next piece; `hang`: nothing more is
+    sent; `end`: the body ends there as if it were complete.
+    """
+
+    after: int = 1
+    how: Literal["drop", "inside", "hang", "end"] = "drop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Says:
+    """An answer, whole or in pieces, as the request asks.
+
+    `text`: by default "ready", or nothing beside tool calls. `content`: sent in its place, of any type (null, a list of
+    parts). `pieces`: how the text is cut when streamed, by default every four characters. `usage`: None leaves it out,
+    anything else is sent as it is. `extra`: further fields of the message, and of each piece. `after`, `between`:
+    seconds before the first byte and between pieces.
+    """
+
+    text: str | None = None
+    content: Any = ...
+    pieces: Sequence[str] = ()
+    tool_calls: Sequence[ToolCall] = ()
+    finish_reason: Any = ...
+    usage: Any = field(default_factory=lambda: dict(USAGE))
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    after: float = 0.0
+    between: float = 0.0
+    breaks: Break | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fails:
+    """An HTTP error. By default its body quotes the prompt and the key, as some providers do."""
+
+    status: int = 500
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    after: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sends:
+    """Any bytes, with status 200. `in_chunks`: as a stream of unknown length."""
+
+    body: bytes
+    content_type: str = "application/json"
+    in_chunks: bool = False
+    after: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hangs:
+    """No answer, ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drops:
+    """A connection cut before the first byte."""
+
+
+Answer = Says | Fails | Sends | Hangs | Drops
+
+
+def whole(answer: Says) -> bytes:
+    """Return the answer as one JSON object."""
+    message = {"role": "assistant", "content": _content(answer), **answer.extra}
+    if answer.tool_calls:
+        message["tool_calls"] = [_call(call) for call in answer.tool_calls]
+    choice = {"index": 0, "message": message, "finish_reason": _finish(answer)}
+    return _dump({**_NAMED, "object": "chat.completion", "choices": [choice], **_usage(answer)})
+
+
+def pieces(answer: Says, *, with_usage: bool) -> Iterator[bytes]:
+    """Yield the answer as server-sent events, usage in the last one before the end, if requested."""
+    yield _event([_choice({"role": "assistant", "content": "", **answer.extra})])
+    for piece in _texts(answer):
+        yield _event([_choice({"content": piece, **answer.extra})])
+    for place, call in enumerate(answer.tool_calls):
+        yield from (_event([_choice({"tool_calls": [one]})]) for one in _fragments(place, call))
+    yield _event([_choice({}, finish=_finish(answer))])
+    if with_usage:
+        yield _event([], **_usage(answer))
+    yield b"data: [DONE]\n\n"
+
+
+def problem(answer: Fails, asked: Asked) -> bytes:
+    """Return the body of an error."""
+    if answer.body is not None:
+        return answer.body
+    return _dump({"error": {"message": f"refused: {asked.prompt}, said with {asked.key}", "type": "invalid"}})
+
+
+def _texts(answer: Says) -> Sequence[Any]:
+    if answer.content is not ...:
+        return [answer.content]
+    text = _text(answer)
+    return answer.pieces or [text[at : at + _PIECE_CHARACTERS] for at in range(0, len(text), _PIECE_CHARACTERS)]
+
+
+def _content(answer: Says) -> Any:
+    if answer.content is not ...:
+        return answer.content
+    return _text(answer) or (None if answer.tool_calls else "")
+
+
+def _text(answer: Says) -> str:
+    if answer.text is not None:
+        return answer.text
+    return "".join(answer.pieces) or ("" if answer.tool_calls else "ready")
+
+
+def _finish(answer: Says) -> Any:
+    if answer.finish_reason is not ...:
+        return answer.finish_reason
+    return "tool_calls" if answer.tool_calls else "stop"
+
+
+def _usage(answer: Says) -> dict[str, Any]:
+    return {} if answer.usage is None else {"usage": answer.usage}
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def _fragments(place: int, call: ToolCall) -> Iterator[dict[str, Any]]:
+    yield {"index": place, "id": call.id, "type": "function", "function": {"name": call.name, "arguments": ""}}
+    for at in range(0, len(call.arguments), _PIECE_CHARACTERS):
+        yield {"index": place, "function": {"arguments": call.arguments[at : at + _PIECE_CHARACTERS]}}
+
+
+def _choice(delta: Mapping[str, Any], *, finish: Any = None) -> dict[str, Any]:
+    return {"index": 0, "delta": delta, "finish_reason": finish}
+
+
+def _event(choices: list[dict[str, Any]], **more: Any) -> bytes:
+    return b"data: " + _dump({**_NAMED, "object": "chat.completion.chunk", "choices": choices, **more}) + b"\n\n"
+
+
+def _dump(content: Any) -> bytes:
+    return json.dumps(content, ensure_ascii=False).encode("utf-8", "backslashreplace")
+
 
 Reply = Answer | str
 Answering = Callable[[Asked], Reply | Awaitable[Reply]]
@@ -18,11 +216,12 @@ _STREAM = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
 
 
 class ModelServer(LoopbackServer):
-    """The server. `async with ModelServer([...]) as server:` starts and stops it; `server.url` is its base URL.
+    """A scripted model server. `async with ModelServer([...]) as server:` starts and stops it; `server.url` is its base
+    URL.
 
-    `script`: what the next requests get, one each (a text stands for `Says(text=...)`), or a function, `async` or
-    not, that looks at the request and answers. `default`: what all requests after the script get. Connections are kept
-    alive. It is an ordinary socket: other processes may ask too, with any key or none.
+    `script`: the answers to the next requests, one each (a text stands for `Says(text=...)`), or a function, `async` or
+    not, that takes the request and returns the answer. `default`: the answer to all requests after the script.
+    Connections are kept alive. It is an ordinary socket: other processes may use it too, with any key or none.
     """
 
     def __init__(self, script: Script = (), *, default: Reply = "ready", port: int = 0) -> None:
@@ -34,18 +233,18 @@ class ModelServer(LoopbackServer):
 
     @property
     def url(self) -> str:
-        """What to give to a client as the base URL."""
+        """The base URL for a client."""
         return f"http://127.0.0.1:{self._port}/v1"
 
     async def _answer_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Whether the connection can be used again."""
+        """Return True if the connection can be used again."""
         asked = await _read(reader)
         self.requests.append(asked)
         answering = asyncio.ensure_future(self._send(writer, asked))
-        leaving = asyncio.ensure_future(_until_left(reader))
+        leaving = asyncio.ensure_future(_wait_for_close(reader))
         try:
             await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if _in_vain(answering):
+            if _client_left(answering):
                 asked.note("left", _now())
                 return False
             usable = answering.result()
@@ -74,14 +273,14 @@ class ModelServer(LoopbackServer):
         if isinstance(answer, Fails):
             return await _whole(writer, problem(answer, asked), status=answer.status, headers=answer.headers)
         if isinstance(answer, Sends):
-            return await _as_it_is(writer, answer)
+            return await _unchanged(writer, answer)
         return await (_streamed(writer, answer, asked) if asked.streaming else _said(writer, answer))
 
 
 def serve_models(
     script: Script = (), *, default: Reply = "ready", port: int = 0
 ) -> AbstractContextManager[ModelServer]:
-    """The server on a thread of its own, for programs and tests that have no event loop running."""
+    """Run the server on a thread of its own, for programs and tests without a running event loop."""
     return on_a_thread(ModelServer(script, default=default, port=port))
 
 
@@ -97,14 +296,14 @@ def _object(content: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-async def _until_left(reader: asyncio.StreamReader) -> None:
-    """Returns when the client has closed its side; reads nothing, since the next request may come."""
+async def _wait_for_close(reader: asyncio.StreamReader) -> None:
+    """Return when the client has closed its side; read nothing, since the next request may come."""
     while not reader.at_eof() and reader.exception() is None:  # noqa: ASYNC110 - a reader tells nobody of its end
         await asyncio.sleep(_LOOK_SECONDS)
 
 
-def _in_vain(answering: "asyncio.Future[bool]") -> bool:
-    """Whether the client left before the whole answer was sent: seen by its leaving, or in writing to it."""
+def _client_left(answering: "asyncio.Future[bool]") -> bool:
+    """Return True if the client left before the whole answer was sent: it closed the connection, or writing failed."""
     return not answering.done() or isinstance(answering.exception(), ConnectionError)
 
 
@@ -135,7 +334,7 @@ async def _streamed(writer: asyncio.StreamWriter, answer: Says, asked: Asked) ->
             return await _break(writer, event, answer.breaks.how)
         await _write(writer, _chunk(event))
         sent += 1
-    return await _finish(writer)
+    return await _end_response(writer)
 
 
 async def _paced(events: Iterator[bytes], seconds: float) -> AsyncIterator[bytes]:
@@ -149,20 +348,20 @@ async def _break(writer: asyncio.StreamWriter, event: bytes, how: str) -> bool:
     if how == "hang":
         return await _hang()
     if how == "end":
-        return await _finish(writer)
+        return await _end_response(writer)
     if how == "inside":
         await _write(writer, _chunk(event[: len(event) // 2]))
         await asyncio.sleep(_LOOK_SECONDS)
     return False
 
 
-async def _as_it_is(writer: asyncio.StreamWriter, answer: Sends) -> bool:
+async def _unchanged(writer: asyncio.StreamWriter, answer: Sends) -> bool:
     if not answer.in_chunks:
         return await _whole(writer, answer.body, headers={"content-type": answer.content_type})
     await _write(writer, _head(200, {**_STREAM, "content-type": answer.content_type}))
     for at in range(0, len(answer.body), 65_536):
         await _write(writer, _chunk(answer.body[at : at + 65_536]))
-    return await _finish(writer)
+    return await _end_response(writer)
 
 
 async def _whole(
@@ -172,7 +371,7 @@ async def _whole(
     return True
 
 
-async def _finish(writer: asyncio.StreamWriter) -> bool:
+async def _end_response(writer: asyncio.StreamWriter) -> bool:
     await _write(writer, b"0\r\n\r\n")
     return True
 

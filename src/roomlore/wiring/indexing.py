@@ -1,17 +1,15 @@
-"""The embedder, the vectors, and what keeps indexes in step."""
+"""The embedder, the vectors, and the upkeep of the indexes."""
 
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
 from roomlore.adapters.embedding import open_offline, open_openai
-from roomlore.adapters.inprocess.remembered import RememberedEmbedder
+from roomlore.adapters.embedding.cache import RememberedEmbedder
 from roomlore.adapters.qdrant import open_qdrant
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.sql.vector_choice import open_vectors
-from roomlore.core.linking import LinkModel
-from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
-from roomlore.ports.indexing import INDEXING, RELINKING
+from roomlore.core.linking.model import LinkModel
 from roomlore.ports.language import Embedder
+from roomlore.ports.storage import INDEXING, RELINKING
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.indexing import (
     DenseSearch,
@@ -24,19 +22,21 @@ from roomlore.services.indexing import (
     VectorIndexing,
     WordIndexing,
 )
+from roomlore.services.memory_search import MemorySearch, MemorySearchCache
 from roomlore.services.messages import VectorsDue
 from roomlore.settings import Settings
+from roomlore.wiring.models import Common
 
 _SWEEP_SECONDS = 15.0
 _LATE_SECONDS = 1.0
-"""Vectors are made behind the callers' backs anyway; the words of a message are found at once."""
+"""Vectors are made in the background anyway; the words of a message are found at once."""
 _MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Indexing:
-    """What finds messages, and memories, by meaning, and what keeps the indexes. `embedder`: None where meanings are
-    not known."""
+    """The searches of messages and memories by meaning, and the upkeep of the indexes. `embedder`: None for search by
+    words alone."""
 
     embedder: Embedder | None
     index: IndexingService
@@ -44,62 +44,59 @@ class Indexing:
     memories: DenseSearch
     due: VectorsDue
     vectors: VectorIndex | None
-    """None where no embedder is configured."""
+    """None if no embedder is configured."""
 
 
-async def make_indexing(
-    settings: Settings,
-    storage: SqlStorage,
-    embedder: Embedder | None,
-    *,
-    model: LinkModel,
-    clock: Clock,
-    ids: Ids,
-    telemetry: Telemetry,
-    jobs: Jobs,
-    closing: AsyncExitStack,
-    background: bool,
-) -> Indexing:
-    """`model`: that links messages. `embedder`: one of the caller's, in the place of the one that the settings name."""
-    embedder = embedder or make_embedder(settings)
+async def make_indexing(common: Common, storage: SqlStorage, embedder: Embedder | None, model: LinkModel) -> Indexing:
+    """Return the indexing. `model`: links messages. `embedder`: the caller's own, in place of the configured one."""
+    embedder = embedder or make_embedder(common.settings)
     vectors = None
     if embedder is not None:
-        closing.push_async_callback(embedder.close)
-        vectors = await _vectors(settings, storage)
-        closing.push_async_callback(vectors.close)
+        common.closing.push_async_callback(embedder.close)
+        vectors = await _vectors(common.settings, storage)
+        common.closing.push_async_callback(vectors.close)
     kinds: tuple[Indexed, Indexed] = (IndexedMessages(), IndexedMemories())
     meaning = embedder.model if embedder else None
-    standings = [Standings(storage=storage, clock=clock, model=meaning, indexed=kind) for kind in kinds]
+    standings = [Standings(storage=storage, clock=common.clock, model=meaning, indexed=kind) for kind in kinds]
     index = IndexingService(
         storage=storage,
-        words=WordIndexing(storage=storage, clock=clock, ids=ids),
+        words=WordIndexing(storage=storage, clock=common.clock, ids=common.ids),
         vectors=[
             VectorIndexing(
                 indexed=kind,
                 storage=storage,
                 vectors=vectors,
                 embedder=embedder,
-                clock=clock,
-                ids=ids,
-                telemetry=telemetry,
-                lease_seconds=settings.index_lease_seconds,
+                clock=common.clock,
+                ids=common.ids,
+                telemetry=common.telemetry,
+                lease_seconds=common.settings.index_lease_seconds,
             )
             for kind in kinds
             if embedder and vectors
         ],
         links=LinkIndexing(
-            storage=storage, model=model, clock=clock, ids=ids, lease_seconds=settings.index_lease_seconds
+            storage=storage,
+            model=model,
+            clock=common.clock,
+            ids=common.ids,
+            lease_seconds=common.settings.index_lease_seconds,
         ),
         model=meaning,
         standings=standings,
-        clock=clock,
+        clock=common.clock,
     )
-    if background:
-        jobs.handle(INDEXING, index.catch_up, every_seconds=_SWEEP_SECONDS)
-        jobs.handle(RELINKING, index.relink_slowly, every_seconds=_SWEEP_SECONDS)
+    if common.background:
+        common.jobs.handle(INDEXING, index.catch_up, every_seconds=_SWEEP_SECONDS)
+        common.jobs.handle(RELINKING, index.relink_slowly, every_seconds=_SWEEP_SECONDS)
     messages, memories = (
         DenseSearch(
-            collection=kind.collection, embedder=embedder, vectors=vectors, standings=its, clock=clock, jobs=jobs
+            collection=kind.collection,
+            embedder=embedder,
+            vectors=vectors,
+            standings=its,
+            clock=common.clock,
+            jobs=common.jobs,
         )
         for kind, its in zip(kinds, standings, strict=True)
     )
@@ -108,13 +105,13 @@ async def make_indexing(
         index=index,
         dense=messages,
         memories=memories,
-        due=VectorsDue(embedding=embedder is not None, jobs=jobs),
+        due=VectorsDue(embedding=embedder is not None, jobs=common.jobs),
         vectors=vectors,
     )
 
 
 def make_embedder(settings: Settings) -> Embedder | None:
-    """The one that the settings name; nothing is asked of it yet."""
+    """Return the configured embedder, or None; no request is sent yet."""
     if settings.embeddings == "offline":
         return RememberedEmbedder(open_offline())
     if settings.embeddings == "openai":
@@ -150,4 +147,16 @@ async def _vectors(settings: Settings, storage: SqlStorage) -> VectorIndex:
         return make_qdrant(settings)
     return await open_vectors(
         storage, kind=settings.vectors, cache_bytes=settings.search_cache_mb * _MIB, late_seconds=_LATE_SECONDS
+    )
+
+
+def make_memory_search(common: Common, indexing: Indexing) -> MemorySearch:
+    """Return the search of memories; nothing is read yet."""
+    return MemorySearch(
+        cache=MemorySearchCache(storage=common.storage),
+        meaning=indexing.memories,
+        embedder=indexing.embedder,
+        clock=common.clock,
+        jobs=common.jobs,
+        telemetry=common.telemetry,
     )

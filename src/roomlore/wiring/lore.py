@@ -1,7 +1,7 @@
 """One tenant's view of roomlore, and opening it."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -27,7 +27,7 @@ from roomlore.services.rooms import RoomService
 from roomlore.services.sessions import SessionService
 from roomlore.settings import Settings
 from roomlore.wiring.doctor import diagnose
-from roomlore.wiring.resources import Resources, limits, make_resources
+from roomlore.wiring.resources import Closing, Resources, make_resources
 
 
 class Lore:
@@ -94,7 +94,7 @@ class Lore:
             storage=shared.storage,
             messages=self._messages(self._ingest(shared.imports_due)),
             clock=shared.clock,
-            limits=limits(shared.settings),
+            limits=shared.limits,
             open_export=open_import,
             time_zone=shared.settings.time_zone,
         )
@@ -121,7 +121,7 @@ class Lore:
             tokens=shared.tokens,
             clock=shared.clock,
             telemetry=shared.telemetry,
-            limits=limits(shared.settings),
+            limits=shared.limits,
             due=shared.indexing.due,
             search=self._search,
         )
@@ -149,47 +149,86 @@ class Lore:
 
     @property
     def telemetry(self) -> Telemetry:
-        """The port that measurements and spans go to, for surfaces."""
+        """The port for measurements and spans."""
         return self._resources.telemetry
 
     def for_tenant(self, tenant: str) -> "Lore":
-        """The same for another tenant, on the same connections."""
+        """Return the same for another tenant, on the same connections."""
         return Lore(self._resources, tenant)
 
     def now(self) -> datetime:
-        """What time it is by the clock that everything here goes by (aware, UTC)."""
+        """Return the current time by roomlore's clock (aware, UTC)."""
         return self._resources.clock.now()
 
     def metrics(self) -> Mapping[str, float | None]:
-        """The figures of this process under the names of the specification (`avg_context_build_time_ms`, ...)."""
+        """Return the figures of this process under the names of the specification (`avg_context_build_time_ms`,
+        ...)."""
         return self._resources.telemetry.metrics()
 
     def prometheus(self) -> bytes:
-        """The same measurements as Prometheus text."""
+        """Return the same measurements as Prometheus text."""
         return self._resources.telemetry.render()
 
     def series(self, name: str) -> Sequence[tuple[Mapping[str, str], float]]:
-        """Of one name in that text, such as `roomlore_searches_total`: each by its labels. Raises `KeyError`."""
+        """Return the values of one metric, such as `roomlore_searches_total`: each with its labels. Raise
+        `KeyError`."""
         return self._resources.telemetry.series(name)
 
     def bounds(self, name: str) -> tuple[float, ...]:
-        """The upper bounds of a histogram's buckets, but for the last. Raises `KeyError`."""
+        """Return the upper bounds of a histogram's buckets, except the last. Raise `KeyError`."""
         return self._resources.telemetry.bounds(name)
 
     async def examine(self, *, timeout_seconds: float = 10.0) -> list[Finding]:
-        """Return what `roomlore doctor` finds, of the database that is open here. Ask no model and no embedder, and do
-        not read every page."""
+        """Return what `roomlore doctor` finds, for the database that is open here. No model and no embedder is asked,
+        and the database's pages are not checked."""
         used = self.settings.model_copy(update={"database_url": self._resources.url})
         return await diagnose(used, embed=False, integrity="off", timeout_seconds=timeout_seconds)
 
     async def ping(self) -> None:
-        """Returns when the database answers; raises `StorageUnavailable`."""
+        """Return when the database answers. Raise `StorageUnavailable`."""
         await self._resources.storage.ping()
 
     async def ready(self) -> None:
         """Return if the database answers and takes writes, which is tried every few seconds at most. Raise
         `StorageUnavailable`."""
         await self._resources.readiness.check()
+
+    async def close(self) -> None:
+        """Close the database and all else that was opened with it, for the views of other tenants too. Later calls
+        raise `StorageUnavailable`; if `fallback_on_error` is on, a context is empty instead and says why in `degraded`.
+        Closing again does nothing."""
+        await self._resources.closing.aclose()
+
+
+async def connect_lore(
+    url: str | None = None,
+    *,
+    tenant: str = DEFAULT_TENANT,
+    settings: Settings | None = None,
+    embedder: Embedder | None = None,
+    summarizer: Summarizer | None = None,
+    background: bool = True,
+) -> Lore:
+    """Open roomlore on a database with the arguments of `roomlore.open`, if no one block can hold it. End with
+    `await lore.close()`; a client that was not closed warns with a `ResourceWarning`.
+
+    Raises `InvalidInput` for bad settings, `StorageUnavailable`.
+    """
+    if isinstance(url, Settings):
+        raise InvalidInput("That is a Settings object; hand it over by name: roomlore.open(settings=...).")
+    settings = settings or Settings()
+    url = url or settings.database_url
+    closing = Closing()
+    try:
+        storage = await connect(url)
+        closing.push_async_callback(storage.close)
+        resources = await make_resources(
+            settings, storage, url, embedder=embedder, summarizer=summarizer, closing=closing, background=background
+        )
+        return Lore(resources, tenant)
+    except BaseException:
+        await closing.aclose()
+        raise
 
 
 @asynccontextmanager
@@ -202,30 +241,21 @@ async def open_lore(
     summarizer: Summarizer | None = None,
     background: bool = True,
 ) -> AsyncIterator[Lore]:
-    """Opens roomlore on a database, making it if it is new, and closes it when the block ends.
+    """Open roomlore on a database, create it if it is new, and close it when the block ends.
 
     `url`: `sqlite:///path`, `sqlite://` (memory), `postgresql://...`, or a path that ends in .db; by default the
     setting `database_url`. `settings`: as in `settings=roomlore.Settings(auto_checkpoint=True)`; by default those of
-    roomlore.yaml and the environment. `embedder`: one of your own, in the place of the one that the settings name.
-    `summarizer`: what writes the summaries of sessions; without one sentences are chosen. `background`: whether indexes
-    are kept in step, due checkpoints made and durable work done behind the calls; if not, `lore.index.drain()`,
-    `lore.sessions.catch_up()` and `lore.jobs.catch_up()` do it.
+    roomlore.yaml and the environment. `embedder`: your own, in place of the configured one. `summarizer`: writes the
+    summaries of sessions; without one sentences are chosen. `background`: keep indexes in step, make due checkpoints
+    and run durable work in the background; if False, call `lore.index.drain()`, `lore.sessions.catch_up()` and
+    `lore.jobs.catch_up()`.
 
-    Raises `InvalidInput` for bad settings, `StorageUnavailable`.
+    Raise `InvalidInput` for bad settings, `StorageUnavailable`.
     """
-    if isinstance(url, Settings):
-        raise InvalidInput("That is a Settings object; hand it over by name: roomlore.open(settings=...).")
-    settings = settings or Settings()
-    async with AsyncExitStack() as closing:
-        storage = await connect(url or settings.database_url)
-        closing.push_async_callback(storage.close)
-        resources = await make_resources(
-            settings,
-            storage,
-            url or settings.database_url,
-            embedder=embedder,
-            summarizer=summarizer,
-            closing=closing,
-            background=background,
-        )
-        yield Lore(resources, tenant)
+    lore = await connect_lore(
+        url, tenant=tenant, settings=settings, embedder=embedder, summarizer=summarizer, background=background
+    )
+    try:
+        yield lore
+    finally:
+        await lore.close()

@@ -1,31 +1,30 @@
-"""What all tenants of one process share, made from the settings."""
+"""The parts that all tenants of one process share, made from the settings."""
 
+import asyncio
+import warnings
+import weakref
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from roomlore.adapters.inprocess.clock import SystemClock
-from roomlore.adapters.inprocess.ids import TimeOrderedIds
+from roomlore.adapters.inprocess.clock import SystemClock, TimeOrderedIds
 from roomlore.adapters.inprocess.jobs import InProcessJobs
-from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.context import ContextOptions
 from roomlore.core.intake import Limits
-from roomlore.core.linking import LinkModel
-from roomlore.ports.coordination import Clock, Ids
+from roomlore.core.linking.model import LinkModel
 from roomlore.ports.durable import DurableWork
-from roomlore.ports.language import Embedder, Summarizer, TokenCounter
+from roomlore.ports.language import Embedder, Summarizer
 from roomlore.ports.recall import Recall
-from roomlore.ports.storage import Storage
 from roomlore.services.contexts import UsageRecorder
 from roomlore.services.doctor import Readiness
 from roomlore.services.evolution import EVOLUTION
-from roomlore.services.extraction import AGAIN, EXTRACTION, ExtractionService, RepliesDue, RepliesImported
+from roomlore.services.extraction import EXTRACTION, EXTRACTION_RETRY, ExtractionService, RepliesDue, RepliesImported
 from roomlore.services.jobs import Sweep
 from roomlore.services.memories import InForceCache
-from roomlore.services.memories.parts import Evolver, Searcher
+from roomlore.services.memories.memory_service import Evolver, Searcher
 from roomlore.services.messages import AllDue, Due, FactsCache, RoomCache
 from roomlore.services.models import ModelService
 from roomlore.services.privacy import Forgetter, IndexChecks, Verifier
@@ -33,35 +32,51 @@ from roomlore.services.recall import RecallParts
 from roomlore.services.replies import ReplyParts
 from roomlore.services.sessions import SUMMARY, LaterSummaries, SessionParts
 from roomlore.settings import Settings, context_options
-from roomlore.wiring.durable import go_on_with_what_is_left, make_again, make_durable, make_extraction, shares_work
-from roomlore.wiring.evolution import make_evolutions
-from roomlore.wiring.indexing import Indexing, make_indexing
-from roomlore.wiring.memory_search import make_memory_search
-from roomlore.wiring.models import make_models, summarizer_of
-from roomlore.wiring.privacy import expire_work, make_forgetter
-from roomlore.wiring.prompts import make_prompts
-from roomlore.wiring.recall import make_recall
-from roomlore.wiring.replies import make_recalls, make_replies
-from roomlore.wiring.sessions import make_later_summaries, make_sessions
-from roomlore.wiring.tracing import make_telemetry
+from roomlore.wiring.indexing import Indexing, make_indexing, make_memory_search
+from roomlore.wiring.models import Common, make_models, make_prompts, make_telemetry, summarizer_of
+from roomlore.wiring.replies import make_later_summaries, make_recall, make_recalls, make_replies, make_sessions
+from roomlore.wiring.work import (
+    expire_work,
+    make_durable,
+    make_evolutions,
+    make_extraction,
+    make_forgetter,
+    make_retries,
+    resume_left_work,
+    shares_work,
+)
 
 _MIB = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
-    """What all tenants of one process share."""
+class Closing(AsyncExitStack):
+    """Everything that is closed with roomlore: once, in reverse order of opening."""
 
-    settings: Settings
+    def __init__(self) -> None:
+        super().__init__()
+        self._one_at_a_time = asyncio.Lock()
+        self._warn_at_end = weakref.finalize(self, _warn_of_open_client)
+
+    async def aclose(self) -> None:
+        async with self._one_at_a_time:
+            self._warn_at_end.detach()
+            await super().aclose()
+
+
+def _warn_of_open_client() -> None:
+    """Warn when an open client is collected, or when the program ends."""
+    advice = "roomlore was not closed: call `close()`, or open it in `async with roomlore.open(...)`."
+    warnings.warn(advice, ResourceWarning, stacklevel=2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources(Common):
+    """The parts that all tenants of one process share."""
+
     url: str
-    """Of the database that is open."""
+    """The URL of the open database."""
     options: ContextOptions
-    storage: Storage
-    tokens: TokenCounter
     model: LinkModel
-    clock: Clock
-    ids: Ids
-    telemetry: PrometheusTelemetry
     rooms: RoomCache
     recorder: UsageRecorder
     facts: FactsCache
@@ -75,17 +90,17 @@ class Resources:
     verifier: Verifier
     forgetter: Forgetter
     recalls: tuple[Recall, ...]
-    """What replies ask for memories."""
+    """The sources of memories for replies."""
     durable: DurableWork
     shares_work: bool
-    """Whether other processes see the durable work of this one."""
+    """True if other processes see the durable work of this one."""
     sweeps: Mapping[str, Sweep]
-    """What hands in durable work that is due, by its kind."""
+    """The sweeps that enqueue due durable work, by its kind."""
     extraction: ExtractionService
     due: Due
-    """What messages make due that are said now."""
+    """The work that new messages make due."""
     imports_due: Due
-    """The same for those that are imported."""
+    """The same for imported messages."""
     evolver: Evolver
     searcher: Searcher
     readiness: Readiness
@@ -98,91 +113,49 @@ async def make_resources(
     *,
     embedder: Embedder | None,
     summarizer: Summarizer | None,
-    closing: AsyncExitStack,
+    closing: Closing,
     background: bool,
 ) -> Resources:
-    """Everything but the storage, closed with `closing`; background work, which uses the rest, is closed first."""
-    clock, ids, model = SystemClock(), TimeOrderedIds(), load_link_model()
+    """Return everything but the storage, closed with `closing`; background work, which uses it, is closed first."""
+    clock, model = SystemClock(), load_link_model()
     telemetry = make_telemetry(settings, clock=clock, closing=closing)
-    tokens = EncodingTokens(settings.token_encoding)
     jobs = InProcessJobs(telemetry=telemetry)
+    common = Common(
+        settings=settings,
+        storage=storage,
+        tokens=EncodingTokens(settings.token_encoding),
+        clock=clock,
+        ids=TimeOrderedIds(),
+        telemetry=telemetry,
+        jobs=jobs,
+        limits=_limits(settings),
+        closing=closing,
+        background=background,
+    )
     readiness = Readiness(storage=storage, clock=clock)
     closing.push_async_callback(readiness.close)
     recorder = UsageRecorder(storage=storage, telemetry=telemetry)
     closing.push_async_callback(recorder.close)
     models = make_models(settings, clock=clock, telemetry=telemetry, closing=closing)
-    indexing = await make_indexing(
-        settings,
-        storage,
-        embedder,
-        model=model,
-        clock=clock,
-        ids=ids,
-        telemetry=telemetry,
-        jobs=jobs,
-        closing=closing,
-        background=background,
-    )
-    sessions = make_sessions(
-        settings,
-        storage,
-        summarizer or await summarizer_of(models, settings),
-        tokens=tokens,
-        clock=clock,
-        ids=ids,
-        telemetry=telemetry,
-        jobs=jobs,
-        limits=limits(settings),
-        closing=closing,
-        background=background,
-    )
-    durable = make_durable(settings, url, clock=clock, closing=closing, background=background)
-    summaries = make_later_summaries(sessions, durable, clock=clock, ids=ids, telemetry=telemetry)
-    extraction = make_extraction(
-        settings, storage, durable, models, clock=clock, telemetry=telemetry, jobs=jobs, background=background
-    )
-    again = make_again(
-        settings, storage, durable, models, clock=clock, telemetry=telemetry, jobs=jobs, background=background
-    )
-    evolutions = make_evolutions(
-        settings,
-        storage,
-        durable,
-        models,
-        make_prompts(settings, clock=clock, telemetry=telemetry, closing=closing),
-        clock=clock,
-        ids=ids,
-        telemetry=telemetry,
-        jobs=jobs,
-        background=background,
-    )
+    indexing = await make_indexing(common, storage, embedder, model)
+    sessions = await make_sessions(common, summarizer or await summarizer_of(models, settings))
+    durable = make_durable(common, url)
+    summaries = make_later_summaries(common, sessions, durable)
+    extraction = make_extraction(common, durable, models)
+    retries = make_retries(common, durable, models)
+    evolutions = make_evolutions(common, durable, models, make_prompts(common))
     if background:
-        go_on_with_what_is_left(settings, url, durable, jobs)
-    replies = make_replies(
-        settings,
-        storage,
-        models,
-        tokens=tokens,
-        clock=clock,
-        ids=ids,
-        telemetry=telemetry,
-        limits=limits(settings),
-        closing=closing,
-    )
+        resume_left_work(common, url, durable)
+    replies = make_replies(common, models)
     if background:
-        expire_work(settings, durable, clock=clock, jobs=jobs)
-    recall = make_recall(settings, storage, indexing.embedder, tokens=tokens, clock=clock, telemetry=telemetry)
+        expire_work(common, durable)
+    recall = make_recall(common, indexing.embedder)
     closing.push_async_callback(jobs.close)
     return Resources(
-        settings=settings,
+        **{field.name: getattr(common, field.name) for field in fields(common)},
         url=url,
         options=context_options(settings),
-        storage=storage,
-        tokens=tokens,
         model=model,
-        clock=clock,
-        ids=ids,
-        telemetry=telemetry,
         rooms=RoomCache(size_bytes=_room_cache_mb(settings) * _MIB, telemetry=telemetry),
         recorder=recorder,
         facts=FactsCache(size_bytes=settings.search_cache_mb * _MIB // 4),
@@ -195,11 +168,13 @@ async def make_resources(
         recall=recall,
         recalls=make_recalls(settings, recall),
         verifier=Verifier(storage=storage, clock=clock, indexes=IndexChecks(storage=storage, vectors=indexing.vectors)),
-        forgetter=make_forgetter(storage, durable, sessions, indexing, tokens=tokens, clock=clock, ids=ids),
+        forgetter=make_forgetter(
+            storage, durable, sessions, indexing, tokens=common.tokens, clock=clock, ids=common.ids
+        ),
         durable=durable,
         shares_work=shares_work(settings, url),
         sweeps={
-            **({EXTRACTION: extraction.sweep, AGAIN: again.sweep} if settings.extract_every else {}),
+            **({EXTRACTION: extraction.sweep, EXTRACTION_RETRY: retries.sweep} if settings.extract_every else {}),
             EVOLUTION: evolutions.schedule.sweep,
             SUMMARY: summaries.sweep,
         },
@@ -207,12 +182,12 @@ async def make_resources(
         due=AllDue(indexing.due, RepliesDue(clock=clock, jobs=jobs)) if settings.extract_every else indexing.due,
         imports_due=AllDue(indexing.due, RepliesImported(clock=clock)),
         evolver=evolutions.service,
-        searcher=make_memory_search(storage, indexing, clock=clock, jobs=jobs, telemetry=telemetry),
+        searcher=make_memory_search(common, indexing),
         readiness=readiness,
     )
 
 
-def limits(settings: Settings) -> Limits:
+def _limits(settings: Settings) -> Limits:
     return Limits(
         text_chars=settings.max_text_chars,
         batch_messages=settings.max_batch_messages,

@@ -1,18 +1,20 @@
-"""Chats with language models. The package they need is loaded when a model is first asked, and not before."""
+"""Clients of language models. The package that they need is loaded at the first request."""
 
 from importlib.util import find_spec
 
 from roomlore.adapters.chat.client import OpenAIChat
-from roomlore.core.chat.registry import Provider
+from roomlore.core.chat import Provider
 from roomlore.core.errors import InvalidInput
-from roomlore.ports.chat import ChatClient
 from roomlore.ports.coordination import Clock
+from roomlore.ports.language import ChatClient
 
 
 def open_chat(*, clock: Clock) -> ChatClient:
-    """Servers that speak OpenAI's protocol (`POST {base_url}/chat/completions`). Nothing is asked of any yet.
+    """Return a client of servers that speak OpenAI's protocol (`POST {base_url}/chat/completions`). No request is sent
+    yet.
 
-    `clock`: what a `Retry-After` that is a date is read by. Raises `InvalidInput` where the extra is not installed.
+    `clock`: the time that a `Retry-After` with a date is compared with. Raises `InvalidInput` if the extra is not
+    installed.
     """
     if not can_chat():
         raise InvalidInput("Models need the extra: pip install 'roomlore[openai]'.")
@@ -20,15 +22,15 @@ def open_chat(*, clock: Clock) -> ChatClient:
 
 
 def can_chat() -> bool:
-    """Whether the extra is installed."""
+    """Return True if the extra is installed."""
     return find_spec("openai") is not None
 
 
 async def reach_provider(provider: Provider, *, key: str | None, timeout_seconds: float) -> None:
-    """Returns when the provider answers and does not refuse the key; no model is asked, so it costs nothing. Raises
-    `ModelUnavailable`, and `InvalidInput` where the extra is not installed."""
+    """Check that the provider answers and does not refuse the key. No model is called, so it costs nothing. Raises
+    `ModelUnavailable`, and `InvalidInput` if the extra is not installed."""
     if not can_chat():
         raise InvalidInput("Models need the extra: pip install 'roomlore[openai]'.")
-    from roomlore.adapters.chat.reaching import reach
+    from roomlore.adapters.chat.client import reach
 
     await reach(provider, key=key, timeout_seconds=timeout_seconds)

@@ -1,4 +1,4 @@
-"""Requests on the wire, with the `openai` client. Imported when a model is first asked: it takes a second to load."""
+"""Requests to providers with the `openai` client. Imported at the first request, as it takes a second to load."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -7,8 +7,8 @@ from typing import Any
 import httpx2
 import openai
 
-from roomlore.adapters.chat import troubles
-from roomlore.core.chat.registry import Offer
+from roomlore.adapters.chat import errors
+from roomlore.core.chat import Offer
 from roomlore.core.errors import ModelUnavailable
 from roomlore.ports.coordination import Clock
 
@@ -16,9 +16,9 @@ _CONNECT_SECONDS = 10.0
 
 
 class Wire:
-    """One client for each address and key, all on one pool of connections. Whoever asks keeps the time, but for the
-    time to connect. Redirects are not followed, so that the prompt and the key go nowhere else. Made on a thread: the
-    certificates are read."""
+    """One client for each address and key, all on one connection pool. Callers set the time limits, except the one for
+    connecting. Redirects are not followed, so that prompt and key are not sent elsewhere. Created on a thread, as it
+    reads the certificates."""
 
     def __init__(self, *, clock: Clock) -> None:
         self._clock = clock
@@ -29,9 +29,9 @@ class Wire:
     async def asking(
         self, offer: Offer, body: Mapping[str, Any], *, key: str | None, seconds: float
     ) -> AsyncIterator[httpx2.Response]:
-        """The answer's head, its body still to be read; the connection is closed at the end if the body was not read to
-        its end. Raises `ModelUnavailable`, without the error that caused it: that one quotes the provider."""
-        trouble: ModelUnavailable
+        """Yield the head of the answer, with the body still unread. The connection is closed at the end unless the body
+        was read completely. Raises `ModelUnavailable` without the error that caused it, which quotes the provider."""
+        failure: ModelUnavailable
         try:
             client = self._client(offer, key)
             async with client.chat.completions.with_streaming_response.create(
@@ -44,35 +44,35 @@ class Wire:
                 yield response.http_response
                 return
         except openai.APIStatusError as error:
-            trouble = troubles.of_status(offer, error.status_code, error.response.headers, now=self._clock.now())
+            failure = errors.of_status(offer, error.status_code, error.response.headers, now=self._clock.now())
         except openai.APITimeoutError:
-            trouble = troubles.late(offer, min(seconds, _CONNECT_SECONDS))
+            failure = errors.late(offer, min(seconds, _CONNECT_SECONDS))
         except openai.APIConnectionError as error:
             arrived = not isinstance(error.__cause__, httpx2.ConnectError)
-            trouble = troubles.dropped(offer) if arrived else troubles.unreachable(offer)
+            failure = errors.dropped(offer) if arrived else errors.unreachable(offer)
         except httpx2.TransportError:
-            trouble = troubles.dropped(offer)
+            failure = errors.dropped(offer)
         except httpx2.InvalidURL:
-            trouble = troubles.bad_address(offer)
+            failure = errors.bad_address(offer)
         except (httpx2.HTTPError, openai.OpenAIError):
-            trouble = troubles.broken(offer, "answers something that cannot be read")
-        raise trouble
+            failure = errors.broken(offer, "answers something that cannot be read")
+        raise failure
 
     async def close(self) -> None:
         await self._pool.aclose()
 
     def _client(self, offer: Offer, key: str | None) -> openai.AsyncOpenAI:
         if key and not (key.isascii() and key.isprintable()):
-            raise troubles.bad_key(offer)
+            raise errors.bad_key(offer)
         place = offer.provider.base_url, key
         if place not in self._clients:
             self._clients[place] = self._connect(*place)
         return self._clients[place]
 
     def _connect(self, base_url: str, key: str | None) -> openai.AsyncOpenAI:
-        # The client insists on some key; it is left out of the requests to servers that want none.
+        # The client requires a key; it is removed from requests to servers that need none.
         pool = self._pool
         client = openai.AsyncOpenAI(api_key=key or "none", base_url=base_url, max_retries=0, http_client=pool)
-        # Found in the environment, they would be told to every provider.
+        # If they were read from the environment, every provider would receive them.
         client.organization = client.project = None
         return client

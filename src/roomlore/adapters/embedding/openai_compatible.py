@@ -12,10 +12,10 @@ import openai
 from numpy.typing import NDArray
 
 from roomlore.core.errors import InvalidInput, ModelUnavailable
-from roomlore.core.search import EmbeddingModel, Vectors
+from roomlore.core.search.hits import EmbeddingModel, Vectors
 from roomlore.ports.language import TextKind
 
-# Somebody waits for a question's vector, nobody for a message's.
+# A user waits for the vector of a query, nobody for that of a message.
 _RETRIES: Mapping[TextKind, int] = {"query": 1, "passage": 2}
 _PATIENCE: Mapping[TextKind, int] = {"query": 1, "passage": 3}
 _BATCH_TEXTS = 64
@@ -33,23 +33,23 @@ _ADVICE: Mapping[int, str] = {
 _LATER = "try again later"
 _REDIRECTED = "redirects are not followed; set embedding_url to the address of the server itself"
 _REFUSALS = {400, 413, 422}
-"""The server is there and does not want these texts."""
+"""The server answers and does not accept these texts."""
 
 
 def connect(url: str, *, api_key: str, timeout_seconds: float) -> openai.AsyncOpenAI:
-    """Return a client for the server at `url`, which follows no redirects, so that texts and key go nowhere else. It
-    sends nothing yet. Raise `InvalidInput` for a bad url or key."""
+    """Return a client for the server at `url`. No request is sent yet. It follows no redirects, so that texts and key
+    are not sent elsewhere. Raises `InvalidInput` for an invalid url or key."""
     if not _is_web_address(url):
         raise InvalidInput("embedding_url must be an http or https URL, such as http://localhost:11434/v1.")
     if not (api_key.isascii() and api_key.isprintable()):
         raise InvalidInput("embedding_api_key must be of ASCII characters without line breaks.")
-    # The client insists on some key; servers that want none do not look at it.
+    # The client requires a key; servers that need none ignore it.
     pool = openai.DefaultAsyncHttpxClient(follow_redirects=False)
     return openai.AsyncOpenAI(api_key=api_key or "none", base_url=url, timeout=timeout_seconds, http_client=pool)
 
 
 class OpenAICompatible:
-    """The port `Embedder`. Texts longer than 8,000 bytes of UTF-8 are cut there; what comes back is checked."""
+    """The port `Embedder`. Texts longer than 8,000 bytes of UTF-8 are truncated. Answers are checked."""
 
     def __init__(
         self,
@@ -71,15 +71,16 @@ class OpenAICompatible:
 
     @property
     def model(self) -> EmbeddingModel:
-        """What makes the vectors: the server's model (and its prefixes, if any) and how long they are."""
+        """The embedding model: the server's model (with its prefixes, if any) and the length of its vectors."""
         return self._model
 
     async def embed(self, texts: Sequence[str], *, kind: TextKind) -> Vectors:
-        """(len(texts), dimensions), each row of length 1. An empty text counts as a space, since servers refuse it.
+        """Return vectors (len(texts), dimensions), each row of length 1. An empty text is sent as a space, since
+        servers refuse it.
 
-        A request that fails is tried again, a question's once and within the time of one request, a passage's twice.
-        Raises `ModelUnavailable` where the server does not answer in time, refuses, or answers what cannot be used; its
-        text says what to do and never quotes the texts, the key or the server's own words.
+        A failed request is repeated: once for a query, within the time of one request, and twice for passages. Raises
+        `ModelUnavailable` if the server does not answer in time, refuses, or gives an unusable answer. The error says
+        what to do and never quotes the texts, the key or the server's own text.
         """
         made = np.empty((len(texts), self._model.dimensions), np.float32)
         done = 0
@@ -147,7 +148,7 @@ class OpenAICompatible:
 
 
 def _name(model: str, prefixes: Mapping[TextKind, str]) -> str:
-    """Vectors made with other prefixes are another model's."""
+    """Return the model's name. Vectors with other prefixes belong to another model."""
     if not any(prefixes.values()):
         return model
     mark = hashlib.sha256(json.dumps(sorted(prefixes.items())).encode()).hexdigest()
@@ -168,7 +169,7 @@ def _without_secrets(url: str) -> str:
 
 
 def _fit(text: str) -> str:
-    """The text as it can be sent: no lone surrogates, not empty, not too long."""
+    """Return the text as it can be sent: without lone surrogates, not empty, not too long."""
     encoded = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
     return encoded[:_TEXT_BYTES].decode(errors="ignore") or " "
 

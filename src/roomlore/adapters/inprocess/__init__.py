@@ -1,1 +1,1 @@
-"""What needs no server: the clock, ids, telemetry in memory."""
+"""Adapters without a server: clock, ids, durable work, background jobs and telemetry in memory."""

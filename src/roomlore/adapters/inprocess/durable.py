@@ -1,12 +1,13 @@
 """The port `DurableWork` without a database: work in this process's memory, on its event loop.
 
-It keeps the rules of retrying and of partitions. What it does not keep is what a killed process was at: that is found
-again by whoever derives the work from stored data, and done from its first step. Work that was handed in and has no
-trace in stored data is lost with the process. Other processes know nothing of this one's work.
+It has the same rules for retries and partitions. It does not keep the progress of a killed process. Work that is
+derived from stored data is found again and done from its first step; other work is lost with the process. Processes do
+not see each other's work.
 """
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,13 +15,15 @@ from datetime import datetime
 
 from structlog.contextvars import bound_contextvars
 
-from roomlore.core.errors import InvalidInput, StorageUnavailable, describe
-from roomlore.core.plain import plain, texts_in
+from roomlore.core.errors import Conflict, InvalidInput, StorageUnavailable, describe
+from roomlore.core.json_values import plain, texts_in
 from roomlore.ports.coordination import Clock
-from roomlore.ports.durable import RETRIABLE, Dropped, Json, Work, WorkState, WorkStatus
+from roomlore.ports.durable import RETRIABLE, Dropped, DurableWork, Json, Work, WorkState, WorkStatus
+
+log = logging.getLogger(__name__)
 
 _MOST_DONE = 10_000
-"""Pieces that are done and still known, so that memory does not grow for ever."""
+"""The most finished pieces that are remembered, so that memory stays bounded."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -66,10 +69,11 @@ class _Partition:
 
 
 class InProcessWork:
-    """Belongs to the event loop on which it is opened. Closed, it can be opened again and goes on.
+    """The port `DurableWork`. Belongs to the event loop on which it is opened. After `close` it can be opened again and
+    continues.
 
-    `at_once`: pieces of work done at a time. `pauses_seconds`: between one attempt and the next, so one more attempt
-    than pauses. `grace_seconds`: how long `close` waits for steps before it breaks them off.
+    `at_once`: pieces of work done at a time. `pauses_seconds`: the pauses between attempts, so there is one more
+    attempt than pauses. `grace_seconds`: how long `close` waits for steps before it cancels them.
     """
 
     def __init__(
@@ -184,7 +188,7 @@ class InProcessWork:
         return len(old)
 
     async def compact(self) -> None:
-        """There is no file."""
+        """Do nothing: there is no file."""
 
     def _forget(self, piece: _Piece) -> None:
         if piece.task:
@@ -269,3 +273,106 @@ class _Steps:
     def _go_on_or_stop(self) -> None:
         if self._owner.closing():
             raise asyncio.CancelledError
+
+
+class LateWork:
+    """The port `DurableWork` over the first of `choices` that this process can open. A choice that raises `Conflict` is
+    skipped. `working`: True if this process works when the first use opens it. After `close` only `open` opens it."""
+
+    def __init__(self, choices: Sequence[Callable[[], DurableWork]], *, working: bool) -> None:
+        self._choices = tuple(choices)
+        self._made: dict[int, DurableWork] = {}
+        self._working = working
+        self._works: dict[str, Work] = {}
+        self._opened: DurableWork | None = None
+        self._opened_working = False
+        self._closed = False
+        self._one = asyncio.Lock()
+
+    def define(self, name: str, work: Work) -> None:
+        self._works[name] = work
+
+    async def open(self, *, working: bool) -> None:
+        self._closed = False
+        await self._open_once(working)
+
+    def works(self) -> bool:
+        return self._opened is not None and self._opened.works()
+
+    async def start(self, name: str, *, work_id: str, partition: str, arguments: Json) -> bool:
+        work = await self._ready()
+        return await work.start(name, work_id=work_id, partition=partition, arguments=arguments)
+
+    async def find(self, work_id: str) -> WorkState | None:
+        return await (await self._ready()).find(work_id)
+
+    async def page(
+        self,
+        *,
+        names: Sequence[str] = (),
+        status: WorkStatus | None = None,
+        prefix: str = "",
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[WorkState]:
+        work = await self._ready()
+        return await work.page(names=names, status=status, prefix=prefix, limit=limit, offset=offset)
+
+    async def retry(self, work_id: str) -> bool:
+        return await (await self._ready()).retry(work_id)
+
+    async def wait(self, work_id: str, *, seconds: float) -> WorkState | None:
+        return await (await self._ready()).wait(work_id, seconds=seconds)
+
+    async def drop(self, *, prefix: str, tells: Callable[[str], bool]) -> Dropped:
+        return await (await self._ready()).drop(prefix=prefix, tells=tells)
+
+    async def expire(self, *, before: datetime) -> int:
+        """Forget old finished work. If none is opened, return 0: unused work does not grow."""
+        return 0 if self._opened is None else await self._opened.expire(before=before)
+
+    async def compact(self) -> None:
+        await (await self._ready()).compact()
+
+    async def close(self) -> None:
+        self._closed = True
+        async with self._one:
+            await self._close()
+
+    async def _ready(self) -> DurableWork:
+        if self._opened is None:
+            await self._open_once(self._working)
+        assert self._opened is not None
+        return self._opened
+
+    async def _open_once(self, working: bool) -> None:
+        async with self._one:
+            if self._closed:
+                raise StorageUnavailable("Durable work is closed, as is the roomlore that opened it.")
+            if self._opened is not None and (self._opened_working or not working):
+                return
+            await self._close()
+            self._opened, self._opened_working = await self._first(working), working
+
+    async def _close(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened.close()
+
+    async def _first(self, working: bool) -> DurableWork:
+        last = len(self._choices) - 1
+        for place in range(last):
+            try:
+                return await self._open(place, working)
+            except Conflict as error:
+                log.warning("work is kept in this process alone", extra={"why": describe(error)})
+        return await self._open(last, working)
+
+    async def _open(self, place: int, working: bool) -> DurableWork:
+        if place not in self._made:
+            self._made[place] = await asyncio.to_thread(self._choices[place])  # it may load a library
+        work = self._made[place]
+        for name, does in self._works.items():
+            work.define(name, does)
+        await work.open(working=working)
+        return work

@@ -1,4 +1,4 @@
-"""Background work in this process, on its event loop."""
+"""Background jobs in this process, on its event loop."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from structlog.contextvars import bound_contextvars
 
-from roomlore.core.errors import describe
+from roomlore.core.errors import StorageBusy, describe
 from roomlore.ports.coordination import Telemetry
 
 _FIRST_PAUSE_SECONDS = 0.25
@@ -25,16 +25,17 @@ class _Job:
     every_seconds: float
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     failures: int = 0
-    trouble: type[Exception] | None = None
-    """What it failed of last, since it was done last."""
+    last_error: type[Exception] | None = None
+    """The type of the last error since the last success."""
 
     def pause(self) -> float:
-        """How long a failed job waits whatever is asked: doubled with each failure in a row."""
+        """Return the seconds that a failed job waits, even if it is requested again. They double with each consecutive
+        failure."""
         return min(_FIRST_PAUSE_SECONDS * 2.0 ** min(self.failures - 1, 20), _LONGEST_PAUSE_SECONDS)
 
 
 class InProcessJobs:
-    """The port `Jobs`, one task a job. Belongs to the event loop on which jobs are declared."""
+    """The port `Jobs`, one task for each job. Belongs to the event loop on which jobs are declared."""
 
     def __init__(self, *, telemetry: Telemetry) -> None:
         self._telemetry = telemetry
@@ -47,12 +48,13 @@ class InProcessJobs:
         self._tasks.append(asyncio.get_running_loop().create_task(self._run_on(job), name=f"roomlore-{name}"))
 
     def ask(self, name: str) -> None:
-        """A job nobody declared is passed over: this process does not do it."""
+        """Run a job soon. An undeclared job is ignored: this process does not do it."""
         if name in self._jobs:
             self._jobs[name].asked.set()
 
     async def close(self) -> None:
-        """What swallows a cancellation (`asyncio.wait_for` may, up to Python 3.11) is cancelled again."""
+        """Stop all jobs. A task that swallows a cancellation (as `asyncio.wait_for` may up to Python 3.11) is cancelled
+        again."""
         self._closed = True
         running = set(self._tasks)
         while running:
@@ -76,13 +78,18 @@ class InProcessJobs:
         try:
             with bound_contextvars(job=job.name):
                 await job.work()
+        except StorageBusy as error:
+            job.failures += 1
+            log.info("a background job waits for a large write", extra={"job": job.name, "why": describe(error)})
+            result = "delayed"
         except Exception as error:  # noqa: BLE001 - a worker loop: whatever went wrong, the job is tried again
             job.failures += 1
-            if job.trouble is not type(error):
+            if job.last_error is not type(error):
                 self._telemetry.unforeseen(error, attributes={"job": job.name})
-            job.trouble = type(error)
+            job.last_error = type(error)
             log.warning("a background job failed", extra={"job": job.name, "why": describe(error)})
+            result = "failed"
         else:
-            job.failures, job.trouble = 0, None
-        result = "failed" if job.failures else "done"
+            job.failures, job.last_error = 0, None
+            result = "done"
         self._telemetry.count("roomlore_jobs_total", labels={"job": job.name, "result": result})

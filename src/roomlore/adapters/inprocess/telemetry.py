@@ -1,4 +1,4 @@
-"""Measurements kept in this process, in a registry of their own, with Prometheus text as their outward form."""
+"""Metrics of this process, in a registry of their own, with output as Prometheus text."""
 
 import math
 from collections import deque
@@ -26,8 +26,8 @@ _COUNTS = (0, 1, 2, 3, 5, 8, 13, 20, 35, 50, 100, 200)
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A measurement roomlore takes: what it is, its labels, and the upper bounds of a histogram's buckets. `spanned`:
-    whether its timings become spans; not where what is timed has a span already."""
+    """A metric: its description, its labels, and the upper bounds of a histogram's buckets. `spanned`: True if its
+    timings become spans; False if the timed code has its own span."""
 
     kind: Literal["counter", "histogram", "set"]
     description: str
@@ -86,8 +86,8 @@ METRICS: Mapping[str, Metric] = {
     "roomlore_session_cache_total": Metric(
         "counter",
         (
-            "Lookups of sessions in the cache: `hit`, `changed` (brought up to date), `miss`, `bypassed` (Redis "
-            "is down)."
+            "Lookups of sessions in the cache: `hit`, `changed` (brought up to date), `miss`, `rejected` (a miss: not "
+            "signed by this database), `bypassed` (Redis is down)."
         ),
         ("result",),
     ),
@@ -202,9 +202,9 @@ _Family = Counter | Histogram | Gauge
 
 
 class PrometheusTelemetry:
-    """The Telemetry port on prometheus-client. Safe to call from any thread.
+    """The port `Telemetry` on prometheus-client. Thread-safe.
 
-    `tracer`: where everything timed in seconds goes as a span too. `reports`: who is told of errors nobody foresaw.
+    `tracer`: also receives everything timed in seconds as a span. `reports`: receives unexpected errors.
     """
 
     def __init__(self, clock: Clock, tracer: Tracer | None = None, reports: ErrorReports | None = None) -> None:
@@ -212,6 +212,7 @@ class PrometheusTelemetry:
         self._reports = reports
         self.registry = CollectorRegistry()
         self._families = {name: _family(name, metric, self.registry) for name, metric in METRICS.items()}
+        self._children: dict[str | tuple[object, ...], _Family] = {}
         self._members: dict[str, set[int]] = {name: set() for name, metric in METRICS.items() if metric.kind == "set"}
         self._last_hour = _LastHour(clock)
         self.registry.register(_Summaries(self))
@@ -235,7 +236,7 @@ class PrometheusTelemetry:
         self, name: str, *, attributes: Attributes | None = None, headers: Mapping[str, str] | None = None
     ) -> AbstractContextManager[Span]:
         if self._tracer is None:
-            return nullcontext(_NOBODY)
+            return nullcontext(_NO_SPAN)
         return self._tracer.span(name, attributes=attributes, headers=headers)
 
     def unforeseen(self, error: BaseException, *, attributes: Attributes | None = None) -> None:
@@ -250,19 +251,21 @@ class PrometheusTelemetry:
         family.set(len(members))
 
     def render(self) -> bytes:
-        """Everything measured, in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
     def series(self, name: str) -> list[tuple[Mapping[str, str], float]]:
-        """Of one name as `render` has it, such as `roomlore_search_seconds_bucket`, each with its labels."""
+        """Return the series of one name, such as `roomlore_search_seconds_bucket`, as `render` has it, each with its
+        labels."""
         return list(self._samples(name))
 
     def bounds(self, name: str) -> tuple[float, ...]:
-        """Of a histogram's buckets, but for the last, which has none."""
+        """Return the bounds of a histogram's buckets, without the last bucket, which has none."""
         return METRICS[name].buckets
 
     def metrics(self) -> dict[str, float | None]:
-        """The summaries named in `SUMMARIES`, over the life of this process; None where nothing was measured yet."""
+        """Return the summaries named in `SUMMARIES`, over the life of this process; None for those without
+        measurements."""
         contexts = self._total("roomlore_contexts_total")
         errors = self._total("roomlore_context_errors_total")
         return {
@@ -280,10 +283,13 @@ class PrometheusTelemetry:
         }
 
     def _child(self, name: str, labels: Mapping[str, str] | None) -> _Family:
-        family = self._families[name]
-        if set(labels or ()) != set(METRICS[name].labels):
-            raise KeyError(f"{name} has the labels {METRICS[name].labels}, not {tuple(labels or ())}")
-        return family.labels(**labels) if labels else family
+        key = (name, *labels.items()) if labels else name
+        if key not in self._children:
+            if set(labels or ()) != set(METRICS[name].labels):
+                raise KeyError(f"{name} has the labels {METRICS[name].labels}, not {tuple(labels or ())}")
+            family = self._families[name]
+            self._children[key] = family.labels(**labels) if labels else family
+        return self._children[key]
 
     def _samples(self, name: str) -> Iterator[tuple[Mapping[str, str], float]]:
         stem = name.removesuffix("_sum").removesuffix("_count").removesuffix("_bucket")
@@ -312,18 +318,18 @@ class PrometheusTelemetry:
         return None if spent is None else 1 - spent
 
 
-class _Unseen:
-    """The port `Span` where nobody traces."""
+class _NoSpan:
+    """The port `Span` without tracing."""
 
     def note(self, name: str, value: str | int | float | bool) -> None:
-        """Goes nowhere."""
+        """Do nothing."""
 
 
-_NOBODY = _Unseen()
+_NO_SPAN = _NoSpan()
 
 
 class _Summaries(Collector):
-    """Shows the summaries as gauges; one that nothing was measured for yet is NaN."""
+    """Exports the summaries as gauges; NaN for those without measurements."""
 
     def __init__(self, telemetry: PrometheusTelemetry) -> None:
         self._telemetry = telemetry
@@ -334,7 +340,7 @@ class _Summaries(Collector):
 
 
 class _LastHour:
-    """How much was counted in the last 60 minutes, to the minute."""
+    """A count over the last 60 minutes, to the minute."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Prompts kept in Langfuse. The package `httpx` is loaded when they are opened, and not before."""
+"""Prompts stored in Langfuse. The package `httpx` is loaded when they are opened."""
 
 from collections.abc import Collection
 from importlib.util import find_spec
@@ -28,15 +28,13 @@ def open_langfuse(
     cache_seconds: float = 60.0,
     timeout_seconds: float = 2.0,
 ) -> OpenPrompts:
-    """The prompts with these names as the Langfuse at `host` has them under `label`; all others are `packaged`.
+    """Return the prompts with these names from the Langfuse at `host`, under `label`; all others are `packaged`.
 
-    Nothing is asked of the server yet. Raises `InvalidInput` for a host or a key that cannot be used, and where the
-    extra is not installed.
+    No request is sent yet. Raises `InvalidInput` for an invalid host or key, and if the extra is not installed.
     """
     if find_spec("httpx") is None:
         raise InvalidInput("Langfuse needs the extra: pip install 'roomlore[langfuse]'.")
-    from roomlore.adapters.langfuse.prompts import LangfusePrompts
-    from roomlore.adapters.langfuse.server import LangfuseServer
+    from roomlore.adapters.langfuse.prompts import LangfusePrompts, LangfuseServer
 
     server = LangfuseServer(
         host, public_key=public_key, secret_key=secret_key, label=label, timeout_seconds=timeout_seconds
@@ -49,11 +47,11 @@ def open_langfuse(
 async def ask_langfuse(
     host: str, *, public_key: str, secret_key: str, name: str, label: str, timeout_seconds: float
 ) -> bool:
-    """Whether the Langfuse at `host` has the prompt under the label. Raises `Unavailable` where it does not answer with
-    a prompt, `InvalidInput` as `open_langfuse` does."""
+    """Return True if the Langfuse at `host` has the prompt under the label. Raises `Unavailable` if it does not answer
+    with a prompt, and `InvalidInput` as `open_langfuse` does."""
     if find_spec("httpx") is None:
         raise InvalidInput("Langfuse needs the extra: pip install 'roomlore[langfuse]'.")
-    from roomlore.adapters.langfuse.server import LangfuseServer, Unreachable, Unusable
+    from roomlore.adapters.langfuse.prompts import LangfuseServer, Unreachable, Unusable
 
     server = LangfuseServer(
         host, public_key=public_key, secret_key=secret_key, label=label, timeout_seconds=timeout_seconds

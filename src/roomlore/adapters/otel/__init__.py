@@ -1,4 +1,4 @@
-"""Spans sent by OpenTelemetry. The SDK is loaded when a tracer is opened, and not before."""
+"""Spans exported by OpenTelemetry. The SDK is loaded when a tracer is opened."""
 
 from importlib.util import find_spec
 
@@ -7,11 +7,11 @@ from roomlore.ports.coordination import Clock, Tracer
 
 
 def open_tracer(endpoint: str, *, clock: Clock) -> Tracer:
-    """Spans sent to `endpoint` by OTLP over HTTP (`{endpoint}/v1/traces`), a few seconds behind, from a thread of their
-    own. What OpenTelemetry reads in the environment (OTEL_SERVICE_NAME, OTEL_EXPORTER_OTLP_HEADERS,
-    OTEL_TRACES_SAMPLER, ...) holds too.
+    """Return a tracer that exports to `endpoint` by OTLP over HTTP (`{endpoint}/v1/traces`), within a few seconds, on
+    its own thread. OpenTelemetry's environment variables (OTEL_SERVICE_NAME, OTEL_EXPORTER_OTLP_HEADERS,
+    OTEL_TRACES_SAMPLER, ...) apply.
 
-    Raises `InvalidInput` where the extra is not installed.
+    Raises `InvalidInput` if the extra is not installed.
     """
     if not can_trace():
         raise InvalidInput("Spans need the extra: pip install 'roomlore[otel]'.")
@@ -21,5 +21,5 @@ def open_tracer(endpoint: str, *, clock: Clock) -> Tracer:
 
 
 def can_trace() -> bool:
-    """Whether the extra is installed; others install a part of it."""
+    """Return True if the whole extra is installed; other packages install a part of it."""
     return find_spec("opentelemetry") is not None and find_spec("opentelemetry.exporter") is not None

@@ -1,4 +1,4 @@
-"""The port `Tracer` on OpenTelemetry's SDK, with a provider of its own: what other libraries trace is not sent."""
+"""The port `Tracer` on OpenTelemetry's SDK, with its own provider: spans of other libraries are not exported."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -20,12 +20,13 @@ _W3C = TraceContextTextMapPropagator()
 
 
 def exporting_to(endpoint: str) -> SpanProcessor:
-    """What sends spans in batches; one that cannot be sent is dropped, with a warning in the log."""
+    """Return a processor that exports spans in batches. A span that cannot be sent is dropped with a warning in the
+    log."""
     return BatchSpanProcessor(OTLPSpanExporter(f"{endpoint.rstrip('/')}/v1/traces", timeout=_SEND_SECONDS))
 
 
 class OtelTracer:
-    """`processor`: what is done with spans that ended."""
+    """The port `Tracer`. `processor`: receives the finished spans."""
 
     def __init__(self, processor: SpanProcessor, *, clock: Clock) -> None:
         self._clock = clock
@@ -36,7 +37,7 @@ class OtelTracer:
     @contextmanager
     def span(
         self, name: str, *, attributes: Attributes | None = None, headers: Mapping[str, str] | None = None
-    ) -> Iterator["_Noted"]:
+    ) -> Iterator["_OtelSpan"]:
         with self._tracer.start_as_current_span(
             name,
             context=_W3C.extract(headers) if headers else None,
@@ -46,7 +47,7 @@ class OtelTracer:
             set_status_on_exception=False,
         ) as span:
             try:
-                yield _Noted(span)
+                yield _OtelSpan(span)
             except BaseException as error:
                 span.set_attribute("error.type", type(error).__name__)
                 span.set_status(trace.StatusCode.ERROR)
@@ -62,7 +63,7 @@ class OtelTracer:
         await asyncio.to_thread(self._provider.shutdown)
 
 
-class _Noted:
+class _OtelSpan:
     """The port `Span`."""
 
     def __init__(self, span: trace.Span) -> None:
@@ -73,6 +74,6 @@ class _Noted:
 
 
 def _resource() -> Resource:
-    """What the environment says of this process wins; nothing else about the machine is told."""
+    """Return the resource. The environment overrides it; nothing else about the machine is included."""
     told = OTELResourceDetector().detect()
     return Resource({SERVICE_NAME: "roomlore", "service.version": version("roomlore"), **told.attributes})

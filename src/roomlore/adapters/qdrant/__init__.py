@@ -1,4 +1,4 @@
-"""Vectors in a Qdrant server. The package `qdrant-client` is loaded when one is opened, and not before."""
+"""Vectors in a Qdrant server. The package `qdrant-client` is loaded when an index is opened."""
 
 from importlib.util import find_spec
 
@@ -14,12 +14,12 @@ def open_qdrant(
     timeout_seconds: float = 2.0,
     write_timeout_seconds: float = 30.0,
 ) -> VectorIndex:
-    """A vector index in the Qdrant server (1.10 or later) at `url`, spoken to over REST; without a port in the url,
-    6333 is meant. Nothing is asked of the server yet.
+    """Return a vector index in the Qdrant server (1.10 or later) at `url`, over REST; the default port is 6333. No
+    request is sent yet.
 
-    `prefix` begins the names of all collections, so that several roomlores can share a server. `timeout_seconds` is for
-    searching and counting, the other for writing. Raises `InvalidInput` for a bad url or prefix, and where the extra is
-    not installed.
+    `prefix` is put before the names of all collections, so that several roomlores can share a server. `timeout_seconds`
+    is for searching and counting, `write_timeout_seconds` for writing. Raises `InvalidInput` for an invalid url or
+    prefix, and if the extra is not installed.
     """
     if find_spec("qdrant_client") is None:
         raise InvalidInput("Qdrant needs the extra: pip install 'roomlore[qdrant]'.")

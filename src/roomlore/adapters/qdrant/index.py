@@ -1,36 +1,253 @@
-"""The port of vectors on Qdrant.
+"""The port `VectorIndex` on Qdrant: names of collections and points, requests, and searches.
 
-What a generation promises here: once `prepare` has returned, no write and no search under an earlier generation
-succeeds, whoever makes it, since its collection is gone. The alias is set last, so a half-made collection is none. A
-collection deleted, made anew by hand or restored with an earlier generation has no alias or another one, and the next
-call notices. Points taken out one by one, or an older state of the same generation, cannot be noticed: rebuild then.
+A collection of the port is an alias in Qdrant. It points to a collection whose name holds the generation and the length
+of the vectors, as in `group_memories` for `group_memories@0197f3.384`. So a write or a search with another generation
+fails by itself.
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
-from typing import NoReturn, TypeVar
+import json
+import re
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar
+from uuid import UUID, uuid5
 
 import numpy as np
 from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.common.client_exceptions import QdrantException
+from qdrant_client.http.exceptions import ApiException, ResponseHandlingException, UnexpectedResponse
 
-from roomlore.adapters.qdrant import points as shapes
-from roomlore.adapters.qdrant.names import Held, alias_of, check_prefix, held_by, physical, point_id
-from roomlore.adapters.qdrant.troubles import CLIENT_ERRORS, is_missing, passing_over_missing, translated
-from roomlore.core.errors import InvalidInput, VectorsUnavailable
-from roomlore.core.search import EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
-
-_TIES = 32
-_MOST_TIES = 2_048
-"""Asked for beyond the limit, so that of points equally near those with the smaller numbers are kept: a few at first,
-more where they are not enough, and never more than this."""
-
-_REMOVED_AT_ONCE = 1_000
+from roomlore.core.errors import InvalidInput, RoomloreError, VectorsUnavailable
+from roomlore.core.search.hits import EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
+from roomlore.ports.vectors import MESSAGES
 
 T = TypeVar("T")
 
+_NAMES = {MESSAGES: "room_messages"}
+"""Other collections keep their name; `messages` is too general on a server that others share."""
+
+_PREFIX = re.compile(r"[A-Za-z0-9_-]{0,64}")
+_GENERATION = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_PHYSICAL = re.compile(r"([A-Za-z0-9_-]+)@([A-Za-z0-9_-]{1,64})\.([1-9][0-9]{0,5})")
+_ESCAPED = "\x1a"
+_POINTS = UUID("5f0c5e3c-6c0f-4d52-9a53-0d6f6a1c7be4")
+
+
+def check_prefix(prefix: str) -> str:
+    if not _PREFIX.fullmatch(prefix):
+        raise InvalidInput(
+            f"A prefix of Qdrant collections is made of letters, digits, - and _, at most 64; {prefix!r} is not."
+        )
+    return prefix
+
+
+def alias_of(prefix: str, collection: str) -> str:
+    return prefix + _NAMES.get(collection, collection)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The data in the name of the collection behind an alias."""
+
+    generation: str
+    dimensions: int
+
+
+def physical(alias: str, held: Held) -> str:
+    """Return the name of the collection behind an alias. Raises `InvalidInput` if the generation cannot be part of a
+    name."""
+    if not _GENERATION.fullmatch(held.generation):
+        raise InvalidInput(f"A generation is made of letters, digits, - and _, at most 64; {held.generation!r} is not.")
+    return f"{alias}@{held.generation}.{held.dimensions}"
+
+
+def held_by(alias: str, name: str) -> Held | None:
+    """Parse a name made by `physical`; None for any other name."""
+    match = _PHYSICAL.fullmatch(name)
+    return Held(match[2], int(match[3])) if match and match[1] == alias else None
+
+
+def storable(text: str) -> str:
+    """Return the text as a key that JSON in UTF-8 can hold; different texts stay different."""
+    if text.startswith(_ESCAPED) or not _is_utf8(text):
+        return _ESCAPED + json.dumps(text)
+    return text
+
+
+def _is_utf8(text: str) -> bool:
+    return text.encode("utf-8", "ignore").decode() == text
+
+
+def point_id(tenant: str, scope: str, number: int) -> str:
+    """Return the point's id: the same for the same three arguments, different for others."""
+    return str(uuid5(_POINTS, json.dumps([tenant, scope, number])))
+
+
+_WRONG_SHAPE = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
+CLIENT_ERRORS = (ApiException, QdrantException, OSError, RuntimeError, *_WRONG_SHAPE)
+
+_CHECK = "Check that it runs, that its address is right, and try again."
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Translate the client's errors to `VectorsUnavailable`; the project's own errors pass unchanged."""
+    try:
+        yield
+    except RoomloreError:
+        raise
+    except CLIENT_ERRORS as exc:
+        raise VectorsUnavailable(_advice(exc)) from exc
+
+
+@contextmanager
+def passing_over_missing() -> Iterator[None]:
+    """Ignore the error of a missing collection."""
+    try:
+        yield
+    except CLIENT_ERRORS as exc:
+        if not is_missing(exc):
+            raise
+
+
+def is_missing(exc: Exception) -> bool:
+    """Return True if the collection is missing. A 404 of Qdrant is JSON; that of another server at this address is not
+    and says nothing about the collection."""
+    if isinstance(exc, UnexpectedResponse):
+        return exc.status_code == 404 and exc.content.lstrip().startswith(b"{")
+    return type(exc) is ValueError and str(exc).endswith(" not found")
+
+
+def _advice(exc: Exception) -> str:
+    if isinstance(exc, TimeoutError):
+        return "Qdrant did not answer in time. Check its load and the time limit in the settings, and try again."
+    if isinstance(exc, UnexpectedResponse):
+        return _refused(exc.status_code or 0)
+    if isinstance(exc, ResponseHandlingException):
+        return f"Qdrant could not be reached, or its answer not understood ({type(exc.source).__name__}). {_CHECK}"
+    return f"Qdrant does not answer as it should ({type(exc).__name__}). {_CHECK}"
+
+
+def _refused(status: int) -> str:
+    if status in (401, 403):
+        return f"Qdrant refuses the API key (HTTP {status}). Check the key in the settings and what it may do."
+    if status in (400, 413, 422):
+        return f"Qdrant refuses the request (HTTP {status}). Check that the server is 1.10 or later."
+    return f"Qdrant answered with HTTP {status}. {_CHECK}"
+
+
+_BATCH_FLOATS = 50_000
+_ONLY_AT_ONCE = 10_000
+_SAME_TO = 6
+"""Cosines are equal if they agree to this many decimals."""
+
+TENANT, SCOPE, NUMBER = "tenant", "group_id", "number"
+
+INDEXES: dict[str, models.KeywordIndexParams | models.IntegerIndexParams] = {
+    SCOPE: models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
+    TENANT: models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, enable_hnsw=False),
+    NUMBER: models.IntegerIndexParams(
+        type=models.IntegerIndexType.INTEGER, lookup=True, range=False, enable_hnsw=False
+    ),
+}
+"""Each scope has its own graph and its points are stored together. The other indexes only filter: a graph for each
+tenant would be the global one again."""
+
+
+def settings_of(model: EmbeddingModel) -> dict[str, Any]:
+    """Return the settings of a collection for this model: no graph over all points, one for each large scope."""
+    return {
+        "vectors_config": models.VectorParams(size=model.dimensions, distance=models.Distance.COSINE),
+        "hnsw_config": models.HnswConfigDiff(m=0, payload_m=16),
+    }
+
+
+def batches(points: Sequence[VectorPoint]) -> Iterator[list[models.PointStruct]]:
+    """Yield the points in the server's form, in requests of less than about a megabyte; the last one of repeated
+    points."""
+    latest = list({(point.tenant, point.scope, point.number): point for point in points}.values())
+    size = max(1, _BATCH_FLOATS // max(1, len(latest[0].vector))) if latest else 1
+    for start in range(0, len(latest), size):
+        yield [_struct(point) for point in latest[start : start + size]]
+
+
+def _struct(point: VectorPoint) -> models.PointStruct:
+    own = {TENANT: storable(point.tenant), SCOPE: storable(point.scope), NUMBER: point.number}
+    return models.PointStruct(
+        id=point_id(point.tenant, point.scope, point.number),
+        vector=point.vector.tolist(),
+        payload={**_sendable(point.payload), **own},
+    )
+
+
+def _sendable(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the payload with each lone surrogate as a question mark, as JSON in UTF-8 cannot hold it."""
+    sent: dict[str, Any] = json.loads(json.dumps(dict(payload), ensure_ascii=False).encode("utf-8", "replace"))
+    return sent
+
+
+def within(tenant: str, scope: str, only: list[int] | None = None) -> models.Filter:
+    """Return a filter for the points of one scope of one tenant, limited to these numbers if given."""
+    wanted = [_is(SCOPE, storable(scope)), _is(TENANT, storable(tenant))]
+    if only is not None:
+        wanted.append(models.FieldCondition(key=NUMBER, match=models.MatchAny(any=only)))
+    return models.Filter(must=list(wanted))
+
+
+def _is(key: str, value: str) -> models.FieldCondition:
+    return models.FieldCondition(key=key, match=models.MatchValue(value=value))
+
+
+def filters(tenant: str, scope: str, only: Ints | None) -> list[models.Filter]:
+    """Return one filter, or one for each part of a long `only`; the results of the parts must be merged."""
+    if only is None:
+        return [within(tenant, scope)]
+    numbers = only.tolist()
+    parts = (numbers[start : start + _ONLY_AT_ONCE] for start in range(0, len(numbers), _ONLY_AT_ONCE))
+    return [within(tenant, scope, part) for part in parts]
+
+
+def queries(vectors: Sequence[list[float]], where: models.Filter, limit: int) -> list[models.QueryRequest]:
+    shown = models.PayloadSelectorInclude(include=[NUMBER])
+    return [models.QueryRequest(query=vector, filter=where, limit=limit, with_payload=shown) for vector in vectors]
+
+
+def cut_among_equals(found: models.QueryResponse, limit: int, asked: int) -> bool:
+    """Return True if points beyond the limit may be as near as the last one within it."""
+    if len(found.points) < asked:
+        return False
+    scores = sorted((point.score for point in found.points), reverse=True)
+    return round(scores[limit - 1], _SAME_TO) == round(scores[-1], _SAME_TO)
+
+
+def nearest_of(found: Sequence[models.QueryResponse], limit: int) -> Nearest:
+    """Return the best of all results for one vector."""
+    points = [point for answer in found for point in answer.points]
+    numbers = np.array([_number(point) for point in points], np.int64)
+    cosines = np.array([point.score for point in points], np.float64)
+    best = np.lexsort((numbers, -np.round(cosines, _SAME_TO)))[:limit]
+    return Nearest(numbers=numbers[best], similarities=np.clip((1 + cosines[best]) / 2, 0.0, 1.0))
+
+
+def _number(point: models.ScoredPoint) -> int:
+    number = (point.payload or {})[NUMBER]
+    if not isinstance(number, int):
+        raise TypeError(f"a point whose {NUMBER} is {type(number).__name__}")
+    return number
+
+
+_TIES = 32
+_MOST_TIES = 2_048
+"""The most extra points requested beyond the limit, so that of equally near points those with the smallest numbers are
+kept. A few are requested first, more if they are not enough."""
+
+_REMOVED_AT_ONCE = 1_000
+
 
 def connect(url: str, *, api_key: str | None, timeout_seconds: float) -> AsyncQdrantClient:
-    """A client that has not called yet. Raises `InvalidInput` for a bad url."""
+    """Return a client. No request is sent yet. Raises `InvalidInput` for an invalid url."""
     try:
         return AsyncQdrantClient(
             url=url, api_key=api_key, timeout=max(1, round(timeout_seconds)), check_compatibility=False
@@ -42,9 +259,9 @@ def connect(url: str, *, api_key: str | None, timeout_seconds: float) -> AsyncQd
 
 
 class QdrantVectors:
-    """Vectors in Qdrant: exact in small scopes, nearly exact through a graph of its own in large ones.
+    """The port `VectorIndex` in Qdrant: exact in small scopes, nearly exact through a graph of its own in large ones.
 
-    `client`: of a server over REST, or the client's local mode in tests. Seconds are for one request to the server.
+    `client`: of a server over REST, or the client's local mode in tests. The seconds are for one request.
     """
 
     def __init__(
@@ -84,7 +301,7 @@ class QdrantVectors:
         with translated():
             if len(lengths) > 1:
                 await self._refuse(alias, generation, lengths)
-            for batch in shapes.batches(points):
+            for batch in batches(points):
                 name = physical(alias, Held(generation, *lengths))
                 await self._there(
                     alias, generation, lengths, self._writing(self._client.upsert(name, batch, wait=True))
@@ -117,14 +334,14 @@ class QdrantVectors:
         with translated():
             parts = [
                 await self._there(alias, generation, {length}, self._search(name, vectors.tolist(), where, limit))
-                for where in shapes.filters(tenant, scope, only)
+                for where in filters(tenant, scope, only)
             ]
-            return [shapes.nearest_of(found, limit) for found in zip(*parts, strict=True)]
+            return [nearest_of(found, limit) for found in zip(*parts, strict=True)]
 
     async def count(self, *, collection: str, tenant: str, scope: str) -> int:
         alias = self._alias(collection)
         with translated(), passing_over_missing():
-            counted = self._client.count(alias, count_filter=shapes.within(tenant, scope), exact=True)
+            counted = self._client.count(alias, count_filter=within(tenant, scope), exact=True)
             return (await self._reading(counted)).count
         return 0
 
@@ -139,7 +356,8 @@ class QdrantVectors:
         return next((entry.collection_name for entry in known if entry.alias_name == alias), None)
 
     async def _clear(self, alias: str) -> None:
-        """A collection that bears the alias as its own name was not made by roomlore: gone if empty, else left."""
+        """Remove an empty collection whose own name is the alias: roomlore did not create it. Raise
+        `VectorsUnavailable` if it has points."""
         if alias not in await self._names():
             return
         if (await self._reading(self._client.count(alias, exact=True))).count:
@@ -151,8 +369,8 @@ class QdrantVectors:
 
     async def _create(self, name: str, model: EmbeddingModel) -> None:
         await self._writing(self._client.delete_collection(name))
-        await self._writing(self._client.create_collection(name, **shapes.settings_of(model)))
-        for field, schema in shapes.INDEXES.items():
+        await self._writing(self._client.create_collection(name, **settings_of(model)))
+        for field, schema in INDEXES.items():
             await self._writing(self._client.create_payload_index(name, field, field_schema=schema, wait=True))
 
     async def _point_alias(self, alias: str, name: str) -> None:
@@ -172,15 +390,15 @@ class QdrantVectors:
     async def _search(
         self, name: str, vectors: list[list[float]], where: models.Filter, limit: int
     ) -> list[models.QueryResponse]:
-        """The nearest points of each vector, and as many more as it takes to know the smallest numbers among equals."""
+        """Return the nearest points of each vector, and enough more to find the smallest numbers among equals."""
         more = _TIES
-        found = await self._ask(name, shapes.queries(vectors, where, limit + more))
+        found = await self._ask(name, queries(vectors, where, limit + more))
         while more < _MOST_TIES:
-            cut = [place for place, one in enumerate(found) if shapes.cut_among_equals(one, limit, limit + more)]
+            cut = [place for place, one in enumerate(found) if cut_among_equals(one, limit, limit + more)]
             if not cut:
                 break
             more *= 8
-            again = await self._ask(name, shapes.queries([vectors[place] for place in cut], where, limit + more))
+            again = await self._ask(name, queries([vectors[place] for place in cut], where, limit + more))
             for place, one in zip(cut, again, strict=True):
                 found[place] = one
         return found
@@ -192,7 +410,7 @@ class QdrantVectors:
         return answers
 
     async def _there(self, alias: str, generation: str, lengths: set[int], call: Awaitable[T]) -> T:
-        """The answer of a call to a collection; where that is missing, the reason is raised."""
+        """Return the result of a call to a collection. If the collection is missing, raise the reason."""
         try:
             return await call
         except CLIENT_ERRORS as exc:
@@ -201,7 +419,7 @@ class QdrantVectors:
             return await self._refuse(alias, generation, lengths)
 
     async def _refuse(self, alias: str, generation: str, lengths: set[int]) -> NoReturn:
-        """Says why there is no collection of this generation for vectors so long."""
+        """Raise the reason why there is no collection of this generation for vectors of this length."""
         held = held_by(alias, await self._target(alias) or "")
         if held is None:
             raise VectorsUnavailable(_lost(alias, "is not in Qdrant: it was never made, or was wiped"))

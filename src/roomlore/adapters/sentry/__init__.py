@@ -1,4 +1,4 @@
-"""Errors told to Sentry. The SDK is loaded when reports are opened, and not before."""
+"""Error reports sent to Sentry. The SDK is loaded when reports are opened."""
 
 import asyncio
 import urllib.error
@@ -14,10 +14,10 @@ from roomlore.ports.coordination import ErrorReports
 
 
 def open_reports(dsn: str) -> ErrorReports:
-    """Errors sent to the project that `dsn` names, from a thread of their own. The program's own use of Sentry, where
-    it has one, stays as it is. SENTRY_ENVIRONMENT holds.
+    """Return reports that are sent to the project of `dsn`, on their own thread. The program's own use of Sentry is not
+    changed. SENTRY_ENVIRONMENT applies.
 
-    Raises `InvalidInput` where the extra is not installed.
+    Raises `InvalidInput` if the extra is not installed.
     """
     if find_spec("sentry_sdk") is None:
         raise InvalidInput("sentry_dsn is set, which needs the extra: pip install 'roomlore[sentry]'.")
@@ -27,7 +27,7 @@ def open_reports(dsn: str) -> ErrorReports:
 
 
 async def reach_sentry(dsn: str, *, timeout_seconds: float) -> str:
-    """The host that errors are sent to, once it answers anything at all; nothing is told, and the key stays here.
+    """Return the host that errors are sent to, if it gives any answer. No report and no key is sent.
 
     Raises `Unavailable`.
     """
@@ -37,8 +37,8 @@ async def reach_sentry(dsn: str, *, timeout_seconds: float) -> str:
     return host
 
 
-class _Staying(urllib.request.HTTPRedirectHandler):
-    """Takes a redirect for an answer."""
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect handler that returns a redirect as the answer."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -46,7 +46,7 @@ class _Staying(urllib.request.HTTPRedirectHandler):
 
 def _ask(url: str, timeout_seconds: float) -> None:
     try:
-        with closing(urllib.request.build_opener(_Staying).open(url, timeout=timeout_seconds)):
+        with closing(urllib.request.build_opener(_NoRedirects).open(url, timeout=timeout_seconds)):
             pass
     except urllib.error.HTTPError as answer:
         answer.close()

@@ -1,8 +1,12 @@
-"""The port `ErrorReports` on Sentry's SDK, with a client of its own that hooks into nothing."""
+"""Error reports for Sentry: types and positions, without texts. The text of an error is left out, since it may quote a
+message; so are local variables, source lines and paths of the machine."""
 
 import asyncio
 import logging
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
+from itertools import islice
+from types import TracebackType
 from typing import Any
 
 from sentry_sdk import Client
@@ -11,8 +15,62 @@ from sentry_sdk.types import Event, Hint
 from structlog.contextvars import get_contextvars
 from urllib3 import Retry
 
-from roomlore.adapters.sentry.events import event_of
 from roomlore.ports.coordination import Attributes
+
+log = logging.getLogger(__name__)
+
+_MOST_ERRORS = 10
+_MOST_FRAMES = 60
+
+
+def event_of(error: BaseException, tags: Mapping[str, str | int | float | bool]) -> Event:
+    """Return the event of an error. `tags`: searchable values."""
+    chain = [_told(one) for one in islice(_with_causes(error), _MOST_ERRORS)]
+    values = {name: str(value) for name, value in tags.items()}
+    return {"level": "error", "exception": {"values": chain[::-1]}, "tags": values}
+
+
+def _with_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the error, then its causes and contexts, and the members of a group."""
+    waiting, seen = [error], set[int]()
+    while waiting:
+        one = waiting.pop(0)
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        waiting += one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+        before = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+        waiting += [before] if before else []
+
+
+def _told(error: BaseException) -> dict[str, Any]:
+    kind = type(error)
+    return {"type": kind.__qualname__, "module": kind.__module__, "stacktrace": {"frames": _frames(error)}}
+
+
+def _frames(error: BaseException) -> list[dict[str, Any]]:
+    """Return the frames, the innermost last, as Sentry expects them."""
+    return [_frame(trace) for trace in _traces(error.__traceback__)][-_MOST_FRAMES:]
+
+
+def _traces(trace: TracebackType | None) -> Iterator[TracebackType]:
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
+
+
+def _frame(trace: TracebackType) -> dict[str, Any]:
+    code = trace.tb_frame.f_code
+    module = str(trace.tb_frame.f_globals.get("__name__", ""))
+    return {
+        "filename": code.co_filename.replace("\\", "/").rpartition("/")[2],
+        "function": code.co_name,
+        "module": module,
+        "lineno": trace.tb_lineno,
+        "in_app": module.partition(".")[0] == "roomlore",
+    }
+
 
 _CLOSE_SECONDS = 3.0
 _OFF: dict[str, Any] = {
@@ -29,13 +87,11 @@ _OFF: dict[str, Any] = {
     "spotlight": False,
     "debug": False,
 }
-"""What the SDK would gather or begin by itself, and how many errors may wait."""
-
-log = logging.getLogger(__name__)
+"""Turns off what the SDK would collect or start by itself, and limits how many errors may wait."""
 
 
 class _Transport(HttpTransport):
-    """Sends from one thread; what does not find room in its queue, or cannot be sent, is dropped. Redirects are not
+    """Sends from one thread. Errors that do not fit in its queue or cannot be sent are dropped. Redirects are not
     followed."""
 
     TIMEOUT = 5
@@ -60,8 +116,8 @@ class SentryReports:
 
 
 def _ids() -> dict[str, str]:
-    """Of the request or the work that runs, as its log lines have them; a work's id begins with its tenant, who is not
-    told."""
+    """Return the ids of the current request or work, as in its log lines. The id of work begins with its tenant, which
+    is left out."""
     now = get_contextvars()
     ids: dict[str, str] = {name: str(now[name]) for name in ("request_id", "job", "work_id") if name in now}
     return ids if "work_id" not in ids else {**ids, "work_id": ids["work_id"].partition(":")[2]}

@@ -1,22 +1,232 @@
-"""The memories of a tenant, for reading."""
+"""The ports `Memories`, `IndexedMemories` and `Evolutions`, and rows of memories and their log to values and back."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, bindparam, func, literal_column, select, tuple_
+from sqlalchemy.dialects.postgresql import insert
 
-from roomlore.adapters.sql import schema_memories as schema
-from roomlore.adapters.sql.drivers import Connection
-from roomlore.adapters.sql.memory_rows import MEMORY_COLUMNS, to_memory
-from roomlore.adapters.sql.statements import Statement, among, begins_or_ends
-from roomlore.adapters.sql.values import escape, names_text, unescape, unescape_or_none
-from roomlore.core.memory.models import Memory, MemoryKind, MemoryStatus
+from roomlore.adapters.sql import schema
+from roomlore.adapters.sql.engine import Connection, Row, Statement, among, begins_or_ends
+from roomlore.adapters.sql.rooms import Locks
+from roomlore.adapters.sql.rows import (
+    escape,
+    escape_or_none,
+    from_micros,
+    list_text,
+    mapping_text,
+    names_text,
+    numbers_text,
+    pairs_text,
+    read_list,
+    read_mapping,
+    read_pairs,
+    to_micros,
+    unescape,
+    unescape_or_none,
+)
+from roomlore.core.chat import Usage
+from roomlore.core.errors import InvalidInput
+from roomlore.core.memory.memory import (
+    Action,
+    Change,
+    Evolution,
+    Memory,
+    MemoryKind,
+    MemoryStatus,
+    NumberedMemory,
+    Scope,
+    Source,
+)
 
-_s, _m, _src = schema.scopes, schema.memories, schema.sources
+_s, _m, _c, _src = schema.scopes, schema.memories, schema.changes, schema.sources
+
+SCOPE_COLUMNS = (_s.c.scope, _s.c.changes, _s.c.active, _s.c.created_at)
+MEMORY_COLUMNS = (
+    _m.c.memory_id,
+    _m.c.lineage_id,
+    _s.c.scope,
+    _m.c.kind,
+    _m.c.statement,
+    _m.c.version,
+    _m.c.parents,
+    _m.c.status,
+    _m.c.tags,
+    _m.c.category,
+    _m.c.strength,
+    _m.c.confidence,
+    _m.c.sources,
+    _m.c.change_summary,
+    _m.c.evolution_id,
+    _m.c.made_by,
+    _m.c.fallback,
+    _m.c.created_at,
+    _m.c.updated_at,
+    _m.c.supported_at,
+)
+CHANGE_COLUMNS = (
+    _c.c.number,
+    _c.c.action,
+    _c.c.memory,
+    _c.c.closes,
+    _c.c.old_statement,
+    _c.c.reason,
+    _c.c.evolution_id,
+    _c.c.undoes,
+    _c.c.actor,
+    _c.c.at,
+)
+_KINDS: Mapping[str, MemoryKind] = {kind.value: kind for kind in MemoryKind}
+_STATES: Mapping[str, MemoryStatus] = {status.value: status for status in MemoryStatus}
+_ACTIONS: Mapping[str, Action] = {action.value: action for action in Action}
+_TIMES = ("created_at", "updated_at", "supported_at")
+
+
+def to_scope(tenant: str, row: Row) -> Scope:
+    return Scope(tenant=tenant, scope=unescape(row[0]), changes=row[1], active=row[2], created_at=from_micros(row[3]))
+
+
+def sources_text(sources: tuple[Source, ...]) -> str:
+    return pairs_text([(source.room_id, source.message_id) for source in sources])
+
+
+def read_sources(text: str) -> tuple[Source, ...]:
+    return tuple(Source(room_id, message_id) for room_id, message_id in read_pairs(text))
+
+
+def content_values(memory: Memory) -> dict[str, Any]:
+    """Return the content of a version by column: everything that may change in its row except its status."""
+    return {
+        "kind": memory.kind.value,
+        "statement": escape(memory.statement),
+        "tags": list_text(memory.tags),
+        "category": escape(memory.category),
+        "strength": float(memory.strength),
+        "confidence": None if memory.confidence is None else float(memory.confidence),
+        "parents": list_text(memory.parents),
+        "sources": sources_text(memory.sources),
+        "change_summary": escape(memory.change_summary),
+        "evolution_id": escape_or_none(memory.evolution_id),
+        "made_by": escape(memory.made_by),
+        "fallback": memory.fallback,
+        "created_at": to_micros(memory.created_at),
+        "updated_at": to_micros(memory.updated_at),
+        "supported_at": to_micros(memory.supported_at),
+    }
+
+
+def memory_text(memory: Memory) -> str:
+    """Return the whole version as JSON, as the log stores it."""
+    told = {
+        "memory_id": memory.memory_id,
+        "lineage_id": memory.lineage_id,
+        "version": memory.version,
+        "status": memory.status.value,
+        "kind": memory.kind.value,
+        "statement": memory.statement,
+        "parents": memory.parents,
+        "tags": memory.tags,
+        "category": memory.category,
+        "strength": memory.strength,
+        "confidence": memory.confidence,
+        "sources": [(source.room_id, source.message_id) for source in memory.sources],
+        "change_summary": memory.change_summary,
+        "evolution_id": memory.evolution_id,
+        "made_by": memory.made_by,
+        "fallback": memory.fallback,
+    }
+    return mapping_text(told | {name: to_micros(getattr(memory, name)) for name in _TIMES})
+
+
+def read_memory(text: str, scope: str) -> Memory:
+    """Return the version that `memory_text` wrote. Without generic code, as logs are long."""
+    told = read_mapping(text)
+    return Memory(
+        memory_id=told["memory_id"],
+        lineage_id=told["lineage_id"],
+        scope=scope,
+        kind=_KINDS[told["kind"]],
+        statement=told["statement"],
+        version=told["version"],
+        parents=tuple(told["parents"]),
+        status=_STATES[told["status"]],
+        tags=tuple(told["tags"]),
+        category=told["category"],
+        strength=told["strength"],
+        confidence=told["confidence"],
+        sources=tuple([Source(room_id, message_id) for room_id, message_id in told["sources"]]),
+        change_summary=told["change_summary"],
+        evolution_id=told["evolution_id"],
+        made_by=told["made_by"],
+        fallback=told["fallback"],
+        created_at=from_micros(told["created_at"]),
+        updated_at=from_micros(told["updated_at"]),
+        supported_at=from_micros(told["supported_at"]),
+    )
+
+
+def to_memory(row: Row) -> Memory:
+    return Memory(
+        memory_id=unescape(row[0]),
+        lineage_id=unescape(row[1]),
+        scope=unescape(row[2]),
+        kind=MemoryKind(row[3]),
+        statement=unescape(row[4]),
+        version=row[5],
+        parents=read_list(row[6]),
+        status=MemoryStatus(row[7]),
+        tags=read_list(row[8]),
+        category=unescape(row[9]),
+        strength=row[10],
+        confidence=row[11],
+        sources=read_sources(row[12]),
+        change_summary=unescape(row[13]),
+        evolution_id=unescape_or_none(row[14]),
+        made_by=unescape(row[15]),
+        fallback=bool(row[16]),
+        created_at=from_micros(row[17]),
+        updated_at=from_micros(row[18]),
+        supported_at=from_micros(row[19]),
+    )
+
+
+def change_values(change: Change) -> dict[str, Any]:
+    return {
+        "number": change.number,
+        "action": change.action.value,
+        "memory_id": escape(change.memory.memory_id),
+        "memory": memory_text(change.memory),
+        "closes": list_text(change.closes),
+        "old_statement": escape_or_none(change.old_statement),
+        "reason": escape(change.reason),
+        "evolution_id": escape_or_none(change.evolution_id),
+        "undoes": escape_or_none(change.undoes),
+        "actor": escape(change.actor),
+        "at": to_micros(change.at),
+    }
+
+
+def to_change(scope: str, row: Row) -> Change:
+    return Change(
+        number=row[0],
+        scope=scope,
+        action=_ACTIONS[row[1]],
+        memory=read_memory(row[2], scope),
+        closes=read_list(row[3]),
+        old_statement=unescape_or_none(row[4]),
+        reason=unescape(row[5]),
+        evolution_id=unescape_or_none(row[6]),
+        undoes=unescape_or_none(row[7]),
+        actor=unescape(row[8]),
+        at=from_micros(row[9]),
+    )
+
+
 _in_scope = _s.c.scope_key == _m.c.scope_key
 _ours = _m.c.tenant == bindparam("tenant")
-_said_to_be_ours = _m.c.tenant.concat(literal_column("''")) == bindparam("tenant")
-"""Of a memory whose key is known. No index is walked for it: SQLite would take all of a tenant's memories for few."""
+_ours_without_index = _m.c.tenant.concat(literal_column("''")) == bindparam("tenant")
+"""The tenant's check for a memory with a known key. It must not use an index: SQLite would scan all memories of the
+tenant."""
 
 
 def _memories(*where: Any) -> Any:
@@ -24,16 +234,16 @@ def _memories(*where: Any) -> Any:
 
 
 def _chosen() -> ColumnElement[bool]:
-    """Heads of the scopes, kinds and states that are asked for. A scope has one tenant; asked of each memory as well,
-    it would take the walk off the index of scopes, which holds all that is needed here."""
+    """Return a condition: heads of the requested scopes, kinds and states. A scope has one tenant; a check of the
+    tenant on each memory would keep the query off the index of scopes, which covers it."""
     scopes = select(_s.c.scope_key).where(_s.c.tenant == bindparam("tenant"), among(_s.c.scope, "scopes"))
     kinds = and_(_m.c.head, among(_m.c.kind, "kinds"), among(_m.c.status, "states"))
     return and_(_m.c.scope_key.in_(scopes), kinds)
 
 
 def _page() -> Any:
-    """The keys are sorted alone: what memories say is only read of those that are on the page. They are the tenant's:
-    asked of each memory again, PostgreSQL would expect few to be, and walk them all for each key."""
+    """Select a page. Only the keys are sorted; the content is read for the memories of the page alone. The tenant is
+    checked with the keys: a second check would make PostgreSQL expect few rows and scan them all for each key."""
     latest = (_m.c.updated_at.desc(), _m.c.memory_id.desc())
     keys = select(_m.c.memory_key).where(_chosen()).order_by(*latest)
     page = keys.limit(bindparam("count")).offset(bindparam("start")).subquery("page")
@@ -45,7 +255,7 @@ def _citing() -> Any:
     mine = (_src.c.tenant == bindparam("tenant")) & (_src.c.room_id == bindparam("room_id"))
     keys = select(_src.c.memory_key).where(mine, among(_src.c.message_id, "message_ids"))
     chosen = select(*MEMORY_COLUMNS).select_from(_m.join(_s, _in_scope))
-    return chosen.where(_m.c.memory_key.in_(keys), schema.ACTIVE, _said_to_be_ours).order_by(_m.c.memory_id)
+    return chosen.where(_m.c.memory_key.in_(keys), schema.ACTIVE, _ours_without_index).order_by(_m.c.memory_id)
 
 
 def _fallbacks(*where: Any) -> Any:
@@ -101,7 +311,8 @@ class SqlMemories:
         return [to_memory(row) for row in rows]
 
     async def heads(self, *, tenant: str, memory_ids: Sequence[str]) -> dict[str, Memory]:
-        """Step by step along the merges: SQLite, once it has statistics, walks whole tables for a recursive query."""
+        """Return the current heads. Follows merges one step at a time: a recursive query makes SQLite scan whole tables
+        once it has statistics."""
         rows = await self._sql.fetch(_LINEAGES, tenant=escape(tenant), memory_ids=names_text(memory_ids))
         on_the_way = {unescape(asked): unescape(lineage) for asked, lineage in rows}
         found: dict[str, Memory] = {}
@@ -113,7 +324,7 @@ class SqlMemories:
         return found
 
     async def _heads_of(self, tenant: str, lineages: Iterable[str]) -> dict[str, tuple[Memory, str | None]]:
-        """Of each lineage its head, and the lineage that it was merged into."""
+        """Return the head of each lineage, and the lineage that it was merged into."""
         rows = await self._sql.fetch(_HEADS, tenant=escape(tenant), lineage_ids=names_text(sorted(lineages)))
         read = [(to_memory(row), unescape_or_none(row[-1])) for row in rows]
         return {head.lineage_id: (head, merged_into) for head, merged_into in read}
@@ -152,13 +363,14 @@ class SqlMemories:
         return [unescape(row[0]) for row in rows]
 
     async def citing(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Memory]:
-        """By id."""
+        """Return the memories that cite these messages, by id."""
         here = {"tenant": escape(tenant), "room_id": escape(room_id)}
         rows = await self._sql.fetch(_CITING, message_ids=names_text(message_ids), **here)
         return [to_memory(row) for row in rows]
 
     async def fallbacks(self, *, after: str | None, limit: int) -> list[tuple[str, Memory]]:
-        """An id has no NUL, so the last one is where the tenant ends."""
+        """Return fallbacks of all tenants after a position. `after`: tenant, NUL and id; an id has no NUL, so the last
+        one ends the tenant."""
         if after is None:
             rows = await self._sql.fetch(_FALLBACKS, count=limit)
         else:
@@ -178,3 +390,180 @@ def _filter(
         "kinds": names_text([kind.value for kind in kinds]),
         "states": names_text([state.value for state in states]),
     }
+
+
+def _numbered(*where: Any) -> Any:
+    joined = _m.join(_s, _s.c.scope_key == _m.c.scope_key)
+    return select(*MEMORY_COLUMNS, _m.c.tenant, _m.c.memory_key).select_from(joined).where(schema.ACTIVE, *where)
+
+
+def _scope_key() -> Any:
+    named = (_s.c.tenant == bindparam("tenant")) & (_s.c.scope == bindparam("scope"))
+    return select(_s.c.scope_key).where(named).scalar_subquery()
+
+
+def _active() -> Any:
+    """Return a condition for active memories. A scope has one tenant; a check of the tenant on each memory would keep
+    the query off the index of scopes."""
+    latest = (_m.c.updated_at.desc(), _m.c.memory_id.desc())
+    return _numbered(_m.c.scope_key == _scope_key(), _m.c.head).order_by(*latest).limit(bindparam("count"))
+
+
+def _after() -> Any:
+    return _numbered(_m.c.memory_key > bindparam("after")).order_by(_m.c.memory_key).limit(bindparam("count"))
+
+
+def _by_number() -> Any:
+    """Select by number. The arithmetic on the scope's key keeps the query on the index of numbers."""
+    mine = _m.c.scope_key + 0 == _scope_key()
+    return _numbered(among(_m.c.memory_key, "numbers"), mine).order_by(_m.c.memory_key)
+
+
+_ACTIVE = Statement(_active)
+_BY_NUMBER = Statement(_by_number)
+_AFTER = Statement(_after)
+_COUNT_ACTIVE = Statement(lambda: select(func.coalesce(func.sum(_s.c.active), 0)))
+
+
+class SqlIndexedMemories:
+    """The port `IndexedMemories`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._sql = connection
+
+    async def active(self, *, tenant: str, scope: str, limit: int) -> list[NumberedMemory]:
+        rows = await self._sql.fetch(_ACTIVE, tenant=escape(tenant), scope=escape(scope), count=limit)
+        return [_to_numbered(row) for row in rows]
+
+    async def by_number(self, *, tenant: str, scope: str, numbers: Sequence[int]) -> list[NumberedMemory]:
+        its = {"tenant": escape(tenant), "scope": escape(scope), "numbers": numbers_text(numbers)}
+        return [_to_numbered(row) for row in await self._sql.fetch(_BY_NUMBER, **its)]
+
+    async def after(self, *, number: int, limit: int) -> list[NumberedMemory]:
+        return [_to_numbered(row) for row in await self._sql.fetch(_AFTER, after=number, count=limit)]
+
+    async def count(self) -> int:
+        return int((await self._sql.fetch(_COUNT_ACTIVE))[0][0])
+
+
+def _to_numbered(row: Row) -> NumberedMemory:
+    return NumberedMemory(tenant=unescape(row[-2]), number=row[-1], memory=to_memory(row))
+
+
+_e = schema.evolutions
+EVOLUTION_COLUMNS = tuple(column for column in _e.c if column.name != "tenant")
+_own_evolution = _e.c.tenant == bindparam("tenant")
+
+
+def _evolution_page(*where: Any) -> Any:
+    chosen = select(*EVOLUTION_COLUMNS).where(_own_evolution, _e.c.scope == bindparam("scope"), *where)
+    return chosen.order_by(_e.c.evolution_id.desc()).limit(bindparam("count"))
+
+
+_ADD = Statement(
+    lambda: (
+        insert(_e)
+        .values({column.name: bindparam(column.name) for column in _e.c})
+        .on_conflict_do_nothing()
+        .returning(_e.c.evolution_id)
+    )
+)
+_EVOLUTIONS_BY_ID = Statement(
+    lambda: select(*EVOLUTION_COLUMNS).where(_own_evolution, among(_e.c.evolution_id, "evolution_ids"))
+)
+_EVOLUTION_IDS_LIKE = Statement(
+    lambda: (
+        select(_e.c.evolution_id)
+        .where(_own_evolution, begins_or_ends(_e.c.evolution_id))
+        .order_by(_e.c.evolution_id)
+        .limit(bindparam("count"))
+    )
+)
+_PAGE_FROM_END = Statement(_evolution_page)
+_PAGE_BEFORE = Statement(lambda: _evolution_page(_e.c.evolution_id < bindparam("before")))
+
+
+class SqlEvolutions:
+    """The port `Evolutions`."""
+
+    def __init__(self, connection: Connection, locks: Locks) -> None:
+        self._sql = connection
+        self._locks = locks
+
+    async def add(self, *, tenant: str, evolution: Evolution) -> bool:
+        """Add an evolution. Raises `InvalidInput` if its facts are no JSON."""
+        self._locks.check_writing()
+        return bool(await self._sql.fetch(_ADD, tenant=escape(tenant), **evolution_values(evolution)))
+
+    async def by_id(self, *, tenant: str, evolution_ids: Sequence[str]) -> list[Evolution]:
+        rows = await self._sql.fetch(_EVOLUTIONS_BY_ID, tenant=escape(tenant), evolution_ids=names_text(evolution_ids))
+        return [to_evolution(row) for row in rows]
+
+    async def ids_like(self, *, tenant: str, part: str, limit: int) -> list[str]:
+        piece = escape(part)
+        rows = await self._sql.fetch(
+            _EVOLUTION_IDS_LIKE, tenant=escape(tenant), part=piece, size=len(piece), count=limit
+        )
+        return [unescape(row[0]) for row in rows]
+
+    async def page(self, *, tenant: str, scope: str, before: str | None, limit: int) -> list[Evolution]:
+        here = {"tenant": escape(tenant), "scope": escape(scope), "count": limit}
+        if before is None:
+            rows = await self._sql.fetch(_PAGE_FROM_END, **here)
+        else:
+            rows = await self._sql.fetch(_PAGE_BEFORE, before=escape(before), **here)
+        return [to_evolution(row) for row in rows]
+
+
+def evolution_values(evolution: Evolution) -> dict[str, Any]:
+    return {
+        "evolution_id": escape(evolution.evolution_id),
+        "scope": escape(evolution.scope),
+        "kind": evolution.kind,
+        "status": evolution.status,
+        "room_id": escape(evolution.room_id),
+        "first_arrival": evolution.first_arrival,
+        "last_arrival": evolution.last_arrival,
+        "messages": evolution.messages,
+        "prompt_name": escape(evolution.prompt_name),
+        "prompt_hash": escape(evolution.prompt_hash),
+        "model": escape(evolution.model),
+        "input_tokens": evolution.usage.input_tokens,
+        "output_tokens": evolution.usage.output_tokens,
+        "raw_answer": escape(evolution.raw_answer),
+        "quarantined": pairs_text(evolution.quarantined),
+        "facts": _facts_text(evolution),
+        "error": escape(evolution.error),
+        "started_at": to_micros(evolution.started_at),
+        "finished_at": to_micros(evolution.finished_at),
+    }
+
+
+def _facts_text(evolution: Evolution) -> str:
+    try:
+        return mapping_text(evolution.facts)
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise InvalidInput(f"The facts of evolution {evolution.evolution_id!r} must be JSON: {exc}") from exc
+
+
+def to_evolution(row: Row) -> Evolution:
+    return Evolution(
+        evolution_id=unescape(row[0]),
+        scope=unescape(row[1]),
+        kind=row[2],
+        status=row[3],
+        room_id=unescape(row[4]),
+        first_arrival=row[5],
+        last_arrival=row[6],
+        messages=row[7],
+        prompt_name=unescape(row[8]),
+        prompt_hash=unescape(row[9]),
+        model=unescape(row[10]),
+        usage=Usage(row[11], row[12]),
+        raw_answer=unescape(row[13]),
+        quarantined=read_pairs(row[14]),
+        facts=read_mapping(row[15]),
+        error=unescape(row[16]),
+        started_at=from_micros(row[17]),
+        finished_at=from_micros(row[18]),
+    )

@@ -1,18 +1,17 @@
-"""The logs of scopes, and what their changes do to memories."""
+"""The port `MemoryLog`: the effect of changes on the rows of a scope, computed before any write, and the log itself."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from sqlalchemy import bindparam, case, delete, exists, func, literal, select, union_all, update
 from sqlalchemy.dialects.postgresql import insert
 
+from roomlore.adapters.sql import schema
 from roomlore.adapters.sql import schema as shared
-from roomlore.adapters.sql import schema_memories as schema
-from roomlore.adapters.sql.drivers import Connection, Row
-from roomlore.adapters.sql.memory_plan import Plan, VersionRow, check_numbers
-from roomlore.adapters.sql.memory_rows import (
+from roomlore.adapters.sql.engine import Connection, Row, Statement, among
+from roomlore.adapters.sql.memories import (
     CHANGE_COLUMNS,
     SCOPE_COLUMNS,
     change_values,
@@ -24,8 +23,7 @@ from roomlore.adapters.sql.memory_rows import (
 )
 from roomlore.adapters.sql.outbox import MEMORIES_DUE, SqlOutbox
 from roomlore.adapters.sql.rooms import LockedScope, Locks
-from roomlore.adapters.sql.statements import Statement, among
-from roomlore.adapters.sql.values import (
+from roomlore.adapters.sql.rows import (
     escape,
     escape_or_none,
     from_micros,
@@ -35,10 +33,159 @@ from roomlore.adapters.sql.values import (
     unescape,
     unescape_or_none,
 )
-from roomlore.core.errors import InvalidInput
-from roomlore.core.memory.history import Touch
-from roomlore.core.memory.models import Action, Change, MemoryStatus, Scope
-from roomlore.ports.indexing import MEMORY_VECTORS
+from roomlore.core.errors import Conflict, InvalidInput
+from roomlore.core.memory.log import Touch
+from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Scope, Source
+from roomlore.ports.storage import MEMORY_VECTORS
+
+_ACTIVE, _DEPRECATED = MemoryStatus.ACTIVE, MemoryStatus.DEPRECATED
+_MADE_BY = {Action.CREATE, Action.UPDATE, Action.MERGE, Action.REVERT}
+"""Actions that create a version. REVERT may also touch an existing one; all others do only that."""
+_AFTER = {
+    Action.CREATE: _ACTIVE,
+    Action.UPDATE: _ACTIVE,
+    Action.MERGE: _ACTIVE,
+    Action.DELETE: _DEPRECATED,
+    Action.RESTORE: _ACTIVE,
+}
+_BEFORE = {Action.DELETE: _ACTIVE, Action.RESTORE: _DEPRECATED}
+_STAYS = {Action.STRENGTH, Action.REDACT}
+
+
+@dataclass(slots=True)
+class VersionRow:
+    """A row of `memories` with its present and its new state.
+
+    `key`: None for a new row. `elsewhere`: it belongs to another scope. `newest`: the highest version of its lineage.
+    `sources`: the stored ones. `memory`: the new content, None if it stays.
+    """
+
+    key: int | None
+    memory_id: str
+    lineage_id: str
+    version: int
+    status: MemoryStatus
+    head: bool
+    merged_into: str | None
+    elsewhere: bool = False
+    newest: int = 0
+    sources: tuple[Source, ...] = ()
+    memory: Memory | None = None
+    changed: bool = False
+
+
+class Plan:
+    """Takes changes one after another. `rows`: by memory id, all rows that were read and created. `active`: the change
+    of the number of active memories."""
+
+    def __init__(self, stored: Iterable[VersionRow]) -> None:
+        self.rows = {row.memory_id: row for row in stored}
+        self.active = 0
+        self._heads = {row.lineage_id: row for row in self.rows.values() if row.head}
+        self._newest = {row.lineage_id: row.newest for row in self.rows.values()}
+
+    def add(self, change: Change) -> None:
+        """Apply a change to the rows. Raises `Conflict` if the rows are not as the change expects, and `InvalidInput`
+        if it contradicts itself."""
+        _check_shape(change)
+        self._check_parent(change)
+        closed = [self._close(memory_id) for memory_id in change.closes]
+        row = self.rows.get(change.memory.memory_id)
+        row = self._make(change) if row is None else self._touch(change, row)
+        self._keep_one_active(row)
+        for other in closed:
+            if other.lineage_id != row.lineage_id and other.memory_id in change.memory.parents:
+                other.merged_into = row.lineage_id
+
+    def changed(self) -> list[VersionRow]:
+        """Return the rows to write. Versions that stop being heads come first, so that a lineage never has two
+        heads."""
+        return sorted((row for row in self.rows.values() if row.changed), key=lambda row: row.head)
+
+    def _check_parent(self, change: Change) -> None:
+        """Check that an update or a merge is based on the version that its writer read."""
+        head = self._heads.get(change.memory.lineage_id)
+        if change.action in {Action.UPDATE, Action.MERGE} and (head is None or head.memory_id not in change.closes):
+            _conflict(f"Memory {change.memory.memory_id!r} does not follow the version in force")
+
+    def _close(self, memory_id: str) -> VersionRow:
+        row = self.rows.get(memory_id)
+        if row is None or row.elsewhere or row.status is not _ACTIVE:
+            _conflict(f"Memory {memory_id!r} is not active here")
+        self._turn(row, _DEPRECATED)
+        return row
+
+    def _make(self, change: Change) -> VersionRow:
+        memory = change.memory
+        if change.action not in _MADE_BY or memory.status is not _ACTIVE:
+            _conflict(f"There is no memory {memory.memory_id!r} here")
+        follows = memory.version == self._newest.get(memory.lineage_id, 0) + 1
+        starts = memory.version == 1 and memory.lineage_id == memory.memory_id
+        if not follows or starts != (change.action is Action.CREATE) or self._is_elsewhere(memory.lineage_id):
+            _conflict(f"Memory {memory.memory_id!r} cannot be version {memory.version} of {memory.lineage_id!r}")
+        row = VersionRow(None, memory.memory_id, memory.lineage_id, memory.version, _DEPRECATED, False, None)
+        self.rows[memory.memory_id] = row
+        self._newest[memory.lineage_id] = memory.version
+        return self._write(row, memory)
+
+    def _is_elsewhere(self, lineage_id: str) -> bool:
+        head = self._heads.get(lineage_id)
+        return head is not None and head.elsewhere
+
+    def _touch(self, change: Change, row: VersionRow) -> VersionRow:
+        memory = change.memory
+        same = (row.lineage_id, row.version) == (memory.lineage_id, memory.version) and not row.elsewhere
+        if not same or change.action in _MADE_BY - {Action.REVERT}:
+            _conflict(f"The id {memory.memory_id!r} is taken")
+        before = memory.status if change.action in _STAYS else _BEFORE.get(change.action, row.status)
+        if row.status is not before:
+            _conflict(f"Memory {memory.memory_id!r} is {row.status.value}")
+        return self._write(row, memory)
+
+    def _write(self, row: VersionRow, memory: Memory) -> VersionRow:
+        row.memory = memory
+        self._turn(row, memory.status)
+        return row
+
+    def _turn(self, row: VersionRow, status: MemoryStatus) -> None:
+        self.active += (status is _ACTIVE) - (row.status is _ACTIVE)
+        row.status, row.changed = status, True
+
+    def _keep_one_active(self, row: VersionRow) -> None:
+        """Make the active version the head of its lineage."""
+        head = self._heads.get(row.lineage_id)
+        if row.status is not _ACTIVE:
+            return
+        if head is not None and head is not row:
+            if head.status is _ACTIVE:
+                _conflict(f"Memory {head.memory_id!r} is active, beside {row.memory_id!r}")
+            head.head, head.merged_into, head.changed = False, None, True
+        row.head, row.merged_into = True, None
+        self._heads[row.lineage_id] = row
+
+
+def check_numbers(scope: str, last: int, changes: Sequence[Change]) -> None:
+    """Raise `Conflict` unless the numbers continue from the last one, and `InvalidInput` if a change belongs to another
+    scope."""
+    for number, change in enumerate(changes, start=last + 1):
+        if change.scope != scope or change.memory.scope != scope:
+            raise InvalidInput(f"Change {change.number} is not of the scope {scope!r:.60}.")
+        if change.number != number:
+            _conflict(f"Change {change.number} of {scope!r:.60} does not follow number {number - 1}")
+
+
+def _check_shape(change: Change) -> None:
+    memory = change.memory
+    if memory.status is not _AFTER.get(change.action, memory.status) or memory.memory_id in change.closes:
+        raise InvalidInput(
+            f"Change {change.number} ({change.action.value}) leaves memory {memory.memory_id!r} {memory.status.value} "
+            "or closes it as well: that is not what it says it does."
+        )
+
+
+def _conflict(what: str) -> NoReturn:
+    raise Conflict(f"{what}: read the scope again.")
+
 
 _s, _m, _src, _c = schema.scopes, schema.memories, schema.sources, schema.changes
 _MARKS = ("status", "head", "merged_into")
@@ -50,7 +197,7 @@ _LEAVES_ACTIVE = {
     **dict.fromkeys((Action.CREATE.value, Action.UPDATE.value, Action.MERGE.value, Action.RESTORE.value), True),
     Action.DELETE.value: False,
 }
-"""Whether the version that a change made or touched is active after it; others leave it as it was."""
+"""True if the version of a change is active after it; other actions leave its status unchanged."""
 
 _named = (_s.c.tenant == bindparam("tenant")) & (_s.c.scope == bindparam("scope"))
 _key_of_scope = select(_s.c.scope_key).where(_named).scalar_subquery()
@@ -62,7 +209,7 @@ def _scopes(*where: Any) -> Any:
 
 
 def _touched() -> Any:
-    """The versions with these ids, and the heads of these lineages; some twice."""
+    """Select the versions with these ids and the heads of these lineages; some come twice."""
     its = _m.alias()
     same = (its.c.tenant == _m.c.tenant) & (its.c.lineage_id == _m.c.lineage_id)
     newest = select(func.max(its.c.version)).where(same).scalar_subquery()
@@ -75,7 +222,7 @@ def _touched() -> Any:
 
 
 def _set(names: Sequence[str]) -> Any:
-    """The parameters of an update must not be named as columns are."""
+    """Return an update. Its parameters must not have the names of columns."""
     values = {name: bindparam(f"new_{name}", type_=_m.c[name].type) for name in names}
     own = (_m.c.memory_key == bindparam("key")) & (_m.c.tenant == bindparam("its_tenant"))
     return update(_m).where(own).values(values)
@@ -92,7 +239,7 @@ def _log(*where: Any, order: Any = _c.c.number) -> Any:
 
 
 def _touches() -> Any:
-    """What a version is after a revert, it alone says."""
+    """Select touches. After a revert only the version itself has its status."""
     told = case((_c.c.action == literal(Action.REVERT.value), _c.c.memory))
     mine = (_c.c.scope_key == _key_of_scope) & (_c.c.tenant == bindparam("tenant"))
     wanted = select(_c.c.number, _c.c.at, _c.c.memory_id, _c.c.closes, _c.c.action, told)
@@ -106,7 +253,7 @@ def _in_any_scope(chosen: Any) -> Any:
 
 _recent = _c.c.at >= bindparam("since")
 _reckoned = _c.c.number + 0
-"""A number reckoned with is not looked up: the index of times is walked, not the whole log."""
+"""The arithmetic keeps the query off the index of numbers: it scans the index of times, not the whole log."""
 
 
 _FIND = Statement(lambda: select(*SCOPE_COLUMNS).where(_named))
@@ -155,7 +302,7 @@ _OF_MEMORIES = Statement(lambda: _in_any_scope(among(_c.c.memory_id, "memory_ids
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A scope whose row this unit of work holds."""
+    """A scope whose row this unit of work has locked."""
 
     key: int
     stored: Scope
@@ -195,7 +342,7 @@ class SqlMemoryLog:
         return [to_scope(tenant, row) for row in rows]
 
     async def apply(self, *, tenant: str, scope: str, changes: Sequence[Change]) -> None:
-        """All is reckoned first, so that a change that cannot be made leaves nothing of the others either."""
+        """Apply changes. All are computed first, so that an impossible change prevents the others too."""
         held = self._held.get((tenant, scope))
         if held is None:
             raise InvalidInput("Lock the scope in this unit of work before writing to it.")
@@ -241,7 +388,7 @@ class SqlMemoryLog:
         return [to_change(unescape(row[-1]), row) for row in rows]
 
     async def _touched(self, held: _Held, changes: Sequence[Change]) -> list[VersionRow]:
-        """The versions that changes name, and the heads of their lineages."""
+        """Return the versions that the changes name, and the heads of their lineages."""
         named = {memory_id for change in changes for memory_id in (change.memory.memory_id, *change.closes)}
         lineages = {change.memory.lineage_id for change in changes}
         rows = await self._sql.fetch(
@@ -270,7 +417,7 @@ class SqlMemoryLog:
         await self._due.add(tenant=held.stored.tenant, scope=held.stored.scope, numbers=numbers, only_if_kept=True)
 
     async def _number(self, tenant: str, made: Sequence[VersionRow]) -> None:
-        """New rows have got their keys by now."""
+        """Read the keys of new rows."""
         if made:
             rows = await self._sql.fetch(_KEYS, tenant=tenant, memory_ids=names_text([row.memory_id for row in made]))
             keys = {unescape(memory_id): key for memory_id, key in rows}
@@ -278,7 +425,7 @@ class SqlMemoryLog:
                 row.key = keys[row.memory_id]
 
     async def _support(self, tenant: str, rows: Sequence[VersionRow]) -> None:
-        """Messages find the versions that rest on them now, and no longer those that did."""
+        """Update which versions each message supports."""
         new: list[dict[str, Any]] = []
         gone: list[dict[str, Any]] = []
         for row in rows:

@@ -1,24 +1,49 @@
-"""The messages of a room, for reading."""
+"""The ports `Messages` and `Threads`: reading the messages of a room, their neighbours and threads."""
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, func, literal_column, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    Select,
+    and_,
+    bindparam,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+    union_all,
+)
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.drivers import Connection
-from roomlore.adapters.sql.rows import ENTRY_COLUMNS, MESSAGE_COLUMNS, to_entry, to_message
-from roomlore.adapters.sql.statements import Statement, among, in_room
-from roomlore.adapters.sql.values import escape, names_text, numbers_text, to_micros, unescape
-from roomlore.core.models import Entry, Role, StoredMessage
+from roomlore.adapters.sql.engine import Connection, Statement, among, in_room, numbers_in
+from roomlore.adapters.sql.rows import (
+    ENTRY_COLUMNS,
+    MESSAGE_COLUMNS,
+    ROOM_COLUMNS,
+    escape,
+    from_micros,
+    names_text,
+    numbers_text,
+    to_entry,
+    to_message,
+    to_micros,
+    to_room,
+    unescape,
+)
+from roomlore.core.models import Entry, Exchange, LinkKind, Role, StoredMessage, Target, Thread
 
-_m, _f, _w = schema.messages, schema.features, schema.message_words
+_m, _f, _w, _r = schema.messages, schema.features, schema.message_words, schema.rooms
 NEWEST_OF_ALL = 2**62
 
 visible = and_(in_room(_m), _m.c.deleted_at.is_(None))
-"""Messages of the room that are not deleted."""
+"""A condition: messages of the room that are not deleted."""
 
 _HASHED_COLUMNS = (*MESSAGE_COLUMNS, _m.c.content_hash)
 _before = _m.c.arrival < bindparam("before")
@@ -27,7 +52,7 @@ _of_sender = _m.c.sender_id == bindparam("sender_id")
 
 
 def entries(*where: ColumnElement[bool]) -> Select[Any]:
-    """Visible entries of the room under these conditions."""
+    """Select visible entries of the room under these conditions."""
     beside = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival, _f.c.tenant == _m.c.tenant)
     return select(*ENTRY_COLUMNS).select_from(_m.join(_f, beside)).where(visible, *where)
 
@@ -54,14 +79,15 @@ def _count(*where: ColumnElement[bool]) -> Select[Any]:
 
 
 def _first_since() -> Select[Any]:
-    """The lowest of a sum is no end of an index: the index of times is walked, not the room from its beginning."""
+    """Select the first arrival since a time. The minimum of a sum cannot be read off an index's end: the query scans
+    the index of times, not the room from its beginning."""
     arrival = _m.c.arrival + literal_column("0")
     return select(func.min(arrival)).where(visible, _m.c.sent_at >= bindparam("since"))
 
 
 def _changed() -> Select[Any]:
-    """Both engines would rather walk the whole room than its changes. A limit of unknown size makes PostgreSQL take
-    them in the order of their index; adding nothing to the arrival leaves SQLite no other."""
+    """Select changed messages. Both engines would prefer to scan the whole room. A limit of unknown size makes
+    PostgreSQL use the order of the index; adding zero to the arrival leaves SQLite no other choice."""
     since = and_(_w.c.changed > bindparam("revision"), _w.c.arrival + literal_column("0") > bindparam("after"))
     changes = select(_w.c.room_key, _w.c.arrival).where(in_room(_w), since).order_by(_w.c.changed)
     its = changes.limit(bindparam("count")).subquery("changes")
@@ -106,7 +132,7 @@ _REPLIES_OF = Statement(
 
 
 def to_entries(room_id: str, rows: Sequence[Sequence[Any]]) -> list[Entry]:
-    """Rows in any order as entries in order of arrival. Sorted here: asked to sort, SQLite walks the whole room."""
+    """Return rows in any order as entries in order of arrival. Sorting in SQL would make SQLite scan the whole room."""
     return [to_entry(room_id, row) for row in sorted(rows, key=itemgetter(0))]
 
 
@@ -146,8 +172,8 @@ class SqlMessages:
     async def tail(
         self, *, tenant: str, room_id: str, limit: int, before: int | None = None, since: datetime | None = None
     ) -> list[Entry]:
-        """In a room whose clock runs forward the plain tail answers `since` too; only where it does not is the
-        index of times asked."""
+        """Return the newest entries. If the times of a room never decrease, the plain tail answers `since` too; only
+        otherwise the index of times is used."""
         bounds = {"before": NEWEST_OF_ALL if before is None else before, "count": limit}
         rows = await self._rows(_TAIL, tenant, room_id, **bounds)
         found = [to_entry(room_id, row) for row in reversed(rows)]
@@ -211,3 +237,292 @@ class SqlMessages:
         rows = sorted(rows, key=itemgetter(1))
         there = [to_message(room_id, row[1:]) for row in rows if row[0] is None]
         return there, [row[1] for row in rows if row[0] is not None]
+
+
+_earlier_message = _m.alias("before")
+
+
+def _newest_before(column: ColumnElement[Any]) -> Select[Any]:
+    """Select messages before the target, the newest first."""
+    earlier = and_(
+        _earlier_message.c.room_key == _m.c.room_key,
+        _earlier_message.c.tenant == _m.c.tenant,
+        _earlier_message.c.deleted_at.is_(None),
+        _earlier_message.c.arrival < _m.c.arrival,
+    )
+    return select(column).where(earlier).order_by(_earlier_message.c.arrival.desc()).correlate(_m)
+
+
+def _window() -> ColumnElement[Any]:
+    """Select the tokens of the newest messages before the target, as one text with commas."""
+    newest = _newest_before(_earlier_message.c.tokens).limit(bindparam("window")).subquery()
+    return select(numbers_in(newest.c.tokens)).select_from(newest).correlate(_m).scalar_subquery()
+
+
+def _found(*where: ColumnElement[bool]) -> Select[Any]:
+    beside = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival, _f.c.tenant == _m.c.tenant)
+    previous = _newest_before(_earlier_message.c.sent_at).limit(1).scalar_subquery()
+    columns = (_window(), previous, *ROOM_COLUMNS, *ENTRY_COLUMNS)
+    joined = _r.join(_m, _r.c.room_key == _m.c.room_key).join(_f, beside)
+    return select(*columns).select_from(joined).where(visible, *where)
+
+
+TARGET = Statement(lambda: _found(_m.c.message_id == bindparam("message_id")))
+NEWEST_TARGET = Statement(lambda: _found(_m.c.role == Role.USER.value).order_by(_m.c.arrival.desc()).limit(1))
+
+
+def to_target(room_id: str, row: Sequence[Any]) -> Target:
+    entry_at = 2 + len(ROOM_COLUMNS)
+    tokens = [int(number) for number in row[0].split(",")] if row[0] else []
+    return Target(
+        room=to_room(row[2:entry_at]),
+        entry=to_entry(room_id, row[entry_at:]),
+        window_messages=len(tokens),
+        window_tokens=sum(tokens),
+        previous_at=None if row[1] is None else from_micros(row[1]),
+    )
+
+
+_words = schema.keyword_counts
+_WIDEST = 1000
+"""The most replies below one message that are read: the first levels of a very popular one."""
+
+
+def _ancestors() -> Any:
+    """Select (reply_to, hops) of the message and of those above it."""
+    start = select(
+        bindparam("reply_to", type_=_m.c.reply_to.type).label("reply_to"), literal(0, BigInteger).label("hops")
+    )
+    up = start.cte("up", recursive=True)
+    above = select(_m.c.reply_to, up.c.hops + 1).where(
+        visible, _m.c.message_id == up.c.reply_to, up.c.hops + 1 < bindparam("hops")
+    )
+    return up.union(above)
+
+
+def _descendants() -> Any:
+    """Select (message_id, arrival, hops) of the message and of those below it."""
+    start = select(
+        bindparam("own_id", type_=_m.c.message_id.type).label("message_id"),
+        bindparam("own", type_=BigInteger).label("arrival"),
+        literal(0, BigInteger).label("hops"),
+    )
+    down = start.cte("down", recursive=True)
+    below = select(_m.c.message_id, _m.c.arrival, down.c.hops + 1).where(
+        visible, _m.c.reply_to == down.c.message_id, down.c.hops < bindparam("hops")
+    )
+    return down.union(below)
+
+
+def _chain() -> Select[Any]:
+    """Select (arrival, hops) of the messages on its chain; a message with the same root and no path counts as one hop
+    beyond."""
+    up, down = _ancestors(), _descendants()
+    found = union_all(
+        select(_m.c.arrival, up.c.hops + 1).where(visible, _m.c.message_id == up.c.reply_to),
+        select(_m.c.arrival, up.c.hops + 2).where(
+            visible, _m.c.reply_to == up.c.reply_to, up.c.hops + 2 <= bindparam("hops")
+        ),
+        select(select(down.c.arrival, down.c.hops).limit(_WIDEST).subquery()),
+        _same_root(_m.c.arrival < bindparam("own"), _m.c.arrival.desc()),
+        _same_root(_m.c.arrival > bindparam("own"), _m.c.arrival),
+        select(_m.c.arrival, bindparam("hops", type_=BigInteger) + 1).where(
+            visible, _m.c.message_id == bindparam("root")
+        ),
+    ).subquery("found")
+    arrival, hops = found.c[0], found.c[1]
+    nearest = func.min(hops)
+    answered = select(_m.c.arrival).where(visible, _m.c.message_id == bindparam("reply_to"))
+    return (
+        select(arrival.label("arrival"))
+        .where(arrival != bindparam("own"), or_(arrival < bindparam("before"), arrival.in_(answered)))
+        .group_by(arrival)
+        .order_by(nearest, func.abs(arrival - bindparam("own")))
+        .limit(bindparam("count"))
+    )
+
+
+def _same_root(side: ColumnElement[bool], nearest: ColumnElement[Any]) -> Select[Any]:
+    chosen = select(_m.c.arrival, (bindparam("hops", type_=BigInteger) + 1).label("hops"))
+    nearby = chosen.where(visible, _m.c.root_id == bindparam("root"), side).order_by(nearest).limit(bindparam("count"))
+    return select(nearby.subquery())
+
+
+def _exchanged() -> Select[Any]:
+    """Select rows of (asked arrival, 1 if the message answers it, the link's probability, the message)."""
+    likely = _f.c.parent_probability >= bindparam("least", type_=_f.c.parent_probability.type)
+    links = select(_f.c.room_key, _f.c.tenant).where(in_room(_f), likely)
+    up = links.add_columns(
+        _f.c.arrival.label("asked"),
+        literal(0, Integer).label("below"),
+        _f.c.parent_probability,
+        _f.c.parent.label("at"),
+    ).where(among(_f.c.arrival, "arrivals"))
+    down = links.add_columns(_f.c.parent, literal(1, Integer), _f.c.parent_probability, _f.c.arrival).where(
+        among(_f.c.parent, "arrivals")
+    )
+    found = union_all(up, down).subquery("found")
+    beside = and_(_m.c.room_key == found.c.room_key, _m.c.arrival == found.c.at, _m.c.tenant == found.c.tenant)
+    rank = func.row_number().over(
+        partition_by=(found.c.asked, found.c.below), order_by=(found.c.parent_probability.desc(), found.c.at)
+    )
+    messages = [column.label(f"column_{place}") for place, column in enumerate(MESSAGE_COLUMNS)]
+    ranked = (
+        select(found.c.asked, found.c.below, found.c.parent_probability, *messages, rank.label("rank"))
+        .select_from(found.join(_m, beside))
+        .where(_m.c.deleted_at.is_(None))
+        .subquery("ranked")
+    )
+    return (
+        select(*list(ranked.c)[:-1])
+        .where(ranked.c.rank <= bindparam("count"))
+        .order_by(ranked.c.asked, ranked.c.below, ranked.c.rank)
+    )
+
+
+def _grouped() -> Select[Any]:
+    beside = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival)
+    return (
+        select(
+            _f.c.thread,
+            func.count(),
+            func.min(_m.c.sent_at),
+            func.max(_m.c.sent_at),
+            func.min(_m.c.arrival),
+        )
+        .select_from(_f.join(_m, beside))
+        .where(in_room(_f), visible, _f.c.thread > bindparam("after"))
+        .group_by(_f.c.thread)
+        .order_by(_f.c.thread)
+        .limit(bindparam("count"))
+    )
+
+
+def _senders() -> Select[Any]:
+    beside = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival)
+    return (
+        select(_f.c.thread, _m.c.sender_id)
+        .select_from(_f.join(_m, beside))
+        .where(in_room(_f), visible, among(_f.c.thread, "threads"))
+        .group_by(_f.c.thread, _m.c.sender_id)
+        .order_by(_f.c.thread, func.min(_m.c.arrival))
+    )
+
+
+_RELATED = Statement(lambda: entries(_m.c.arrival.in_(_chain())))
+_EXCHANGED = Statement(_exchanged)
+_WAITING = Statement(lambda: entries(among(_m.c.reply_to, "ids"), _f.c.link_kind != LinkKind.PLATFORM.value))
+_GROUPED = Statement(_grouped)
+_SENDERS = Statement(_senders)
+_FIRST = Statement(
+    lambda: select(_m.c.arrival, _m.c.message_id, _m.c.text).where(in_room(_m), among(_m.c.arrival, "arrivals"))
+)
+_MEMBERS = Statement(
+    lambda: (
+        entries(_f.c.room_key == _m.c.room_key, _f.c.thread == bindparam("thread"))
+        .order_by(_f.c.arrival.desc())
+        .limit(bindparam("count"))
+    )
+)
+_COUNTS = Statement(
+    lambda: select(_words.c.keyword, _words.c.messages).where(
+        in_room(_words), among(_words.c.keyword, "keywords"), _words.c.messages > 0
+    )
+)
+
+
+class SqlThreads:
+    """The port `Threads`."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._sql = connection
+
+    async def _rows(self, statement: Statement, tenant: str, room_id: str, **params: Any) -> Sequence[Sequence[Any]]:
+        return await self._sql.fetch(statement, tenant=escape(tenant), room_id=escape(room_id), **params)
+
+    async def target(self, *, tenant: str, room_id: str, message_id: str | None, window: int) -> Target | None:
+        if message_id is None:
+            rows = await self._rows(NEWEST_TARGET, tenant, room_id, window=window)
+        else:
+            rows = await self._rows(TARGET, tenant, room_id, window=window, message_id=escape(message_id))
+        return to_target(room_id, rows[0]) if rows else None
+
+    async def related(
+        self, *, tenant: str, room_id: str, entry: Entry, hops: int, limit: int, before: int | None = None
+    ) -> list[Entry]:
+        message = entry.message
+        rows = await self._rows(
+            _RELATED,
+            tenant,
+            room_id,
+            own=message.arrival,
+            own_id=escape(message.id),
+            reply_to=None if message.reply_to is None else escape(message.reply_to),
+            root=escape(message.root_id or message.id),
+            hops=hops,
+            before=NEWEST_OF_ALL if before is None else before,
+            count=limit,
+        )
+        return to_entries(room_id, rows)
+
+    async def waiting(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
+        if not message_ids:
+            return []
+        rows = await self._rows(_WAITING, tenant, room_id, ids=names_text(message_ids))
+        return to_entries(room_id, rows)
+
+    async def page(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[tuple[int, Thread]]:
+        groups = await self._rows(_GROUPED, tenant, room_id, after=after, count=limit)
+        if not groups:
+            return []
+        threads = [group[0] for group in groups]
+        senders: dict[int, list[str]] = {thread: [] for thread in threads}
+        for thread, sender in await self._rows(_SENDERS, tenant, room_id, threads=numbers_text(threads)):
+            senders[thread].append(unescape(sender))
+        firsts = await self._rows(
+            _FIRST, tenant, room_id, arrivals=numbers_text(threads + [group[4] for group in groups])
+        )
+        texts = {arrival: (unescape(message_id), unescape(text)) for arrival, message_id, text in firsts}
+        return [(group[0], _to_thread(room_id, group, senders[group[0]], texts)) for group in groups]
+
+    async def members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
+        rows = await self._rows(_MEMBERS, tenant, room_id, thread=thread, count=limit)
+        return [to_entry(room_id, row) for row in reversed(rows)]
+
+    async def exchanges(
+        self, *, tenant: str, room_id: str, arrivals: Sequence[int], least: float, limit: int
+    ) -> dict[int, Exchange]:
+        if not arrivals:
+            return {}
+        rows = await self._rows(_EXCHANGED, tenant, room_id, arrivals=numbers_text(arrivals), least=least, count=limit)
+        return {asked: _to_exchange(room_id, list(its)) for asked, its in groupby(rows, key=itemgetter(0))}
+
+    async def keyword_counts(self, *, tenant: str, room_id: str, keywords: Sequence[str]) -> dict[str, int]:
+        if not keywords:
+            return {}
+        rows = await self._rows(_COUNTS, tenant, room_id, keywords=names_text(keywords))
+        return {unescape(keyword): count for keyword, count in rows}
+
+
+def _to_exchange(room_id: str, rows: Sequence[Sequence[Any]]) -> Exchange:
+    linked = [(bool(row[1]), (to_message(room_id, row[3:]), row[2])) for row in rows]
+    above = [pair for below, pair in linked if not below]
+    answered, odds = above[0] if above else (None, 0.0)
+    return Exchange(
+        answered=answered,
+        answered_probability=odds,
+        answers=tuple(pair for below, pair in linked if below),
+    )
+
+
+def _to_thread(room_id: str, group: Sequence[Any], senders: Sequence[str], texts: dict[int, tuple[str, str]]) -> Thread:
+    thread, count, first_sent, last_sent, first_visible = group
+    return Thread(
+        thread_id=texts[thread][0],
+        room_id=room_id,
+        messages=count,
+        senders=tuple(senders),
+        first_text=texts[first_visible][1],
+        first_sent_at=from_micros(first_sent),
+        last_sent_at=from_micros(last_sent),
+    )

@@ -1,5 +1,6 @@
-"""Messages and memories whose vectors are due."""
+"""The ports `Outbox` and `IndexStates`: messages and memories with pending vectors, and the state of indexes."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,23 +8,39 @@ from itertools import groupby
 from secrets import randbits
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, and_, bindparam, cast, delete, func, null, or_, select, tuple_, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    and_,
+    bindparam,
+    case,
+    cast,
+    delete,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    tuple_,
+    union_all,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 
-from roomlore.adapters.sql import schema, schema_memories
-from roomlore.adapters.sql.drivers import Connection, Row
+from roomlore.adapters.sql import schema
+from roomlore.adapters.sql.engine import Connection, Row, Statement, among
 from roomlore.adapters.sql.rooms import Locks
-from roomlore.adapters.sql.statements import Statement, among
-from roomlore.adapters.sql.values import escape, numbers_text, to_micros, unescape
-from roomlore.core.search import IndexTask
+from roomlore.adapters.sql.rows import ROOM_COLUMNS, escape, from_micros, numbers_text, to_micros, to_room, unescape
+from roomlore.core.models import Room
+from roomlore.core.search.hits import EmbeddingModel, IndexState, IndexTask
 
 _Scope = dict[str, str]
 
 
 @dataclass(frozen=True)
 class _Tables:
-    """What waits, in `waiting`: rows of `items`, each by its `number`, which belong to rows of `owners`, each by its
-    `key` and with its `name`."""
+    """The tables of one kind of task: rows of `waiting` for rows of `items`, identified by `number`, which belong to
+    rows of `owners`, identified by `key` and `name`."""
 
     waiting: Any
     items: Any
@@ -36,11 +53,11 @@ class _Tables:
         return self.waiting.c[self.key], self.waiting.c[self.number]
 
     def locked(self, table: Any) -> ColumnElement[bool]:
-        """Rows of the owner that the parameters `tenant` and `owner_key` name."""
+        """Return a condition: rows of the owner given by the parameters `tenant` and `owner_key`."""
         return and_(table.c[self.key] == bindparam("owner_key"), table.c.tenant == bindparam("tenant"))
 
     def named(self) -> ColumnElement[bool]:
-        """What waits of these numbers and of the owner that the parameters `tenant` and `scope` name."""
+        """Return a condition: tasks with these numbers of the owner given by the parameters `tenant` and `scope`."""
         owners, waiting = self.owners.c, self.waiting.c
         its_name = and_(owners.tenant == bindparam("tenant"), owners[self.name] == bindparam("scope"))
         its_key = select(owners[self.key]).where(its_name).scalar_subquery()
@@ -54,9 +71,9 @@ def _next_version(tables: _Tables) -> Any:
 
 
 def _add(tables: _Tables) -> Any:
-    """One statement for all, which then share a place in the queue, in order of their numbers.
+    """Add tasks in one statement, so that they have one position in the queue, in order of their numbers.
 
-    Whoever takes several rows takes them by owner and number, so that no two wait for each other.
+    Every statement locks rows by owner and number, which prevents deadlocks.
     """
     waiting, items, owners = tables.waiting, tables.items, tables.owners
     last = select(func.coalesce(func.max(waiting.c.queued), 0)).scalar_subquery()
@@ -73,8 +90,8 @@ def _add(tables: _Tables) -> Any:
 
 
 def _claim(tables: _Tables) -> Any:
-    """A common table expression that locks rows is reckoned once, so no more than `count` are taken. SQLite
-    leaves the table's name out behind RETURNING, so the owner's key goes by another name there."""
+    """Claim tasks. A common table expression that locks rows is evaluated once, so at most `count` are claimed. SQLite
+    drops the table's name in RETURNING, so the owner's key has another name there."""
     waiting, owners = tables.waiting, tables.owners
     free = or_(waiting.c.leased_until.is_(None), waiting.c.leased_until <= bindparam("now"))
     key = tables.order()
@@ -91,14 +108,14 @@ def _claim(tables: _Tables) -> Any:
 
 
 def _free(tables: _Tables) -> Any:
-    """Takes hold of the rows too, in order of their numbers, until the transaction ends."""
+    """Release tasks. Also locks the rows, in order of their numbers, until the transaction ends."""
     waiting = tables.waiting
     freed = update(waiting).where(tables.named(), waiting.c.lease == bindparam("its_lease"))
     return freed.values(leased_until=null(), lease=null()).returning(waiting.c[tables.number], waiting.c.version)
 
 
 class Waiting:
-    """One kind of what waits. `held`: the lock of a unit of work on an owner, by tenant and name."""
+    """Tasks of one kind. `held`: the lock that a unit of work has on an owner, by tenant and name."""
 
     def __init__(self, tables: _Tables, held: Callable[[Locks, str, str], Any]) -> None:
         self.held = held
@@ -116,9 +133,7 @@ MESSAGES_DUE = Waiting(
     _Tables(schema.index_outbox, schema.messages, schema.rooms, "room_key", "room_id", "arrival"), Locks.held
 )
 MEMORIES_DUE = Waiting(
-    _Tables(
-        schema_memories.outbox, schema_memories.memories, schema_memories.scopes, "scope_key", "scope", "memory_key"
-    ),
+    _Tables(schema.outbox, schema.memories, schema.scopes, "scope_key", "scope", "memory_key"),
     Locks.held_scope,
 )
 
@@ -132,7 +147,7 @@ class SqlOutbox:
         self._waiting = waiting
 
     async def add(self, *, tenant: str, scope: str, numbers: Sequence[int], only_if_kept: bool = False) -> None:
-        """Numbers that are not there are passed over."""
+        """Add tasks. Unknown numbers are ignored."""
         held = self._waiting.held(self._locks, tenant, scope)
         if numbers and (held.keeps_vectors or not only_if_kept):
             here = {"owner_key": held.key, "tenant": escape(tenant)}
@@ -146,7 +161,7 @@ class SqlOutbox:
         return [_to_task(row) for row in sorted(rows, key=tuple)]
 
     async def finish(self, *, tasks: Sequence[IndexTask]) -> list[IndexTask]:
-        """Frees them first, since that tells which are still held, and as what version."""
+        """Finish tasks. They are released first, which returns those still claimed, with their versions."""
         self._locks.check_writing()
         lost: list[IndexTask] = []
         for its, group in _by_claim(tasks):
@@ -163,14 +178,14 @@ class SqlOutbox:
             await self._free(its, group)
 
     async def _free(self, its: _Scope, group: Sequence[IndexTask]) -> dict[int, int]:
-        """Number to version of those that were held until now."""
+        """Release tasks and return number to version of those that were still claimed."""
         numbers = numbers_text([task.number for task in group])
         rows = await self._sql.fetch(self._waiting.free, numbers=numbers, its_lease=group[0].lease, **its)
         return {row[0]: row[1] for row in rows}
 
     async def clear(self) -> None:
-        """Whoever is writing just now may have seen that no index was begun: a rebuild, which begins with this, waits
-        for them. SQLite has one writer anyway."""
+        """Delete all tasks. A transaction that is writing now may have seen that no index exists. A rebuild begins with
+        this call, and so waits for it. SQLite has one writer anyway."""
         self._locks.check_writing()
         if self._sql.dialect.name == "postgresql":
             await self._sql.run(f"LOCK TABLE {self._waiting.owners} IN EXCLUSIVE MODE")
@@ -185,7 +200,7 @@ def _claimed(task: IndexTask) -> tuple[str, str, int]:
 
 
 def _by_claim(tasks: Sequence[IndexTask]) -> Iterator[tuple[_Scope, list[IndexTask]]]:
-    """What one claim took of one owner, with the parameters that name the owner."""
+    """Yield the tasks of one claim on one owner, with the parameters that identify the owner."""
     for (tenant, scope, _), group in groupby(sorted(tasks, key=_claimed), key=_claimed):
         yield {"tenant": escape(tenant), "scope": escape(scope)}, list(group)
 
@@ -193,3 +208,107 @@ def _by_claim(tasks: Sequence[IndexTask]) -> Iterator[tuple[_Scope, list[IndexTa
 def _to_task(row: Row) -> IndexTask:
     _, _, number, tenant, scope, version, lease = row
     return IndexTask(tenant=unescape(tenant), scope=unescape(scope), number=number, version=version, lease=lease)
+
+
+_s, _r = schema.index_states, schema.rooms
+_VALUES = ("model", "dimensions", "generation", "cursor", "updated_at")
+
+
+def _given(prefix: str) -> dict[str, Any]:
+    return {name: bindparam(f"{prefix}{name}", type_=_s.c[name].type) for name in _VALUES}
+
+
+def _rooms_after() -> Any:
+    place = tuple_(_r.c.tenant, _r.c.room_id)
+    after = tuple_(bindparam("after_tenant", type_=_r.c.tenant.type), bindparam("after_room", type_=_r.c.room_id.type))
+    return select(*ROOM_COLUMNS).where(place > after).order_by(_r.c.tenant, _r.c.room_id).limit(bindparam("count"))
+
+
+def _to_link(*columns: Any) -> Any:
+    """Return two queries of the rooms whose links another model made: the model names before this one in the index, and
+    those after."""
+    model = bindparam("model", type_=_r.c.linked_by.type)
+    sides = (_r.c.linked_by < model, _r.c.linked_by > model)
+    return [select(*columns).where(side, _r.c.next_arrival > 1) for side in sides]
+
+
+def _rooms_to_link() -> Any:
+    sides = [side.limit(bindparam("count")).subquery() for side in _to_link(*ROOM_COLUMNS)]
+    return union_all(*[select(*side.c) for side in sides])
+
+
+def _left_to_link() -> Any:
+    walked = case((_r.c.link_walk == bindparam("model"), _r.c.link_walked), else_=literal_column("0"))
+    rooms = union_all(*_to_link((_r.c.next_arrival - literal_column("1") - walked).label("messages"))).subquery()
+    return select(func.count(), func.sum(rooms.c.messages)).select_from(rooms)
+
+
+_FIND = Statement(lambda: select(_s).where(_s.c.name == bindparam("name")))
+_MAKE = Statement(
+    lambda: insert(_s).values(name=bindparam("name"), **_given("")).on_conflict_do_nothing().returning(_s.c.name)
+)
+_CHANGE = Statement(
+    lambda: (
+        update(_s)
+        .where(_s.c.name == bindparam("own_name"), _s.c.generation == bindparam("expected"))
+        .values(_given("new_"))
+        .returning(_s.c.name)
+    )
+)
+_ROOMS_AFTER = Statement(_rooms_after)
+_ROOMS_TO_LINK = Statement(_rooms_to_link)
+_LEFT_TO_LINK = Statement(_left_to_link)
+
+
+class SqlIndexStates:
+    """The port `IndexStates`."""
+
+    def __init__(self, connection: Connection, locks: Locks) -> None:
+        self._sql = connection
+        self._locks = locks
+
+    async def find(self, *, name: str) -> IndexState | None:
+        rows = await self._sql.fetch(_FIND, name=escape(name))
+        return _to_state(rows[0]) if rows else None
+
+    async def save(self, *, state: IndexState, expected: str | None) -> bool:
+        self._locks.check_writing()
+        values = dict(zip(_VALUES, _values(state), strict=True))
+        if expected is None:
+            return bool(await self._sql.fetch(_MAKE, name=escape(state.name), **values))
+        new = {f"new_{name}": value for name, value in values.items()}
+        changed = await self._sql.fetch(_CHANGE, own_name=escape(state.name), expected=escape(expected), **new)
+        return bool(changed)
+
+    async def rooms_after(self, *, tenant: str, room_id: str, limit: int) -> list[Room]:
+        rows = await self._sql.fetch(_ROOMS_AFTER, after_tenant=escape(tenant), after_room=escape(room_id), count=limit)
+        return [to_room(row) for row in rows]
+
+    async def rooms_to_link(self, *, model: str, limit: int) -> list[Room]:
+        rows = await self._sql.fetch(_ROOMS_TO_LINK, model=escape(model), count=limit)
+        return [to_room(row) for row in rows[:limit]]
+
+    async def left_to_link(self, *, model: str) -> tuple[int, int]:
+        rows = await self._sql.fetch(_LEFT_TO_LINK, model=escape(model))
+        return int(rows[0][0]), int(rows[0][1] or 0)
+
+
+def _values(state: IndexState) -> tuple[Any, ...]:
+    return (
+        escape(state.model.name),
+        state.model.dimensions,
+        escape(state.generation),
+        None if state.cursor is None else json.dumps(state.cursor),
+        to_micros(state.updated_at),
+    )
+
+
+def _to_state(row: Row) -> IndexState:
+    name, model, dimensions, generation, cursor, updated_at = row
+    return IndexState(
+        name=unescape(name),
+        model=EmbeddingModel(name=unescape(model), dimensions=dimensions),
+        generation=unescape(generation),
+        cursor=None if cursor is None else tuple(json.loads(cursor)),
+        updated_at=from_micros(updated_at),
+    )

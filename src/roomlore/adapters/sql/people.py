@@ -1,11 +1,16 @@
-"""People in rooms: where they spoke, and rooms and sessions without them."""
+"""The ports `People`, `Rewriting` and `StoredRows`: removing a person from rooms, sessions, memories and rows."""
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
+    Column,
     Integer,
+    Table,
+    Text,
     and_,
     bindparam,
     case,
@@ -17,26 +22,40 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    tuple_,
     update,
 )
 
-from roomlore.adapters.sql import schema, schema_memories
-from roomlore.adapters.sql.drivers import Connection
+from roomlore.adapters.sql import schema
+from roomlore.adapters.sql.engine import Connection, Statement, among, among_many, in_locked_room
+from roomlore.adapters.sql.memories import (
+    EVOLUTION_COLUMNS,
+    MEMORY_COLUMNS,
+    change_values,
+    content_values,
+    evolution_values,
+    read_sources,
+    to_evolution,
+    to_memory,
+)
 from roomlore.adapters.sql.rooms import LockedRoom, Locks
-from roomlore.adapters.sql.statements import Statement, among, among_many, in_locked_room
-from roomlore.adapters.sql.values import escape, names_text, numbers_text, unescape
-from roomlore.adapters.sql.word_index import WordIndex
+from roomlore.adapters.sql.rows import escape, names_text, numbers_text, unescape
+from roomlore.adapters.sql.schema import message_words, metadata, rooms
+from roomlore.adapters.sql.words import WordIndex
+from roomlore.core.json_values import texts_in
+from roomlore.core.memory.memory import Change, Evolution, Memory
 from roomlore.core.models import Role
-from roomlore.ports.privacy import RoomOfPerson
+from roomlore.core.privacy.redaction import each_text
+from roomlore.ports.maintenance import RoomOfPerson, StoredRow
 
 _r, _m, _w, _p = schema.rooms, schema.messages, schema.message_words, schema.participants
 _s, _c = schema.sessions, schema.checkpoints
 _vs, _v = schema.vector_scopes, schema.vectors
 _LIKE = re.compile("[!%_]")
-_HANGING = (schema.message_words, schema.features, schema.index_outbox, schema.messages)
-"""What there is of a message, in the order in which it can go."""
+_MESSAGE_TABLES = (schema.message_words, schema.features, schema.index_outbox, schema.messages)
+"""The tables with rows of a message, in the order of their deletion."""
 _BY_KEY = (schema.participants, schema.keyword_counts, schema.checkpoints, schema.sessions)
-_BY_NAME = (schema.usage_records, schema_memories.watermarks, schema_memories.rooms_due)
+_BY_NAME = (schema.usage_records, schema.watermarks, schema.rooms_due)
 
 
 def _others() -> Any:
@@ -55,8 +74,8 @@ def _others_in() -> Any:
 
 
 def _rooms_of() -> Any:
-    """`others`: a message that a person wrote who is not this one. What LIKE finds is looked at once more, as SQLite
-    takes capital letters for small ones."""
+    """Select the person's rooms. `others`: the room has a message of another person. Matches of LIKE are checked again,
+    as SQLite ignores the case of letters."""
     spoke = exists().where(_p.c.room_key == _r.c.room_key, _p.c.sender_id == bindparam("user_id"))
     owns = exists().where(_s.c.room_key == _r.c.room_key, _s.c.user_id == bindparam("user_id"))
     others = _others()
@@ -94,7 +113,7 @@ def _summaries() -> Any:
 
 
 def _first() -> Any:
-    """With what the room counts of each: itself where it is not deleted, and its words."""
+    """Select messages with their part of the room's counters: 1 unless deleted, and the number of words."""
     its = and_(_w.c.room_key == _m.c.room_key, _w.c.arrival == _m.c.arrival, _w.c.tenant == _m.c.tenant)
     words = func.coalesce(cast(_w.c.length, Integer), literal_column("0"))
     counted = (case((_m.c.deleted_at.is_(None), 1), else_=0), words)
@@ -103,7 +122,7 @@ def _first() -> Any:
 
 
 def _step() -> Any:
-    """The room counts what is left, even where nobody comes back for the rest."""
+    """Update the room's counters after each step, so that they are right even if no other step follows."""
     left = {name: _r.c[name] - bindparam(f"fewer_{name}", type_=_r.c[name].type) for name in ("messages", "words")}
     return update(_r).where(in_locked_room(_r)).values(revision=_r.c.revision + 1, **left)
 
@@ -146,7 +165,7 @@ def _without(table: Any, *where: Any) -> Statement:
     return Statement(lambda: delete(table).where(*where))
 
 
-_GO = [_without(table, in_locked_room(table), among(table.c.arrival, "arrivals")) for table in _HANGING]
+_GO = [_without(table, in_locked_room(table), among(table.c.arrival, "arrivals")) for table in _MESSAGE_TABLES]
 _GO_BY_KEY = [_without(table, in_locked_room(table)) for table in (*_BY_KEY, _r)]
 _GO_BY_NAME = [
     _without(table, table.c.tenant == bindparam("tenant"), table.c.room_id == bindparam("room_id"))
@@ -195,7 +214,8 @@ class SqlPeople:
         return taken
 
     async def remove_room(self, *, tenant: str, room_id: str, limit: int) -> int:
-        """Words are taken out of the index before their rows go: it keeps no text to know them by."""
+        """Remove a part of a room. Words are removed from the index before their rows: the index has no text to
+        identify them."""
         room = self._locks.held(tenant, room_id)
         its = _params(room)
         first = await self._sql.fetch(_FIRST, **its, count=limit)
@@ -230,3 +250,279 @@ def _spelled_out(part: str) -> str:
 
 def _params(room: LockedRoom) -> dict[str, Any]:
     return {"room_key": room.key, "tenant": escape(room.tenant)}
+
+
+_scopes, _memories, _src, _changes, _e = (
+    schema.scopes,
+    schema.memories,
+    schema.sources,
+    schema.changes,
+    schema.evolutions,
+)
+_CONTENT = (
+    "kind", "statement", "tags", "category", "strength", "confidence", "parents", "sources", "change_summary",
+    "evolution_id", "made_by", "fallback", "created_at", "updated_at", "supported_at",
+)  # fmt: skip
+_ENTRY = ("memory", "old_statement", "reason", "actor")
+_RECORD = ("room_id", "raw_answer", "quarantined", "facts", "error")
+
+_its_key = (
+    select(_scopes.c.scope_key)
+    .where(_scopes.c.tenant == bindparam("its_tenant"), _scopes.c.scope == bindparam("its_scope"))
+    .scalar_subquery()
+)
+_of_tenant = _memories.c.tenant == bindparam("its_tenant")
+
+
+def _set(table: Any, names: Sequence[str], *where: Any) -> Any:
+    """Return an update. Its parameters must not have the names of columns."""
+    values = {name: bindparam(f"new_{name}", type_=table.c[name].type) for name in names}
+    return update(table).where(*where).values(values)
+
+
+_VERSIONS = Statement(
+    lambda: (
+        select(_memories.c.memory_key, *MEMORY_COLUMNS)
+        .select_from(_memories.join(_scopes, _scopes.c.scope_key == _memories.c.scope_key))
+        .where(_of_tenant, _memories.c.memory_key > bindparam("after"))
+        .order_by(_memories.c.memory_key)
+        .limit(bindparam("count"))
+    )
+)
+_STORED = Statement(
+    lambda: select(_memories.c.memory_id, _memories.c.memory_key, _memories.c.sources).where(
+        _of_tenant, _memories.c.scope_key == _its_key, among(_memories.c.memory_id, "memory_ids")
+    )
+)
+_REWRITE = Statement(lambda: _set(_memories, _CONTENT, _memories.c.memory_key == bindparam("key"), _of_tenant))
+_NO_SUPPORT = Statement(
+    lambda: delete(_src).where(
+        _src.c.tenant == bindparam("its_tenant"),
+        _src.c.room_id == bindparam("its_room"),
+        _src.c.message_id == bindparam("its_message"),
+        _src.c.memory_key == bindparam("key"),
+    )
+)
+_ENTRIES = Statement(
+    lambda: _set(
+        _changes,
+        _ENTRY,
+        _changes.c.tenant == bindparam("its_tenant"),
+        _changes.c.scope_key == _its_key,
+        _changes.c.number == bindparam("its_number"),
+    )
+)
+_RENAME_SCOPE = Statement(
+    lambda: _set(_scopes, ("scope",), _scopes.c.tenant == bindparam("its_tenant"), _scopes.c.scope_key == _its_key)
+)
+_RENAME_RECORDS = Statement(
+    lambda: _set(_e, ("scope",), _e.c.tenant == bindparam("its_tenant"), _e.c.scope == bindparam("its_scope"))
+)
+_RECORDS = Statement(
+    lambda: (
+        select(*EVOLUTION_COLUMNS)
+        .where(_e.c.tenant == bindparam("its_tenant"), _e.c.evolution_id > bindparam("after"))
+        .order_by(_e.c.evolution_id)
+        .limit(bindparam("count"))
+    )
+)
+_REWRITE_RECORD = Statement(
+    lambda: _set(_e, _RECORD, _e.c.tenant == bindparam("its_tenant"), _e.c.evolution_id == bindparam("its_id"))
+)
+
+
+class SqlRewriting:
+    """The port `Rewriting`."""
+
+    def __init__(self, connection: Connection, locks: Locks) -> None:
+        self._sql = connection
+        self._locks = locks
+
+    async def versions(self, *, tenant: str, after: int, limit: int) -> list[tuple[int, Memory]]:
+        rows = await self._sql.fetch(_VERSIONS, its_tenant=escape(tenant), after=after, count=limit)
+        return [(row[0], to_memory(row[1:])) for row in rows]
+
+    async def rewrite_versions(self, *, tenant: str, scope: str, memories: Sequence[Memory]) -> None:
+        self._locks.held_scope(tenant, scope)
+        asked = names_text([memory.memory_id for memory in memories])
+        rows = await self._sql.fetch(_STORED, **_its(tenant, scope), memory_ids=asked)
+        stored = {unescape(memory_id): (key, read_sources(sources)) for memory_id, key, sources in rows}
+        for memory in memories:
+            key, sources = stored[memory.memory_id]
+            own = {"its_tenant": escape(tenant), "key": key}
+            await self._sql.fetch(_REWRITE, **own, **_new(content_values(memory)))
+            for source in set(sources).difference(memory.sources):
+                named = {"its_room": escape(source.room_id), "its_message": escape(source.message_id)}
+                await self._sql.fetch(_NO_SUPPORT, **own, **named)
+
+    async def rewrite_changes(self, *, tenant: str, scope: str, changes: Sequence[Change]) -> None:
+        self._locks.held_scope(tenant, scope)
+        for change in changes:
+            values = change_values(change)
+            new = _new({name: values[name] for name in _ENTRY})
+            await self._sql.fetch(_ENTRIES, **_its(tenant, scope), its_number=change.number, **new)
+
+    async def rename_scope(self, *, tenant: str, scope: str, name: str) -> None:
+        self._locks.held_scope(tenant, scope)
+        await self._sql.fetch(_RENAME_RECORDS, **_its(tenant, scope), new_scope=escape(name))
+        await self._sql.fetch(_RENAME_SCOPE, **_its(tenant, scope), new_scope=escape(name))
+
+    async def evolutions(self, *, tenant: str, after: str, limit: int) -> list[Evolution]:
+        rows = await self._sql.fetch(_RECORDS, its_tenant=escape(tenant), after=escape(after), count=limit)
+        return [to_evolution(row) for row in rows]
+
+    async def rewrite_evolution(self, *, tenant: str, evolution: Evolution) -> None:
+        self._locks.check_writing()
+        values = evolution_values(evolution)
+        new = _new({name: values[name] for name in _RECORD})
+        await self._sql.fetch(_REWRITE_RECORD, its_tenant=escape(tenant), its_id=escape(evolution.evolution_id), **new)
+
+
+def _its(tenant: str, scope: str) -> dict[str, str]:
+    return {"its_tenant": escape(tenant), "its_scope": escape(scope)}
+
+
+def _new(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"new_{name}": value for name, value in values.items()}
+
+
+_JSON = frozenset(
+    {
+        "addressed", "closes", "context_message_ids", "facts", "keywords", "memory", "mentions", "metadata", "parents",
+        "partners", "quarantined", "relevance_scores", "reply", "scopes", "settings", "sources", "state", "tags",
+    }
+)  # fmt: skip
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_OF_TENANTS = {table.name: table for table in metadata.sorted_tables if "tenant" in table.c}
+assert schema.scopes.name in _OF_TENANTS
+
+
+def _text_columns(table: Table) -> list[Column[Any]]:
+    return [column for column in table.c if isinstance(column.type, Text) and column.name != "tenant"]
+
+
+def _keys(table: Table) -> list[Column[Any]]:
+    """Return the key columns without the tenant, which every query names."""
+    return [column for column in table.primary_key.columns if column.name != "tenant"]
+
+
+@lru_cache
+def _page(name: str, *, after: bool) -> Statement:
+    table = _OF_TENANTS[name]
+    keys = _keys(table)
+    shown = [cast(column, Text) if table is message_words else column for column in _text_columns(table)]
+
+    def build() -> Any:
+        chosen = select(*keys, *shown).where(table.c.tenant == bindparam("its_tenant"))
+        if after:
+            given = [bindparam(f"key_{place}", type_=column.type) for place, column in enumerate(keys)]
+            chosen = chosen.where(tuple_(*keys) > tuple_(*given))
+        return chosen.order_by(*keys).limit(bindparam("count"))
+
+    return Statement(build)
+
+
+def _is_row(table: Table) -> Any:
+    found = table.c.tenant == bindparam("its_tenant")
+    for place, column in enumerate(_keys(table)):
+        found &= column == bindparam(f"key_{place}", type_=column.type)
+    return found
+
+
+@lru_cache
+def _drop(name: str) -> Statement:
+    return Statement(lambda: delete(_OF_TENANTS[name]).where(_is_row(_OF_TENANTS[name])))
+
+
+@lru_cache
+def _find(name: str, columns: tuple[str, ...]) -> Statement:
+    table = _OF_TENANTS[name]
+    return Statement(lambda: select(*[table.c[column] for column in columns]).where(_is_row(table)))
+
+
+@lru_cache
+def _next_rows(name: str) -> Statement:
+    table = _OF_TENANTS[name]
+    its_room = select(table.c.room_key).where(_is_row(table)).scalar_subquery()
+    return Statement(lambda: update(rooms).where(rooms.c.room_key == its_room).values(revision=rooms.c.revision + 1))
+
+
+@lru_cache
+def _set_columns(name: str, columns: tuple[str, ...]) -> Statement:
+    table = _OF_TENANTS[name]
+    values = {column: bindparam(f"new_{column}", type_=table.c[column].type) for column in columns}
+    return Statement(lambda: update(table).where(_is_row(table)).values(values))
+
+
+class SqlStoredRows:
+    """The port `StoredRows`."""
+
+    def __init__(self, connection: Connection, locks: Locks) -> None:
+        self._sql = connection
+        self._locks = locks
+
+    async def tables(self) -> Sequence[str]:
+        return list(_OF_TENANTS)
+
+    async def page(self, *, tenant: str, table: str, after: tuple[Any, ...] | None, limit: int) -> list[StoredRow]:
+        asked = {} if after is None else _named(after)
+        statement = _page(table, after=after is not None)
+        rows = await self._sql.fetch(statement, its_tenant=escape(tenant), count=limit, **asked)
+        keys, columns = len(_keys(_OF_TENANTS[table])), _text_columns(_OF_TENANTS[table])
+        return [_to_row(row, keys, columns) for row in rows]
+
+    async def redact(
+        self, *, tenant: str, table: str, key: tuple[Any, ...], columns: Sequence[str], change: Callable[[str], str]
+    ) -> None:
+        self._locks.check_writing()
+        own = {"its_tenant": escape(tenant), **_named(key)}
+        for row in await self._sql.fetch(_find(table, tuple(columns)), **own):
+            stored = dict(zip(columns, row, strict=True))
+            new = {name: _changed(name, text, change) for name, text in stored.items()}
+            different = tuple(name for name in columns if new[name] != stored[name])
+            if different:
+                given = {f"new_{name}": new[name] for name in different}
+                await self._sql.fetch(_set_columns(table, different), **own, **given)
+                if "room_key" in _OF_TENANTS[table].c:
+                    await self._sql.fetch(_next_rows(table), **own)
+
+    async def drop(self, *, tenant: str, table: str, key: tuple[Any, ...]) -> None:
+        self._locks.check_writing()
+        await self._sql.fetch(_drop(table), its_tenant=escape(tenant), **_named(key))
+
+
+def _named(key: tuple[Any, ...]) -> dict[str, Any]:
+    return {f"key_{place}": value for place, value in enumerate(key)}
+
+
+def _to_row(row: Sequence[Any], keys: int, columns: Sequence[Column[Any]]) -> StoredRow:
+    """Return a row. The key stays as stored, since it is only passed back."""
+    texts = {
+        column.name: tuple(_texts(column.name, text))
+        for column, text in zip(columns, row[keys:], strict=True)
+        if text is not None
+    }
+    return StoredRow(tuple(row[:keys]), texts)
+
+
+def _texts(column: str, stored: str) -> Iterator[str]:
+    return texts_in(_read(column, unescape(stored)))
+
+
+def _changed(column: str, stored: str | None, change: Callable[[str], str]) -> str | None:
+    if stored is None:
+        return None
+    value = _read(column, unescape(stored))
+    changed = each_text(value, change)
+    if changed == value:
+        return stored
+    return escape(changed if isinstance(changed, str) else _ENCODE(changed))
+
+
+def _read(column: str, text: str) -> Any:
+    if column not in _JSON:
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

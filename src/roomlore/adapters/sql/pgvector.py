@@ -1,34 +1,69 @@
-"""Vectors in PostgreSQL's own type, where the server has pgvector: searched there, exactly, scope by scope.
+"""The port `VectorIndex` on pgvector, with vectors of 16-bit numbers. Needs the extra `postgres`."""
 
-Each collection has a table of its own. It has no approximate index: with a scope to keep to, one lost a third of what
-it should have found. Vectors travel in the extension's binary form.
-"""
-
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import psycopg
+from psycopg.adapt import Dumper
+from psycopg.pq import Format
 from sqlalchemy import BigInteger, TableClause, bindparam, cast, column, delete, func, select, table
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.types import UserDefinedType
 
 from roomlore.adapters.sql import vector_rows as rows
-from roomlore.adapters.sql.drivers import Connection
-from roomlore.adapters.sql.half_vectors import halves
-from roomlore.adapters.sql.statements import Statement, among
+from roomlore.adapters.sql.engine import Connection, Statement, among
+from roomlore.adapters.sql.rows import numbers_text
 from roomlore.adapters.sql.store import SqlStorage
-from roomlore.adapters.sql.values import numbers_text
-from roomlore.adapters.sql.vector_search import NOTHING, of_length_one
-from roomlore.adapters.sql.vectors import by_scope, held_collection, held_scope, matrix_of, reading, sweep, writing
+from roomlore.adapters.sql.vectors import (
+    NOTHING,
+    by_scope,
+    held_collection,
+    held_scope,
+    matrix_of,
+    of_length_one,
+    reading,
+    sweep,
+    writing,
+)
 from roomlore.core.errors import InvalidInput
-from roomlore.core.search import EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
+from roomlore.core.search.hits import EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """A vector in pgvector's binary form: its length, two unused bytes, then float16, all big-endian."""
+
+    data: bytes
+
+
+class _HalfDumper(Dumper):
+    """Dumps without a declared type: the statement casts it."""
+
+    format = Format.BINARY
+
+    def dump(self, obj: Any) -> bytes:
+        data: bytes = obj.data
+        return data
+
+
+def register() -> None:
+    """Register the dumper. Call it before creating an engine, which copies psycopg's adapters."""
+    psycopg.adapters.register_dumper(Half, _HalfDumper)
+
+
+def halves(vectors: Vectors) -> list[Half]:
+    head = struct.pack(">HH", vectors.shape[1], 0)
+    return [Half(head + vector.tobytes()) for vector in vectors.astype(">f2")]
+
 
 KIND = "pgvector"
 _MOST_DIMENSIONS = 16_000
 _INLINE_DIMENSIONS = 3_900
-"""So many fit on a page; kept there, they are read without a detour."""
+"""This many dimensions fit on a page; vectors in the page are read without a detour."""
 
 
 class _HalfVector(UserDefinedType[Any]):
@@ -40,7 +75,7 @@ class _HalfVector(UserDefinedType[Any]):
 
 @dataclass(frozen=True, slots=True)
 class _Statements:
-    """What is asked of one collection's table."""
+    """The statements for one collection's table."""
 
     put: Statement
     remove: Statement
@@ -92,9 +127,9 @@ _IS_THERE = Statement(lambda: select(func.to_regclass(bindparam("table_name")).i
 
 
 class PgVectors:
-    """The port `VectorIndex` on a `SqlStorage` whose PostgreSQL has pgvector; the storage stays the caller's to close.
+    """The port `VectorIndex` on a `SqlStorage` whose PostgreSQL has pgvector. The caller closes the storage.
 
-    A collection's name is small letters, digits and _; a model has at most 16,000 dimensions.
+    A collection's name has lower-case letters, digits and _; a model has at most 16,000 dimensions.
     """
 
     def __init__(self, storage: SqlStorage) -> None:
@@ -165,7 +200,7 @@ class PgVectors:
         return int(counted[0][0])
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing."""
 
 
 def _to_nearest(found: Sequence[Sequence[Any]]) -> Nearest:

@@ -1,21 +1,33 @@
-"""The rooms of a tenant."""
+"""The ports `Rooms`, `Imports` and `Keys`, and the locks of a unit of work."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, case, exists, func, literal_column, select, update
+from sqlalchemy import bindparam, case, delete, exists, func, literal_column, select, update
+from sqlalchemy import insert as sqlalchemy_insert
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import insert as insert_new
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.drivers import Connection
-from roomlore.adapters.sql.rows import ROOM_COLUMNS, to_room
-from roomlore.adapters.sql.statements import Statement, in_room
-from roomlore.adapters.sql.values import escape, mapping_text, to_micros, unescape
+from roomlore.adapters.sql.engine import Connection, Statement, in_room
+from roomlore.adapters.sql.rows import (
+    ROOM_COLUMNS,
+    escape,
+    from_micros,
+    from_micros_or_none,
+    list_text,
+    mapping_text,
+    read_list,
+    to_micros,
+    to_micros_or_none,
+    to_room,
+    unescape,
+)
 from roomlore.core.errors import InvalidInput, NotFound
-from roomlore.core.models import Room
-from roomlore.ports.indexing import VECTORS
+from roomlore.core.models import ApiKey, Room
+from roomlore.ports.storage import VECTORS
 
 _rooms, _people, _m = schema.rooms, schema.participants, schema.messages
 _named = (_rooms.c.tenant == bindparam("tenant")) & (_rooms.c.room_id == bindparam("room_id"))
@@ -91,8 +103,8 @@ _MAKE = Statement(
 
 @dataclass(frozen=True, slots=True)
 class LockedRoom:
-    """A room whose row this unit of work holds. `keeps_vectors`: whether a vector index of messages had been begun by
-    then; the lock reads it along, as a statement of its own would cost a turn."""
+    """A room whose row this unit of work has locked. `keeps_vectors`: a vector index of messages existed at that time;
+    the lock reads it too, as a statement of its own would cost a round trip."""
 
     key: int
     tenant: str
@@ -102,7 +114,7 @@ class LockedRoom:
 
 @dataclass(frozen=True, slots=True)
 class LockedScope:
-    """As `LockedRoom`, of a scope of memories."""
+    """The same for a scope of memories."""
 
     key: int
     tenant: str
@@ -111,7 +123,7 @@ class LockedScope:
 
 
 class Locks:
-    """The rooms and scopes that one unit of work has locked. `writing` is False in a unit of work that only reads."""
+    """The rooms and scopes that a unit of work has locked. `writing`: False in a unit of work that only reads."""
 
     def __init__(self, *, writing: bool) -> None:
         self._writing = writing
@@ -126,7 +138,7 @@ class Locks:
         self._rooms[locked.tenant, locked.room_id] = locked
 
     def held(self, tenant: str, room_id: str) -> LockedRoom:
-        """The lock on this room; `InvalidInput` where it was not taken."""
+        """Return the lock on this room. Raises `InvalidInput` if it was not taken."""
         locked = self._rooms.get((tenant, room_id))
         if locked is None:
             raise InvalidInput("Lock the room in this unit of work before writing to it.")
@@ -136,7 +148,7 @@ class Locks:
         self._scopes[locked.tenant, locked.scope] = locked
 
     def held_scope(self, tenant: str, scope: str) -> LockedScope:
-        """The lock on this scope; `InvalidInput` where it was not taken."""
+        """Return the lock on this scope. Raises `InvalidInput` if it was not taken."""
         locked = self._scopes.get((tenant, scope))
         if locked is None:
             raise InvalidInput("Lock the scope in this unit of work before writing to it.")
@@ -198,3 +210,133 @@ def _settings_text(settings: Mapping[str, Any]) -> str:
         return mapping_text(settings)
     except (TypeError, ValueError, RecursionError) as exc:
         raise InvalidInput(f"The settings of a room must be JSON: {exc}") from exc
+
+
+_p = schema.import_positions
+_own = (_p.c.tenant == bindparam("tenant")) & (_p.c.source == bindparam("source"))
+
+_FIND_POSITION = Statement(lambda: select(_p.c.position).where(_own))
+_SAVE = Statement(
+    lambda: (
+        insert(_p)
+        .values(
+            tenant=bindparam("tenant"),
+            source=bindparam("source"),
+            position=bindparam("position"),
+            saved_at=bindparam("now"),
+        )
+        .on_conflict_do_update(
+            index_elements=[_p.c.tenant, _p.c.source],
+            set_={"position": bindparam("position"), "saved_at": bindparam("now")},
+        )
+    )
+)
+_FORGET = Statement(lambda: delete(_p).where(_own).returning(_p.c.source))
+
+
+class SqlImports:
+    """The port `Imports`."""
+
+    def __init__(self, connection: Connection, locks: Locks) -> None:
+        self._sql = connection
+        self._locks = locks
+
+    async def position(self, *, tenant: str, source: str) -> str | None:
+        rows = await self._sql.fetch(_FIND_POSITION, tenant=escape(tenant), source=escape(source))
+        return unescape(rows[0][0]) if rows else None
+
+    async def save(self, *, tenant: str, source: str, position: str, now: datetime) -> None:
+        self._locks.check_writing()
+        await self._sql.fetch(
+            _SAVE, tenant=escape(tenant), source=escape(source), position=escape(position), now=to_micros(now)
+        )
+
+    async def forget(self, *, tenant: str, source: str) -> None:
+        self._locks.check_writing()
+        await self._sql.fetch(_FORGET, tenant=escape(tenant), source=escape(source))
+
+
+_k, _s = schema.api_keys, schema.signing_keys
+_COLUMNS = (_k.c.key_id, _k.c.tenant, _k.c.name, _k.c.scopes, _k.c.created_at, _k.c.revoked_at)
+_of_tenant = _k.c.tenant == bindparam("tenant")
+_in_force = _k.c.revoked_at.is_(None)
+
+
+def _revoke() -> Any:
+    chosen = update(_k).where(_k.c.key_id == bindparam("own_id"))
+    first = func.coalesce(_k.c.revoked_at, bindparam("now"))
+    return chosen.values(revoked_at=first).returning(_k.c.key_id)
+
+
+_ADD = Statement(lambda: sqlalchemy_insert(_k))
+_MATCH = Statement(lambda: select(*_COLUMNS).where(_k.c.secret_hash == bindparam("hash"), _in_force))
+_ALL = Statement(lambda: select(*_COLUMNS).order_by(_k.c.created_at, _k.c.key_id))
+_TENANT = Statement(lambda: select(*_COLUMNS).where(_of_tenant).order_by(_k.c.created_at, _k.c.key_id))
+_REVOKE_ANY = Statement(_revoke)
+_REVOKE = Statement(lambda: _revoke().where(_of_tenant))
+_FIRST = Statement(lambda: select(_k.c.key_id).limit(1))
+_SIGNING = Statement(lambda: select(_s.c.secret).where(_s.c.name == bindparam("own_name")))
+_SIGN = Statement(lambda: insert_new(_s).on_conflict_do_nothing())
+
+
+class SqlKeys:
+    """The port `Keys`."""
+
+    def __init__(self, connection: Connection, locks: Locks) -> None:
+        self._sql = connection
+        self._locks = locks
+
+    async def add(self, *, key: ApiKey, secret_hash: str) -> None:
+        """Add a key. Raises `Conflict` if the id or the hash exists."""
+        self._locks.check_writing()
+        row = (
+            escape(key.key_id),
+            escape(key.tenant),
+            escape(key.name),
+            list_text(key.scopes),
+            secret_hash,
+            to_micros(key.created_at),
+            to_micros_or_none(key.revoked_at),
+        )
+        await self._sql.many(_ADD, [row])
+
+    async def match(self, *, secret_hash: str) -> ApiKey | None:
+        rows = await self._sql.fetch(_MATCH, hash=escape(secret_hash))
+        return _to_key(rows[0]) if rows else None
+
+    async def page(self, *, tenant: str | None) -> list[ApiKey]:
+        if tenant is None:
+            rows = await self._sql.fetch(_ALL)
+        else:
+            rows = await self._sql.fetch(_TENANT, tenant=escape(tenant))
+        return [_to_key(row) for row in rows]
+
+    async def revoke(self, *, tenant: str | None, key_id: str, now: datetime) -> bool:
+        self._locks.check_writing()
+        params: dict[str, Any] = {"own_id": escape(key_id), "now": to_micros(now)}
+        if tenant is None:
+            return bool(await self._sql.fetch(_REVOKE_ANY, **params))
+        return bool(await self._sql.fetch(_REVOKE, tenant=escape(tenant), **params))
+
+    async def any(self) -> bool:
+        return bool(await self._sql.fetch(_FIRST))
+
+    async def signing_key(self, *, name: str) -> str | None:
+        rows = await self._sql.fetch(_SIGNING, own_name=escape(name))
+        return rows[0][0] if rows else None
+
+    async def keep_signing_key(self, *, name: str, secret: str) -> str:
+        self._locks.check_writing()
+        await self._sql.many(_SIGN, [(escape(name), secret)])
+        return str((await self._sql.fetch(_SIGNING, own_name=escape(name)))[0][0])
+
+
+def _to_key(row: Sequence[Any]) -> ApiKey:
+    return ApiKey(
+        key_id=unescape(row[0]),
+        tenant=unescape(row[1]),
+        name=unescape(row[2]),
+        scopes=read_list(row[3]),
+        created_at=from_micros(row[4]),
+        revoked_at=from_micros_or_none(row[5]),
+    )

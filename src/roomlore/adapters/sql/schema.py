@@ -1,13 +1,16 @@
 """The tables, once for SQLite and PostgreSQL.
 
-Times are whole microseconds since 1970-01-01 UTC. Lists and mappings are JSON as text. Texts are kept as
-`values.escape` writes them. The rows of one room are found by `room_key`, short and local; every row names its tenant
-all the same, and every query asks for it.
+Times are whole microseconds since 1970-01-01 UTC. Lists and mappings are JSON as text. Texts are stored as `escape`
+writes them. The rows of one room are found by `room_key`, short and local; every row also has its tenant, and every
+query checks it.
 """
+
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
+    CheckConstraint,
     Column,
     Double,
     ForeignKey,
@@ -19,6 +22,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    literal_column,
 )
 from sqlalchemy.dialects.postgresql import TSVECTOR
 
@@ -35,7 +39,7 @@ Name = Text().with_variant(Text(collation="C"), "postgresql")
 """Text that is compared and sorted by code point on both engines."""
 
 Key = BigInteger().with_variant(Integer, "sqlite")
-"""A number SQLite can count up by itself."""
+"""A number that SQLite can assign by itself."""
 
 rooms = Table(
     "rooms",
@@ -57,8 +61,8 @@ rooms = Table(
     Column("calibration", Text, nullable=False, server_default=""),
     UniqueConstraint("tenant", "room_id"),
 )
-"""`index_version`: the last version given to a task of the outbox, so that none is ever given twice. `linked_by`,
-`link_walk`, `link_walked`, `calibration`: `core.linked.Linked`."""
+"""`index_version`: the last version given to a task of the outbox, so that each is used once. `linked_by`, `link_walk`,
+`link_walked`, `calibration`: `core.linked.Linked`."""
 Index("ix_rooms_linked_by", rooms.c.linked_by)
 
 messages = Table(
@@ -188,6 +192,13 @@ api_keys = Table(
     Column("revoked_at", BigInteger),
 )
 
+signing_keys = Table(
+    "signing_keys",
+    metadata,
+    Column("name", Name, primary_key=True),
+    Column("secret", Text, nullable=False),
+)
+
 import_positions = Table(
     "import_positions",
     metadata,
@@ -209,8 +220,8 @@ message_words = Table(
     ForeignKeyConstraint(["room_key", "arrival"], ["messages.room_key", "messages.arrival"]),
     sqlite_with_rowid=False,
 )
-"""What of each message is indexed, deleted ones with nothing left. `changed`: the room's revision with which anything
-that ranking asks of the message was last written."""
+"""The indexed words of each message; deleted messages have a row without words. `changed`: the room's revision of the
+last change to data of the message that ranking uses."""
 Index("ix_message_words_changed", message_words.c.room_key, message_words.c.changed)
 Index(
     "ix_message_words_words", message_words.c.words, postgresql_using="gin", postgresql_with={"fastupdate": "off"}
@@ -229,8 +240,8 @@ index_outbox = Table(
     ForeignKeyConstraint(["room_key", "arrival"], ["messages.room_key", "messages.arrival"]),
     sqlite_with_rowid=False,
 )
-"""Messages whose vectors are due. `queued`: a number that grows, so that the longest waiting comes first. `lease`: a
-random number, of the claim that holds the task."""
+"""Messages with pending vectors. `queued`: a growing number, so that the oldest comes first. `lease`: a random number
+of the claim that holds the task."""
 Index("ix_index_outbox_queued", index_outbox.c.queued, index_outbox.c.room_key, index_outbox.c.arrival)
 
 index_states = Table(
@@ -254,8 +265,8 @@ vector_collections = Table(
     Column("generation", Text, nullable=False),
     Column("epoch", BigInteger, nullable=False),
 )
-"""`kind`: what holds the vectors, 'sql' (the table `vectors`) or 'pgvector' (a table of the collection's own). `epoch`
-grows whenever the collection is made anew; scopes of an earlier one are left-overs."""
+"""`kind`: the store of the vectors, 'sql' (the table `vectors`) or 'pgvector' (a table of the collection's own).
+`epoch` grows whenever the collection is created again; scopes of earlier epochs are obsolete."""
 
 vector_scopes = Table(
     "vector_scopes",
@@ -270,7 +281,7 @@ vector_scopes = Table(
     sqlite_autoincrement=True,
 )
 """`stamp` grows with every vector written to the scope. A key is never used again: a search that still loads a scope
-that was dropped meanwhile finds nothing there, not another scope."""
+dropped meanwhile finds nothing under its key."""
 
 vectors = Table(
     "vectors",
@@ -282,8 +293,8 @@ vectors = Table(
     Column("vector", LargeBinary),
     UniqueConstraint("scope_key", "number"),
 )
-"""`vector`: float16, little-endian; NULL where it was removed, so that caches hear of it. `vector_key` is made of the
-scope's key and its stamp (`vector_rows.first_key`): SQLite keeps a scope's rows side by side, in the order in which
+"""`vector`: float16, little-endian; NULL if it was removed, which tells caches of it. `vector_key` consists of the
+scope's key and its stamp (`vector_rows.first_key`): SQLite stores the rows of a scope together, in the order in which
 they were written."""
 
 sessions = Table(
@@ -306,7 +317,7 @@ sessions = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
 )
-"""`checkpoint`: number of the one in force. `marks`: how many checkpoints and resets there are."""
+"""`checkpoint`: number of the one in force. `marks`: the number of checkpoints and resets."""
 Index(
     "ix_sessions_due_at",
     sessions.c.due_at,
@@ -333,3 +344,191 @@ checkpoints = Table(
     Column("created_at", BigInteger, nullable=False),
     UniqueConstraint("room_key", "checkpoint_id"),
 )
+
+
+scopes = Table(
+    "memory_scopes",
+    metadata,
+    Column("scope_key", Key, primary_key=True),
+    Column("tenant", Name, nullable=False),
+    Column("scope", Name, nullable=False),
+    Column("changes", BigInteger, nullable=False),
+    Column("active", BigInteger, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("index_version", BigInteger, nullable=False, server_default="0"),
+    UniqueConstraint("tenant", "scope"),
+)
+"""`changes`: the number of the last entry of the scope's log. `active`: the number of active memories. `index_version`:
+as in `rooms`."""
+
+memories = Table(
+    "memories",
+    metadata,
+    Column("memory_key", Key, primary_key=True),
+    Column("scope_key", Key, ForeignKey("memory_scopes.scope_key"), nullable=False),
+    Column("tenant", Name, nullable=False),
+    Column("memory_id", Name, nullable=False),
+    Column("lineage_id", Name, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("head", Boolean, nullable=False),
+    Column("merged_into", Name),
+    Column("status", Name, nullable=False),
+    Column("kind", Name, nullable=False),
+    Column("statement", Text, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("category", Text, nullable=False),
+    Column("strength", Double, nullable=False),
+    Column("confidence", Double),
+    Column("parents", Text, nullable=False),
+    Column("sources", Text, nullable=False),
+    Column("change_summary", Text, nullable=False),
+    Column("evolution_id", Name),
+    Column("made_by", Text, nullable=False),
+    Column("fallback", Boolean, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    Column("supported_at", BigInteger, nullable=False),
+    UniqueConstraint("tenant", "memory_id"),
+    UniqueConstraint("tenant", "lineage_id", "version"),
+    CheckConstraint("head OR status = 'deprecated'", name="ck_memories_active_is_head"),
+)
+"""One row for each version. `head`: the active version of its lineage or, if there is none, the last active one; so a
+lineage has one head and at most one active version. `merged_into`, on heads only: the lineage that this one was merged
+into."""
+
+
+def _where(condition: Any) -> dict[str, Any]:
+    return {"sqlite_where": condition, "postgresql_where": condition}
+
+
+ACTIVE = memories.c.status == literal_column("'active'")
+"""A literal, as a partial index is only used by a query with the same condition."""
+WAITS_FOR_A_MODEL = memories.c.fallback & ACTIVE
+
+Index("uq_memories_head", memories.c.tenant, memories.c.lineage_id, unique=True, **_where(memories.c.head))
+Index(
+    "ix_memories_scope",
+    memories.c.scope_key,
+    memories.c.head,
+    memories.c.kind,
+    memories.c.status,
+    memories.c.updated_at,
+    memories.c.memory_id,
+)
+Index("ix_memories_fallback", memories.c.tenant, memories.c.memory_id, **_where(WAITS_FOR_A_MODEL))
+
+sources = Table(
+    "memory_sources",
+    metadata,
+    Column("tenant", Name, primary_key=True),
+    Column("room_id", Name, primary_key=True),
+    Column("message_id", Name, primary_key=True),
+    Column("memory_key", Key, primary_key=True, autoincrement=False),
+    sqlite_with_rowid=False,
+)
+"""The versions that a message supports, deprecated ones included."""
+
+changes = Table(
+    "memory_changes",
+    metadata,
+    Column("scope_key", Key, ForeignKey("memory_scopes.scope_key"), primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("tenant", Name, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("memory_id", Name, nullable=False),
+    Column("memory", Text, nullable=False),
+    Column("closes", Text, nullable=False),
+    Column("old_statement", Text),
+    Column("reason", Text, nullable=False),
+    Column("evolution_id", Name),
+    Column("undoes", Name),
+    Column("actor", Text, nullable=False),
+    Column("at", BigInteger, nullable=False),
+)
+"""The log. `memory`: the whole version after the change, so that the tables can be rebuilt from the log alone."""
+Index("ix_memory_changes_at", changes.c.scope_key, changes.c.at)
+Index("ix_memory_changes_memory", changes.c.tenant, changes.c.memory_id)
+Index(
+    "ix_memory_changes_evolution",
+    changes.c.tenant,
+    changes.c.evolution_id,
+    **_where(changes.c.evolution_id.is_not(None)),
+)
+
+outbox = Table(
+    "memory_outbox",
+    metadata,
+    Column("scope_key", Key, primary_key=True, autoincrement=False),
+    Column("memory_key", Key, primary_key=True, autoincrement=False),
+    Column("tenant", Name, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("queued", BigInteger, nullable=False),
+    Column("leased_until", BigInteger),
+    Column("lease", BigInteger),
+    sqlite_with_rowid=False,
+)
+"""Versions of memories with pending vectors, like `index_outbox` for messages."""
+Index("ix_memory_outbox_queued", outbox.c.queued, outbox.c.scope_key, outbox.c.memory_key)
+
+evolutions = Table(
+    "evolutions",
+    metadata,
+    Column("tenant", Name, primary_key=True),
+    Column("evolution_id", Name, primary_key=True),
+    Column("scope", Name, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("room_id", Name, nullable=False),
+    Column("first_arrival", BigInteger, nullable=False),
+    Column("last_arrival", BigInteger, nullable=False),
+    Column("messages", BigInteger, nullable=False),
+    Column("prompt_name", Text, nullable=False),
+    Column("prompt_hash", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger, nullable=False),
+    Column("raw_answer", Text, nullable=False),
+    Column("quarantined", Text, nullable=False),
+    Column("facts", Text, nullable=False),
+    Column("error", Text, nullable=False),
+    Column("started_at", BigInteger, nullable=False),
+    Column("finished_at", BigInteger, nullable=False),
+)
+Index("ix_evolutions_scope", evolutions.c.tenant, evolutions.c.scope, evolutions.c.evolution_id)
+
+watermarks = Table(
+    "watermarks",
+    metadata,
+    Column("tenant", Name, primary_key=True),
+    Column("room_id", Name, primary_key=True),
+    Column("name", Name, primary_key=True),
+    Column("arrival", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+rooms_due = Table(
+    "rooms_due",
+    metadata,
+    Column("work", Name, primary_key=True),
+    Column("tenant", Name, primary_key=True),
+    Column("room_id", Name, primary_key=True),
+    Column("noted", BigInteger, nullable=False),
+    Column("noted_at", BigInteger, nullable=False),
+    Column("leased_until", BigInteger),
+    sqlite_with_rowid=False,
+)
+"""Rooms with pending work. `noted`: how often it was requested; `noted_at`: the first request since it was last
+done."""
+Index("ix_rooms_due_noted_at", rooms_due.c.work, rooms_due.c.noted_at)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("tenant", Name, primary_key=True),
+    Column("name", Name, primary_key=True),
+    Column("holder", Name, nullable=False),
+    Column("until", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""The holder of each piece of work, and until when. An expired lease stays until the same name is taken again."""

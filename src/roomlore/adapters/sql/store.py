@@ -1,12 +1,4 @@
-"""Opening a database, and units of work on it.
-
-SQLite runs in WAL mode with `synchronous = NORMAL`: a killed process loses nothing that was committed; a power cut or a
-crash of the operating system may lose the last transactions but never damages the file. Each process writes over one
-connection and reads over several. A database in memory has one connection, used by one call at a time.
-
-Every connection is in autocommit. A reading unit of work opens no transaction: each of its queries sees what was
-committed when the query began, on both engines. A writing one begins, and holds SQLite's write lock from its start.
-"""
+"""The port `Storage` on SQLite and PostgreSQL: units of work, and opening a database."""
 
 import asyncio
 import sqlite3
@@ -21,11 +13,80 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import StaticPool
 
-from roomlore.adapters.sql.connections import WAIT_SECONDS, Connections, to_the_end
-from roomlore.adapters.sql.drivers import Connection, translated
-from roomlore.adapters.sql.unit_of_work import SqlUnitOfWork
+from roomlore.adapters.sql.engine import WAIT_SECONDS, Connection, Connections, shielded, translated
+from roomlore.adapters.sql.integrity import SqlAudit
+from roomlore.adapters.sql.memories import SqlEvolutions, SqlIndexedMemories, SqlMemories
+from roomlore.adapters.sql.memory_log import SqlMemoryLog
+from roomlore.adapters.sql.messages import SqlMessages, SqlThreads
+from roomlore.adapters.sql.outbox import MEMORIES_DUE, MESSAGES_DUE, SqlIndexStates, SqlOutbox
+from roomlore.adapters.sql.people import SqlPeople, SqlRewriting, SqlStoredRows
+from roomlore.adapters.sql.rooms import Locks, SqlImports, SqlKeys, SqlRooms
+from roomlore.adapters.sql.sessions import SqlSessions
 from roomlore.adapters.sql.upgrade import upgrade
+from roomlore.adapters.sql.usage import SqlUsage
+from roomlore.adapters.sql.words import SqlLexicalIndex
+from roomlore.adapters.sql.work import SqlLeases, SqlRoomsDue, SqlWatermarks
+from roomlore.adapters.sql.writer import SqlMessageWriter
 from roomlore.core.errors import InvalidInput, RoomloreError, StorageUnavailable
+
+
+class SqlUnitOfWork:
+    """The port `UnitOfWork`. `connection`: for other data of this package in the database."""
+
+    __slots__ = (
+        "audit",
+        "connection",
+        "evolutions",
+        "imports",
+        "index_states",
+        "indexed_memories",
+        "keys",
+        "leases",
+        "lexical",
+        "memories",
+        "memory_log",
+        "memory_outbox",
+        "messages",
+        "outbox",
+        "people",
+        "rewriting",
+        "rooms",
+        "rooms_due",
+        "rows",
+        "sessions",
+        "threads",
+        "usage",
+        "watermarks",
+        "writer",
+    )
+
+    def __init__(self, connection: Connection, *, writing: bool) -> None:
+        self.connection = connection
+        locks = Locks(writing=writing)
+        self.rooms = SqlRooms(connection, locks)
+        self.messages = SqlMessages(connection)
+        self.threads = SqlThreads(connection)
+        self.writer = SqlMessageWriter(connection, locks)
+        self.lexical = SqlLexicalIndex(connection, locks)
+        self.outbox = SqlOutbox(connection, locks, MESSAGES_DUE)
+        self.memory_outbox = SqlOutbox(connection, locks, MEMORIES_DUE)
+        self.indexed_memories = SqlIndexedMemories(connection)
+        self.index_states = SqlIndexStates(connection, locks)
+        self.usage = SqlUsage(connection, locks)
+        self.keys = SqlKeys(connection, locks)
+        self.imports = SqlImports(connection, locks)
+        self.sessions = SqlSessions(connection, locks)
+        self.memory_log = SqlMemoryLog(connection, locks)
+        self.memories = SqlMemories(connection)
+        self.evolutions = SqlEvolutions(connection, locks)
+        self.watermarks = SqlWatermarks(connection, locks)
+        self.leases = SqlLeases(connection, locks)
+        self.audit = SqlAudit(connection)
+        self.rooms_due = SqlRoomsDue(connection, locks)
+        self.people = SqlPeople(connection, locks)
+        self.rewriting = SqlRewriting(connection, locks)
+        self.rows = SqlStoredRows(connection, locks)
+
 
 _FORMS = "use sqlite:///path, sqlite:// (memory), postgresql://user@host/name, or a path that ends in .db"
 _POSTGRES_NAMES = {"postgres", "postgresql", "postgresql+psycopg"}
@@ -33,7 +94,7 @@ _SQLITE_NAMES = {"sqlite", "sqlite+aiosqlite"}
 _READERS = 4
 _POSTGRES_POOL = 10
 _UNITS_IN_MEMORY = 1_000
-"""Units of work on a database in memory share its one connection."""
+"""Units of work that share the one connection of a database in memory."""
 _WRITING_A_FILE = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = NORMAL",
@@ -41,7 +102,7 @@ _WRITING_A_FILE = (
     "PRAGMA cache_size = -65536",
     "PRAGMA wal_autocheckpoint = 4000",
 )
-"""64 MiB of pages, so that the indexes of busy rooms stay in memory, and fewer, larger copies out of the log."""
+"""64 MiB of pages keep the indexes of busy rooms in memory and make copies from the log fewer and larger."""
 _READING_A_FILE = ("PRAGMA query_only = ON", "PRAGMA cache_size = -16384")
 _ALONG_INDEXES = (
     *(
@@ -50,12 +111,13 @@ _ALONG_INDEXES = (
     ),
     "SET plan_cache_mode = force_generic_plan",
 )
-"""Every query here is meant to walk an index; told so, PostgreSQL does even before it has statistics. So no values call
-for a plan of their own, and planning, which took most of a short query's time, is done once."""
+"""Every query is written for an index; these settings make PostgreSQL use one before it has statistics. So no parameter
+needs its own plan, and planning, most of a short query's time, is done once."""
 
 
 class SqlStorage:
-    """The port `Storage` on SQLite or PostgreSQL. Made by `connect`; belongs to the event loop it was made on."""
+    """The port `Storage` on SQLite or PostgreSQL, created by `connect`. Belongs to the event loop on which it was
+    created."""
 
     def __init__(self, readers: AsyncEngine, writers: AsyncEngine) -> None:
         self._gate = asyncio.Lock() if isinstance(writers.pool, StaticPool) else None
@@ -71,14 +133,14 @@ class SqlStorage:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[SqlUnitOfWork]:
-        """A view for reading."""
+        """Yield a unit of work for reading."""
         self._check_open()
         async with self._readers.one() as connection:
             yield SqlUnitOfWork(connection, writing=False)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[SqlUnitOfWork]:
-        """A view for writing, in one transaction."""
+        """Yield a unit of work for writing, in one transaction."""
         self._check_open()
         async with self._gate or nullcontext(), self._writers.one() as connection:
             try:
@@ -86,18 +148,18 @@ class SqlStorage:
                 yield SqlUnitOfWork(connection, writing=True)
                 await connection.run("COMMIT")
             except BaseException:
-                await to_the_end(_rollback(connection))
+                await shielded(_rollback(connection))
                 raise
 
     @asynccontextmanager
     async def outside(self) -> AsyncIterator[Connection]:
-        """The connection that writes, with no transaction begun: for what a database does to itself."""
+        """Yield the connection that writes, without a transaction, for maintenance commands."""
         self._check_open()
         async with self._gate or nullcontext(), self._writers.one() as connection:
             yield connection
 
     async def ping(self) -> None:
-        """Returns when the database answers."""
+        """Return when the database answers."""
         self._check_open()
         async with self._readers.one() as connection:
             await connection.run("SELECT 1")
@@ -108,28 +170,28 @@ class SqlStorage:
             await work.connection.run("UPDATE alembic_version SET version_num = version_num")
 
     async def close(self) -> None:
-        """Closes every connection. What asks for one afterwards gets `StorageUnavailable`."""
+        """Close every connection. Later requests for one raise `StorageUnavailable`."""
         self._closed = True
         await self._readers.close()
         await self._writers.close()
 
     def _check_open(self) -> None:
-        """A pool that was disposed of would open new connections, which nobody closes."""
+        """Raise an error after `close`. A disposed pool would open new connections that nobody closes."""
         if self._closed:
             raise StorageUnavailable("This roomlore is closed; open it again.")
 
 
 async def _rollback(connection: Connection) -> None:
-    """Where this fails the connection is `broken`, and its end is the transaction's."""
+    """Roll back. If this fails the connection is `broken`, and closing it ends the transaction."""
     with suppress(RoomloreError):
         await connection.run("ROLLBACK")
 
 
 async def connect(url: str) -> SqlStorage:
-    """Opens a database, makes it if it is new, and brings its schema up to date.
+    """Open a database. Create it if it is new, and bring its schema up to date.
 
-    `url`: `sqlite:///path`, `sqlite://` or `sqlite:///:memory:` (gone when closed), `postgresql://...`, or a bare path
-    that ends in .db. Raises `InvalidInput` for another form or a missing extra, `StorageUnavailable` where the database
+    `url`: `sqlite:///path`, `sqlite://` or `sqlite:///:memory:` (lost when closed), `postgresql://...`, or a path that
+    ends in .db. Raises `InvalidInput` for another form or a missing extra, and `StorageUnavailable` if the database
     does not answer or was written by a newer roomlore.
     """
     parsed = parse(url)
@@ -146,25 +208,25 @@ async def connect(url: str) -> SqlStorage:
 
 
 def open_as_it_is(url: URL) -> SqlStorage:
-    """A database opened without making or upgrading its tables; `url` from `parse`."""
+    """Return a database opened without creating or upgrading its tables. `url`: from `parse`."""
     return SqlStorage(*_engines(url))
 
 
 def file_of(url: URL) -> Path | None:
-    """The file of a SQLite database; None for one in memory and for PostgreSQL."""
+    """Return the file of a SQLite database; None for one in memory and for PostgreSQL."""
     if url.drivername not in _SQLITE_NAMES or url.database in (None, "", ":memory:") or url.query:
         return None
     return Path(str(url.database))
 
 
 async def _try(url: URL) -> None:
-    """Opens a file once, plainly: where that fails, aiosqlite leaves a thread behind that may outlive the loop."""
+    """Open a file once without aiosqlite, which leaves a thread behind if opening fails."""
     if url.drivername in _SQLITE_NAMES and url.database and not url.query:
         await asyncio.to_thread(lambda: sqlite3.connect(url.database or "").close())
 
 
 def parse(url: str) -> URL:
-    """Raises `InvalidInput` for what names no database of a kind that is supported."""
+    """Return the URL. Raises `InvalidInput` if it names no supported database."""
     if not isinstance(url, str):
         raise InvalidInput(f"A database address is a string, not {url!r:.60}: {_FORMS}.")
     if "://" not in url and url.endswith(".db"):
@@ -179,7 +241,7 @@ def parse(url: str) -> URL:
 
 
 def _engines(url: URL) -> tuple[AsyncEngine, AsyncEngine]:
-    """Those that read and those that write."""
+    """Return the engines for reading and for writing."""
     return _sqlite(url) if url.drivername in _SQLITE_NAMES else _postgres(url)
 
 
@@ -219,9 +281,9 @@ def _on_connect(engine: AsyncEngine, *settings: str) -> None:
 def _postgres(url: URL) -> tuple[AsyncEngine, AsyncEngine]:
     if find_spec("psycopg") is None:
         raise InvalidInput("PostgreSQL needs the extra: pip install 'roomlore[postgres]'.")
-    from roomlore.adapters.sql import half_vectors
+    from roomlore.adapters.sql import pgvector
 
-    half_vectors.register()
+    pgvector.register()
     engine = create_async_engine(
         url.set(drivername="postgresql+psycopg"),
         isolation_level="AUTOCOMMIT",

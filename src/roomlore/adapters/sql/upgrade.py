@@ -1,20 +1,69 @@
-"""Brings a database to the schema this code knows, safely beside other processes doing the same."""
+"""Schema upgrades: Alembic's migrations, and a new SQLite database created at once without loading Alembic.
 
+`make schema` runs this module, which writes `sqlite.sql` again by running the migrations; a test compares.
+"""
+
+import re
 from pathlib import Path
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, create_engine, inspect, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from roomlore.adapters.sql import fresh, migrations
+from roomlore.adapters.sql import migrations
 from roomlore.core.errors import StorageUnavailable
+
+SCRIPT = Path(migrations.__file__).parent / "sqlite.sql"
+
+_ANYTHING = "SELECT 1 FROM sqlite_master LIMIT 1"
+_OWN = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT IN ({others}) ORDER BY rowid"
+_STAMP = "SELECT 'INSERT INTO alembic_version (version_num) VALUES (' || quote(version_num) || ')' FROM alembic_version"
+_SHADOWS = ("data", "idx", "config")
+
+
+def is_new(connection: Connection) -> bool:
+    """Return True if it is an empty SQLite database, without any table or view."""
+    if connection.dialect.name != "sqlite":
+        return False
+    return connection.exec_driver_sql(_ANYTHING).first() is None
+
+
+def make(connection: Connection) -> None:
+    """Create every table, in the open transaction."""
+    for statement in SCRIPT.read_text(encoding="utf-8").strip().split("\n\n"):
+        connection.exec_driver_sql(statement)
+
+
+def statements(connection: Connection) -> str:
+    """Return the statements that create a database like this one, with an empty line between them. The only row is
+    Alembic's version. Objects that FTS5 and SQLite create by themselves are left out."""
+    others = ", ".join(f"'{name}'" for name in ("sqlite_sequence", *(f"message_index_{part}" for part in _SHADOWS)))
+    found = connection.exec_driver_sql(_OWN.format(others=others)).scalars()
+    stamp = connection.exec_driver_sql(_STAMP).scalars()
+    return "\n\n".join(f"{_tidy(sql)};" for sql in (*found, *stamp)) + "\n"
+
+
+def _tidy(sql: str) -> str:
+    return re.sub(r"\s*\n\s*", "\n  ", sql).replace("\n  )", "\n)").strip()
+
+
+def main() -> None:
+
+    with create_engine("sqlite://").begin() as connection:
+        migrate(connection)
+        SCRIPT.write_text(statements(connection), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
+
 
 _LOCK_OF_POSTGRES = "SELECT pg_advisory_xact_lock(7266713)"
 _SCRIPTS = Path(migrations.__file__).parent
 
 
 async def upgrade(engine: AsyncEngine) -> None:
-    """Runs what migrations are missing. A database at head costs one short query, and a new SQLite database is made
-    at once; neither loads Alembic."""
+    """Run the missing migrations. A database that is up to date costs one short query, and a new SQLite database is
+    created at once; neither loads Alembic."""
     async with engine.connect() as connection:
         if await _version(connection) == migrations.HEAD:
             return
@@ -29,7 +78,7 @@ async def upgrade(engine: AsyncEngine) -> None:
 
 
 async def _begin(connection: AsyncConnection) -> None:
-    """The lock that lets one process migrate at a time."""
+    """Take the lock that allows one migrating process at a time."""
     if connection.dialect.name == "sqlite":
         await connection.exec_driver_sql("BEGIN IMMEDIATE")
     else:
@@ -38,7 +87,7 @@ async def _begin(connection: AsyncConnection) -> None:
 
 
 async def _version(connection: AsyncConnection) -> str | None:
-    """The revision stored, None in a new database."""
+    """Return the stored revision, None in a new database."""
     if not await connection.run_sync(_has_versions):
         return None
     version: str | None = await connection.scalar(text("SELECT version_num FROM alembic_version"))
@@ -50,14 +99,14 @@ def _has_versions(connection: Connection) -> bool:
 
 
 def _bring_to_head(connection: Connection) -> None:
-    if fresh.is_new(connection):
-        fresh.make(connection)
+    if is_new(connection):
+        make(connection)
     else:
         migrate(connection)
 
 
 def migrate(connection: Connection) -> None:
-    """Runs Alembic, which is loaded here because it takes half a second and most opens need none of it."""
+    """Run Alembic, which is loaded here because that takes half a second and most openings do not need it."""
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError

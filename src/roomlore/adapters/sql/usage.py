@@ -1,4 +1,4 @@
-"""What contexts were used and what people thought of them."""
+"""The port `Usage`: used contexts and their feedback."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,10 +7,9 @@ from sqlalchemy import ColumnElement, Select, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.drivers import Connection
+from roomlore.adapters.sql.engine import Connection, Statement
 from roomlore.adapters.sql.rooms import Locks
-from roomlore.adapters.sql.statements import Statement
-from roomlore.adapters.sql.values import (
+from roomlore.adapters.sql.rows import (
     escape,
     escape_or_none,
     from_micros,
@@ -86,7 +85,7 @@ class SqlUsage:
         return bool(rows)
 
     async def judge(self, *, tenant: str, context_id: str, feedback: str | None, score: float | None) -> bool:
-        """What is None stays as it was."""
+        """Store feedback. None keeps a value."""
         self._locks.check_writing()
         rows = await self._sql.fetch(
             _JUDGE, tenant=escape(tenant), own_id=escape(context_id), feedback=escape_or_none(feedback), score=score

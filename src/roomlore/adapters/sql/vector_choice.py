@@ -1,10 +1,10 @@
-"""Which vector index a database gets."""
+"""The choice of the vector index of a database."""
 
 from typing import Literal
 
 from sqlalchemy import func, select, text
 
-from roomlore.adapters.sql.statements import Statement
+from roomlore.adapters.sql.engine import Statement
 from roomlore.adapters.sql.store import SqlStorage
 from roomlore.adapters.sql.vectors import CACHE_BYTES, SqlVectors, reading, writing
 from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, VectorsUnavailable
@@ -20,27 +20,27 @@ _INSTEAD = "or keep the vectors as BLOBs (kind 'sql')."
 async def open_vectors(
     storage: SqlStorage, *, kind: VectorKind = "auto", cache_bytes: int = CACHE_BYTES, late_seconds: float = 0.0
 ) -> VectorIndex:
-    """The vector index in this database.
+    """Return the vector index in this database.
 
-    'sql': BLOBs searched in memory (`SqlVectors`), in any database. 'pgvector': the extension, made where it is
-    missing and the user may; `InvalidInput` on SQLite, `VectorsUnavailable` where it cannot be had. 'auto': pgvector
-    where it can be had, else BLOBs. `cache_bytes` bounds the memory of the BLOBs' index, and `late_seconds` is how long
-    what other processes wrote may go unseen by it.
+    'sql': BLOBs searched in memory (`SqlVectors`), in any database. 'pgvector': the extension, created if it is missing
+    and the user may; raises `InvalidInput` on SQLite and `VectorsUnavailable` if it is not available. 'auto': pgvector
+    if available, else BLOBs. `cache_bytes` limits the memory of the BLOBs' index, and `late_seconds` is how long it may
+    miss writes of other processes.
     """
     if kind == "sql":
         return SqlVectors(storage, cache_bytes=cache_bytes, late_seconds=late_seconds)
-    trouble = await _trouble_with_pgvector(storage)
-    if trouble is None:
+    error = await _pgvector_error(storage)
+    if error is None:
         from roomlore.adapters.sql.pgvector import PgVectors  # needs the extra `postgres`
 
         return PgVectors(storage)
     if kind == "pgvector":
-        raise trouble
+        raise error
     return SqlVectors(storage, cache_bytes=cache_bytes, late_seconds=late_seconds)
 
 
-async def _trouble_with_pgvector(storage: SqlStorage) -> RoomloreError | None:
-    """None where the database has pgvector, now if not before."""
+async def _pgvector_error(storage: SqlStorage) -> RoomloreError | None:
+    """Return None if the database has pgvector or it was created now, else the error."""
     async with reading(storage) as sql:
         if sql.dialect.name != "postgresql":
             return InvalidInput(f"pgvector is part of PostgreSQL: use a PostgreSQL database, {_INSTEAD}")
@@ -52,7 +52,8 @@ async def _trouble_with_pgvector(storage: SqlStorage) -> RoomloreError | None:
 
 
 async def _make_extension(storage: SqlStorage) -> RoomloreError | None:
-    """Where another process makes it at the same moment, this one is refused and it is there all the same."""
+    """Create the extension. If another process creates it at the same moment, this statement fails although it exists
+    then."""
     refused: RoomloreError | None = None
     try:
         async with writing(storage) as sql:

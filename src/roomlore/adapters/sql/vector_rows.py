@@ -1,9 +1,10 @@
-"""The tables of vectors: collections, their scopes, and the vectors of those that are kept as BLOBs.
+"""The tables of vectors: collections, their scopes, and the vectors stored as BLOBs.
 
-Every write to a scope takes new stamps from the scope's row, under that row's lock, one for each vector. So stamps come
-into sight in their order, and what was read up to a stamp needs never be read again.
+Every write to a scope takes new stamps from the scope's row, one for each vector, under that row's lock. So stamps
+become visible in order, and a reader never reads a stamp twice.
 """
 
+import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,15 +14,13 @@ from sqlalchemy import ColumnElement, and_, bindparam, delete, func, null, selec
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.drivers import Connection, Row
-from roomlore.adapters.sql.statements import Statement
-from roomlore.adapters.sql.values import escape, unescape
+from roomlore.adapters.sql.engine import Connection, Row, Statement
+from roomlore.adapters.sql.rows import escape, unescape
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
-from roomlore.core.search import EmbeddingModel
+from roomlore.core.search.hits import EmbeddingModel
 
 _STAMPS = 1 << 36
-"""How many writes a scope can see: enough for a message each millisecond for two years; it leaves room for 2**27
-scopes."""
+"""The most writes of a scope: one each millisecond for two years. It leaves room for 2**27 scopes."""
 _SWEPT_AT_ONCE = 20_000
 _PLAIN = re.compile("[a-z][a-z0-9_]{0,39}")
 
@@ -29,12 +28,13 @@ _collections, _scopes, _vectors = schema.vector_collections, schema.vector_scope
 
 
 def first_key(scope_key: int, stamp: int) -> int:
-    """The key of the scope's vector with this stamp."""
+    """Return the key of the scope's vector with this stamp."""
     return scope_key * _STAMPS + stamp
 
 
 def own_table(collection: str) -> str:
-    """The name of the table that pgvector has for the collection; `InvalidInput` where the name is not plain."""
+    """Return the name of the pgvector table of the collection. Raises `InvalidInput` if the collection's name is not
+    plain."""
     if not _PLAIN.fullmatch(collection):
         raise InvalidInput(f"The name of a collection is small letters, digits and _, not {collection!r}.")
     return f"vectors_of_{collection}"
@@ -55,7 +55,7 @@ class Collection:
     epoch: int
 
     def check(self, kind: str, generation: str) -> None:
-        """Raises `VectorsUnavailable` where this is not the collection the caller means."""
+        """Raise `VectorsUnavailable` if this is not the collection that the caller expects."""
         if self.kind != kind:
             raise VectorsUnavailable(
                 f"The vectors of {self.name!r} are kept by {self.kind!r} and {kind!r} is configured: rebuild the index."
@@ -69,7 +69,7 @@ class Collection:
 
 @dataclass(frozen=True, slots=True)
 class ScopeState:
-    """Where a scope's vectors are found, and the stamp of the last of them. `key` is 0 for a scope without any."""
+    """A scope's key and the stamp of its last vector. `key` is 0 for a scope without any."""
 
     key: int
     stamp: int
@@ -187,7 +187,7 @@ _REMOVE = Statement(
 
 
 async def find_collection(sql: Connection, collection: str, *, hold: bool = False) -> Collection | None:
-    """The collection; `hold`: it is not made anew while this transaction lasts."""
+    """Return the collection. `hold`: lock it, so that it is not created again during this transaction."""
     rows = await sql.fetch(_HOLD if hold else _FIND, collection=escape(collection))
     return _to_collection(collection, rows[0]) if rows else None
 
@@ -200,7 +200,7 @@ def _to_collection(name: str, row: Row) -> Collection:
 async def find_scope(
     sql: Connection, collection: str, *, tenant: str, scope: str
 ) -> tuple[Collection, ScopeState] | None:
-    """The collection and the scope in it; None where there is no such collection."""
+    """Return the collection and the scope in it; None if there is no such collection."""
     rows = await sql.fetch(_FIND_SCOPE, collection=escape(collection), tenant=escape(tenant), scope=escape(scope))
     if not rows:
         return None
@@ -210,7 +210,7 @@ async def find_scope(
 async def make_collection(
     sql: Connection, collection: str, *, kind: str, model: EmbeddingModel, generation: str
 ) -> None:
-    """Makes the collection, or makes it anew: its scopes are left-overs from now on."""
+    """Create the collection, again if it exists; its scopes are obsolete from then on."""
     await sql.fetch(
         _PREPARE,
         collection=escape(collection),
@@ -222,7 +222,7 @@ async def make_collection(
 
 
 async def take_stamps(sql: Connection, collection: Collection, *, tenant: str, scope: str, rows: int) -> ScopeState:
-    """Makes the scope if it is new, locks it, and moves its stamp on by so many rows; gives it as it is after that."""
+    """Create the scope if it is new, lock it and advance its stamp by `rows`. Return its new state."""
     found = await sql.fetch(
         _STAMP,
         collection=escape(collection.name),
@@ -235,18 +235,18 @@ async def take_stamps(sql: Connection, collection: Collection, *, tenant: str, s
 
 
 async def put_rows(sql: Connection, rows: Iterable[tuple[int, int, int, str, bytes]]) -> None:
-    """Keeps rows of (vector key, scope key, number, tenant as stored, vector)."""
+    """Store rows of (vector key, scope key, number, tenant as stored, vector)."""
     await sql.many(_PUT, rows)
 
 
 async def remove_rows(sql: Connection, state: ScopeState, numbers: Sequence[int]) -> None:
-    """Empties these rows of a scope whose stamp was moved on by their count."""
+    """Empty these rows of a scope whose stamp was advanced by their count."""
     keys = range(first_key(state.key, state.stamp - len(numbers)) + 1, first_key(state.key, state.stamp) + 1)
     await sql.many(_REMOVE, [(key, state.key, number) for key, number in zip(keys, numbers, strict=True)])
 
 
 async def page_after(sql: Connection, scope_key: int, stamp: int, *, tenant: str, count: int) -> Sequence[Row]:
-    """The scope's next rows after a stamp, in the order of stamps: vector key, number, vector or None."""
+    """Return the scope's next rows after a stamp, in order of stamps: vector key, number, vector or None."""
     return await sql.fetch(
         _PAGE,
         after=first_key(scope_key, stamp),
@@ -257,7 +257,7 @@ async def page_after(sql: Connection, scope_key: int, stamp: int, *, tenant: str
 
 
 async def count_rows(sql: Connection, scope_key: int) -> int:
-    """How many rows the scope has, removed ones too: read from an index alone."""
+    """Return the number of rows of the scope, removed ones included. Reads an index only."""
     rows = await sql.fetch(_COUNT_ROWS, scope_key=scope_key)
     return int(rows[0][0])
 
@@ -268,7 +268,7 @@ async def count_vectors(sql: Connection, scope_key: int) -> int:
 
 
 async def sweep(sql: Connection, collection: str) -> bool:
-    """Drops some of what the collection's earlier epochs left; False where nothing was left."""
+    """Delete some rows of the collection's earlier epochs. Return False if none is left."""
     found = await sql.fetch(_LEFT_OVER, collection=escape(collection))
     if not found:
         return False
@@ -280,3 +280,42 @@ async def sweep(sql: Connection, collection: str) -> bool:
     else:
         await sql.fetch(_DROP_SCOPE, scope_key=scope_key)
     return True
+
+
+_MOST = 10_000
+
+Name = tuple[str, str, str]
+"""Collection, tenant, scope."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    at: float
+    collection: Collection
+    state: ScopeState
+
+
+class LateStates:
+    """A cache of states that are at most `seconds` old. Writes of this index invalidate it at once."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._seen: dict[Name, _Seen] = {}
+
+    def find(self, name: Name) -> tuple[Collection, ScopeState] | None:
+        seen = self._seen.get(name)
+        if seen is None or asyncio.get_running_loop().time() - seen.at >= self._seconds:
+            return None
+        return seen.collection, seen.state
+
+    def keep(self, name: Name, collection: Collection, state: ScopeState) -> None:
+        if self._seconds > 0:
+            if len(self._seen) >= _MOST:
+                self._seen.clear()
+            self._seen[name] = _Seen(asyncio.get_running_loop().time(), collection, state)
+
+    def forget(self, name: Name) -> None:
+        self._seen.pop(name, None)
+
+    def clear(self) -> None:
+        self._seen.clear()

@@ -1,43 +1,255 @@
-"""Vectors beside the messages, in any database: BLOBs, searched exactly in memory.
+"""The port `VectorIndex` on BLOBs in SQL, with scopes of vectors cached in memory, limited by bytes.
 
-A search asks the database one short question: which generation, and how far has the scope come? What is new since the
-last search is loaded, the rest is in memory already. So every process sees at once what any other wrote; or, with
-`late_seconds`, that much later, and most searches ask nothing.
+The rows of a scope are only appended. A search sees a frozen view of them, so it may run in a thread while the scope
+grows. A replaced or removed vector stays in place and is listed as dead until the rows are packed.
 """
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from roomlore.adapters.sql import vector_rows as rows
-from roomlore.adapters.sql.drivers import Connection, Row
+from roomlore.adapters.sql.engine import Connection, Row
+from roomlore.adapters.sql.rows import escape
 from roomlore.adapters.sql.store import SqlStorage
-from roomlore.adapters.sql.values import escape
-from roomlore.adapters.sql.vector_cache import Key, Rows, Scope, VectorCache
-from roomlore.adapters.sql.vector_rows import Collection, ScopeState
-from roomlore.adapters.sql.vector_search import NOTHING, nearest, of_length_one
-from roomlore.adapters.sql.vector_states import LateStates, Name
-from roomlore.core.errors import StorageUnavailable, VectorsUnavailable
-from roomlore.core.search import EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
+from roomlore.adapters.sql.vector_rows import Collection, LateStates, Name, ScopeState
+from roomlore.core.errors import InvalidInput, StorageUnavailable, VectorsUnavailable
+from roomlore.core.search.hits import EmbeddingModel, Floats, Ints, Nearest, VectorPoint, Vectors
+
+_NONE = np.zeros(0, np.int64)
+_FEW_DEAD = 64
+OVERHEAD = 1_000
+"""The approximate bytes of a scope in addition to its rows."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Numbers (n,) and vectors (n, dimensions) of a scope, as loaded. `dead`: the indices to skip."""
+
+    numbers: Ints
+    matrix: Vectors
+    dead: Ints = field(default_factory=_NONE.copy)
+
+    @property
+    def alive(self) -> int:
+        return len(self.numbers) - len(self.dead)
+
+    @cached_property
+    def _places_by_number(self) -> tuple[Ints, Ints]:
+        places = np.delete(np.arange(len(self.numbers)), self.dead)
+        places = places[np.argsort(self.numbers[places], kind="stable")]
+        return self.numbers[places], places
+
+    def places(self, numbers: Ints) -> Ints:
+        """Return the indices of the numbers that are present, each once."""
+        known, places = self._places_by_number
+        if not len(known) or not len(numbers):
+            return _NONE
+        found = np.minimum(np.searchsorted(known, numbers), len(known) - 1)
+        return np.unique(places[found[known[found] == numbers]])
+
+
+class Scope:
+    """A scope in memory. `stamp`: all writes up to this stamp are in `rows`."""
+
+    def __init__(self, dimensions: int) -> None:
+        self.lock = asyncio.Lock()
+        self.stamp = 0
+        self._numbers = np.empty(0, np.int64)
+        self._matrix = np.empty((0, dimensions), np.float32)
+        self._highest = -1
+        self.rows = Rows(self._numbers, self._matrix)
+
+    @property
+    def nbytes(self) -> int:
+        return OVERHEAD + self._numbers.nbytes + self._matrix.nbytes
+
+    def reserve(self, rows: int) -> None:
+        """Make room for `rows` rows in all, or for half as many again as before if that is more."""
+        capacity = len(self._numbers)
+        if rows > capacity:
+            self._move(self.rows, max(rows, capacity + capacity // 2))
+
+    def apply(self, gone: Ints, numbers: Ints, vectors: np.ndarray) -> None:
+        """Apply writes: removed numbers, and numbers with their vectors (of any float type)."""
+        dead = np.concatenate((self.rows.dead, self._outdated(np.concatenate((gone, numbers)))))
+        old = len(self.rows.numbers)
+        new = old + len(numbers)
+        self.reserve(new)
+        self._numbers[old:new] = numbers
+        self._matrix[old:new] = vectors
+        self.rows = Rows(self._numbers[:new], self._matrix[:new], dead)
+        self._highest = max(self._highest, int(numbers.max(initial=-1)))
+        if len(dead) > max(_FEW_DEAD, new // 4):
+            self._pack()
+
+    def _outdated(self, numbers: Ints) -> Ints:
+        """Return the indices of the old rows of these numbers. New messages have higher numbers, which is detected at
+        once."""
+        if numbers.min(initial=self._highest + 1) > self._highest:
+            return _NONE
+        return self.rows.places(numbers)
+
+    def _pack(self) -> None:
+        rows = self.rows
+        alive = np.delete(np.arange(len(rows.numbers)), rows.dead)
+        self._move(Rows(rows.numbers[alive], rows.matrix[alive]), len(alive))
+
+    def _move(self, rows: Rows, capacity: int) -> None:
+        size = len(rows.numbers)
+        self._numbers = np.empty(capacity, np.int64)
+        self._matrix = np.empty((capacity, rows.matrix.shape[1]), np.float32)
+        self._numbers[:size] = rows.numbers
+        self._matrix[:size] = rows.matrix
+        self.rows = Rows(self._numbers[:size], self._matrix[:size], rows.dead)
+
+
+Key = tuple[str, int, str, str]
+"""Collection, epoch, tenant, scope."""
+
+
+class VectorCache:
+    """The scopes used last, with at most `max_bytes`. A larger single scope is not kept."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._scopes: OrderedDict[Key, Scope] = OrderedDict()
+        self._sizes: dict[Key, int] = {}
+        self._epochs: dict[str, int] = {}
+        self.nbytes = 0
+
+    @property
+    def held(self) -> list[Key]:
+        """The cached scopes, the least recently used one first."""
+        return list(self._scopes)
+
+    def scope(self, key: Key, dimensions: int) -> Scope:
+        """Return the scope, empty if it is not cached. Scopes of the collection's earlier epochs are dropped."""
+        self._forget_epochs_before(*key[:2])
+        scope = self._scopes.get(key)
+        if scope is None:
+            scope = self._scopes[key] = Scope(dimensions)
+            self._count(key, scope.nbytes)
+        self._scopes.move_to_end(key)
+        return scope
+
+    def settle(self, key: Key, scope: Scope) -> None:
+        """Update the size of a scope, and drop the least recently used scopes until the rest fits."""
+        if self._scopes.get(key) is scope:
+            self._count(key, scope.nbytes)
+        while self.nbytes > self._max_bytes:
+            self._drop(next(iter(self._scopes)))
+
+    def clear(self) -> None:
+        for key in self.held:
+            self._drop(key)
+
+    def _forget_epochs_before(self, collection: str, epoch: int) -> None:
+        if self._epochs.get(collection) != epoch:
+            self._epochs[collection] = epoch
+            for key in self.held:
+                if key[0] == collection and key[1] != epoch:
+                    self._drop(key)
+
+    def _count(self, key: Key, size: int) -> None:
+        self.nbytes += size - self._sizes.get(key, 0)
+        self._sizes[key] = size
+
+    def _drop(self, key: Key) -> None:
+        del self._scopes[key]
+        self.nbytes -= self._sizes.pop(key)
+
+
+_SLACK = np.float32(1e-5)
+"""More than the error of a float32 product of vectors of length 1."""
+_FEW = 4
+"""Selecting rows pays off if they are fewer than one in this many."""
+NOTHING = Nearest(numbers=np.zeros(0, np.int64), similarities=np.zeros(0))
+
+
+def of_length_one(vectors: Vectors, dimensions: int) -> Vectors:
+    """Return the vectors (m, dimensions) scaled to length 1. Raises `InvalidInput` if that is not possible."""
+    if vectors.ndim != 2 or vectors.shape[1] != dimensions:
+        raise InvalidInput(f"Vectors of {dimensions} dimensions are needed here, not of shape {vectors.shape}.")
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
+    if not (np.isfinite(lengths).all() and (lengths > 0).all()):
+        raise InvalidInput("A vector needs finite numbers that are not all 0.")
+    scaled: Vectors = (vectors / lengths[:, None]).astype(np.float32)
+    return scaled
+
+
+def nearest(rows: Rows, queries: Vectors, limit: int, only: Ints | None) -> list[Nearest]:
+    """Return the nearest `limit` rows to each query, as the port defines."""
+    places = None if only is None else rows.places(only)
+    if places is not None and len(places) * _FEW < len(rows.numbers):
+        rows, places = Rows(rows.numbers[places], rows.matrix[places]), None
+    scores = _products(queries, rows)
+    allowed = rows.alive
+    if places is not None:
+        scores, allowed = _keep(scores, places), len(places)
+    best = min(limit, allowed)
+    return [_best(rows, query, row, best) for query, row in zip(queries, scores, strict=True)]
+
+
+def _products(queries: Vectors, rows: Rows) -> Vectors:
+    """Return the products (m, n); those of dead rows are minus infinity."""
+    one = len(queries) == 1
+    scores: Vectors = (rows.matrix @ queries[0])[None] if one else queries @ rows.matrix.T
+    scores[:, rows.dead] = -np.inf
+    return scores
+
+
+def _keep(scores: Vectors, places: Ints) -> Vectors:
+    kept = np.full_like(scores, -np.inf)
+    kept[:, places] = scores[:, places]
+    return kept
+
+
+def _best(rows: Rows, query: Vectors, scores: Vectors, best: int) -> Nearest:
+    if best <= 0:
+        return NOTHING
+    lowest = np.partition(scores, len(scores) - best)[len(scores) - best]
+    candidates = np.flatnonzero(scores >= lowest - _SLACK)
+    candidates = candidates[np.argsort(-scores[candidates])]
+    cosines: Floats = scores[candidates].astype(np.float64)
+    doubtful = _near_each_other(cosines)
+    cosines[doubtful] = np.vecdot(rows.matrix[candidates[doubtful]], query)
+    numbers = rows.numbers[candidates]
+    order = np.lexsort((numbers, -cosines))[:best]
+    return Nearest(numbers=numbers[order], similarities=np.clip((1 + cosines[order]) / 2, 0, 1))
+
+
+def _near_each_other(falling: Floats) -> NDArray[np.bool_]:
+    """Return True for each value with a neighbour nearer than the product's error."""
+    close = falling[:-1] - falling[1:] <= _SLACK
+    doubtful = np.zeros(len(falling), np.bool_)
+    doubtful[1:] |= close
+    doubtful[:-1] |= close
+    return doubtful
+
 
 KIND = "sql"
 CACHE_BYTES = 512 << 20
 _STORED = np.dtype("<f2")
 _PAGE = 1_000
-"""Rows loaded at once: they are unpacked on the loop, in about a millisecond."""
+"""Rows loaded at once: converting them takes the event loop about a millisecond."""
 _INLINE = 8_000_000
-"""A product of so many numbers takes the loop a few milliseconds; a larger one goes to a thread."""
+"""A product of this many numbers takes the event loop a few milliseconds; a larger one runs in a thread."""
 
 
 class SqlVectors:
-    """The port `VectorIndex` on the tables of a `SqlStorage`, which stays the caller's to close.
+    """The port `VectorIndex` on the tables of a `SqlStorage`, which the caller closes.
 
-    `cache_bytes` bounds what is kept in memory between searches: 4 bytes a dimension for each vector, so 512 MiB hold
-    some 300,000 vectors of 384 dimensions. A scope larger than that alone is loaded anew by each search.
-    `late_seconds`: how long what other processes wrote may go unseen.
+    `cache_bytes` limits the memory kept between searches: 4 bytes a dimension for each vector, so 512 MiB hold some
+    300,000 vectors of 384 dimensions. A larger scope is loaded again by each search. `late_seconds`: how long writes of
+    other processes may be missed.
     """
 
     def __init__(self, storage: SqlStorage, *, cache_bytes: int = CACHE_BYTES, late_seconds: float = 0.0) -> None:
@@ -113,7 +325,7 @@ class SqlVectors:
             return await rows.count_vectors(sql, found[1].key)
 
     async def close(self) -> None:
-        """Forgets what is in memory."""
+        """Clear the cache."""
         self._cache.clear()
         self._states.clear()
 
@@ -128,8 +340,8 @@ class SqlVectors:
         return held, state
 
     async def _rows(self, key: Key, dimensions: int, state: ScopeState) -> Rows:
-        """The scope's rows, at least as far as `state` says. Where some are to be loaded, whoever comes meanwhile waits
-        for it, without a connection."""
+        """Return the scope's rows, at least up to `state`. While rows are being loaded, concurrent callers wait for
+        them without a connection."""
         cached = self._cache.scope(key, dimensions)
         if cached.stamp < state.stamp:
             async with cached.lock:
@@ -171,8 +383,8 @@ def _new_rows(
 
 
 def by_scope(points: Sequence[VectorPoint]) -> dict[tuple[str, str], dict[int, int]]:
-    """Tenant and scope -> number -> the place of its last point, in one order for all writers so that none waits for
-    another in a ring."""
+    """Return tenant and scope -> number -> the index of its last point, in the same order for all writers, which
+    prevents deadlocks."""
     scopes: dict[tuple[str, str], dict[int, int]] = {}
     for place, point in enumerate(points):
         scopes.setdefault((point.tenant, point.scope), {})[int(point.number)] = place
@@ -180,7 +392,8 @@ def by_scope(points: Sequence[VectorPoint]) -> dict[tuple[str, str], dict[int, i
 
 
 def matrix_of(points: Sequence[VectorPoint], dimensions: int) -> Vectors:
-    """The points' vectors (n, dimensions), of length 1; `InvalidInput` where one is not as the collection's are."""
+    """Return the points' vectors (n, dimensions), of length 1. Raises `InvalidInput` if one does not fit the
+    collection."""
     strange = next((point for point in points if point.vector.shape != (dimensions,)), None)
     return of_length_one(
         np.stack([point.vector for point in points] if strange is None else [strange.vector]), dimensions
@@ -188,7 +401,7 @@ def matrix_of(points: Sequence[VectorPoint], dimensions: int) -> Vectors:
 
 
 async def held_collection(sql: Connection, collection: str, kind: str, generation: str) -> Collection:
-    """The collection, which stays as it is while this transaction lasts; `VectorsUnavailable` where it is another."""
+    """Return the collection, locked during this transaction. Raises `VectorsUnavailable` if it is another one."""
     found = await rows.find_collection(sql, collection, hold=True)
     if found is None:
         raise VectorsUnavailable(_missing(collection, generation))
@@ -199,7 +412,7 @@ async def held_collection(sql: Connection, collection: str, kind: str, generatio
 async def held_scope(
     sql: Connection, collection: str, kind: str, generation: str, *, tenant: str, scope: str
 ) -> tuple[Collection, ScopeState]:
-    """The collection and a scope of it as they are now; `VectorsUnavailable` where the collection is another."""
+    """Return the collection and one of its scopes. Raises `VectorsUnavailable` if the collection is another one."""
     found = await rows.find_scope(sql, collection, tenant=tenant, scope=scope)
     if found is None:
         raise VectorsUnavailable(_missing(collection, generation))
@@ -212,7 +425,7 @@ def _missing(collection: str, generation: str) -> str:
 
 
 async def sweep(storage: SqlStorage, collection: str) -> None:
-    """Drops what earlier makings of the collection left, a little in each transaction so that others can write."""
+    """Delete rows of the collection's earlier epochs, a few in each transaction so that others can write."""
     left = True
     while left:
         async with writing(storage) as sql:
@@ -235,7 +448,7 @@ async def writing(storage: SqlStorage) -> AsyncIterator[Connection]:
 
 @contextmanager
 def _translated() -> Iterator[None]:
-    """To the caller of a vector index, the database is one."""
+    """Translate errors of the database to those of a vector index."""
     try:
         yield
     except StorageUnavailable as exc:

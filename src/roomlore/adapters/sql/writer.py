@@ -1,4 +1,4 @@
-"""Changing the messages of a locked room, with its counters, people and keyword counts."""
+"""The port `MessageWriter`: changes to the messages of a locked room, with its counters, people and keyword counts."""
 
 import asyncio
 from collections import Counter
@@ -11,29 +11,31 @@ from sqlalchemy import Table, bindparam, case, delete, func, insert, literal_col
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.drivers import Connection, Row
+from roomlore.adapters.sql.engine import Connection, Row, Statement, among, in_locked_room
 from roomlore.adapters.sql.rooms import LockedRoom, Locks
 from roomlore.adapters.sql.rows import (
     ROOM_COLUMNS,
+    escape,
     features_row,
     link_values,
     linked_values,
     message_row,
+    numbers_text,
+    read_list,
+    to_micros,
     to_room,
+    unescape,
 )
-from roomlore.adapters.sql.spelling import Spelled
-from roomlore.adapters.sql.statements import Statement, among, in_locked_room
-from roomlore.adapters.sql.values import escape, numbers_text, read_list, to_micros, unescape
-from roomlore.adapters.sql.word_index import WordIndex
+from roomlore.adapters.sql.words import Spelled, WordIndex
 from roomlore.core.errors import Conflict, NotFound
-from roomlore.core.linked import Linked
-from roomlore.core.mates import NO_MATES
+from roomlore.core.linking.calibration import Linked
+from roomlore.core.linking.candidates import NO_MATES
 from roomlore.core.models import Entry, Link, LinkKind, Room
 
 _rooms, _m, _f = schema.rooms, schema.messages, schema.features
 _people, _words, _w = schema.participants, schema.keyword_counts, schema.message_words
 _IN_THIS_THREAD_FROM, _IN_THIS_THREAD_CHARACTERS = 64, 20_000
-"""Batches from this size on are turned into rows on another thread, so that the loop breathes."""
+"""Batches from this size on are converted to rows on another thread, so that the event loop is not blocked."""
 
 _LINK_COLUMNS = ("link_kind", "thread", "parent", "parent_probability", "new_probability", "mates")
 _LINKED_COLUMNS = ("linked_by", "link_walk", "link_walked", "calibration")
@@ -55,13 +57,13 @@ _EMPTIED: dict[str, Any] = {
 
 
 def _set(table: Table, names: Iterable[str]) -> Any:
-    """An update of one row of the locked room; column x takes the parameter `new_x`."""
+    """Return an update of one row of the locked room; column x takes the parameter `new_x`."""
     values = {name: bindparam(f"new_{name}", type_=table.c[name].type) for name in names}
     return update(table).where(in_locked_room(table), table.c.arrival == bindparam("own")).values(values)
 
 
 def _if_given(column: Any) -> Any:
-    """The parameter `new_x` for column x; where that is None, the value that the row has."""
+    """Return the parameter `new_x` for column x, or the row's value if that is None."""
     return func.coalesce(bindparam(f"new_{column.name}", type_=column.type), column)
 
 
@@ -105,8 +107,7 @@ def _none_left(table: Table) -> Any:
 
 
 def _move() -> Any:
-    """Moves what hangs below a message from one thread to another, and tells which these were. UNION ends where replies
-    run in a circle."""
+    """Move the messages below a message to another thread, and return them. UNION ends a cycle of replies."""
     linked = (_f.c.link_kind != LinkKind.NEW.value) & (_f.c.thread == bindparam("old"))
     start = select(_f.c.arrival).where(in_locked_room(_f), _f.c.parent == bindparam("own"), linked)
     below = start.cte("below", recursive=True)
@@ -191,7 +192,8 @@ class SqlMessageWriter:
     async def append(
         self, *, tenant: str, room_id: str, entries: Sequence[Entry], linked: Linked | None = None
     ) -> Room:
-        """`Conflict` where an id is taken or the arrivals do not continue the room's; nothing is kept then."""
+        """Append entries. Raises `Conflict` if an id exists or the arrivals do not continue the room's; nothing is
+        stored then."""
         room = self._locks.held(tenant, room_id)
         _check_arrivals(entries)
         if not entries:
@@ -238,7 +240,7 @@ class SqlMessageWriter:
         return stored
 
     async def erase(self, *, tenant: str, room_id: str, arrivals: Sequence[int], now: datetime) -> Room:
-        """Arrivals that are not there, or erased already, are passed over."""
+        """Erase messages. Unknown and already erased arrivals are ignored."""
         room = self._locks.held(tenant, room_id)
         rows = await self._stored(room, arrivals) if arrivals else []
         if not rows:
@@ -257,7 +259,7 @@ class SqlMessageWriter:
         return stored
 
     async def relink(self, *, tenant: str, room_id: str, links: Mapping[int, Link]) -> Room:
-        """In order of arrival; `NotFound` where a visible message is missing."""
+        """Replace links, in order of arrival. Raises `NotFound` if a visible message is missing."""
         room = self._locks.held(tenant, room_id)
         changed = set(links)
         for arrival in sorted(links):
@@ -298,7 +300,7 @@ class SqlMessageWriter:
         return await self._sql.fetch(_STORED, arrivals=numbers_text(arrivals), **_params(room))
 
     async def _put_all(self, statement: Statement, room: LockedRoom, rows: Sequence[Mapping[str, Any]]) -> None:
-        """`rows`: values by the names of columns, the arrival among them."""
+        """Write rows. `rows`: values by column name, including the arrival."""
         bind, its = statement.on(self._sql.dialect).bind, _params(room)
         given = [{f"new_{name}": value for name, value in row.items()} for row in rows]
         await self._sql.many(statement, [bind({**its, "own": one["new_arrival"], **one}) for one in given])
@@ -308,7 +310,7 @@ class SqlMessageWriter:
         await self._sql.fetch(statement, own=arrival, **_params(room), **new)
 
     async def _move(self, room: LockedRoom, arrival: int, old: int, new: int) -> list[int]:
-        """Takes along what hangs below; the arrivals of it."""
+        """Move the messages below to another thread and return their arrivals."""
         if old == new:
             return []
         return [row[0] for row in await self._sql.fetch(_MOVE, own=arrival, old=old, new=new, **_params(room))]
@@ -380,7 +382,7 @@ def _check_there(entries: Sequence[Entry], stored: Mapping[int, Sequence[Any]]) 
 
 
 def _speakers(room: LockedRoom, entries: Sequence[Entry]) -> list[tuple[Any, ...]]:
-    """One row for each sender: key, sender, tenant, last name, first and last arrival, messages."""
+    """Return one row for each sender: key, sender, tenant, last name, first and last arrival, messages."""
     key, tenant = _at(room)
     found: dict[str, tuple[str, int, int, int]] = {}
     for entry in entries:
@@ -391,6 +393,6 @@ def _speakers(room: LockedRoom, entries: Sequence[Entry]) -> list[tuple[Any, ...
 
 
 def _silent(room: LockedRoom, stored_sender: str, arrival: int) -> tuple[Any, ...]:
-    """The row that takes one message from a sender."""
+    """Return the row that subtracts one message from a sender."""
     key, tenant = _at(room)
     return (key, stored_sender, tenant, "", arrival, arrival, -1)

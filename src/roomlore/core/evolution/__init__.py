@@ -1,1 +1,1 @@
-"""Evolution: what a model's answer asks for, and what of it becomes changes."""
+"""Evolution: read a model's answer and turn it into changes."""

@@ -1,15 +1,373 @@
-"""What a model's answer asks for: JSON Lines as models really write them. No text makes it raise."""
+"""Find the end of an almost-JSON object and rewrite it as JSON."""
 
+import json
 import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from roomlore.core.evolution.finding import FIELDS, Piece, find
-from roomlore.core.evolution.lexing import INVISIBLE
-from roomlore.core.evolution.models import Answer, Kind, Rejected, Wish
-from roomlore.core.plain import storable
+from roomlore.core.evolution.requests import Answer, Kind, Rejected, Wish
+from roomlore.core.json_values import storable
+
+MOST_DEPTH = 16
+MOST_CHARS = 200_000
+INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
+BLANKS = rf" \t\v\f\x1c-\x1f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000{INVISIBLE}"
+OPENING = {"{": "}", "[": "]"}
+_WIDE = str.maketrans("｛｝［］，：", "{}[],:")
+_CLOSERS = {'"': '"＂”', "＂": '＂"', "“": '”“"', "”": '”"', "'": "'", "＇": "＇'", "‘": "’‘'", "’": "’'"}
+_QUOTE_ENDS = {quote: re.compile(rf"\\[^\n]|[{closers}\n]") for quote, closers in _CLOSERS.items()}
+_FOLLOWS = re.compile(rf"[{BLANKS}]*(?:[,:}}\]，：｝］\n]|//|\#|\Z)")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,20})(?:\.[0-9]{1,20})?(?:[eE][+-]?[0-9]{1,3})?")
+_LITERALS = {"true": "true", "false": "false", "null": "null", "True": "true", "False": "false", "None": "null"}
+_TOKEN = re.compile(
+    rf"(?P<space>[{BLANKS}\n]+)|(?P<comment>(?://|\#)[^\n]*)|(?P<mark>[{{}}\[\],:｛｝［］，：])"
+    r"|(?P<quote>[\"'＂＇“”‘’])|(?P<bare>(?:(?!\s(?:\#|//))[^\n,:{}\[\]，：｛｝［］])+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lexed:
+    """The result of reading an object. `end`: the index behind the object or the failure. `written`: the object as
+    JSON, '' if it failed, with the `fault`."""
+
+    end: int
+    written: str = ""
+    fault: str = ""
+
+
+def lex(text: str, start: int) -> Lexed:
+    """Read the object whose brace is at `start`. A valid JSON object ends as JSON defines; texts never continue over a
+    line's end."""
+    return _Lexer(text).run(start)
+
+
+class _Lexer:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._out: list[str] = []
+        self._open: list[str] = []
+
+    def run(self, start: int) -> Lexed:
+        at = start
+        while token := _TOKEN.match(self._text, at):
+            kind, fault, at = token.lastgroup, "", token.end()
+            if kind == "mark":
+                fault = self._mark(token[0].translate(_WIDE))
+            elif kind == "quote":
+                at = self._string(token.start())
+                fault = "" if at > 0 else "A text in it does not end on its line."
+            elif kind == "bare":
+                self._value(_bare(token[0]))
+            if fault:
+                return Lexed(token.end(), fault=fault)
+            if at - start > MOST_CHARS:
+                return Lexed(at, fault=f"It is longer than {MOST_CHARS:,} characters.")
+            if not self._open:
+                return Lexed(at, "".join(self._out))
+        return Lexed(len(self._text), fault="It is cut off before it ends.")
+
+    def _mark(self, mark: str) -> str:
+        if mark in OPENING:
+            return self._opened(mark)
+        if mark not in "]}":
+            self._out.append(mark)
+            return ""
+        if OPENING[self._open.pop()] != mark:
+            return "Its brackets do not match."
+        if self._out[-1] == ",":
+            self._out.pop()
+        self._out.append(mark)
+        return ""
+
+    def _opened(self, mark: str) -> str:
+        if self._open and self._open[-1] == "{" and self._out[-1] != ":":
+            return "Another object begins before it ends."
+        if len(self._open) >= MOST_DEPTH:
+            return f"It is nested more than {MOST_DEPTH} deep."
+        self._value(mark)
+        self._open.append(mark)
+        return ""
+
+    def _value(self, written: str) -> None:
+        """Write a value, with the comma before it if it is missing."""
+        if self._out and self._out[-1] not in ("{", "[", ",", ":"):
+            self._out.append(",")
+        self._out.append(written)
+
+    def _string(self, start: int) -> int:
+        """Return the index behind the text that opens at `start`; -1 if it does not end on its line. An unescaped quote
+        inside the text is recognised by what follows it."""
+        for found in _QUOTE_ENDS[self._text[start]].finditer(self._text, start + 1, start + MOST_CHARS):
+            if found[0] == "\n":
+                return -1
+            if found[0][0] != "\\" and _FOLLOWS.match(self._text, found.end()):
+                self._value(_quoted(self._text[start + 1 : found.start()]))
+                return found.end()
+        return -1
+
+
+def _quoted(inside: str) -> str:
+    if '"' not in inside and "\\" not in inside:
+        return json.dumps(inside)
+    escaped = re.sub(r'\\.|"', _escaped, inside)
+    try:
+        return json.dumps(json.loads(f'"{escaped}"', strict=False))
+    except ValueError:
+        return json.dumps(inside)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return {'"': '\\"', "\\'": "'"}.get(found[0], found[0])
+
+
+def _bare(word: str) -> str:
+    word = word.strip().strip(INVISIBLE)
+    if word in _LITERALS:
+        return _LITERALS[word]
+    return word if _NUMBER.fullmatch(word) else json.dumps(word)
+
+
+MOST_PIECES = 4000
+MOST_PROSE = 200
+REPAIRABLE_CHARS = 20_000
+MOST_REPAIRS = 200
+MOST_WRAPPERS = 1000
+FIELDS = frozenset(
+    ("action", "old_id", "old_ids", "statement", "change_reason", "reason", "tags", "evidence", "confidence")
+)
+_BLOCKS = {"<think>": "</think>", "<thinking>": "</thinking>", "/*": "*/", "<!--": "-->"}
+_NEXT = re.compile(r"\n\s*|[{｛]|[}｝]+|</?think(?:ing)?>|<!--|/\*|(?<!:)//|(?<=\s)#")
+_OPENER = re.compile(r"[{｛]|</?think(?:ing)?>|<!--|/\*")
+_BLANK = re.compile(rf"[{BLANKS}]*")
+_COMMENT = re.compile(rf"[{BLANKS}]*(?://|#)")
+_FENCE = re.compile(rf"[{BLANKS}]*(?:```|~~~)")
+_WORD = re.compile(r"[^\W_]")
+_PROSE = re.compile(r"[^\W_][^\n]*")
+_NEW_LINE = re.compile(rf"\n[{BLANKS}]*+(?:[\[［][{BLANKS}]*+)?(?=[{{｛])")
+_WRAPPER = re.compile(
+    rf"[{{｛][{BLANKS}\n]{{0,99}}[\"'“]?(\w{{1,40}})[\"'”]?[{BLANKS}]{{0,99}}[:：][{BLANKS}\n]{{0,99}}(?=[\[{{［｛])"
+)
+_ACTION = re.compile(r"action[\"'“”]?\s{0,9}[:：]", re.IGNORECASE)
+_SAID = re.compile(r"[^\W_]|[\"'“”‘’＂＇]")
+_QUOTES = "\"'“”‘’＂＇"
+
+
+class _DuplicateField(ValueError):
+    """A field occurs twice in an object with different values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of an answer. `value`: the object, or None if it could not be read, for the reason in `fault`."""
+
+    line: int
+    text: str
+    value: dict[str, Any] | None = None
+    fault: str = ""
+    repaired: bool = False
+
+
+def find(text: str, repair: Callable[[str], str] | None) -> tuple[list[Piece], int]:
+    """Return the pieces in order, including prose, and the number of further lines that were skipped."""
+    finder = _Finder(text, repair)
+    finder.run()
+    return finder.pieces, finder.passed_over
+
+
+class _Finder:
+    def __init__(self, text: str, repair: Callable[[str], str] | None) -> None:
+        self.pieces: list[Piece] = []
+        self.passed_over = 0
+        self._text, self._repair = text, repair
+        self._repairs = self._prose = self._wrappers = 0
+        self._line, self._counted = 1, 0
+        self._gap: int | None = 0
+        self._object_end = self._line_at = 0
+        self._unsure: int | None = None
+
+    def run(self) -> None:
+        at = self._line_start(0)
+        while found := _NEXT.search(self._text, at):
+            at = self._step(found[0], found.start(), found.end())
+            if len(self.pieces) > MOST_PIECES:
+                self._count_skipped(at, len(self._text))
+                return
+        self._end_line(len(self._text))
+
+    def _step(self, mark: str, start: int, end: int) -> int:
+        if mark[0] == "\n":
+            self._end_line(start)
+            return self._line_start(end)
+        if mark in "{｛":
+            return self._object(start)
+        if mark[0] in "}｝":
+            return self._unmatched_brace(start, end)
+        if mark in _BLOCKS:
+            return self._block(mark, start)
+        if mark.startswith("</"):
+            return self._end_thought(end)
+        self._end_line(start)
+        return self._line_end(end)
+
+    def _line_start(self, at: int) -> int:
+        if self._prose >= MOST_PROSE:
+            at = self._skip_prose(at)
+        self._gap = self._line_at = at
+        if _COMMENT.match(self._text, at):
+            self._gap = None
+            return self._line_end(at)
+        if fence := _FENCE.match(self._text, at):
+            self._gap = None
+            return fence.end()
+        return at
+
+    def _skip_prose(self, at: int) -> int:
+        opener = _OPENER.search(self._text, at)
+        stop = self._text.rfind("\n", at, opener.start() if opener else len(self._text)) + 1
+        if stop > at:
+            self._count_skipped(at, stop)
+        return max(at, stop)
+
+    def _count_skipped(self, start: int, end: int) -> None:
+        self.passed_over += sum(1 for _ in _PROSE.finditer(self._text, start, end))
+
+    def _line_end(self, at: int) -> int:
+        end = self._text.find("\n", at)
+        return len(self._text) if end < 0 else end
+
+    def _number(self, at: int) -> int:
+        if at >= self._counted:
+            self._line += self._text.count("\n", self._counted, at)
+        else:
+            self._line -= self._text.count("\n", at, self._counted)
+        self._counted = at
+        return self._line
+
+    def _end_line(self, end: int) -> None:
+        """Record the text of a line that has no object."""
+        gap, self._gap = self._gap, None
+        if gap is None or not _WORD.search(self._text, gap, end):
+            return
+        if self._prose >= MOST_PROSE:
+            self.passed_over += 1
+            return
+        self._prose += 1
+        self._add(gap, end, fault="It holds no JSON object.")
+
+    def _add(self, start: int, end: int, **made: Any) -> None:
+        blank = _BLANK.match(self._text, start)
+        start = blank.end() if blank else start
+        self.pieces.append(Piece(self._number(start), self._text[start : min(end, start + 400)], **made))
+
+    def _object(self, start: int) -> int:
+        wrapper = _WRAPPER.match(self._text, start)
+        if wrapper and wrapper[1].lower() not in FIELDS and self._wrappers < MOST_WRAPPERS:
+            self._gap = None
+            self._wrappers += 1
+            return wrapper.end()
+        lexed = lex(self._text, start)
+        if lexed.fault:
+            return self._add_broken(start, lexed)
+        self._gap = None
+        self._read(start, lexed)
+        self._object_end = lexed.end
+        return lexed.end
+
+    def _add_broken(self, start: int, lexed: Lexed) -> int:
+        self._gap = None
+        self._unsure = len(self.pieces)
+        self._add(start, self._line_end(start), fault=lexed.fault)
+        again = _NEW_LINE.search(self._text, start, min(lexed.end + 1, len(self._text)))
+        if again:
+            return again.end()
+        return self._line_end(lexed.end - 1 if self._text[lexed.end - 1] == "\n" else lexed.end)
+
+    def _read(self, start: int, lexed: Lexed) -> None:
+        end = lexed.end
+        if start and self._text[start - 1] in _QUOTES:
+            self._unsure = len(self.pieces)
+            self._add(start, end, fault="It is a quotation, no object of its own.")
+            return
+        made = self._made(self._text[start:end], lexed.written)
+        if made.get("repaired") or "fault" in made:
+            self._unsure = len(self.pieces)
+        self._add(start, end, **made)
+
+    def _made(self, raw: str, written: str) -> dict[str, Any]:
+        try:
+            value, repaired = _loaded(raw), False
+            if value is None:
+                value, repaired = _loaded(written) or self._repaired(raw), True
+        except _DuplicateField as twice:
+            return {"fault": f"It gives {twice} twice, and not the same."}
+        if value is None:
+            return {"fault": "It is no JSON and cannot be repaired."}
+        return {"value": value, "repaired": repaired}
+
+    def _repaired(self, raw: str) -> dict[str, Any] | None:
+        """Repair the object, unless the repair could swap the action or made fields from parts of a text."""
+        if self._repair is None or len(raw) > REPAIRABLE_CHARS or len(_ACTION.findall(raw)) != 1:
+            return None
+        self._repairs += 1
+        mended = _loaded(self._repair(raw)) if self._repairs <= MOST_REPAIRS else None
+        return mended if mended and mended.keys() <= FIELDS else None
+
+    def _unmatched_brace(self, start: int, end: int) -> int:
+        """Handle an unmatched closing brace. If words precede it, an object ended too early, and everything read since
+        may have been part of it."""
+        if self._unsure is not None and _SAID.search(self._text, max(self._line_at, self._object_end), start):
+            self._invalidate(self._unsure, "It may be part of the text of an object that is not written as JSON.")
+            self._unsure = None
+        self._object_end = end
+        return end
+
+    def _invalidate(self, since: int, fault: str) -> None:
+        for place, piece in enumerate(self.pieces[since:], since):
+            if piece.value is not None:
+                self.pieces[place] = replace(piece, value=None, fault=fault)
+
+    def _block(self, mark: str, start: int) -> int:
+        end = self._text.find(_BLOCKS[mark], start)
+        if end >= 0:
+            self._end_line(start)
+            return end + len(_BLOCKS[mark])
+        self._add(start, self._line_end(start), fault=f"{mark} never ends; nothing behind it is read.")
+        self._gap = None
+        return len(self._text)
+
+    def _end_thought(self, end: int) -> int:
+        """Handle the end of a thought without a beginning: everything before it belongs to the thought."""
+        self._invalidate(0, "It belongs to a thought.")
+        self._unsure, self._gap = None, None
+        return end
+
+
+def _loaded(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text, object_pairs_hook=_fields, parse_int=_whole)
+    except _DuplicateField:
+        raise
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for key, value in pairs:
+        name = key.strip().lower()
+        if name in fields and fields[name] != value:
+            raise _DuplicateField(f"{name:.40}")
+        fields[name] = value
+    return fields
+
+
+def _whole(digits: str) -> float:
+    return int(digits) if len(digits) < 20 else math.inf
+
 
 MOST_WISHES = 1000
 MOST_REJECTED = 200
@@ -20,18 +378,18 @@ _BETWEEN = re.compile(r"[,，、;；]")
 _KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
 
-class _Unfit(ValueError):
-    """Why an object asks for nothing that can be done."""
+class _InvalidObject(ValueError):
+    """The reason why an object is not a usable request."""
 
 
 def read_answer(text: str, *, repair: Callable[[str], str] | None = None) -> Answer:
-    """What the answer asks for, in its order.
+    """Return the requests of the answer, in its order.
 
-    `repair`: makes JSON of an object that is none even after full-width punctuation, quotes, keys, commas and comments
-    were put right here; called for whole objects of at most 20,000 characters, at most 200 times; it must not raise.
-    Objects that are cut off, that stand in comments, thoughts or texts, or that contradict themselves are rejected. At
-    most 1,000 wishes and 200 rejections come back, then one rejection that says how many more there were. A keep or
-    delete of several memories becomes one wish for each.
+    `repair`: turns an object into JSON if it is still invalid after full-width punctuation, quotes, keys, commas and
+    comments were corrected here. It is called for complete objects of at most 20,000 characters, at most 200 times, and
+    must not raise. Objects that are cut off, inside comments, thoughts or texts, or contradictory are rejected. At most
+    1,000 wishes and 200 rejections are returned, then one rejection with the number of further ones. A keep or delete
+    of several memories becomes one wish for each.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
     pieces, passed_over = find(text, repair)
@@ -41,9 +399,9 @@ def read_answer(text: str, *, repair: Callable[[str], str] | None = None) -> Ans
         try:
             asked = list(_wishes(piece))
             if len(wishes) + len(asked) > MOST_WISHES:
-                raise _Unfit(f"There are more than {MOST_WISHES} wishes before it.")
+                raise _InvalidObject(f"There are more than {MOST_WISHES} wishes before it.")
             wishes.extend(asked)
-        except _Unfit as unfit:
+        except _InvalidObject as unfit:
             rejected.append(Rejected(piece.line, _short(piece.text), str(unfit)))
     return Answer(tuple(wishes), _capped(rejected, passed_over))
 
@@ -64,13 +422,13 @@ def _short(text: str) -> str:
 
 def _wishes(piece: Piece) -> Iterator[Wish]:
     if piece.value is None:
-        raise _Unfit(piece.fault)
+        raise _InvalidObject(piece.fault)
     for fields in _unwrapped(piece.value):
         yield from _split(_wish(fields, piece))
 
 
 def _unwrapped(fields: dict[str, Any]) -> list[dict[str, Any]]:
-    """The objects in a wrapper that names them after something else; else the object itself."""
+    """Return the objects in a wrapper with another name, else the object itself."""
     if FIELDS & fields.keys():
         return [fields]
     lists = [value if isinstance(value, list) else [value] for value in fields.values()]
@@ -99,9 +457,9 @@ def _wish(fields: dict[str, Any], piece: Piece) -> Wish:
     kind = _kind(fields)
     handles = _handles(fields)
     if kind == "create" and handles:
-        raise _Unfit("A create names no memory; an update does.")
+        raise _InvalidObject("A create names no memory; an update does.")
     if kind in ("update", "delete") and not handles:
-        raise _Unfit(f"It does not say in old_id which memory to {kind}.")
+        raise _InvalidObject(f"It does not say in old_id which memory to {kind}.")
     return Wish(
         line=piece.line,
         kind=kind,
@@ -117,10 +475,10 @@ def _wish(fields: dict[str, Any], piece: Piece) -> Wish:
 
 def _kind(fields: dict[str, Any]) -> Kind:
     if fields.get("action") is None:
-        raise _Unfit("It has no action.")
+        raise _InvalidObject("It has no action.")
     action = _text(fields, "action")
     if (kind := _KINDS.get(action.lower())) is None:
-        raise _Unfit(f"No action is called {storable(action)!r:.60}; there are {', '.join(_KINDS)}.")
+        raise _InvalidObject(f"No action is called {storable(action)!r:.60}; there are {', '.join(_KINDS)}.")
     return kind
 
 
@@ -130,15 +488,15 @@ def _handles(fields: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _handle(given: str) -> str:
-    """'ｍ１ ' and 'M1' are m1."""
+    """Return the normalised handle: 'ｍ１ ' and 'M1' become m1."""
     handle = unicodedata.normalize("NFKC", given[: _HANDLE_CHARS + 1]).strip().strip(INVISIBLE).lower()
     if len(handle) > _HANDLE_CHARS:
-        raise _Unfit(f"A handle is longer than {_HANDLE_CHARS} characters.")
+        raise _InvalidObject(f"A handle is longer than {_HANDLE_CHARS} characters.")
     return handle
 
 
 def _evidence(fields: dict[str, Any]) -> tuple[str, ...]:
-    """'c1, c2' is two handles in one text."""
+    """Return the evidence handles; 'c1, c2' counts as two."""
     given = (one for several in _items(fields, "evidence") for one in _BETWEEN.split(several))
     return tuple(dict.fromkeys(_handle(one) for one in given if one.strip()))
 
@@ -146,18 +504,18 @@ def _evidence(fields: dict[str, Any]) -> tuple[str, ...]:
 def _statement(fields: dict[str, Any]) -> str:
     statement = _text(fields, "statement")
     if not statement:
-        raise _Unfit("It has no statement.")
+        raise _InvalidObject("It has no statement.")
     return statement
 
 
 def _items(fields: dict[str, Any], name: str) -> tuple[str, ...]:
-    """A text, or a list of texts; the empty ones are left out."""
+    """Return the items of a text or a list of texts, without empty ones."""
     given = fields.get(name)
     given = [] if given is None else given if isinstance(given, list) else [given]
     if not all(isinstance(one, str) for one in given):
-        raise _Unfit(f"Its {name} must be texts.")
+        raise _InvalidObject(f"Its {name} must be texts.")
     if len(given) > _MOST_ITEMS:
-        raise _Unfit(f"Its {name} are more than {_MOST_ITEMS}.")
+        raise _InvalidObject(f"Its {name} are more than {_MOST_ITEMS}.")
     return tuple(item for one in given if (item := _clean(one)))
 
 
@@ -166,7 +524,7 @@ def _text(fields: dict[str, Any], name: str) -> str:
     if given is None:
         return ""
     if not isinstance(given, str):
-        raise _Unfit(f"Its {name} must be a text.")
+        raise _InvalidObject(f"Its {name} must be a text.")
     return _clean(given)
 
 
@@ -178,5 +536,5 @@ def _confidence(given: Any) -> float | None:
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given) or not 0 <= given <= 1:
-        raise _Unfit("Its confidence must be a number from 0 to 1.")
+        raise _InvalidObject("Its confidence must be a number from 0 to 1.")
     return float(given)

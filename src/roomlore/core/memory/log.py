@@ -1,16 +1,19 @@
-"""The log of changes, replayed."""
+"""The log of changes of a scope: replay, state at a time, differences, origins, and reverting."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 
-from roomlore.core.memory.models import Change, Memory, MemoryStatus
+from roomlore.core.errors import Conflict
+from roomlore.core.memory.memory import Action, Change, Memory, MemoryDiff, MemoryStatus, Revised
+from roomlore.core.privacy.traces import is_mark
 
 Versions = Mapping[str, Memory]
 """Every version of a scope by its id."""
 
 
 def replay(changes: Iterable[Change], start: Versions | None = None) -> dict[str, Memory]:
-    """What the tables hold after these changes, in order of their numbers."""
+    """Return the content of the tables after these changes, in order of their numbers."""
     versions = dict(start or {})
     for change in changes:
         for memory_id in change.closes:
@@ -20,6 +23,261 @@ def replay(changes: Iterable[Change], start: Versions | None = None) -> dict[str
 
 
 def active(versions: Versions) -> list[Memory]:
-    """The memories in force, oldest lineage first."""
+    """Return the memories in force, oldest lineage first."""
     found = [memory for memory in versions.values() if memory.status is MemoryStatus.ACTIVE]
     return sorted(found, key=lambda memory: (memory.created_at, memory.memory_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """The effect of a change on the memories in force, without statements. `active`: True if the version that it made
+    or touched is active after it; None: unchanged."""
+
+    number: int
+    at: datetime
+    memory_id: str
+    closes: Sequence[str]
+    active: bool | None
+
+    @classmethod
+    def of(cls, change: Change) -> "Touch":
+        active = change.memory.status is MemoryStatus.ACTIVE
+        return cls(change.number, change.at, change.memory.memory_id, change.closes, active)
+
+
+class Walk:
+    """Follows a log, a page at a time, up to a moment.
+
+    `in_force`: the active versions so far, each with the number of the change that made its present state. `number`: of
+    the last change that counts. `read`: of the last change read. `done`: no more pages are needed.
+
+    Entries are in the order in which they were made. If clocks disagreed, an entry that precedes one of that moment
+    counts as made by then too; a whole page of later ones ends the walk.
+    """
+
+    def __init__(self, at: datetime, *, after: "Walk | None" = None) -> None:
+        """Begin a walk up to `at`. `after`: continue where that walk ended."""
+        self.at = at
+        self.in_force: dict[str, int] = dict(after.in_force) if after else {}
+        self.number: int = after.number if after else 0
+        self.read = self.number
+        self.done = False
+        self._later: list[Touch] = []
+
+    def take(self, page: Sequence[Touch]) -> None:
+        """Process the next page."""
+        by_then = [place for place, one in enumerate(page, start=1) if one.at <= self.at]
+        self.done = not by_then
+        self.read = page[-1].number if page else self.read
+        if not by_then:
+            return
+        for one in (*self._later, *page[: by_then[-1]]):
+            self._apply(one)
+        self._later = list(page[by_then[-1] :])
+
+    def chosen(self, changes: Iterable[Change]) -> list[Memory]:
+        """Return the memories in force, the oldest lineage first; `changes`: of one scope, at least those that made
+        them."""
+        found = (one.memory for one in changes if self.in_force.get(one.memory.memory_id) == one.number)
+        return sorted(found, key=_oldest_first)
+
+    def _apply(self, touch: Touch) -> None:
+        self.number = touch.number
+        stays = touch.memory_id in self.in_force if touch.active is None else touch.active
+        for memory_id in (*touch.closes, touch.memory_id):
+            self.in_force.pop(memory_id, None)
+        if stays:
+            self.in_force[touch.memory_id] = touch.number
+
+
+def at_time(changes: Sequence[Change], at: datetime) -> list[Memory]:
+    """Return the memories in force at a time, the oldest lineage first; `changes`: the whole log."""
+    walk = Walk(at)
+    walk.take([Touch.of(change) for change in changes])
+    return walk.chosen(changes)
+
+
+def diff(
+    scope: str,
+    start: datetime,
+    end: datetime,
+    *,
+    before: Iterable[Memory],
+    after: Iterable[Memory],
+    changes: Iterable[Change],
+) -> MemoryDiff:
+    """Return the diff. `before`, `after`: the memories in force at `start` and at `end`; `changes`: those in between,
+    in order."""
+    was = {memory.lineage_id: memory for memory in sorted(before, key=_oldest_first)}
+    now = {memory.lineage_id: memory for memory in sorted(after, key=_oldest_first)}
+    stayed = [(old, now[name]) for name, old in was.items() if name in now]
+    revised = [(old, new) for old, new in stayed if _says(old) != _says(new)]
+    made_so: dict[str, list[Change]] = {old.lineage_id: [] for old, _ in revised}
+    for change in changes:
+        if change.memory.lineage_id in made_so:
+            made_so[change.memory.lineage_id].append(change)
+    return MemoryDiff(
+        scope=scope,
+        start=start,
+        end=end,
+        added=tuple(new for name, new in now.items() if name not in was),
+        removed=tuple(old for name, old in was.items() if name not in now),
+        changed=tuple(Revised(old, new, tuple(made_so[old.lineage_id])) for old, new in revised),
+        unchanged=len(stayed) - len(revised),
+    )
+
+
+def origins(start: str, versions: Versions) -> tuple[dict[str, Memory], set[str]]:
+    """Return the version and its ancestors by id, and the ids of parents that are not among these versions."""
+    found: dict[str, Memory] = {}
+    missing: set[str] = set()
+    ahead = [start]
+    while ahead:
+        name = ahead.pop()
+        if name not in versions:
+            missing.add(name)
+        elif name not in found:
+            found[name] = versions[name]
+            ahead += versions[name].parents
+    return found, missing
+
+
+def makers(logged: Iterable[Change]) -> dict[str, Change]:
+    """Return the change that made each version, by its id; `logged`: the changes of the versions, ascending."""
+    found: dict[str, Change] = {}
+    for change in logged:
+        found.setdefault(change.memory.memory_id, change)
+    return found
+
+
+def _oldest_first(memory: Memory) -> tuple[datetime, str]:
+    return memory.created_at, memory.lineage_id
+
+
+def _says(memory: Memory) -> tuple[str, str]:
+    """Return the content of a version: unchanged if it was strengthened, changed if it was redacted."""
+    return memory.memory_id, memory.statement
+
+
+_ACTIVE, _DEPRECATED = MemoryStatus.ACTIVE, MemoryStatus.DEPRECATED
+_NAMED = 10
+
+
+def is_redacted(memory: Memory) -> bool:
+    """Return True if the statement was redacted entirely; such a version must not come into force again."""
+    return not memory.statement or is_mark(memory.statement)
+
+
+def touched(changes: Iterable[Change]) -> list[str]:
+    """Return the ids of the versions that changes made, touched or closed, each once, the first one first."""
+    return list(dict.fromkeys(name for change in changes for name in (*change.closes, change.memory.memory_id)))
+
+
+def reverted(
+    own: Sequence[Change],
+    *,
+    logged: Sequence[Change],
+    versions: Sequence[Memory],
+    number: int,
+    reason: str,
+    now: datetime,
+) -> list[Change]:
+    """Return the changes that revert an evolution: every version that it touched returns to its earlier state, and
+    those that it made are deprecated. Empty if it was reverted already.
+
+    `own`: its changes; an evolution restores nothing. `logged`: all changes of these versions, its own included.
+    `versions`: their present state, with the versions in force of their lineages. `number`: of the scope's last change.
+    Raises `Conflict`, which names what was changed since.
+    """
+    evolution_id = own[0].evolution_id
+    if any(change.undoes == evolution_id for change in logged):
+        return []
+    there = {memory.memory_id: memory for memory in versions}
+    back = _as_before(own, logged)
+    _check_untouched(own, logged, there, back)
+    steps = _steps(touched(own), there, back, reason)
+    return [
+        Change(
+            number=at,
+            scope=memory.scope,
+            action=Action.REVERT,
+            memory=memory,
+            closes=closes,
+            old_statement=_said(memory, closes, there),
+            reason=reason,
+            undoes=evolution_id,
+            at=now,
+        )
+        for at, (memory, closes) in enumerate(steps, start=number + 1)
+    ]
+
+
+def _said(memory: Memory, closes: tuple[str, ...], there: Mapping[str, Memory]) -> str | None:
+    """Return the lineage's statement so far; None if it was not in force."""
+    old = there[closes[0]] if closes else there[memory.memory_id]
+    return old.statement if old.status is _ACTIVE else None
+
+
+def _check_untouched(
+    own: Sequence[Change], logged: Sequence[Change], there: Mapping[str, Memory], back: Mapping[str, Memory]
+) -> None:
+    """Raise `Conflict` unless the versions are as the evolution left them, and nothing else replaced them."""
+    left, names = replay(own, there), touched(own)
+    lineages = {left[name].lineage_id for name in names}
+    others = [one for name, one in there.items() if name not in names and one.lineage_id in lineages]
+    later = [one for one in logged if one.number > own[-1].number and one.action is Action.REDACT]
+    changed = [name for name in names if there[name] != left[name]]
+    changed += [one.memory_id for one in others if _is_active(one)]
+    changed += [change.memory.memory_id for change in later]
+    changed += [name for name, memory in back.items() if is_redacted(memory) and _is_deactivated(memory, there[name])]
+    if changed:
+        shown = ", ".join(f"{name!r:.80}" for name in list(dict.fromkeys(changed))[:_NAMED])
+        raise Conflict(
+            f"Memories that this evolution touched were changed since: {shown}. Revert what came later first, or "
+            "change them by hand; nothing was reverted."
+        )
+
+
+def _as_before(own: Sequence[Change], logged: Iterable[Change]) -> dict[str, Memory]:
+    """Return the versions that existed before the evolution touched them, in their earlier state."""
+    last = {change.memory.memory_id: change.memory for change in logged if change.number < own[0].number}
+    found: dict[str, Memory] = {}
+    for change in own:
+        for name in (*change.closes, change.memory.memory_id):
+            if name in last and name not in found:
+                found[name] = replace(last[name], status=_status_before(change, name))
+    return found
+
+
+def _status_before(change: Change, name: str) -> MemoryStatus:
+    ended = name in change.closes or change.action is Action.DELETE
+    return _ACTIVE if ended else change.memory.status
+
+
+def _steps(
+    names: Sequence[str], there: Mapping[str, Memory], back: Mapping[str, Memory], reason: str
+) -> Iterator[tuple[Memory, tuple[str, ...]]]:
+    """Yield each version in its target state, with the versions it replaces; the last touched first."""
+    wanted = {name: back.get(name) or _deprecated(there[name], reason) for name in names}
+    ends = {one.lineage_id: name for name, one in wanted.items() if _is_deactivated(there[name], one)}
+    comes = {one.lineage_id for name, one in wanted.items() if _is_deactivated(one, there[name])}
+    for name, one in reversed(wanted.items()):
+        if _is_deactivated(there[name], one):
+            if one.lineage_id not in comes:
+                yield one, ()
+        elif _is_deactivated(one, there[name]):
+            yield one, (ends[one.lineage_id],) if one.lineage_id in ends else ()
+        elif name in back and one != there[name]:
+            yield one, ()
+
+
+def _is_deactivated(one: Memory, other: Memory) -> bool:
+    return _is_active(one) and not _is_active(other)
+
+
+def _is_active(memory: Memory | None) -> bool:
+    return memory is not None and memory.status is _ACTIVE
+
+
+def _deprecated(memory: Memory, reason: str) -> Memory:
+    return replace(memory, status=_DEPRECATED, change_summary=reason or memory.change_summary)

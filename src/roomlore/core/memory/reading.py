@@ -1,30 +1,30 @@
-"""Messages as a model reads them that is to remember something: who said what, and nothing roomlore put there."""
+"""Render messages for a model that extracts memories: speakers and texts, without blocks that roomlore inserted."""
 
 import re
 from collections.abc import Mapping, Sequence
 
+from roomlore.core.mentions import Quotation, named_author, split_quotes
 from roomlore.core.models import Message, Role, StoredMessage
-from roomlore.core.quotes import Quotation, named_author, split_quotes
+from roomlore.core.prompt import neutral
 from roomlore.core.text import fold, truncate
 
 CHECKPOINT_MARK = "[MEMORY_CHECKPOINT]"
 MEMORY_BLOCK = "memory"
 INJECTED_NAME = "memory_context"
 INJECTED = "roomlore_injected"
-"""In the metadata of a message: roomlore wrote it for a model to read."""
+"""The metadata field of a message that roomlore wrote for a model."""
 CONVERSATION_CHARACTERS = 12_000
-"""What of a conversation is read at most: what a small model has room for."""
+"""The most characters read of a conversation: the space that a small model has."""
 
 _TAG = re.compile(rf"<(?P<closing>/)?{MEMORY_BLOCK}(?:_context)?(?:\s[^<>]{{0,200}})?>", re.IGNORECASE)
 _LABELLED = re.compile(r"\s*(?:历史摘要|对话摘要|Summary)\s*[:：]")
-_FENCE = re.compile(r"[<＜](?=\s*+(?:[/／]\s*+)?conversation)", re.IGNORECASE)
 _QUOTED_CHARACTERS = 200
 _NAME_CHARACTERS = 64
 
 
 def own_words(message: Message) -> str:
-    """Return the text without what roomlore injected: memory blocks, checkpoints, summaries handed to a model. '' where
-    nothing else is left."""
+    """Return the text without blocks that roomlore injected: memory blocks, checkpoints, summaries given to a model. ''
+    if nothing is left."""
     if is_injected(message):
         return ""
     return _without_blocks(message.text).strip()
@@ -33,38 +33,39 @@ def own_words(message: Message) -> str:
 def as_conversation(
     messages: Sequence[StoredMessage], *, quoted: Mapping[str, StoredMessage], people: Mapping[str, str]
 ) -> str:
-    """A line 'name: text' for each message that says something of its own; all of one length at most.
+    """Return a line 'name: text' for each message with content of its own; the total length is bounded.
 
-    What a message quotes is named as its author's, never as the sender's own. `quoted`: messages by id that others
-    reply to. `people`: sender ids to names.
+    Quoted text is attributed to its author, never to the sender. `quoted`: messages by id that others reply to.
+    `people`: sender ids to names.
     """
     most = CONVERSATION_CHARACTERS // max(len(messages), 1)
     lines = (_line(message, quoted, people, most) for message in messages)
-    return _FENCE.sub("‹", "\n".join(line for line in lines if line))
+    return neutral("\n".join(line for line in lines if line))
 
 
 def name_of(message: StoredMessage, people: Mapping[str, str]) -> str:
-    """What the sender is called: the name of the message, else of the room, else the id."""
+    """Return the sender's name: that of the message, else of the room, else the id."""
     known = people.get(message.sender_id, "")
     name = message.sender_name or (known if known != INJECTED_NAME else "") or message.sender_id
     return truncate(_flat(name), _NAME_CHARACTERS)
 
 
 def is_injected(message: Message) -> bool:
-    """Whether roomlore wrote it for a model to read."""
+    """Return True if roomlore wrote it for a model."""
     if message.metadata.get(INJECTED) or message.sender_name == INJECTED_NAME:
         return True
     return _is_summary(message.text, labelled=message.role is Role.SYSTEM)
 
 
 def _is_summary(text: str, *, labelled: bool) -> bool:
-    """`labelled`: whether a label alone tells. A person may well begin with it."""
+    """Return True if the text is a summary. `labelled`: True if a label alone is enough; a person may begin a text with
+    it."""
     return text.lstrip().startswith(CHECKPOINT_MARK) or (labelled and bool(_LABELLED.match(text)))
 
 
 def _without_blocks(text: str) -> str:
-    """Blocks of memories begin and end with a tag. One without an end goes on to the end of the text if it begins a
-    line; else it is somebody's `#include <memory>`."""
+    """Remove blocks of memories, which begin and end with a tag. One without an end extends to the end of the text if
+    it begins a line; otherwise it is ordinary text such as `#include <memory>`."""
     kept: list[str] = []
     at, begun = 0, None
     for tag in _TAG.finditer(text):
@@ -92,7 +93,7 @@ def _line(
 
 
 def _shown(part: Quotation | str, original: StoredMessage | None, people: Mapping[str, str]) -> str:
-    """A part of a message as it is read; '' for a quotation of what roomlore wrote."""
+    """Return a part of a message as shown; '' for a quotation of what roomlore wrote."""
     if isinstance(part, str):
         return _flat(part)
     ours = original is not None and bool(original.text) and not own_words(original)
@@ -104,7 +105,8 @@ def _shown(part: Quotation | str, original: StoredMessage | None, people: Mappin
 
 
 def _credited(quotation: Quotation, original: StoredMessage | None, people: Mapping[str, str]) -> tuple[str, str]:
-    """The author of a quotation and its text: the message replied to, whom the quotation names, else somebody."""
+    """Return the author and text of a quotation: the author of the message replied to, the one the quotation names,
+    else "somebody"."""
     if original is not None:
         return name_of(original, people), quotation.text
     if quotation.author:

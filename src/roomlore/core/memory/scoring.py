@@ -1,11 +1,4 @@
-"""How surely a memory is what was asked for: a score in [0, 1] that means the same for every embedding model.
-
-Meaning: how many standard deviations the memory's cosine with the question lies above those of statements that have
-nothing to do with it: a fixed background, and the other memories of the scope, in the memory's own language. Words: the
-share of the question's worth that the memory has. A logistic function of both gives the score. Its constants were found
-on questions with known answers, relevant memories as a whole counting half as much as unrelated ones; how well they do
-on other questions is told in docs/explanation/memory-search.md.
-"""
+"""Parse questions about memories."""
 
 import re
 from collections import defaultdict
@@ -16,31 +9,119 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from roomlore.core.memory.asking import Question
-from roomlore.core.memory.background import CHINESE, ENGLISH
-from roomlore.core.search import Floats, Ints, Vectors
-from roomlore.core.terms import terms
-from roomlore.core.text import HAN, HANGUL, KANA
+from roomlore.core.search.hits import Floats, Ints, Vectors
+from roomlore.core.text import HAN, HANGUL, KANA, terms
+
+_MOST_TERMS = 128
+_EMBEDDED_CHARS = 1_500
+_ASKING = re.compile(
+    "请问|为什么|為什麼|什么样|什麼樣|什么|什麼|怎么样|怎麼樣|怎么|怎麼|怎样|怎樣|哪里|哪裡|哪儿|哪兒|哪个|哪個|哪些|哪天|哪"
+    "|谁|誰|多少|几点|幾點|几|幾|如何|是否|有没有|有沒有|吗|嗎|呢"
+)
+_GROUP = re.compile(r"(?:我们|我們|咱们|这个|這個|本)?(?<!集)群[组組](?![主名员員])|(?:这个|這個|本)群(?=的)")
+_THE_GROUP = re.compile(
+    r"\b(?:the|this|our) group(?:(?P<of>['’]s)|(?!['’]))\b(?! (?:name|chat|owner|admin|rule))", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A parsed question. `terms`: its distinct content terms. `embed`: the text to embed."""
+
+    text: str
+    terms: tuple[str, ...]
+    embed: str
+
+
+def read_question(text: str, *, of_group: bool) -> Question:
+    """Parse a question. `of_group`: True if the memories are a group's. Then "the group" is ignored, since it
+    distinguishes nothing and matches any statement with that word; the question is asked about the members."""
+    meant = _of_members(text) if of_group else text
+    return Question(
+        text=text,
+        terms=tuple(dict.fromkeys(terms(_ASKING.sub(" ", meant))))[:_MOST_TERMS],
+        embed=meant.strip()[:_EMBEDDED_CHARS],
+    )
+
+
+def _of_members(text: str) -> str:
+    text = _GROUP.sub("成员", text)
+    return _THE_GROUP.sub(lambda found: "the members'" if found["of"] else "the members", text)
+
+
+CHINESE = (
+    "公司在城东租了一间新的办公室",
+    "他们打算明年换一套电脑系统",
+    "成员大多住在南方的几个城市",
+    "会议室在二楼走廊的尽头",
+    "她最喜欢的颜色是深蓝色",
+    "图书馆周一不开门",
+    "项目的预算已经用掉一半",
+    "他每天早上跑五公里",
+    "我们决定把聚会推迟到下个月",
+    "价格比去年涨了一成",
+    "手机没电的时候请打座机",
+    "医生建议他少吃盐",
+    "报名表要在截止日期之前交",
+    "群里的人说话都很客气",
+    "电影票可以在网上买",
+    "老板不在的时候由副手负责",
+    "这个软件只支持最新的浏览器",
+    "孩子们喜欢在公园里玩球",
+    "资料保存在共享文件夹里",
+    "冬天的时候这里经常下雪",
+    "他们经常为了小事争论",
+    "新来的同事以前是老师",
+    "火车晚点了四十分钟",
+    "大家同意不在晚上讨论工作",
+)
+ENGLISH = (
+    "The company rented a new office in the east of the city",
+    "They intend to replace their computer system next year",
+    "Most members live in a few cities in the south",
+    "The meeting room is at the end of the corridor on the second floor",
+    "Her favourite colour is dark blue",
+    "The library is closed on Mondays",
+    "Half of the project's budget has been spent",
+    "He runs five kilometres every morning",
+    "We decided to put the party off until next month",
+    "Prices rose by a tenth since last year",
+    "Please call the landline when the mobile is flat",
+    "The doctor advised him to eat less salt",
+    "The form has to be handed in before the deadline",
+    "People in the group are polite to each other",
+    "Cinema tickets can be bought online",
+    "The deputy is in charge while the boss is away",
+    "This software only supports the latest browsers",
+    "The children like to play ball in the park",
+    "The material is kept in a shared folder",
+    "It often snows here in winter",
+    "They often argue about small things",
+    "The new colleague used to be a teacher",
+    "The train was forty minutes late",
+    "Everybody agreed not to discuss work in the evening",
+)
+
 
 BACKGROUND = CHINESE + ENGLISH
-"""What `Background` is made of, in this order."""
+"""The statements of `Background`, in this order."""
 
 _BASE, _MEANING, _WORDS = -3.97, 2.41, 3.74
 _BASE_OF_WORDS, _WORDS_ALONE = -0.94, 9.42
 _SINGLE = 0.35
-"""What a single Chinese character counts beside a pair of them."""
+"""The weight of a single Chinese character beside a pair."""
 _UNSEEN = 5
-"""Memories that a scope is taken to have besides its own: of few it cannot be told which words are rare."""
+"""Virtual memories added to a scope: in a small scope the rarity of words cannot be estimated."""
 _DENSE = re.compile(f"[{HAN}{KANA}{HANGUL}]")
 _LATIN = re.compile("[A-Za-z]")
 _LEAST_DEVIATION = 0.005
-"""Of cosines: what lies closer together differs by chance, or not at all."""
+"""The least standard deviation of cosines: smaller differences are chance."""
 
 Flags = NDArray[np.bool_]
 
 
 def is_dense_script(text: str) -> bool:
-    """Whether it is written mostly in Chinese, Japanese or Korean; a character of these counts as three letters."""
+    """Return True if it is mostly Chinese, Japanese or Korean; a character of these counts as three letters."""
     return 3 * len(_DENSE.findall(text)) >= max(1, len(_LATIN.findall(text)))
 
 
@@ -54,7 +135,7 @@ def _in_background() -> Mapping[str, int]:
 
 
 class Words:
-    """Which statements have which terms."""
+    """The terms of a set of statements."""
 
     def __init__(self, statements: Sequence[str]) -> None:
         places: dict[str, list[int]] = defaultdict(list)
@@ -66,8 +147,8 @@ class Words:
         self._background = _in_background()
 
     def shares(self, wanted: Iterable[str]) -> Floats:
-        """Of each statement the share of the wanted terms' worth that it has, in [0, 1]. A term is worth more the fewer
-        statements have it, here and in the background; one that none has counts too."""
+        """Return each statement's share of the wanted terms' worth, in [0, 1]. A term is worth more the fewer
+        statements have it, here and in the background; an unknown term counts too."""
         found, total = np.zeros(self._size), 0.0
         for term in wanted:
             worth = self._worth(term)
@@ -84,13 +165,13 @@ class Words:
 
 
 def _rarity(having: int, size: int) -> float:
-    """1 for a term that none of so many has, near 0 for one that all have."""
+    """Return 1 for a term that no statement has, near 0 for one that all have."""
     return float(np.log((size + 1) / (having + 0.5)) / np.log((size + 1) / 0.5))
 
 
 @dataclass(frozen=True, slots=True)
 class Cosines:
-    """Cosines with one question, and whether each is of a statement in a dense script."""
+    """Cosines with one question, and True for each statement in a dense script."""
 
     values: Floats
     dense_script: Flags
@@ -108,13 +189,13 @@ class Background:
         self._dense_script = np.arange(len(BACKGROUND)) < len(CHINESE)
 
     def cosines(self, question: Vectors) -> Cosines:
-        """With the question's vector, (dimensions,)."""
+        """Return the cosines with the question's vector, (dimensions,)."""
         found: Floats = (self._vectors @ _of_length_one(question[None])[0]).astype(float)
         return Cosines(found, self._dense_script)
 
 
 def cosines_of(vectors: Vectors, question: Vectors) -> Floats:
-    """Of each row (n, dimensions) with the question's vector (dimensions,)."""
+    """Return the cosine of each row (n, dimensions) with the question's vector (dimensions,)."""
     found: Floats = (_of_length_one(vectors) @ _of_length_one(question[None])[0]).astype(float)
     return found
 
@@ -125,10 +206,10 @@ def _of_length_one(vectors: Vectors) -> Vectors:
 
 
 def nearness(memories: Cosines, background: Cosines, sample: Cosines | None = None) -> Floats:
-    """How many standard deviations each memory lies above what is unrelated; NaN where its cosine is.
+    """Return how many standard deviations each memory exceeds the unrelated statements; NaN if its cosine is.
 
-    `sample`: of the scope's other memories where `memories` are but the nearest of very many; otherwise each one's
-    others are the rest of them.
+    `sample`: of the scope's other memories, if `memories` are only the nearest of very many; otherwise each is compared
+    with the rest.
     """
     found = np.full(memories.values.size, np.nan)
     for dense_script in (True, False):
@@ -149,7 +230,7 @@ def _above(values: Floats, around: Floats) -> Floats:
 
 
 def _above_others(values: Floats, around: Floats) -> Floats:
-    """Each value against `around` and all other values."""
+    """Return each value compared with `around` and all other values."""
     known = values[~np.isnan(values)]
     count = around.size + known.size - 1
     sums, squares = around.sum() + known.sum(), np.square(around).sum() + np.square(known).sum()
@@ -161,21 +242,22 @@ def _above_others(values: Floats, around: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """A value in [0, 1] for each memory. `words`: the share of the question's worth that it has. `meaning`: what the
-    score were by meaning alone, 0 where it is not known."""
+    """A value in [0, 1] for each memory. `words`: the share of the question's worth that it has. `meaning`: the score
+    by meaning alone, 0 if unknown."""
 
     total: Floats
     words: Floats
     meaning: Floats
 
     def best(self, threshold: float, limit: int) -> Ints:
-        """Places of the highest scores at or above the threshold, the highest first; equal ones as they stand."""
+        """Return the indices of the highest scores at or above the threshold, the highest first; equal ones in their
+        order."""
         order = np.argsort(-self.total, kind="stable")
         return order[self.total[order] >= threshold][:limit]
 
 
 def score(question: Question, words: Words, near: Floats | None = None) -> Scores:
-    """`near`: from `nearness`; None, or NaN for a memory, where words alone are to tell."""
+    """Return the scores. `near`: from `nearness`; None, or NaN for a memory, if only words count."""
     shares = words.shares(question.terms)
     total = _logistic(_BASE_OF_WORDS + _WORDS_ALONE * shares)
     if near is None:
@@ -187,6 +269,6 @@ def score(question: Question, words: Words, near: Floats | None = None) -> Score
 
 
 def _logistic(values: Floats) -> Floats:
-    """Rounded, so that equal evidence is equal however it was added up."""
+    """Return the logistic function, rounded, so that equal evidence gives equal values in any order of summation."""
     with np.errstate(over="ignore"):
         return np.round(1 / (1 + np.exp(-values)), 9)

@@ -1,4 +1,4 @@
-"""What became of a statement, word by word: Chinese by its words, English by its words, neither inside a character."""
+"""A word-level diff of two statements, Chinese and English; it never splits a character."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import regex
 from roomlore.core.text import GRAPHEME, HAN, HANGUL, KANA, LETTER, segment
 
 _MOST_COMPARED = 1_000_000
-"""Pairs of words. Where there are more, what lies between the first and the last difference is told as a whole."""
+"""Pairs of words. Above this, everything between the first and the last difference is one change."""
 _KINDS = (
     ("han", regex.compile(rf"[{HAN}]")),
     ("kana", regex.compile(rf"[{KANA}]\p{{M}}*")),
@@ -33,24 +33,24 @@ class Piece:
 
 
 def words_diff(old: str, new: str) -> tuple[Piece, ...]:
-    """How the new text differs from the old one. No piece is empty, no two neighbours are of one sort, and what is gone
-    stands before what came in its place. Never raises on any text."""
+    """Return the differences between two texts. No piece is empty, no two neighbours are of one kind, and removed text
+    precedes its replacement. Never raises on any text."""
     before, after = _words(old), _words(new)
     head = _shared(before, after)
     tail = _shared(reversed(before[head:]), reversed(after[head:]))
     middle = _compared(before[head : len(before) - tail], after[head : len(after) - tail])
     pieces = [("same", before[:head], before[:head]), *middle]
     pieces.append(("same", before[len(before) - tail :], before[len(before) - tail :]))
-    return tuple(_joined(_without_crumbs(pieces)))
+    return tuple(_joined(_without_small_gaps(pieces)))
 
 
 def old_text(pieces: Iterable[Piece]) -> str:
-    """The text that was compared first."""
+    """Return the first text."""
     return "".join(piece.text for piece in pieces if piece.became != "new")
 
 
 def new_text(pieces: Iterable[Piece]) -> str:
-    """The text that was compared second."""
+    """Return the second text."""
     return "".join(piece.text for piece in pieces if piece.became != "gone")
 
 
@@ -59,8 +59,10 @@ _Stretch = tuple[str, list[str], list[str]]
 
 
 def _words(text: str) -> list[str]:
-    """The text in pieces that are compared as one: words, stretches of white space, any other character by itself."""
-    return [word for kind, run in groupby(GRAPHEME.findall(text), key=_kind) for word in _cut(kind, list(run))]
+    """Return the units of comparison: words, runs of white space, any other character by itself."""
+    characters = GRAPHEME.findall(text)
+    kinds = {character: _kind(character) for character in set(characters)}
+    return [word for kind, run in groupby(characters, key=kinds.__getitem__) for word in _cut(kind, list(run))]
 
 
 def _kind(character: str) -> str:
@@ -74,7 +76,7 @@ def _cut(kind: str, run: list[str]) -> list[str]:
 
 
 def _shared(one: Iterable[str], other: Iterable[str]) -> int:
-    """How many words both begin with."""
+    """Return the number of leading words that both share."""
     count = 0
     for mine, theirs in zip(one, other, strict=False):
         if mine != theirs:
@@ -91,18 +93,18 @@ def _compared(before: list[str], after: list[str]) -> Iterator[_Stretch]:
         yield "same" if tag == "equal" else "changed", before[i:j], after[k:m]
 
 
-def _without_crumbs(pieces: Iterable[_Stretch]) -> list[_Stretch]:
-    """White space and marks that two changes have between them are told as part of the change."""
+def _without_small_gaps(pieces: Iterable[_Stretch]) -> list[_Stretch]:
+    """Merge white space and punctuation between two changes into the change."""
     found: list[_Stretch] = []
     for became, old, new in (piece for piece in pieces if piece[1] or piece[2]):
-        if became == "changed" and len(found) > 1 and _is_crumb(found[-1]) and found[-2][0] == "changed":
+        if became == "changed" and len(found) > 1 and _is_small_gap(found[-1]) and found[-2][0] == "changed":
             (_, old_crumb, new_crumb), (_, old_before, new_before) = found.pop(), found.pop()
             old, new = old_before + old_crumb + old, new_before + new_crumb + new
         found.append((became, old, new))
     return found
 
 
-def _is_crumb(piece: _Stretch) -> bool:
+def _is_small_gap(piece: _Stretch) -> bool:
     became, words, _ = piece
     return became == "same" and not any(_kind(character) in _TELLING for word in words for character in word)
 

@@ -1,23 +1,293 @@
-"""What adding, changing and deleting memories comes to, as changes of their scope's log."""
+"""The limits of a memory, and its normalised form for storage."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Literal
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, Final, Literal
 
-from roomlore.core.errors import Conflict
-from roomlore.core.memory.intake import Edit, Keep, NewMemory, normal
-from roomlore.core.memory.models import Action, Change, Memory, MemoryKind, MemoryStatus
+from roomlore.core.errors import Conflict, InvalidInput
+from roomlore.core.intake import MAX_ID_CHARS
+from roomlore.core.memory.memory import SCOPES, Action, Change, Memory, MemoryKind, MemoryStatus, Source, check_scope
+from roomlore.core.text import fold, graphemes
+
+MAX_STATEMENT = 4_000
+MAX_LABEL = 64
+MAX_REASON = 500
+MAX_TAGS = 32
+MAX_SOURCES = 1_000
+MAX_BATCH = 10_000
+_SHOWN = 3
+_CODE_POINTS_A_CHARACTER = 8
+"""More than any script or emoji needs; a text of combining marks only is one character to a reader."""
+
+
+class Keep(Enum):
+    """The value that leaves a field unchanged, if None has a meaning of its own."""
+
+    KEEP = "keep"
+
+
+KEEP: Final = Keep.KEEP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewMemory:
+    """A memory to add.
+
+    `scope`: the subject. `confidence`: in [0, 1], None if unknown. `sources`: the messages that support it.
+    `memory_id`: an id of the caller's own makes adding it idempotent. `created_at`, `updated_at`: when it was first and
+    last stated, by default now. `made_by`, `reason`: for the log.
+    """
+
+    scope: str
+    statement: str
+    kind: MemoryKind = MemoryKind.FACT
+    confidence: float | None = None
+    category: str = ""
+    tags: Sequence[str] = ()
+    sources: Sequence[Source] = ()
+    memory_id: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    made_by: str = "caller"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """The changes to a memory; None keeps a field. A confidence of None removes it."""
+
+    statement: str | None = None
+    confidence: float | Keep | None = KEEP
+    category: str | None = None
+    tags: Sequence[str] | None = None
+    sources: Sequence[Source] | None = None
+
+
+def is_longer(text: str, most: int) -> bool:
+    """Return True if the text has more than `most` graphemes."""
+    return len(text) > most and (len(text) > most * _CODE_POINTS_A_CHARACTER or graphemes(text) > most)
+
+
+def normal(statement: str) -> str:
+    """Return the form in which statements are compared: folded, white space as one space."""
+    return " ".join(fold(statement).split())
+
+
+def checked(new: NewMemory) -> NewMemory:
+    """Return the memory as it is stored. Raises `InvalidInput` that names the fix."""
+    return replace(
+        new,
+        scope=check_scope(new.scope),
+        statement=check_statement(new.statement),
+        kind=check_kind(new.kind),
+        confidence=check_confidence(new.confidence),
+        category=_label(new.category, "category"),
+        tags=check_tags(new.tags),
+        sources=check_sources(new.sources),
+        memory_id=None if new.memory_id is None else check_memory_id(new.memory_id),
+        created_at=_moment(new.created_at, "created_at"),
+        updated_at=_moment(new.updated_at, "updated_at"),
+        made_by=_label(new.made_by, "made_by"),
+        reason=check_reason(new.reason),
+    )
+
+
+def checked_edit(edit: Edit) -> Edit:
+    """Return the edit as it is stored. Raises `InvalidInput`."""
+    return Edit(
+        statement=None if edit.statement is None else check_statement(edit.statement),
+        confidence=KEEP if isinstance(edit.confidence, Keep) else check_confidence(edit.confidence),
+        category=None if edit.category is None else _label(edit.category, "category"),
+        tags=None if edit.tags is None else check_tags(edit.tags),
+        sources=None if edit.sources is None else check_sources(edit.sources),
+    )
+
+
+def check_statement(given: Any) -> str:
+    """Return the statement without surrounding white space."""
+    text = _text(given, "The statement", MAX_STATEMENT).strip()
+    if not text:
+        raise InvalidInput("The statement is empty; say what is to be remembered.")
+    return text
+
+
+def scope_of(given: Any) -> str:
+    """Return the scope; a group's id becomes the group's scope. An id that begins like a scope is read as one: write
+    'group:user:x' for a group with that id."""
+    if not isinstance(given, str) or not given:
+        raise InvalidInput(f"A group is {given!r:.60}; give the id of a room, or a scope such as user:anna.")
+    kind, colon, name = given.partition(":")
+    return check_scope(given if colon and name and kind in SCOPES else f"group:{given}")
+
+
+def check_moment(given: Any, name: str = "since") -> datetime | None:
+    """Return the time in UTC; one without a zone is UTC. None stays None."""
+    return _moment(given, name)
+
+
+def check_kind(given: Any) -> MemoryKind:
+    try:
+        return MemoryKind(given)
+    except ValueError as error:
+        raise InvalidInput(f"kind is {given!r:.60}; it is one of {', '.join(MemoryKind)}.") from error
+
+
+def check_kinds(given: Any) -> list[MemoryKind]:
+    """Return the kinds, each once, in order; a single one may be a text."""
+    if not isinstance(given, Iterable):
+        raise InvalidInput("kinds is a list of kinds of memories, such as ['fact'].")
+    kinds = [given] if isinstance(given, str) else list(given)
+    try:
+        return sorted({MemoryKind(kind) for kind in kinds})
+    except ValueError as error:
+        raise InvalidInput(f"Kinds of memories are {', '.join(MemoryKind)}, not {given!r:.60}.") from error
+
+
+def check_confidence(given: Any) -> float | None:
+    """Return the confidence, in [0, 1]; None stays None, and 0 is 0."""
+    if given is None:
+        return None
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+        raise InvalidInput(f"confidence is {given!r:.60}; it must be a number from 0 to 1, or None.")
+    return float(given) + 0.0
+
+
+def check_strength(given: Any) -> float:
+    """Return the strength, in [0, 1]."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+        raise InvalidInput(f"strength is {given!r:.60}; it must be a number from 0 to 1.")
+    return float(given) + 0.0
+
+
+def check_tags(given: Any) -> tuple[str, ...]:
+    """Return the tags, each once, in order."""
+    tags = tuple(dict.fromkeys(_label(tag, "A tag") for tag in _items(given, "tags", "texts")))
+    if len(tags) > MAX_TAGS:
+        raise InvalidInput(f"{len(tags)} tags are too many; give at most {MAX_TAGS}.")
+    if "" in tags:
+        raise InvalidInput("A tag is empty; leave it out.")
+    return tags
+
+
+def check_sources(given: Any) -> tuple[Source, ...]:
+    """Return the sources, each once, in order."""
+    sources = tuple(dict.fromkeys(_source(one) for one in _items(given, "sources", "roomlore.Source")))
+    if len(sources) > MAX_SOURCES:
+        raise InvalidInput(f"{len(sources)} sources are too many; give at most {MAX_SOURCES}.")
+    return sources
+
+
+def refuse_unknown(sources: Iterable[Source], there: Container[Source]) -> None:
+    """Raise `InvalidInput` that names the sources, three at most, whose messages are not there."""
+    unknown = [f"{one.message_id[:40]!r} of room {one.room_id[:40]!r}" for one in sources if one not in there]
+    if unknown:
+        more = f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
+        raise InvalidInput(
+            f"There is no message {', '.join(unknown[:_SHOWN])}{more} to be a source; add the messages first, or leave "
+            "the sources out. Nothing was changed."
+        )
+
+
+def check_memory_id(given: Any) -> str:
+    if not isinstance(given, str) or not given or "\0" in given:
+        raise InvalidInput(f"memory_id is {given!r:.60}; it must be a non-empty text without NUL.")
+    if len(given) > MAX_ID_CHARS:
+        raise InvalidInput(f"memory_id has {len(given)} characters; at most {MAX_ID_CHARS}.")
+    return given
+
+
+def check_reason(given: Any) -> str:
+    return _text(given, "reason", MAX_REASON).strip()
+
+
+def _source(given: Any) -> Source:
+    ids = (given.room_id, given.message_id) if isinstance(given, Source) else ()
+    if not ids or not all(isinstance(one, str) and 0 < len(one) <= MAX_ID_CHARS for one in ids):
+        raise InvalidInput(
+            f"A source is {given!r:.80}; it must be a roomlore.Source with the ids of a room and of a message, "
+            f"each of 1 to {MAX_ID_CHARS} characters."
+        )
+    return Source(*ids)
+
+
+def _items(given: Any, name: str, what: str) -> list[Any]:
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InvalidInput(f"{name} is {given!r:.60}; it must be a list of {what}.")
+    return list(given)
+
+
+def _label(given: Any, name: str) -> str:
+    return _text(given, name, MAX_LABEL).strip()
+
+
+def _text(given: Any, name: str, most: int) -> str:
+    if not isinstance(given, str):
+        raise InvalidInput(f"{name} is {given!r:.60}; it must be a text.")
+    if is_longer(given, most):
+        raise InvalidInput(f"{name} is longer than {most} characters: {given[:40]!r}…; shorten it.")
+    return given
+
+
+def _moment(given: Any, name: str) -> datetime | None:
+    if given is None:
+        return None
+    if not isinstance(given, datetime):
+        raise InvalidInput(f"{name} is {given!r:.60}; it must be a datetime, or None for now.")
+    try:
+        return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)
+    except OverflowError as error:
+        raise InvalidInput(
+            f"{name} is {given.isoformat()}, which is not within the years 1 to 9999 in UTC; give a day or a time "
+            "such as 2024-05-01T12:00Z."
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An entry that was not imported. `place`: its position, such as 'facts[3]' or 'line 12'."""
+
+    place: str
+    reason: str
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignMemories:
+    """Another system's memories, each with its position, and the unreadable entries."""
+
+    form: str
+    memories: tuple[tuple[str, NewMemory], ...]
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactImport:
+    """The result of importing another system's memories.
+
+    `updated`: they changed there since the last import. `unchanged`: they existed already. `scopes`: the scopes
+    concerned. `dry_run`: nothing was written; this is the expected result.
+    """
+
+    form: str
+    added: int
+    updated: int
+    unchanged: int
+    skipped: tuple[Skipped, ...]
+    scopes: tuple[str, ...]
+    dry_run: bool = False
+
 
 Outcome = Literal["added", "updated", "unchanged", "conflict"]
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What became of something that was to be remembered, and the memory that is there now.
+    """The outcome of adding a memory, and the present memory.
 
-    `unchanged`: it was there already, under this id or in these words. `updated`: an importer brought in what had
-    changed. `conflict`: its id is there with other content, which stays.
+    `unchanged`: it existed already, under this id or with this statement. `updated`: an importer brought a newer
+    version. `conflict`: its id exists with other content, which stays.
     """
 
     outcome: Outcome
@@ -26,20 +296,20 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """A version that is there, what is in force for it (the head of its lineage, or of the one that this was merged
-    into), and the number of the newest version of that lineage."""
+    """A stored version, the version in force for it (the head of its lineage, or of the one it was merged into), and
+    the number of the newest version of that lineage."""
 
     named: Memory
     head: Memory
     newest: int
 
     def says(self, new: NewMemory) -> bool:
-        """Whether this is nothing new: what is in force says it, or the version of this id did."""
+        """Return True if this is nothing new: the version in force says it, or the version with this id did."""
         return _same(new, self.head) or _same(new, self.named)
 
 
 class InForce:
-    """The active memories of one kind in a scope by what they say, as they were after change `number`."""
+    """The active memories of one kind in a scope by statement, as of change `number`."""
 
     def __init__(self, kind: MemoryKind, number: int = 0, memories: Iterable[Memory] = ()) -> None:
         self.kind = kind
@@ -58,19 +328,19 @@ class InForce:
         return other
 
     def follow(self, changes: Iterable[Change]) -> None:
-        """Takes in the changes of the scope that came after, in their order; those before are passed over."""
+        """Apply the later changes of the scope, in order; earlier ones are skipped."""
         for change in changes:
             if change.number > self.number:
                 self.number = change.number
                 self._take_in(change)
 
     def saying(self, statement: str, *, beside: str = "") -> Memory | None:
-        """A memory that says the same, of another lineage than `beside`."""
+        """Return a memory with the same statement, of another lineage than `beside`."""
         found = self._said.get(normal(statement), ())
         return next((memory for memory in found if memory.lineage_id != beside), None)
 
     def all_saying(self, statement: str) -> tuple[Memory, ...]:
-        """Every memory that says the same."""
+        """Return every memory with the same statement."""
         return self._said.get(normal(statement), ())
 
     def _take_in(self, change: Change) -> None:
@@ -93,11 +363,11 @@ class InForce:
 
 
 class Additions:
-    """Adds to one scope, one memory after another. `changes`: what that comes to so far.
+    """Adds memories to one scope, one after another. `changes`: the changes so far.
 
-    `in_force`: by kind, all as after change `number`, the last one of the scope; it is taken along. `known`: the
-    lineages of the ids that are asked for, by these ids. `refresh`: what the same maker brought before is brought up to
-    date where nobody else changed it since, and is no conflict.
+    `in_force`: by kind, all as of change `number`, the last one of the scope; it is updated. `known`: the lineages of
+    the given ids, by these ids. `refresh`: memories that the same maker brought before are updated if nobody else
+    changed them since, instead of being a conflict.
     """
 
     def __init__(
@@ -121,7 +391,7 @@ class Additions:
     def add(self, new: NewMemory) -> Remembered:
         lineage = self._known.get(new.memory_id) if new.memory_id is not None else None
         if lineage is not None:
-            return self._again(new, lineage)
+            return self._add_existing(new, lineage)
         there = self._in_force[new.kind].saying(new.statement)
         return Remembered("unchanged", there) if there is not None else self._create(new)
 
@@ -131,10 +401,10 @@ class Additions:
         self._known[made.memory_id] = Lineage(made, made, 1)
         return Remembered("added", made)
 
-    def _again(self, new: NewMemory, lineage: Lineage) -> Remembered:
+    def _add_existing(self, new: NewMemory, lineage: Lineage) -> Remembered:
         if lineage.says(new):
             return Remembered("unchanged", lineage.head)
-        if not self._refresh or not _is_ours(new, lineage.head):
+        if not self._refresh or not _is_unchanged_by_others(new, lineage.head):
             return Remembered("conflict", lineage.head)
         elsewhere = self._in_force[new.kind].saying(new.statement, beside=lineage.head.lineage_id)
         return Remembered("conflict", elsewhere) if elsewhere is not None else self._update(new, lineage)
@@ -170,7 +440,7 @@ class Additions:
 
 
 def first_version(new: NewMemory, memory_id: str, now: datetime) -> Memory:
-    """A memory as it begins. What is said to be of the future is of now."""
+    """Return the first version of a memory. Times in the future become now."""
     created = min(new.created_at or now, now)
     updated = max(created, min(new.updated_at or new.created_at or now, now))
     return Memory(
@@ -191,7 +461,7 @@ def first_version(new: NewMemory, memory_id: str, now: datetime) -> Memory:
 
 
 def edited(head: Memory, edit: Edit) -> Memory:
-    """The head with what the edit changes; itself where that is nothing."""
+    """Return the head with the edit applied; the head itself if the edit changes nothing."""
     wanted = replace(
         head,
         statement=head.statement if edit.statement is None else edit.statement,
@@ -205,7 +475,7 @@ def edited(head: Memory, edit: Edit) -> Memory:
 def update(
     head: Memory, wanted: Memory, *, memory_id: str, version: int, number: int, reason: str, now: datetime
 ) -> Change:
-    """A caller's change of what is in force."""
+    """Return a caller's change of the version in force."""
     made = replace(
         wanted,
         memory_id=memory_id,
@@ -244,20 +514,20 @@ def deletion(head: Memory, *, number: int, reason: str, now: datetime) -> Change
 
 
 def expect(head: Memory, expected: str | None) -> None:
-    """`Conflict` unless the caller saw what is in force."""
+    """Raise `Conflict` unless the caller saw the version in force."""
     if expected is not None and expected != head.memory_id:
         raise Conflict(f"Memory {expected!r:.80} is not in force any more: {head.memory_id!r:.80} is. Read it again.")
 
 
 def _same(new: NewMemory, memory: Memory) -> bool:
-    """Sources may have been added since."""
+    """Return True if both are equal; sources may have been added since."""
     said = (new.scope, new.kind, new.statement, new.confidence, new.category, tuple(new.tags))
     stored = (memory.scope, memory.kind, memory.statement, memory.confidence, memory.category, memory.tags)
     return said == stored and set(new.sources) <= set(memory.sources)
 
 
-def _is_ours(new: NewMemory, head: Memory) -> bool:
-    """What its maker said last is in force, and this is no older."""
+def _is_unchanged_by_others(new: NewMemory, head: Memory) -> bool:
+    """Return True if the version in force is its maker's last one, and the new one is no older."""
     last_said = new.updated_at or new.created_at
     in_force = head.status is MemoryStatus.ACTIVE and (head.scope, head.kind) == (new.scope, new.kind)
     return in_force and head.made_by == new.made_by and (last_said is None or last_said >= head.updated_at)

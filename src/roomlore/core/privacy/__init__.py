@@ -1,1 +1,1 @@
-"""What a person leaves behind, and taking it out: pure functions over what is stored."""
+"""Remove a person from stored data: pure functions over what is stored."""

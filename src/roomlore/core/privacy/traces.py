@@ -1,8 +1,8 @@
-"""The traces of a person in texts: their id, and what they said, word for word.
+"""Find traces of a person in texts: their id, and what they said, word for word.
 
-A short text is nobody's: 'good morning' is said by everybody. How much a text says is weighed in characters, of which a
-wide one (Chinese, say) counts twice. A passage below `LEAST` is never taken for the person's; from `SURE` on it always
-is; between the two it is unless somebody else said just that by themselves, which the caller finds out.
+A short text belongs to nobody: 'good morning' is said by everybody. The weight of a text is its number of characters; a
+wide one (Chinese, say) counts twice. A passage below `LEAST` is never attributed to the person; from `SURE` on it
+always is; between the two it is unless somebody else wrote the same, which the caller finds out.
 """
 
 import re
@@ -16,7 +16,7 @@ from roomlore.core.text import graphemes, language
 LEAST = 12
 SURE = 32
 _ANCHOR = 6
-"""Code points that every passage has at least: no code point weighs more than two."""
+"""The least number of code points of a passage: no code point weighs more than two."""
 _NAME_LEAST = 3
 _ID_LEAST = 4
 _WORD_MOST = 20
@@ -32,7 +32,7 @@ _QUOTATION = re.compile(
 )
 _ISOLATES = "[\u2066-\u2069\u200e\u200f]*"
 _OWN_WORDS = frozenset({"user", "group", "agent", "facts", "extraction", "evolution"})
-"""What roomlore itself writes before a colon: 'user:ben' tells nothing of somebody whose id is 'user'."""
+"""Words that roomlore writes before a colon: 'user:ben' is no trace of somebody whose id is 'user'."""
 
 Span = tuple[int, int]
 
@@ -42,7 +42,7 @@ def _always(_: str) -> bool:
 
 
 def mark(text: str) -> str:
-    """What stands where something of the text was taken out, in the text's language."""
+    """Return the mark for removed text, in the text's language."""
     return _MARKS[language(text)]
 
 
@@ -51,19 +51,19 @@ def is_mark(text: str) -> bool:
 
 
 def has_mark(text: str) -> bool:
-    """Whether something was taken out of the text."""
+    """Return True if something was removed from the text."""
     return any(sign in text for sign in _MARKS.values())
 
 
 def weight(text: str) -> int:
-    """Characters as people see them, wide ones twice."""
+    """Return the number of graphemes, wide ones counted twice."""
     wide = 0 if text.isascii() else sum(unicodedata.east_asian_width(sign) in "WF" for sign in text)
     return graphemes(text) + wide
 
 
 def passages(text: str) -> list[str]:
-    """What of a text can be known again elsewhere: all of it, each of its lines, and its longer sentences; nothing that
-    weighs too little."""
+    """Return the recognisable passages of a text: all of it, each of its lines, and its longer sentences, without those
+    below the least weight."""
     whole = text.strip()
     lines = [line.strip() for line in whole.splitlines()] if "\n" in whole else []
     sentences = [one.strip() for line in lines or [whole] for one in _SENTENCE.split(line)]
@@ -72,12 +72,12 @@ def passages(text: str) -> list[str]:
 
 
 class Traces:
-    """Finds and takes out what tells of one person.
+    """Finds and removes the traces of one person.
 
-    `user_id`: counts inside texts as a whole word, in small or capital letters. One that is short or a small number
-    counts only behind an @ or an 'id=', since it may be any word. So does one of letters alone ("will"), and also at
-    the beginning of a line before a colon or a comma; in the name of something it counts as a whole word. `said`: the
-    passages that are the person's. `names`: what others call them, taken out only where `and_names` asks for it.
+    `user_id`: matches inside texts as a whole word, case-insensitively. A short id or a small number matches only
+    behind an @ or an 'id=', since it may be any word. So does one of letters alone ("will"), and also at the beginning
+    of a line before a colon or a comma; in an identifier it matches as a whole word. `said`: the person's passages.
+    `names`: the names that others use, removed only if `and_names` is set.
     """
 
     def __init__(self, user_id: str, said: Iterable[str] = (), names: Iterable[str] = ()) -> None:
@@ -97,15 +97,15 @@ class Traces:
         self._lengths = {anchor: sorted(found, reverse=True) for anchor, found in lengths.items()}
 
     def and_also(self, more: "Traces") -> "Traces":
-        """The same person, with what else is known of them."""
+        """Return the traces of the same person with further ones added."""
         return Traces(self.user_id, self.said | more.said, self.names | more.names)
 
     def repeated(self, text: str, counts: Callable[[str], bool] = _always) -> bool:
-        """Whether the text has a passage of the person's in it that counts."""
+        """Return True if the text contains a passage of the person that counts."""
         return next(self.repeats(text, counts), None) is not None
 
     def repeats(self, text: str, counts: Callable[[str], bool] = _always) -> Iterator[Span]:
-        """Yield the place of each passage in the text that counts, from left to right."""
+        """Yield the position of each passage in the text that counts, from left to right."""
         if not self.said:
             return
         at, last = 0, len(text) - _ANCHOR
@@ -117,51 +117,51 @@ class Traces:
             at += found or 1
 
     def quotes(self, text: str, counts: Callable[[str], bool] = _always) -> list[Span]:
-        """Return the places of passages that count and stand in a quotation."""
+        """Return the positions of passages that count and are quoted."""
         found = list(self.repeats(text, counts))
         quotations = [one.span() for one in _QUOTATION.finditer(text)] if found else []
         return [span for span in found if _within(span, quotations)]
 
     def ids(self, text: str, *, named: bool = False) -> Iterator[Span]:
-        """Yield the place of each mention of the id. `named`: the text is known to name the person, so that an
+        """Yield the position of each mention of the id. `named`: the text is known to name the person, so that an
         ordinary word is the id too."""
         if self._lowered in text.lower():
             yield from (found.span() for found in (self._word if named else self._id).finditer(text))
 
     def calls(self, text: str) -> Iterator[Span]:
-        """Yield the place of the name in each '@name'."""
+        """Yield the position of the name in each '@name'."""
         if self._calls and "@" in text:
             yield from (found.span(1) for found in self._calls.finditer(text))
 
     def has_id(self, text: str) -> bool:
-        """Whether the text, or the name that it is, mentions the id."""
+        """Return True if the text, or the identifier that it is, mentions the id."""
         return self.is_named(text) or next(self.ids(text), None) is not None
 
     def in_label(self, name: str) -> bool:
-        """Return whether the name that somebody gave something mentions the id: 'phone of maria'."""
+        """Return True if a name that somebody gave something mentions the id: 'phone of maria'."""
         return self.is_named(name) or next(self.ids(name, named=True), None) is not None
 
     def names_them(self, text: str) -> bool:
-        """Whether the text mentions the id or a name of the person."""
+        """Return True if the text mentions the id or a name of the person."""
         return self.has_id(text) or (self._names is not None and self._names.search(text) is not None)
 
     def tells(self, text: str) -> bool:
-        """Whether somebody else's text tells of the person: by the id, or by a name beside a passage. The same words
-        alone tell nothing."""
+        """Return True if another sender's text concerns the person: by the id, or by a name beside a passage. Equal
+        words alone do not count."""
         return self.has_id(text) or (self.names_them(text) and self.repeated(text))
 
     def in_path(self, path: str) -> bool:
-        """Whether the path of a file, 'chats/anna.json', has the person's id in it as a whole word."""
+        """Return True if the path of a file, 'chats/anna.json', contains the person's id as a whole word."""
         ends = [rf"(?{sign}{_INSIDE_A_WORD})" for sign in ("<!", "!")]
         return re.search(ends[0] + re.escape(self.user_id) + ends[1], path) is not None
 
     def mentioned(self, text: str) -> bool:
-        """Whether the text, or the name that it is ('user:anna'), tells of the person."""
+        """Return True if the text, or the identifier that it is ('user:anna'), mentions the person."""
         return self.has_id(text) or self.repeated(text)
 
     def is_named(self, name: str) -> bool:
-        """Whether a name such as 'user:anna' or 'facts:anna' has the person's id as a part, letter by letter. A
-        text with white space beside it is no name: 'anna: see you'."""
+        """Return True if an identifier such as 'user:anna' or 'facts:anna' has the person's id as a part, letter by
+        letter. A text with white space beside it is not an identifier: 'anna: see you'."""
         if name == self.user_id or self.user_id not in name:
             return name == self.user_id
         if any(sign.isspace() for sign in name.replace(self.user_id, "", 1)):
@@ -169,8 +169,7 @@ class Traces:
         return f":{self.user_id}:" in (f"{name}:" if self.user_id in _OWN_WORDS else f":{name}:")
 
     def named_in(self, name: str) -> bool:
-        """Whether the name of something has the person's id in it, letter by letter: capital letters make another
-        name."""
+        """Return True if an identifier contains the person's id, case-sensitively."""
         if self.is_named(name):
             return True
         if self.user_id not in name or self.user_id in _OWN_WORDS:
@@ -179,7 +178,7 @@ class Traces:
         return any(_stands_alone(name, *one.span()) for one in found)
 
     def redact(self, text: str, *, and_names: bool = False) -> str:
-        """The text with a mark in the place of each trace; the person's id alone becomes the mark."""
+        """Return the text with a mark in place of each trace; the person's id alone becomes the mark."""
         if self.is_named(text):
             return mark(text)
         spans = [*self.ids(text, named=and_names), *self.repeats(text)]
@@ -188,24 +187,25 @@ class Traces:
         return cut_out(text, spans)
 
     def redact_name(self, name: str) -> str:
-        """Return the name of something with a mark in the place of the id."""
+        """Return an identifier with a mark in place of the id."""
         return mark(name) if self.is_named(name) else cut_out(name, list(self.ids(name, named=True)))
 
     def redact_others(self, text: str) -> str:
-        """Return somebody else's text without the id, and without passages where it names the person."""
+        """Return another sender's text without the id, and without passages if it names the person."""
         if self.names_them(text):
             return self.redact(text)
         return text
 
     def _at(self, text: str, at: int, lengths: Iterable[int], counts: Callable[[str], bool]) -> int:
-        """The longest passage that stands there, 0 for none; by their lengths, as many passages may begin alike."""
+        """Return the length of the longest passage at this position, 0 for none; grouped by length, since many passages
+        may begin alike."""
         left = len(text) - at
         fitting = (text[at : at + size] for size in lengths if size <= left)
         return next((len(passage) for passage in fitting if passage in self.said and counts(passage)), 0)
 
 
 def cut_out(text: str, spans: Sequence[Span]) -> str:
-    """The text with one mark in the place of each run of spans; white space around a run stays."""
+    """Return the text with one mark in place of each run of spans; white space around a run stays."""
     if not spans:
         return text
     sign, kept, at = mark(text), [], 0
@@ -230,7 +230,7 @@ def _joined(spans: Sequence[Span]) -> list[Span]:
 
 
 def _within(span: Span, regions: Sequence[Span]) -> bool:
-    """`regions`: ascending, none over another."""
+    """Return True if a region contains the span. `regions`: ascending, without overlap."""
     at = bisect_right(regions, span[0], key=itemgetter(0)) - 1
     return at >= 0 and span[1] <= regions[at][1]
 
@@ -240,12 +240,13 @@ def _is_telling(user_id: str) -> bool:
 
 
 def _stands_alone(name: str, start: int, end: int) -> bool:
-    """Whether no letter, digit, - or _ is beside it: '小林子' is another name than '小林'."""
+    """Return True if no letter, digit, - or _ is adjacent: '小林子' is another name than '小林'."""
     return not any(sign.isalnum() or sign in "-_" for sign in name[max(start - 1, 0) : start] + name[end : end + 1])
 
 
 def _word(name: str) -> str:
-    """A name that is no part of a longer word or name; between Chinese characters every place is an edge."""
+    """Return the pattern of a name that is no part of a longer word or name; between Chinese characters every position
+    is a boundary."""
     before = rf"(?<!{_INSIDE_A_WORD})(?<![0-9A-Za-z]\.)" if _EDGE.match(name) else ""
     after = rf"(?!{_INSIDE_A_WORD})(?!\.[0-9A-Za-z])" if _EDGE.match(name[-1]) else ""
     return before + re.escape(name) + after
@@ -254,3 +255,58 @@ def _word(name: str) -> str:
 def _any_of(names: Iterable[str], *, before: str = "", flags: int = 0) -> re.Pattern[str] | None:
     known = sorted(set(names), key=len, reverse=True)
     return re.compile(f"{before}({'|'.join(map(_word, known))})", flags) if known else None
+
+
+_RUN, _WIDE_RUN, _WIDE_LEAST = 24, 8, 6
+"""The length of a common run that counts as a copy; a shorter one if nearly all of its characters are wide."""
+_LINE_LEAST = 8
+"""The least weight of a line that counts as a copy anywhere; a shorter one counts if it is quoted."""
+_INDENT = re.compile(r"^[>＞\s]*+", re.MULTILINE)
+
+
+def without_copies(text: str, said: Iterable[str]) -> str:
+    """Return the text with a mark in place of every run, line or quoted line that it shares with one of these texts."""
+    spans: list[Span] = []
+    for one in said:
+        spans += [*_shared(text, one), *_repeated(text, one)]
+    return cut_out(text, spans)
+
+
+def _shared(text: str, said: str) -> list[Span]:
+    spans: list[Span] = []
+    for size in (_WIDE_RUN, _RUN):
+        known = {said[at : at + size] for at in range(len(said) - size + 1)}
+        if size == _WIDE_RUN:
+            known = {run for run in known if _is_wide(run)}
+        if known:
+            spans += [(at, at + size) for at in range(len(text) - size + 1) if text[at : at + size] in known]
+    return spans
+
+
+def _repeated(text: str, said: str) -> list[Span]:
+    lines = {line.strip() for line in said.splitlines()} - {""}
+    spans = [span for span in _quoted(text) if text[slice(*span)] in lines]
+    for line in lines:
+        if weight(line) >= _LINE_LEAST:
+            spans += _places(text, line)
+    return spans
+
+
+def _quoted(text: str) -> Iterator[Span]:
+    """Yield the spans of quoted text on each line, of all lines above it too."""
+    for indent in _INDENT.finditer(text):
+        if ">" in indent[0] or "＞" in indent[0]:
+            at = indent.end()
+            line_end = text.find("\n", at)
+            yield at, at + len(text[at : line_end if line_end >= 0 else None].rstrip())
+
+
+def _places(text: str, line: str) -> Iterator[Span]:
+    at = text.find(line)
+    while at >= 0:
+        yield at, at + len(line)
+        at = text.find(line, at + len(line))
+
+
+def _is_wide(run: str) -> bool:
+    return sum(unicodedata.east_asian_width(sign) in "WF" for sign in run) >= _WIDE_LEAST

@@ -1,1 +1,1 @@
-"""Recall: which facts are worth their tokens in a prompt, and how they stand there."""
+"""Recall: choose the facts worth their tokens in a prompt, and render them."""

@@ -1,14 +1,77 @@
-"""What a call of recall says otherwise than the settings do."""
+"""The options, input and result of recall."""
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Any, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.memory.models import check_scope
-from roomlore.core.recall.models import RecallOptions, Similarity
+from roomlore.core.memory.memory import Memory, MemoryKind, check_scope
+
+Similarity = Literal["tfidf", "embedding", "hybrid"]
+Scale = Literal["fit", "literal"]
+
+RECALLED = (MemoryKind.FACT, MemoryKind.GROUP)
+"""The kinds recalled by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message of the conversation that facts are recalled for. `role`: user, assistant, system or tool."""
+
+    role: str
+    text: str
+    has_tool_calls: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallOptions:
+    """The options of recall. `max_tokens`: of the rendered block. `max_context_turns`: the number of the user's last
+    messages that form the query, with the final answers between them. `similarity_weight`, `confidence_weight`: of the
+    score. `scale`: 'fit' scales similarities over the candidates by what fits the budget, 'literal' takes the cosines
+    as they are. `sticky`: keep the facts shown before unless relevance clearly changed. `half_life_days`: the half-life
+    without support of a group memory's strength, which is its confidence."""
+
+    max_tokens: int = 2000
+    max_context_turns: int = 3
+    similarity_weight: float = 0.6
+    confidence_weight: float = 0.4
+    similarity: Similarity = "tfidf"
+    scale: Scale = "fit"
+    sticky: bool = True
+    half_life_days: float = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """A fact and why it was chosen. `similarity`: the one it was ranked by, at least 0 and as small as cosines are.
+    `relevance`: the scaled similarity, in [0, 1]. `confidence`: in [0, 1]; if none was given, the present strength of a
+    group memory, and the default for any other. `score`: the weighted sum."""
+
+    memory: Memory
+    similarity: float
+    relevance: float
+    confidence: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recollection:
+    """The facts worth their tokens, in the order of the block.
+
+    `text`: the block, '' if there is no fact. `tokens`: of the block, never above the budget. `considered`: the number
+    of facts to choose from. `kept`: the facts are those shown before, byte for byte. `degraded`: the reason for a
+    simpler answer than asked for, None if there is none.
+    """
+
+    facts: tuple[Recalled, ...]
+    text: str
+    tokens: int
+    considered: int
+    kept: bool = False
+    degraded: str | None = None
+
 
 MOST_SCOPES = 100
 
@@ -22,7 +85,7 @@ def otherwise(
     confidence_weight: float | None = None,
     similarity: Similarity | None = None,
 ) -> RecallOptions:
-    """The options with what is given, and not None, in place of theirs. Raises `InvalidInput`."""
+    """Return the options with every given value that is not None. Raises `InvalidInput`."""
     if similarity is not None and similarity not in get_args(Similarity):
         raise InvalidInput(f"similarity is {similarity!r:.40}; it is one of {', '.join(get_args(Similarity))}.")
     given: dict[str, Any] = {
@@ -36,7 +99,7 @@ def otherwise(
 
 
 def scopes_of(scopes: Sequence[str]) -> list[str]:
-    """Each once, in order; one alone may be a text. Raises `InvalidInput`."""
+    """Return the scopes, each once, in order; a single one may be a text. Raises `InvalidInput`."""
     if not isinstance(scopes, Iterable):
         raise InvalidInput("scopes is a list of scopes, such as ['user:ann'].")
     given = [scopes] if isinstance(scopes, str) else list(scopes)
@@ -46,7 +109,7 @@ def scopes_of(scopes: Sequence[str]) -> list[str]:
 
 
 def check_conversation(conversation_id: str | None) -> None:
-    """`InvalidInput` unless it can name a conversation, or is None."""
+    """Raise `InvalidInput` unless the value is a valid conversation id, or None."""
     if conversation_id is None:
         return
     if not isinstance(conversation_id, str) or not conversation_id:
@@ -56,7 +119,7 @@ def check_conversation(conversation_id: str | None) -> None:
 
 
 def check_previous(previous: Sequence[str]) -> Sequence[str]:
-    """The ids as they are. Raises `InvalidInput`."""
+    """Return the ids. Raises `InvalidInput`."""
     listed = isinstance(previous, Sequence) and not isinstance(previous, str)
     if not listed or not all(isinstance(one, str) for one in previous):
         raise InvalidInput("previous is a list of ids of facts, in the order in which they were shown.")

@@ -1,13 +1,88 @@
-"""Which facts matter for a topic, and which of them fit."""
+"""Facts prepared for recall: their lines, tokens and words."""
 
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 
-from roomlore.core.recall.facts import FactSet
-from roomlore.core.recall.models import RecallOptions
-from roomlore.core.recall.topic import Topic
-from roomlore.core.search import Floats, Ints
+from roomlore.core.evolution.requests import strength_at
+from roomlore.core.memory.memory import Memory, MemoryKind
+from roomlore.core.recall.options import Recalled, RecallOptions, Recollection
+from roomlore.core.recall.rendering import HEAD, TAIL, block_of, line_of
+from roomlore.core.recall.words import Counted, Topic, Vocabulary, WordIndex, amount
+from roomlore.core.search.hits import Floats, Ints
+from roomlore.core.text import is_question
+
+Count = Callable[[Sequence[str]], list[int]]
+DEFAULT_CONFIDENCE = 0.5
+_STALE = 4
+_FEW_WORDS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    counted: Counted
+    tokens: int
+
+
+class FactSet:
+    """Facts in a fixed order, independent of the input order: the last changed first. `count`: counts tokens.
+
+    `labelled`: each line names its fact's scope. `known`: an earlier set, whose work is reused.
+    """
+
+    def __init__(
+        self, memories: Iterable[Memory], *, count: Count, labelled: bool = False, known: "FactSet | None" = None
+    ) -> None:
+        self.memories = sorted(memories, key=lambda m: (m.updated_at, m.memory_id), reverse=True)
+        self.labelled = labelled
+        self.lines = [line_of(m.statement, m.scope if labelled else "") for m in self.memories]
+        reusable = known is not None and known.labelled == labelled
+        self._vocabulary, self._ready = known.work() if known and reusable else (Vocabulary(), {})
+        self._complete(count)
+        used = [self._ready[line] for line in self.lines]
+        self._ready = dict(zip(self.lines, used, strict=True))
+        self.tokens: Ints = np.array([one.tokens for one in used], np.int64)
+        self.frame = sum(count([HEAD, TAIL]))
+        self.confidence: Floats = np.array([confidence_of(m) for m in self.memories], float)
+        self._fading = [place for place, m in enumerate(self.memories) if _fades(m)]
+        self.words = WordIndex(self._vocabulary, [one.counted for one in used])
+        self.places = {memory.memory_id: place for place, memory in enumerate(self.memories)}
+
+    def confidence_at(self, now: datetime, half_life_days: float) -> Floats:
+        """Return the confidence of each fact; for a group memory without one, its decayed strength."""
+        if not self._fading:
+            return self.confidence
+        found = self.confidence.copy()
+        found[self._fading] = [strength_at(self.memories[place], now, half_life_days) for place in self._fading]
+        return found
+
+    def __len__(self) -> int:
+        return len(self.memories)
+
+    def work(self) -> "tuple[Vocabulary, dict[str, _Ready]]":
+        """Return the prepared lines for the next set; nothing if most of the vocabulary belongs to removed facts."""
+        if len(self._vocabulary) > _STALE * self.words.used + _FEW_WORDS:
+            return Vocabulary(), {}
+        return self._vocabulary, dict(self._ready)
+
+    def _complete(self, count: Count) -> None:
+        new = {line: m for line, m in zip(self.lines, self.memories, strict=True) if line not in self._ready}
+        for (line, memory), tokens in zip(new.items(), count(list(new)), strict=True):
+            self._ready[line] = _Ready(self._vocabulary.count(memory.statement), tokens)
+
+
+def _fades(memory: Memory) -> bool:
+    return memory.kind is MemoryKind.GROUP and memory.confidence is None
+
+
+def confidence_of(memory: Memory) -> float:
+    """Return the confidence, in [0, 1]; 0 stays 0, and None becomes the default."""
+    given = DEFAULT_CONFIDENCE if memory.confidence is None else memory.confidence
+    return min(1.0, max(0.0, given))
+
 
 _STEEPNESS = 8
 _STEP = 0.7
@@ -19,7 +94,7 @@ _NEARNESS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """A value for each fact; `order`: the best first, equal ones as the facts stand."""
+    """A value for each fact; `order`: the best first, equal ones in the order of the facts."""
 
     similarity: Floats
     relevance: Floats
@@ -35,10 +110,10 @@ def rank(
     cosines: Floats | None = None,
     confidence: Floats | None = None,
 ) -> Ranking:
-    """Scores by similarity and confidence; where there is no topic, by confidence alone.
+    """Score facts by similarity and confidence; without a topic, by confidence alone.
 
-    `cosines`: of the facts' vectors with the topic's, for the similarities 'embedding' and 'hybrid'. `confidence`: as
-    it is now, where it is another one than when the facts were made ready.
+    `cosines`: of the facts' vectors with the topic's, for the similarities 'embedding' and 'hybrid'. `confidence`: the
+    present one, if it changed since the facts were prepared.
     """
     sure = facts.confidence if confidence is None else confidence
     if not topic.parts:
@@ -51,7 +126,7 @@ def rank(
 
 
 def fill(order: Ints, tokens: Ints, budget: int) -> list[int]:
-    """Whole facts in their order, as many as fit; one that does not is passed over for smaller ones after it."""
+    """Return as many whole facts as fit, in order; one that does not fit is skipped for smaller ones after it."""
     costs = tokens[order]
     taken: list[int] = []
     start = 0
@@ -77,7 +152,8 @@ def _similarity(facts: FactSet, topic: Topic, options: RecallOptions, cosines: F
 
 
 def _nearness(cosines: Floats) -> Floats:
-    """How far each cosine lies above their mean, in standard deviations: models differ in where their cosines lie."""
+    """Return the distance of each cosine above their mean, in standard deviations, since models differ in the range of
+    their cosines."""
     deviation = float(cosines.std()) if cosines.size else 0.0
     if deviation < 1e-9:
         return np.zeros(cosines.size)
@@ -86,8 +162,8 @@ def _nearness(cosines: Floats) -> Floats:
 
 
 def _scaled(similarity: Floats, facts: FactSet, max_tokens: int) -> Floats:
-    """Similarities on [0, 1]: most of the step lies where the budget ends, so that confidence decides between facts
-    that are about equally relevant, and not against relevance. A longer fact must be a little more similar."""
+    """Return similarities on [0, 1] with the steepest step at the end of the budget, so that confidence decides between
+    facts of about equal relevance, and not against relevance. A longer fact must be slightly more similar."""
     value = similarity / (facts.tokens + _LINE) ** _PRICE
     top = float(value.max()) if value.size else 0.0
     if top <= 0:
@@ -99,7 +175,7 @@ def _scaled(similarity: Floats, facts: FactSet, max_tokens: int) -> Floats:
 
 
 def _margin(value: Floats, facts: FactSet, max_tokens: int) -> float:
-    """The value half-way between the last fact that would fit by value alone and the first that would not."""
+    """Return the value half-way between the last fact that would fit by value alone and the first that would not."""
     order = _best(value, max_tokens // int(facts.tokens.min()) + 2)
     fit = int(np.searchsorted(np.cumsum(facts.tokens[order]), max_tokens - facts.frame, side="right"))
     if fit >= value.size:
@@ -110,7 +186,7 @@ def _margin(value: Floats, facts: FactSet, max_tokens: int) -> float:
 
 
 def _best(values: Floats, most: int) -> Ints:
-    """Where the largest values stand, the largest first; many more are not even sorted."""
+    """Return the indices of the largest values, the largest first. Avoids a full sort if there are many more."""
     if most >= values.size:
         return _descending(values)
     places = np.sort(np.argpartition(-values, most)[:most])
@@ -119,3 +195,108 @@ def _best(values: Floats, most: int) -> Ints:
 
 def _descending(values: Floats) -> Ints:
     return np.argsort(-values, kind="stable")
+
+
+_SHARPNESS = 4
+_LEAST = 0.1
+_REACH = 2.0
+_ASKED = -1.35
+_TOLD = 0.8
+
+
+def still_does(before: Sequence[int], fresh: Sequence[int], facts: FactSet, ranking: Ranking, topic: Topic) -> bool:
+    """Return True if `before` (indices of facts) should stay instead of `fresh`.
+
+    The facts stay unless a requested one is missing. A missing fact counts by its share of the fresh facts' similarity,
+    the strongest above all, and by the share of the last message's words that the best missing fact covers; longer
+    messages lower the expected share. A question changes the facts easily; anything else seldom does. If all facts fit,
+    all are shown.
+    """
+    shown = np.zeros(len(facts), bool)
+    shown[list(before)] = True
+    chosen = np.array(fresh, np.int64)
+    missing = chosen[~shown[chosen]]
+    if not missing.size:
+        return True
+    if len(fresh) == len(facts):
+        return False
+    if not topic.asked:
+        return True
+    share = _share(missing, chosen, ranking.similarity)
+    if share < _LEAST:
+        return True
+    strength = share + _REACH * float(facts.words.reach(topic.asked)[missing].max())
+    return strength - math.log1p(amount(topic.asked)) <= (_ASKED if is_question(topic.asked) else _TOLD)
+
+
+def _share(missing: Ints, chosen: Ints, similarity: Floats) -> float:
+    top = float(similarity[chosen].max())
+    if top <= 0:
+        return 0.0
+    strength = (similarity / top) ** _SHARPNESS
+    return float(strength[missing].sum() / strength[chosen].sum())
+
+
+def recollect(
+    facts: FactSet,
+    topic: Topic,
+    options: RecallOptions,
+    *,
+    count: Count,
+    cosines: Floats | None = None,
+    confidence: Floats | None = None,
+    previous: Sequence[str] = (),
+    degraded: str | None = None,
+) -> Recollection:
+    """Return the facts worth their tokens. `confidence`: the present one. `previous`: the ids of those shown before, in
+    order, () for none."""
+    ranking = rank(facts, topic, options, cosines, confidence)
+    fresh = fill(ranking.order, facts.tokens, options.max_tokens - facts.frame)
+    chosen, text, tokens = _fitting(facts, fresh, options.max_tokens, count)
+    kept = _kept(facts, previous) if options.sticky else None
+    if kept is not None and still_does(kept, chosen, facts, ranking, topic):
+        old, old_text, old_tokens = _fitting(facts, kept, options.max_tokens, count)
+        if old == kept:
+            return _recollection(facts, ranking, old, old_text, old_tokens, kept=True, degraded=degraded)
+    return _recollection(facts, ranking, chosen, text, tokens, kept=False, degraded=degraded)
+
+
+def _kept(facts: FactSet, previous: Sequence[str]) -> list[int] | None:
+    """Return the indices of the facts shown before; None if there were none or one of them is gone."""
+    places = [facts.places.get(memory_id, -1) for memory_id in previous]
+    return places if places and min(places) >= 0 and len(set(places)) == len(places) else None
+
+
+def _fitting(facts: FactSet, places: Sequence[int], max_tokens: int, count: Count) -> tuple[list[int], str, int]:
+    """Return as many of these facts as fit, counted as a whole block, with the block and its tokens."""
+    kept = list(places)
+    while kept:
+        text = block_of([facts.lines[place] for place in kept])
+        tokens = count([text])[0]
+        if tokens <= max_tokens:
+            return kept, text, tokens
+        kept.pop()
+    return [], "", 0
+
+
+def _recollection(
+    facts: FactSet,
+    ranking: Ranking,
+    places: Sequence[int],
+    text: str,
+    tokens: int,
+    *,
+    kept: bool,
+    degraded: str | None,
+) -> Recollection:
+    recalled = tuple(
+        Recalled(
+            memory=facts.memories[place],
+            similarity=float(ranking.similarity[place]),
+            relevance=float(ranking.relevance[place]),
+            confidence=float(ranking.confidence[place]),
+            score=float(ranking.score[place]),
+        )
+        for place in places
+    )
+    return Recollection(facts=recalled, text=text, tokens=tokens, considered=len(facts), kept=kept, degraded=degraded)

@@ -1,13 +1,15 @@
-"""The block of facts as a model reads it: one line a fact, which can be nothing but a line of the block."""
+"""The block of facts as a model reads it, and its place among the messages."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
 
+from roomlore.core.errors import InvalidInput
+from roomlore.core.memory.reading import INJECTED_NAME
+from roomlore.core.prompt import neutral
 from roomlore.core.text import truncate
 
 HEAD, TAIL = "<memory>\n", "</memory>"
-_OPENING = re.compile(r"[<＜﹤][\W_]*(memory)?", re.IGNORECASE)
-_OPENERS = str.maketrans("<＜﹤", "‹‹‹")
 _SCOPE_CHARACTERS = 64
 _UNSEEN = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2028\u2029\u2060-\u2069\ufeff\ud800-\udfff]+"
@@ -15,22 +17,60 @@ _UNSEEN = re.compile(
 
 
 def line_of(statement: str, scope: str = "") -> str:
-    """A fact's line, which neither opens nor closes a block. `scope`: named where the block may have facts of several
-    scopes, '' where it has not."""
+    """Return a fact's line, which neither opens nor closes a block. `scope`: named if the block may contain several
+    scopes, else ''."""
     whose = f"[{truncate(_flat(scope), _SCOPE_CHARACTERS).replace(']', ')')}] " if scope else ""
-    return f"- {_OPENING.sub(_inert, whose + _flat(statement))}\n"
+    return f"- {neutral(whose + _flat(statement))}\n"
 
 
 def block_of(lines: Sequence[str]) -> str:
-    """The block, '' for no line."""
+    """Return the block, '' if there is no line."""
     return f"{HEAD}{''.join(lines)}{TAIL}" if lines else ""
 
 
-def _inert(opening: re.Match[str]) -> str:
-    """No tag where the word of the block's tags follows; each sign of a text is looked at once."""
-    return opening[0].translate(_OPENERS) if opening[1] else opening[0]
-
-
 def _flat(text: str) -> str:
-    """One line, without what cannot be seen or sent."""
+    """Return the text on one line, without invisible and unsendable characters."""
     return " ".join(_UNSEEN.sub(" ", text).split())
+
+
+Placement = Literal["system", "trailing"]
+
+_LEADING = ("system", "developer")
+
+
+def check_placement(placement: Placement) -> Placement:
+    """Return the placement. Raises `InvalidInput` if it is not one."""
+    if placement not in get_args(Placement):
+        raise InvalidInput(f"placement is {placement!r:.40}; it is one of {', '.join(get_args(Placement))}.")
+    return placement
+
+
+def place_among(roles: Sequence[str], placement: Placement) -> int:
+    """Return the index of the block. 'system': behind the leading system messages. 'trailing': before the last message
+    of the role user, so that everything before it stays unchanged; without one, as 'system'."""
+    if placement == "trailing" and "user" in roles:
+        return len(roles) - 1 - list(reversed(roles)).index("user")
+    return next((place for place, role in enumerate(roles) if role not in _LEADING), len(roles))
+
+
+def with_memory(
+    messages: Sequence[Mapping[str, Any]], block: str, *, placement: Placement = "system"
+) -> list[dict[str, Any]]:
+    """Return OpenAI-style messages with the block as one message named `memory_context`, in place of an earlier one.
+
+    `block`: the result of `lore.recall.memory_prompt`; '' leaves the messages without one. `placement`: 'system', a
+    system message behind the system prompt, or 'trailing', a user message just before the user's last one. The given
+    messages are not changed. Raises `InvalidInput` for another placement.
+    """
+    check_placement(placement)
+    others = [dict(message) for message in messages if not _is_block(message)]
+    if not block:
+        return others
+    at = place_among([str(message.get("role")) for message in others], placement)
+    role = "system" if placement == "system" else "user"
+    return [*others[:at], {"role": role, "name": INJECTED_NAME, "content": block}, *others[at:]]
+
+
+def _is_block(message: Mapping[str, Any]) -> bool:
+    """Return True if the message is the block. Agents and tools may have the same name."""
+    return message.get("name") == INJECTED_NAME and message.get("role") in (*_LEADING, "user")

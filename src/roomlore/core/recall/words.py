@@ -1,4 +1,4 @@
-"""The words of facts, and how near facts lie to a text by their words: TF-IDF over Chinese and English alike."""
+"""Extract the current topic of a conversation, for choosing facts."""
 
 import math
 import re
@@ -9,10 +9,74 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from roomlore.core.recall.topic import Part
-from roomlore.core.search import Floats
-from roomlore.core.terms import terms
-from roomlore.core.text import HAN, HANGUL, KANA
+from roomlore.core.memory.reading import CHECKPOINT_MARK
+from roomlore.core.recall.options import Said
+from roomlore.core.search.hits import Floats
+from roomlore.core.text import HAN, HANGUL, KANA, terms
+
+_OLDER = 0.25
+_ANSWER = 0.5
+_CLOSE = r"</memory(?:_context)?>"
+_BLOCK = re.compile(rf"<memory(?:_context)?\b[^>]{{0,200}}>.*?{_CLOSE}", re.DOTALL | re.IGNORECASE)
+_END = re.compile(_CLOSE, re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A text of the topic, and its weight."""
+
+    text: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """The topic. `parts`: its texts, the oldest first. `asked`: the user's last message, '' if there is none."""
+
+    parts: tuple[Part, ...] = ()
+    asked: str = ""
+
+    @property
+    def text(self) -> str:
+        """The topic as one text, the newest last."""
+        return "\n".join(part.text for part in self.parts)
+
+
+def topic_of(messages: Sequence[Said], max_turns: int) -> Topic:
+    """Return the user's last `max_turns` messages and the final answers between and after them.
+
+    Tool results, messages that call tools, system messages and memory blocks are excluded. Each turn counts a quarter
+    of the one after it, and an answer half of a question. Each message is weighted separately, so that a long answer
+    does not dominate the question that follows it.
+    """
+    parts: list[Part] = []
+    asked, turn = "", 0
+    for message in reversed(messages if max_turns > 0 else ()):
+        text = _own(message)
+        if not text:
+            continue
+        user = message.role == "user"
+        parts.append(Part(text, _OLDER**turn * (1.0 if user else _ANSWER)))
+        if user:
+            asked, turn = asked or text, turn + 1
+            if turn >= max_turns:
+                break
+    return Topic(tuple(reversed(parts)), asked)
+
+
+def _own(message: Said) -> str:
+    if message.role not in ("user", "assistant") or (message.role == "assistant" and message.has_tool_calls):
+        return ""
+    if message.text.lstrip().startswith(CHECKPOINT_MARK):
+        return ""
+    return _without_blocks(message.text).strip()
+
+
+def _without_blocks(text: str) -> str:
+    """Remove blocks. An unclosed one is not a block: C++ has a header <memory>."""
+    end = max((close.end() for close in _END.finditer(text)), default=0)
+    return _BLOCK.sub(" ", text[:end]) + text[end:]
+
 
 _Places = NDArray[np.int32]
 _DENSE_SCRIPT = re.compile(f"[{HAN}{KANA}{HANGUL}]")
@@ -20,14 +84,14 @@ _DENSE_SCRIPT = re.compile(f"[{HAN}{KANA}{HANGUL}]")
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The words of one text: their places in a vocabulary, and how much each counts in it."""
+    """The words of one text: their indices in a vocabulary, and the weight of each."""
 
     places: _Places
     weights: Floats
 
 
 class Vocabulary:
-    """Words by place. It only grows, so that what was counted with it stays right."""
+    """Words by index. It only grows, so that earlier counts stay valid."""
 
     def __init__(self) -> None:
         self._places: dict[str, int] = {}
@@ -36,20 +100,20 @@ class Vocabulary:
         return len(self._places)
 
     def count(self, text: str) -> Counted:
-        """The words of a fact. A word said again counts less each time."""
+        """Return the words of a fact. A repeated word counts less each time."""
         found = Counter(terms(text))
         places = [self._places.setdefault(word, len(self._places)) for word in found]
         weights = 1 + np.log(np.fromiter(found.values(), float, len(found)))
         return Counted(np.array(places, np.int32), weights)
 
     def place(self, word: str) -> int:
-        """-1 for a word of no fact."""
+        """Return the index of a word; -1 if no fact has it."""
         return self._places.get(word, -1)
 
 
 class WordIndex:
-    """Which facts have which words. `counted`: a line for each fact, all by one vocabulary, which may know more
-    words by now. `used`: how many words the facts have."""
+    """The words of facts. `counted`: a row for each fact, all by one vocabulary, which may contain further words.
+    `used`: the number of distinct words of the facts."""
 
     def __init__(self, vocabulary: Vocabulary, counted: Sequence[Counted]) -> None:
         self.vocabulary = vocabulary
@@ -69,7 +133,7 @@ class WordIndex:
         self.used = int(np.count_nonzero(found))
 
     def similarities(self, parts: Sequence[Part]) -> Floats:
-        """The cosine of each fact with each part, as their weighted mean, in [0, 1]."""
+        """Return the cosine of each fact with each part, as their weighted mean, in [0, 1]."""
         wanted: dict[str, float] = defaultdict(float)
         total = 0.0
         for part in parts:
@@ -81,7 +145,7 @@ class WordIndex:
         return self._sum((self._place(word), weight) for word, weight in wanted.items()) / (total or 1.0)
 
     def reach(self, text: str) -> Floats:
-        """Of the words of the text that any fact has, how much each fact has, rare ones counting more, in [0, 1]."""
+        """Return each fact's share of those words of the text that any fact has, weighted by rarity, in [0, 1]."""
         known = sorted({self._place(word) for word in terms(text)} - {-1})
         worth = [(place, float(self._rarity[place]) ** 2) for place in known]
         found = np.zeros(self.size)
@@ -90,7 +154,7 @@ class WordIndex:
         return found / (sum(worth_of_word for _, worth_of_word in worth) or 1.0)
 
     def _direction(self, words: Sequence[str]) -> Mapping[str, float]:
-        """A text as a vector of length 1."""
+        """Return a text as a vector of length 1."""
         unknown = math.log(1 + self.size) + 1
         weights = {}
         for word, count in Counter(words).items():
@@ -108,7 +172,7 @@ class WordIndex:
         return np.bincount(rows, weights, minlength=self.size).astype(float)
 
     def _place(self, word: str) -> int:
-        """-1 for a word that none of these facts has."""
+        """Return the index of a word; -1 if none of these facts has it."""
         place = self.vocabulary.place(word)
         within = 0 <= place < self._starts.size - 1
         return place if within and self._starts[place] < self._starts[place + 1] else -1
@@ -118,7 +182,7 @@ class WordIndex:
 
 
 def amount(text: str) -> float:
-    """How much a text says, in words: of a script without spaces two characters are one word."""
+    """Return the number of words in a text; in a script without spaces two characters are one word."""
     return sum(_amount(word) for word in set(terms(text)))
 
 

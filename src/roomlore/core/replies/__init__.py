@@ -1,1 +1,1 @@
-"""Replies: what is asked of a model for one, and what comes of it."""
+"""Replies: build the request to a model, and read its answer."""

@@ -1,47 +1,154 @@
-"""The prompt of a reply inside the model's window.
-
-Left out, in this order, until the rest fits: messages of the context, the lowest score first; the oldest whole turns of
-the session; blocks of memories; the summary of what lies before. Whatever must be there stays: what the agent is told
-to be, the message that is replied to, and the tools called for it, whose results may be cut.
-"""
+"""Tool rounds of a reply, and tools in OpenAI's format."""
 
 import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from roomlore.core.chat.models import ChatMessage
-from roomlore.core.errors import BudgetTooSmall
+from roomlore.core.chat import ChatMessage, ToolCall, Usage
+from roomlore.core.errors import BudgetTooSmall, Conflict, InvalidInput
 from roomlore.core.memory.reading import INJECTED_NAME, MEMORY_BLOCK
 from roomlore.core.models import Candidate, Message, Role, StoredMessage
-from roomlore.core.replies.identity import BROKEN_OFF, about
-from roomlore.core.replies.rounds import Round
-from roomlore.core.sessions.models import Language
-from roomlore.core.sessions.turns import shown, summary_line, turns_of
-from roomlore.core.speaking import Speakers, inert, is_own, people_of, said
+from roomlore.core.prompt import neutral
+from roomlore.core.replies.reply import BROKEN_OFF, Tool, ToolResult, about
+from roomlore.core.sessions.session import Language
+from roomlore.core.sessions.window import shown, summary_line, turns_of
 from roomlore.core.text import graphemes, truncate
-from roomlore.core.transcript import Shown, Transcript
+from roomlore.core.transcript import Shown, Speakers, Transcript, is_own, people_of, said
+
+LONGEST_NAME = 200
+"""Characters of a tool's name."""
+_LONGEST_ID = 200
+_NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """A request of the model for tool calls. `text`: the text shown to people. `results`: texts by call id, so far.
+    `usage`: the tokens of the request."""
+
+    number: int
+    text: str = ""
+    calls: tuple[ToolCall, ...]
+    results: Mapping[str, str] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def missing(self) -> tuple[ToolCall, ...]:
+        """The calls without a result."""
+        return tuple(call for call in self.calls if call.id not in self.results)
+
+    def place(self, call_id: str) -> int:
+        return next(place for place, call in enumerate(self.calls) if call.id == call_id)
+
+    def with_results(self, results: Mapping[str, str]) -> "Round":
+        return replace(self, results={**self.results, **results})
+
+    def chat(self) -> Iterator[ChatMessage]:
+        """Yield the calls and their results as messages for the model."""
+        calls = [
+            {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in self.calls
+        ]
+        yield {"role": "assistant", "content": self.text.strip() or None, "tool_calls": calls}
+        for call in self.calls:
+            yield {"role": "tool", "tool_call_id": call.id, "content": self.results.get(call.id, "")}
+
+
+def as_function(tool: Tool) -> dict[str, Any]:
+    """Return a tool in the model's format."""
+    parameters = dict(tool.parameters or _NO_ARGUMENTS)
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": parameters},
+    }
+
+
+def check_tools(tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Return the tools. Raises `InvalidInput` unless these are tools with unique names and JSON schemas."""
+    if not isinstance(tools, list | tuple) or not all(isinstance(tool, Tool) for tool in tools):
+        raise InvalidInput(f"tools is {tools!r:.60}; give a list of roomlore.Tool.")
+    names: set[str] = set()
+    for tool in tools:
+        if not isinstance(tool.name, str) or not 0 < len(tool.name) <= LONGEST_NAME or tool.name in names:
+            raise InvalidInput(
+                f"Each tool needs a name of its own of at most {LONGEST_NAME} characters, not {tool.name!r:.60}."
+            )
+        if not isinstance(tool.description, str) or not isinstance(tool.parameters, Mapping) or not _is_json(tool):
+            raise InvalidInput(f"The tool {tool.name!r:.60} needs a description and a JSON schema of arguments.")
+        names.add(tool.name)
+    return tuple(tools)
+
+
+def _is_json(tool: Tool) -> bool:
+    try:
+        json.dumps(as_function(tool), allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def check_results(results: Sequence[ToolResult]) -> tuple[ToolResult, ...]:
+    """Return the results. Raises `InvalidInput` unless these are results with texts, one for a call."""
+    if not isinstance(results, list | tuple) or not all(isinstance(result, ToolResult) for result in results):
+        raise InvalidInput(f"tool_results is {results!r:.60}; give a list of roomlore.ToolResult.")
+    for result in results:
+        if not isinstance(result.tool_call_id, str) or not isinstance(result.content, str):
+            raise InvalidInput(f"A tool's result is a text for a call's id, not {result!r:.80}.")
+    if len({result.tool_call_id for result in results}) < len(results):
+        raise InvalidInput("tool_results has two results for one call; give one.")
+    return tuple(results)
+
+
+def matched(rounds: Sequence[Round], results: Sequence[ToolResult]) -> dict[str, str]:
+    """Return the new results, by call id.
+
+    Raises `InvalidInput` for an unknown call, `Conflict` if another result is stored already.
+    """
+    asked = {call.id for one in rounds for call in one.calls}
+    known = {call_id: content for one in rounds for call_id, content in one.results.items()}
+    for result in results:
+        if result.tool_call_id not in asked:
+            raise InvalidInput(
+                f"No tool was asked for with the call id {result.tool_call_id!r:.80}; give results for the calls of "
+                "the last ToolsWanted, with the same message and agent."
+            )
+        if known.get(result.tool_call_id, result.content) != result.content:
+            raise Conflict(f"The call {result.tool_call_id!r:.80} has another result already, and nothing was changed.")
+    return {result.tool_call_id: result.content for result in results if result.tool_call_id not in known}
+
+
+def own_ids(calls: Sequence[ToolCall], rounds: Sequence[Round]) -> tuple[ToolCall, ...]:
+    """Return the calls with ids that are unique in the reply. Servers without call ids restart their numbering with
+    every round. A missing or overlong id is replaced."""
+    taken = {call.id for one in rounds for call in one.calls}
+    named: list[ToolCall] = []
+    for place, call in enumerate(calls):
+        given = call.id if len(call.id) <= _LONGEST_ID else ""
+        own = given if given and given not in taken else f"{given or 'call'}.{len(rounds)}.{place}"
+        taken.add(own)
+        named.append(ToolCall(own, call.name, call.arguments))
+    return tuple(named)
+
 
 Count = Callable[[Sequence[str]], list[int]]
-"""Exact tokens of each text."""
+"""Returns the exact tokens of each text."""
 
 MESSAGE_TOKENS = 4
-"""What the protocol takes for each message."""
+"""The protocol's tokens for each message."""
 ANSWER_TOKENS = 3
-"""What it takes for the beginning of the answer."""
+"""The protocol's tokens for the beginning of the answer."""
 _CUT = " …"
 _SHORTEST_RESULT = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """All that may be put into a prompt.
+    """The possible parts of a prompt.
 
-    `system`: what the agent is told to be, '' for nothing. `trigger`: the message that is replied to. `context`: what
-    was chosen for it. `window`: what the session shows, and `summary`: what stands for everything before that.
-    `people`: the room's senders with their names. `blocks`: what is remembered. `tools`: as they are offered to the
-    model.
+    `system`: the agent's instructions, '' for none. `trigger`: the message that is replied to. `context`: the messages
+    chosen for it. `window`: the messages that the session shows, and `summary`: the summary of those before. `people`:
+    the room's senders with their names. `blocks`: blocks of memories. `tools`: as offered to the model.
     """
 
     trigger: StoredMessage
@@ -60,8 +167,8 @@ class Material:
 
 @dataclass(frozen=True, slots=True)
 class ReplyPrompt:
-    """`shown`: ids of the room's messages in it, in their order, the one replied to last. `tokens`: what it takes, the
-    tools included. `truncated`: something was left out or cut."""
+    """The prompt. `shown`: ids of the room's messages in it, in order, the one replied to last. `tokens`: its size,
+    including the tools. `truncated`: a part was dropped or cut."""
 
     messages: tuple[ChatMessage, ...]
     shown: tuple[str, ...]
@@ -71,14 +178,14 @@ class ReplyPrompt:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """What is left out together."""
+    """Messages that are dropped together."""
 
     kind: Literal["messages", "blocks", "summary"]
     messages: tuple[StoredMessage, ...] = ()
 
 
 def assemble(material: Material, *, budget: int, count: Count) -> ReplyPrompt:
-    """The prompt in at most `budget` tokens; `BudgetTooSmall` where not even what must be there fits."""
+    """Return the prompt in at most `budget` tokens. Raises `BudgetTooSmall` if not even the required parts fit."""
     writer = _Writer(material)
     rounds, cut = _cut_results(writer, material, budget, count)
     units = _units(material)
@@ -102,7 +209,7 @@ def assemble(material: Material, *, budget: int, count: Count) -> ReplyPrompt:
 
 
 def tokens_of(messages: Sequence[ChatMessage], tools: Sequence[Mapping[str, Any]], count: Count) -> int:
-    """What a request takes, exactly for its texts and with the protocol's own tokens for each message."""
+    """Return the tokens of a request, exact for its texts plus the protocol's tokens for each message."""
     texts = [text for message in messages for text in _texts(message)]
     if tools:
         texts.append(_json(tools))
@@ -122,8 +229,8 @@ def _json(value: Any) -> str:
 
 
 def said_before(material: Material, messages: Iterable[StoredMessage]) -> list[StoredMessage]:
-    """Those of the messages that belong before the one replied to: no tools' chatter, nothing that roomlore put there,
-    no broken attempt at this reply, or at one that is there."""
+    """Return the messages that belong before the one replied to, without tool calls and results, injected blocks, and
+    interrupted attempts at this or an existing reply."""
     known = (*material.window, *(candidate.message for candidate in material.context))
     replies = (message for message in known if about(message) and message.role is Role.ASSISTANT)
     whole = {m.reply_to for m in replies if not m.has_tool_calls and not about(m).get(BROKEN_OFF)}
@@ -138,7 +245,7 @@ def said_before(material: Material, messages: Iterable[StoredMessage]) -> list[S
 
 
 def _units(material: Material) -> list[_Unit]:
-    """What may be left out, in the order in which it is."""
+    """Return the parts that may be dropped, in the order of dropping."""
     window = said_before(material, material.window)
     in_window = {message.id for message in window}
     scores = {candidate.message.id: candidate.score for candidate in material.context}
@@ -161,13 +268,13 @@ def _turns(window: Sequence[StoredMessage]) -> list[tuple[StoredMessage, ...]]:
 
 
 def _in_order(units: Iterable[_Unit]) -> list[StoredMessage]:
-    """As people see them."""
+    """Return the messages in people's order."""
     found = [message for unit in units for message in unit.messages]
     return sorted(found, key=lambda message: (message.at, message.arrival))
 
 
 class _Writer:
-    """Puts what is kept into messages for the model."""
+    """Writes the kept parts as messages for the model."""
 
     def __init__(self, material: Material) -> None:
         self._material = material
@@ -188,14 +295,14 @@ class _Writer:
         return (*self._merged(chat), *(message for one in rounds for message in one.chat()))
 
     def _head(self, with_summary: bool) -> Iterator[ChatMessage]:
-        """One system message: templates of several models take no second one."""
-        summary = inert(summary_line(self._material.summary, self._material.language)) if with_summary else ""
+        """Yield one system message, since templates of several models accept no second one."""
+        summary = summary_line(self._material.summary, self._material.language) if with_summary else ""
         text = "\n\n".join(part for part in (self._material.system, summary) if part)
         if text:
             yield {"role": "system", "content": text}
 
     def _spoken(self, kept: Sequence[_Unit]) -> list[ChatMessage]:
-        """What people and the agent said, the message that is replied to as the last."""
+        """Return the messages of people and the agent, with the message that is replied to last."""
         answers = {one.message.id: one.answers for one in self._material.context}
         far = {one.message.id for one in self._material.context if one.is_far}
         shown = [Shown(m, answers.get(m.id) or m.reply_to, far=m.id in far) for m in _in_order(kept)]
@@ -211,8 +318,8 @@ class _Writer:
         return message is not self._material.trigger and is_own(message, self._material.agent_id)
 
     def _merged(self, chat: Iterable[ChatMessage]) -> list[ChatMessage]:
-        """Neighbours of one role as one: many models' templates insist that user and assistant take turns. A block of
-        memories stays by itself."""
+        """Merge neighbouring messages of one role: many models' templates require that user and assistant alternate. A
+        block of memories stays separate."""
         merged: list[dict[str, Any]] = []
         for message in chat:
             before = merged[-1] if merged else None
@@ -224,17 +331,17 @@ class _Writer:
 
 
 def _block(blocks: Sequence[str]) -> str:
-    return f"<{MEMORY_BLOCK}>\n" + "\n\n".join(map(inert, blocks)) + f"\n</{MEMORY_BLOCK}>"
+    return f"<{MEMORY_BLOCK}>\n" + "\n\n".join(map(neutral, blocks)) + f"\n</{MEMORY_BLOCK}>"
 
 
 def _half(content: str) -> str:
     shorter = truncate(content, max(_SHORTEST_RESULT, graphemes(content) // 2))
-    # A single character may have any number of combining marks: that many are cut too.
+    # A grapheme may have any number of combining marks, so they are cut too.
     return shorter if len(shorter) <= len(content) * 3 // 4 else content[: max(_SHORTEST_RESULT, len(content) // 2)]
 
 
 def _cut_results(writer: _Writer, material: Material, budget: int, count: Count) -> tuple[Sequence[Round], bool]:
-    """The rounds with results cut where they would leave the rest less than a quarter of the window."""
+    """Return the rounds, with results cut if they would leave the rest less than a quarter of the window."""
     rounds, cut = list(material.rounds), False
     while rounds and tokens_of(writer.messages((), rounds), material.tools, count) > budget * 3 // 4:
         longest = max(rounds, key=lambda one: max(map(len, one.results.values()), default=0))

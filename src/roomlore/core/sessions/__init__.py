@@ -1,1 +1,1 @@
-"""The session window, decided: what a session is, its turns, what stays verbatim, and when a checkpoint is due."""
+"""The logic of the session window: sessions, turns, verbatim turns, and due checkpoints."""

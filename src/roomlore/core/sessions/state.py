@@ -1,5 +1,7 @@
-"""From what is stored to what other programs read, and what a cache keeps of it."""
+"""Convert a stored session to the JSON for other programs, and to its cached form."""
 
+import hashlib
+import hmac
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,20 +9,19 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from roomlore.core.models import Role
-from roomlore.core.sessions.models import Session, SessionMessage
-from roomlore.core.sessions.turns import as_chat, flat
-from roomlore.core.sessions.value import FlowContext, MessageContext, Meta, SessionValue
-from roomlore.core.sessions.window import Segment, turns_after
+from roomlore.core.sessions.session import FlowContext, MessageContext, Meta, Session, SessionMessage, SessionValue
+from roomlore.core.sessions.window import Segment, as_chat, flat, turns_after
 
 _FORM = 2
 _OWN = "roomlore"
 _MARK = f', "{_OWN}": '
+_SIGNATURE = "roomlore_signature"
 _ROLES = {role.value: role for role in Role}
 _Part = TypeVar("_Part", Meta, FlowContext, MessageContext)
 
 
 def value_of(segment: Segment, *, recent_turns: int) -> SessionValue:
-    """The session for other programs, with the last `recent_turns` turns as its window."""
+    """Return the session for other programs, with the last `recent_turns` turns as its window."""
     session = segment.session
     turns = segment.turns
     kept = SessionValue.from_json(session.state) if session.state else SessionValue()
@@ -55,7 +56,7 @@ def value_of(segment: Segment, *, recent_turns: int) -> SessionValue:
 
 
 def _beside(kept: _Part, derived: _Part) -> _Part:
-    """The derived part with the unknown fields that are kept."""
+    """Return the derived part with the unknown fields that are kept."""
     return replace(derived, extra=kept.extra)
 
 
@@ -66,9 +67,8 @@ def _last_answer(segment: Segment) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """What a cache remembers of a session's messages: those above `start`, as of the room's `revision`. Beside it
-    stands the session for other programs, as of its `version`. `made`: when the session was, since two databases may
-    use one cache."""
+    """The cached messages of a session: those above `start`, as of the room's `revision`, with the session for other
+    programs, as of its `version`. `made`: the creation time of the session, since two databases may use one cache."""
 
     tenant: str
     conversation_id: str
@@ -79,18 +79,19 @@ class Cached:
     messages: tuple[SessionMessage, ...]
 
     def serves(self, session: Session) -> bool:
-        """Whether it is of this session, no newer than it (a database may be brought back), and reaches far enough."""
+        """Return True if it belongs to this session, is no newer (a database may be restored), and reaches far enough
+        back."""
         named = (session.tenant, session.conversation_id, session.created_at.isoformat())
         same = (self.tenant, self.conversation_id, self.made) == named
         return same and self.revision <= session.revision and self.start <= session.covered
 
     def equals(self, session: Session) -> bool:
-        """Whether nothing was said or changed since."""
+        """Return True if nothing was added or changed since."""
         return (self.revision, self.version) == (session.revision, session.version)
 
 
 def to_text(segment: Segment, value: SessionValue) -> str:
-    """The session as JSON for other programs, with what `from_text` needs at its end."""
+    """Return the session as JSON for other programs, with the data for `from_text` at its end."""
     session, messages = segment.session, segment.messages
     own = {
         "form": _FORM,
@@ -108,13 +109,40 @@ def to_text(segment: Segment, value: SessionValue) -> str:
         "turn_ids": [message.turn_id for message in messages],
     }
     data = value.to_json()
-    data.pop(_OWN, None)
+    for name in (_OWN, _SIGNATURE):
+        data.pop(name, None)
     return json.dumps({**data, _OWN: own})
 
 
+def signed(text: str, *, key: bytes, tenant: str, conversation_id: str) -> str:
+    """Return the JSON object `text` with a signature for this session as its last field."""
+    return text[:-1] + _signature(text, key, tenant, conversation_id)
+
+
+def verified(text: str, *, key: bytes, tenant: str, conversation_id: str) -> str | None:
+    """Return the text given to `signed` with the same key and session; None for any other text."""
+    end = len(text) - len(_signature("", key, tenant, conversation_id))
+    if end < 0:
+        return None
+    whole = text[:end] + "}"
+    expected = _signature(whole, key, tenant, conversation_id)
+    return whole if hmac.compare_digest(_bytes(text[end:]), _bytes(expected)) else None
+
+
+def _signature(text: str, key: bytes, tenant: str, conversation_id: str) -> str:
+    """Return the signature. The names form a JSON line of their own, so no other names and text give the same bytes."""
+    whose = json.dumps([tenant, conversation_id])
+    digest = hmac.digest(key, _bytes(f"{whose}\n{text}"), hashlib.sha256).hex()
+    return f', "{_SIGNATURE}": "{digest}"}}'
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
 def from_text(text: str) -> Cached | None:
-    """What `to_text` wrote; None for anything else. Only the end is parsed: inside a string no quote stands bare, so
-    the mark that is found last is the one that was written last."""
+    """Parse the output of `to_text`; None for any other text. Only the end is parsed: no bare quote occurs inside a
+    string, so the last mark found is the last one written."""
     try:
         own = json.loads(text[text.rindex(_MARK) + len(_MARK) : -1])
         if own["form"] != _FORM:

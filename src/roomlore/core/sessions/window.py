@@ -1,32 +1,140 @@
-"""What of a conversation is shown: the summary and the turns it does not cover, inside the model's window."""
+"""Split a conversation into turns, and render turns as text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from roomlore.core.errors import BudgetTooSmall, InvalidInput
-from roomlore.core.sessions.models import Language, Session, SessionContext, SessionMessage
-from roomlore.core.sessions.turns import Turn, as_chat, as_text, flat, language_of, lines, summary_line, turns_of
-from roomlore.core.sessions.value import SessionValue
+from roomlore.core.models import Role, StoredMessage
+from roomlore.core.prompt import is_label, neutral
+from roomlore.core.sessions.session import Language, Session, SessionContext, SessionMessage, SessionValue
+from roomlore.core.text import language
+
+_SUMMARY = {"zh": "历史摘要: ", "en": "Summary: "}
+_LABELS = {
+    "zh": {Role.USER: "用户", Role.ASSISTANT: "助手", Role.SYSTEM: "系统", Role.TOOL: "工具"},
+    "en": {Role.USER: "User", Role.ASSISTANT: "Assistant", Role.SYSTEM: "System", Role.TOOL: "Tool"},
+}
+_FIRST_MESSAGES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Messages that belong together, in order of arrival; never empty."""
+
+    messages: tuple[SessionMessage, ...]
+
+    @property
+    def first(self) -> int:
+        """The arrival of its first message."""
+        return self.messages[0].arrival
+
+    @property
+    def last(self) -> int:
+        return self.messages[-1].arrival
+
+
+def shown(message: StoredMessage) -> SessionMessage:
+    """Return the message as a session shows it; a picture's caption replaces a missing text."""
+    caption = message.metadata.get("caption", "")
+    return SessionMessage(
+        arrival=message.arrival,
+        id=message.id,
+        role=message.role,
+        name=" ".join(message.sender_name.split()) if message.role is Role.USER else "",
+        text=message.text or (caption if isinstance(caption, str) else ""),
+        turn_id=message.turn_id,
+    )
+
+
+def turns_of(messages: Iterable[SessionMessage]) -> list[Turn]:
+    """Return messages in order of arrival as turns, in the order they began.
+
+    Messages with one turn id are one turn, wherever they are. Without an id a user's message begins a turn and
+    everything else joins the turn that began last.
+    """
+    groups: list[list[SessionMessage]] = []
+    by_id: dict[str, list[SessionMessage]] = {}
+    for message in messages:
+        group = by_id.get(message.turn_id) if message.turn_id else _open_turn(message, groups)
+        if group is None:
+            group = []
+            groups.append(group)
+        if message.turn_id:
+            by_id[message.turn_id] = group
+        group.append(message)
+    return [Turn(tuple(group)) for group in groups]
+
+
+def _open_turn(message: SessionMessage, groups: list[list[SessionMessage]]) -> list[SessionMessage] | None:
+    return None if message.role is Role.USER or not groups else groups[-1]
+
+
+def flat(turns: Iterable[Turn]) -> list[SessionMessage]:
+    """Return the messages of the turns in order of arrival."""
+    return sorted((message for turn in turns for message in turn.messages), key=lambda message: message.arrival)
+
+
+def language_of(messages: Sequence[SessionMessage]) -> Language:
+    """Return the language of a conversation, by its first messages, so that it stays the same as the conversation
+    grows."""
+    return language("\n".join(message.text[:2000] for message in messages[:_FIRST_MESSAGES]))
+
+
+def summary_line(summary: str, tongue: Language) -> str:
+    """Return the summary as the beginning of a history: 'Summary: ...' or '历史摘要: ...'."""
+    return _SUMMARY[tongue] + neutral(summary)
+
+
+def speaker(message: SessionMessage, tongue: Language) -> str:
+    """Return the label of the speaker: a user's name, unless it equals the label of another role."""
+    label = _LABELS[tongue][message.role]
+    return label if not message.name or is_label(message.name) else neutral(message.name)
+
+
+def lines(messages: Iterable[SessionMessage], tongue: Language) -> Iterator[str]:
+    """Yield each message with a text as 'Speaker: text'."""
+    for message in messages:
+        if message.text:
+            yield f"{speaker(message, tongue)}: {neutral(message.text)}"
+
+
+def as_text(summary: str, messages: Iterable[SessionMessage], tongue: Language) -> str:
+    """Return the summary, if any, and the messages, a line each."""
+    head = [summary_line(summary, tongue), ""] if summary else []
+    return "\n".join([*head, *lines(messages, tongue)])
+
+
+def as_chat(summary: str, messages: Iterable[SessionMessage], tongue: Language) -> tuple[dict[str, str], ...]:
+    """Return the same as role and content. A tool's message has the role `assistant`, since chat models accept the role
+    `tool` only beside its call. Some refuse a message without content, so one without a text is omitted."""
+    head = [{"role": "system", "content": summary_line(summary, tongue)}] if summary else []
+    said = [{"role": _chat_role(message.role), "content": message.text} for message in messages if message.text]
+    return (*head, *said)
+
+
+def _chat_role(role: Role) -> str:
+    return Role.ASSISTANT.value if role is Role.TOOL else role.value
+
 
 MAX_WINDOW = 100_000_000
 MAX_TURNS = 10_000
 
 Count = Callable[[Sequence[str]], list[int]]
-"""Exact tokens of each text."""
+"""Returns the exact tokens of each text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowOptions:
-    """`threshold`: share of the window from which a checkpoint is asked for. `recent_turns`: how many turns are shown
-    verbatim at least. `window`: what the model takes, in tokens."""
+    """The limits of a window. `threshold`: share of the window from which a checkpoint is requested. `recent_turns`:
+    the least number of verbatim turns. `window`: the model's limit, in tokens."""
 
     threshold: float = 0.75
     recent_turns: int = 8
     window: int = 16_000
 
     def __post_init__(self) -> None:
-        """Raises `InvalidInput` for what is out of range."""
+        """Raise `InvalidInput` if a value is out of range."""
         if not _number(self.threshold) or not 0 < self.threshold <= 1:
             raise InvalidInput(f"token_threshold_ratio is {self.threshold!r}; give a number above 0 and up to 1.")
         if not _whole(self.recent_turns) or not 0 <= self.recent_turns <= MAX_TURNS:
@@ -47,8 +155,8 @@ def _number(value: object) -> bool:
 
 @dataclass(frozen=True)
 class Segment:
-    """A session with its messages. Those above arrival `start` are all there; `start` is never above what the session
-    needs shown. It has no slots, so that what follows from the messages is reckoned once."""
+    """A session with its messages. It contains all of those above arrival `start`; `start` is never above the first
+    message that the session must show. It has no slots, so that derived values are computed once."""
 
     session: Session
     start: int
@@ -56,11 +164,11 @@ class Segment:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing before `start` could ever be asked for."""
+        """True if nothing before `start` can ever be needed."""
         return self.start <= self.session.boundary
 
     def uncovered(self) -> list[SessionMessage]:
-        """Messages that no summary stands for."""
+        """Return the messages that no summary covers."""
         return [message for message in self.messages if message.arrival > self.session.covered]
 
     @cached_property
@@ -78,10 +186,9 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What fits: the turns shown, both forms of them, their tokens with the query, and what was lost.
+    """The part that fits: the turns shown, both forms of them, their tokens with the query, and the loss.
 
-    `lost`: whether messages that no summary covers had to be left out. `truncated`: that, or fewer turns than asked
-    for.
+    `lost`: True if messages that no summary covers were dropped. `truncated`: that, or fewer turns than asked for.
     """
 
     turns: tuple[Turn, ...]
@@ -93,19 +200,20 @@ class Shown:
 
     @property
     def count(self) -> int:
-        """How many messages are shown."""
+        """The number of messages shown."""
         return sum(len(turn.messages) for turn in self.turns)
 
 
 def verbatim(turns: Sequence[Turn], *, covered: int, recent_turns: int) -> list[Turn]:
-    """The turns to show: all with a message that is not covered, and never fewer than the last `recent_turns`."""
+    """Return the turns to show: all with a message that is not covered, and never fewer than the last
+    `recent_turns`."""
     first_open = next((place for place, turn in enumerate(turns) if turn.last > covered), len(turns))
     return list(turns[min(first_open, max(0, len(turns) - recent_turns)) :])
 
 
 def _parts(turns: Sequence[Turn], covered: int) -> list[Turn]:
-    """The turns in the order in which they may be left out: what a summary covers first, the oldest first. A turn that
-    goes on after what is covered is two."""
+    """Return the turns in the order in which they may be dropped: covered ones first, the oldest first. A turn that is
+    partly covered is split."""
     before = [part for turn in turns if (part := _part(turn, lambda arrival: arrival <= covered))]
     return before + [part for turn in turns if (part := _part(turn, lambda arrival: arrival > covered))]
 
@@ -116,14 +224,13 @@ def _part(turn: Turn, belongs: Callable[[int], bool]) -> Turn | None:
 
 
 def turns_after(turns: Sequence[Turn], arrival: int) -> int:
-    """How many turns began after this arrival."""
+    """Return the number of turns that began after this arrival."""
     return sum(turn.first > arrival for turn in turns)
 
 
 def show(segment: Segment, query: str, options: WindowOptions, count: Count) -> Shown:
-    """The session inside the window. Where it must it drops what the summary covers, then the oldest whole turns;
-    `BudgetTooSmall` where the summary and
-    the query alone are too long."""
+    """Return the session inside the window. If necessary, drop what the summary covers, then the oldest whole turns.
+    Raises `BudgetTooSmall` if the summary and the query alone are too long."""
     covered, tongue = segment.session.covered, segment.language()
     checkpoint = segment.session.checkpoint
     summary = checkpoint.summary if checkpoint else ""
@@ -148,7 +255,7 @@ def show(segment: Segment, query: str, options: WindowOptions, count: Count) -> 
 
 
 def context_of(segment: Segment, shown: Shown, options: WindowOptions, value: SessionValue) -> SessionContext:
-    """What is shown as the answer to a caller. `value`: the session for other programs."""
+    """Return the shown part as the result for a caller. `value`: the session for other programs."""
     session, checkpoint = segment.session, segment.session.checkpoint
     new, tongue = segment.uncovered(), segment.language()
     ratio = shown.tokens / options.window
@@ -180,7 +287,8 @@ class _Fit:
 
 
 def _fitting(summary: str, turns: Sequence[Turn], tongue: Language, budget: int, count: Count) -> _Fit:
-    """The most of the last turns that fit. Lines reckoned one by one say where to begin, the whole text decides."""
+    """Return the most of the last turns that fit. Line counts give the starting point, the count of the whole text
+    decides."""
     fit = _fit(summary, turns, tongue, count)
     if fit.tokens <= budget:
         return fit
@@ -200,9 +308,9 @@ def _fit(summary: str, turns: Sequence[Turn], tongue: Language, count: Count) ->
 
 
 def _first_to_try(summary: str, turns: Sequence[Turn], tongue: Language, budget: int, count: Count) -> int:
-    """Which turn the window can begin with, by the sum of the lines' tokens. At least one turn goes.
+    """Return the first turn that may fit, by the sum of the lines' tokens. At least one turn is dropped.
 
-    The sum is the whole text's count but for the rarest cases: tokens do not reach over a line's end.
+    The sum nearly always equals the whole text's count: tokens do not cross a line's end.
     """
     room = budget - (count([summary_line(summary, tongue) + "\n\n"])[0] if summary else 0)
     end = ""

@@ -1,7 +1,6 @@
-"""Fewer words that stand for a conversation: chosen from it, or a language model's made fit for use."""
+"""Shorten a conversation: choose sentences, or normalise a language model's summary."""
 
-from roomlore.core.summary.answers import accepted, without_label
-from roomlore.core.summary.choice import Count, extract
-from roomlore.core.summary.units import Said
+from roomlore.core.summary.select import Count, accepted, extract, without_label
+from roomlore.core.summary.sentences import Said
 
 __all__ = ["Count", "Said", "accepted", "extract", "without_label"]

@@ -1,4 +1,4 @@
-"""What other systems remember, read as memories: DeerFlow's `memory.json`, mem0's export."""
+"""Memories of other systems: DeerFlow's `memory.json`, mem0's export."""
 
 from roomlore.importers.memories.reading import FORMS, read_memories
 

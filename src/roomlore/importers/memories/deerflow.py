@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.memory.intake import NewMemory, normal
+from roomlore.core.memory.writing import NewMemory, normal
 from roomlore.core.records import parse_time
-from roomlore.importers.items import derived_id
+from roomlore.importers.export_files import derived_id
 from roomlore.importers.memories.entries import Entries, Entry, label, name_of, skipped, told
 
 NAME = "deerflow"

@@ -9,9 +9,9 @@ a question, and no confidence.
 from collections.abc import Mapping
 from typing import Any
 
-from roomlore.core.memory.intake import NewMemory, normal
+from roomlore.core.memory.writing import NewMemory, normal
 from roomlore.core.records import parse_time
-from roomlore.importers.items import derived_id
+from roomlore.importers.export_files import derived_id
 from roomlore.importers.memories.entries import Entries, Entry, label, labels, name_of, skipped
 
 NAME = "mem0"
@@ -34,7 +34,7 @@ def read(document: Any, scope: str | None) -> Entries:
 
 
 def read_entry(place: str, given: Any, scope: str | None) -> Entry:
-    """One memory."""
+    """Return one memory."""
     if not isinstance(given, Mapping):
         return skipped(place, "not an object", given)
     entry = _flat(given)

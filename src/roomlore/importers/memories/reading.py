@@ -1,4 +1,4 @@
-"""Reading a file of foreign memories, whole: such files are small."""
+"""Reading a file of another system's memories, whole: such files are small."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.memory.foreign import ForeignMemories, Skipped
-from roomlore.core.memory.intake import NewMemory
-from roomlore.core.memory.models import check_scope
+from roomlore.core.memory.memory import check_scope
+from roomlore.core.memory.writing import ForeignMemories, NewMemory, Skipped
 from roomlore.importers.memories import deerflow, mem0
 from roomlore.importers.memories.entries import Entries, Entry
 
@@ -18,10 +17,10 @@ FORMS = (deerflow.NAME, mem0.NAME)
 def read_memories(
     source: Path | str | bytes | Mapping[str, Any] | Sequence[Any], *, form: str | None = None, scope: str | None = None
 ) -> ForeignMemories:
-    """What another system remembers: a path, the file's bytes, or its JSON as Python values.
+    """Return the memories of another system: a path, the file's bytes, or its JSON as Python values.
 
-    `form`: one of `FORMS`, None: found out by looking. `scope`: of entries that do not say whom they are about. Raises
-    `InvalidInput` where nothing of it can be read.
+    `form`: one of `FORMS`, None detects it. `scope`: of entries that do not name one. Raise `InvalidInput` if nothing
+    of it can be read.
     """
     if form is not None and form not in FORMS:
         raise InvalidInput(f"No form is called {form!r:.60}; choose one of {', '.join(FORMS)}.")
@@ -67,7 +66,7 @@ def _of_document(name: str, document: Any, form: str | None, scope: str | None) 
 
 
 def _is_lines(text: str) -> bool:
-    """Whether the first line holds an object of its own."""
+    """Return True if the first line holds an object of its own."""
     first = next((line for line in text.splitlines() if line.strip()), "")
     return isinstance(_value(first), dict)
 
@@ -88,7 +87,7 @@ def _value(line: str) -> Any:
 
 
 def _gathered(form: str, entries: Iterator[Entry]) -> ForeignMemories:
-    """An id that stands for two different things stands for the first."""
+    """Return the entries; an id used for two different things stands for the first."""
     good: list[tuple[str, NewMemory]] = []
     bad: list[Skipped] = []
     seen: dict[str | None, tuple[str, NewMemory]] = {}

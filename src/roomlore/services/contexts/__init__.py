@@ -1,8 +1,7 @@
-"""Choosing what matters for a message, keeping what was chosen, and learning to choose better."""
+"""Contexts: choosing the messages that matter for a message, recording the choice, and tuning the weights."""
 
-from roomlore.services.contexts.recorder import UsageRecorder
-from roomlore.services.contexts.service import ContextService
+from roomlore.services.contexts.context_service import ContextService, UsageRecorder
 from roomlore.services.contexts.strategies import STRATEGIES
-from roomlore.services.contexts.tuning import TuningService
+from roomlore.services.contexts.tuning_service import TuningService
 
 __all__ = ["STRATEGIES", "ContextService", "TuningService", "UsageRecorder"]

@@ -1,22 +1,188 @@
-"""The strategies by name: the one place that names them all."""
+"""The context strategies: reading the candidates from the store, choosing among them, and explaining the choice."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
-from roomlore.core.context import ContextOptions, within_tokens
+from roomlore.core.context import (
+    ContextOptions,
+    choose_recent,
+    choose_threaded,
+    choose_weighted,
+    threaded_picks,
+    weighted_pool,
+    within_tokens,
+)
 from roomlore.core.errors import InvalidInput
-from roomlore.core.explained import Explanation, Weighed
-from roomlore.core.models import Candidate, Target
-from roomlore.services.contexts.explaining import Explainer
-from roomlore.services.contexts.gather import Gatherer
+from roomlore.core.far import NOTHING_FAR, Past
+from roomlore.core.linking.model import select
+from roomlore.core.models import Candidate, Entry, Explanation, Left, Link, Signals, Target, Weighed
+from roomlore.core.relevance import MAX_HOPS, RelevanceScorer, RoomView, Weights, precedes
+from roomlore.ports.storage import UnitOfWork
+
+_MOST_MATES = 30
+"""The number of likely candidates that are weighed besides the chosen messages and the window."""
+
+
+class Gatherer:
+    """Read candidates for one tenant through one unit of work; the pure functions of `core` choose among them.
+
+    `past`: older messages that `threaded` may show.
+    """
+
+    def __init__(self, *, tenant: str, work: UnitOfWork, past: Past = NOTHING_FAR) -> None:
+        self._tenant = tenant
+        self._work = work
+        self._past = past
+
+    async def plain(self, target: Target, options: ContextOptions) -> list[Candidate]:
+        """Return the plain window, for a context that needs no better choice or cannot have one."""
+        return await self.recent(target, min(options.recent_messages, options.max_context_messages))
+
+    async def recent(self, target: Target, limit: int) -> list[Candidate]:
+        """Return the last `limit` messages."""
+        message = target.entry.message
+        before = await self._work.messages.recent(
+            tenant=self._tenant, room_id=message.room_id, limit=limit, before=message.arrival
+        )
+        return choose_recent(before, limit, before=message)
+
+    async def weighted_view(self, target: Target, options: ContextOptions) -> tuple[list[Entry], RoomView]:
+        """Return the candidate pool of `weighted`, and what is known of the room to score it with."""
+        message = target.entry.message
+        near = await self._work.messages.tail(
+            tenant=self._tenant,
+            room_id=message.room_id,
+            limit=options.candidate_limit,
+            before=message.arrival,
+            since=_hours_before(message.at, options.time_window_hours),
+        )
+        chain = await self._work.threads.related(
+            tenant=self._tenant,
+            room_id=message.room_id,
+            entry=target.entry,
+            hops=MAX_HOPS,
+            limit=options.chain_limit,
+            before=message.arrival,
+        )
+        pool = weighted_pool(target.entry, near, chain, options)
+        return pool, await self.view(target, pool)
+
+    async def weighted(self, target: Target, options: ContextOptions) -> list[Candidate]:
+        """Return the best of the candidate pool by the weighted sum of the signals."""
+        pool, view = await self.weighted_view(target, options)
+        return choose_weighted(target.entry, pool, scorer(options), view, options)
+
+    async def threaded(self, target: Target, options: ContextOptions) -> list[Candidate]:
+        """Return the messages likely to share the thread of the target, and the older messages it needs."""
+        chosen = picks(target.entry.link, self._past, options)
+        entries = await self._work.messages.by_arrival(
+            tenant=self._tenant, room_id=target.entry.message.room_id, arrivals=sorted(chosen)
+        )
+        view = await self.view(target, entries)
+        return choose_threaded(target.entry, entries, chosen, scorer(options), view, options, self._past.reasons)
+
+    async def view(self, target: Target, pool: Sequence[Entry]) -> RoomView:
+        """Look up only the words of messages that share one with the target: no others can count."""
+        mine = frozenset(target.entry.features.keywords)
+        sharing = [entry for entry in pool if not mine.isdisjoint(entry.features.keywords)]
+        wanted = mine.union(*(entry.features.keywords for entry in sharing)) if sharing else ()
+        counts = await self._work.threads.keyword_counts(
+            tenant=self._tenant, room_id=target.room.room_id, keywords=list(wanted)
+        )
+        return RoomView(target=target.entry, pool=pool, messages=target.room.messages, counts=counts)
+
+
+def picks(link: Link, past: Past, options: ContextOptions) -> dict[int, float]:
+    """Return the arrivals that `threaded` shows, each with its probability."""
+    most = options.max_context_messages
+    chosen = past.choose(most) if past.needed else dict(select(link, most))
+    return threaded_picks(link, chosen, most)
+
+
+def _hours_before(at: datetime, hours: float) -> datetime:
+    """Return the time so many hours earlier, or the earliest time there is: platforms write year 1 for an unknown
+    date."""
+    return at - min(timedelta(hours=hours), at - datetime.min.replace(tzinfo=UTC))
+
+
+def scorer(options: ContextOptions) -> RelevanceScorer:
+    return _scorer(options.weights, options.half_life_minutes)
+
+
+@lru_cache(maxsize=256)
+def _scorer(weights: Weights, half_life_minutes: float) -> RelevanceScorer:
+    return RelevanceScorer(weights, half_life_minutes)
+
+
+class Explainer:
+    """Weigh candidates for one tenant through one unit of work."""
+
+    def __init__(self, *, tenant: str, work: UnitOfWork, past: Past = NOTHING_FAR) -> None:
+        self._tenant = tenant
+        self._work = work
+        self._past = past
+        self.gatherer = Gatherer(tenant=tenant, work=work, past=past)
+
+    async def weighted(self, target: Target, options: ContextOptions) -> list[Weighed]:
+        """Weigh the candidate pool by the sum of the signals."""
+        pool, view = await self.gatherer.weighted_view(target, options)
+        weigher = scorer(options)
+        taken = _by_arrival(choose_weighted(target.entry, pool, weigher, view, options))
+        found = []
+        for entry in (one for one in pool if precedes(one.message, target.entry.message)):
+            score, signals = weigher.score(view, entry)
+            left: Left = "below" if score < options.relevance_threshold else "crowded"
+            found.append(_weighed(entry, score, taken, left, signals=signals))
+        return found
+
+    async def threaded(self, target: Target, options: ContextOptions) -> list[Weighed]:
+        """Weigh the recent messages by the probability that they share the thread of the target."""
+        most, link = options.max_context_messages, target.entry.link
+        chosen = picks(link, self._past, options)
+        chances = {**link.mates.by_arrival(), **self._past.chances, **chosen}
+        likeliest = sorted(chances, key=lambda arrival: -chances[arrival])[:_MOST_MATES]
+        window = [one.message.arrival for one in await self.gatherer.recent(target, most)]
+        entries = await self._work.messages.by_arrival(
+            tenant=self._tenant,
+            room_id=target.entry.message.room_id,
+            arrivals=sorted({*chosen, *likeliest, *window}),
+        )
+        view = await self.gatherer.view(target, entries)
+        weigher = scorer(options)
+        taken = _by_arrival(choose_threaded(target.entry, entries, chosen, weigher, view, options, self._past.reasons))
+        full: Left = "crowded" if len(taken) >= most else "unlikely"
+        return [
+            _weighed(
+                entry,
+                chances.get(entry.message.arrival, 0.0),
+                taken,
+                full if entry.message.arrival in chances else "unseen",
+                signals=weigher.signals(view, entry),
+            )
+            for entry in entries
+            if precedes(entry.message, target.entry.message)
+        ]
+
+
+def _by_arrival(chosen: Iterable[Candidate]) -> dict[int, Candidate]:
+    return {one.message.arrival: one for one in chosen}
+
+
+def _weighed(entry: Entry, score: float, taken: Mapping[int, Candidate], left: Left, *, signals: Signals) -> Weighed:
+    known = taken.get(entry.message.arrival)
+    if known is not None:
+        return Weighed(message=entry.message, score=known.score, signals=known.signals, reason=known.reason)
+    return Weighed(message=entry.message, score=score, left=left, signals=signals)
 
 
 class Strategy(NamedTuple):
-    """How a context is chosen.
+    """A way to choose a context.
 
-    `gather` reads and chooses, in people's order. `weigh` tells people also what was left and why; without it they see
-    what was taken.
+    `gather` reads and chooses, in people's order. `weigh` also tells what was left out and why; without it only the
+    chosen messages are shown.
     """
 
     gather: Callable[[Gatherer, Target, ContextOptions], Awaitable[list[Candidate]]]
@@ -35,7 +201,7 @@ STRATEGIES: dict[str, Strategy] = {
 
 
 def strategy_named(name: str) -> Strategy:
-    """Return the strategy. Raises `InvalidInput` for a name that there is not."""
+    """Return the strategy. Raise `InvalidInput` for an unknown name."""
     found = STRATEGIES.get(name)
     if found is None:
         raise InvalidInput(f"strategy is {name!r:.60}; it must be one of {', '.join(STRATEGIES)}.")
@@ -43,7 +209,7 @@ def strategy_named(name: str) -> Strategy:
 
 
 async def choose(gatherer: Gatherer, target: Target, options: ContextOptions) -> list[Candidate]:
-    """Return what the strategy in force takes, inside the token budget, in people's order."""
+    """Return the messages that the configured strategy takes, within the token budget, in people's order."""
     if options.enable_intelligent_memory:
         found = await strategy_named(options.strategy).gather(gatherer, target, options)
     else:
@@ -84,7 +250,7 @@ def _taken(one: Candidate) -> Weighed:
 
 
 def _inside_budget(weighed: list[Weighed], most: int | None) -> list[Weighed]:
-    """Mark what the token budget leaves no room for as left."""
+    """Mark the messages that do not fit in the token budget as left out."""
     taken = [
         Candidate(message=one.message, score=one.score or 0.0, signals=one.signals, reason=one.reason)
         for one in weighed

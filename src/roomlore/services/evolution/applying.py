@@ -1,44 +1,138 @@
-"""From an answer to changes that are stored: planned without a lock, applied by compare and swap."""
+"""The answer to an evolution: asking a model or the rules for it, and applying it to the store."""
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
-from roomlore.core.errors import InvalidInput
-from roomlore.core.evolution.asking import says_nothing
-from roomlore.core.evolution.guards import said
-from roomlore.core.evolution.handles import find, message_handles
-from roomlore.core.evolution.likeness import likeness
-from roomlore.core.evolution.models import Answer, Plan, Wish
-from roomlore.core.evolution.plan import plan
-from roomlore.core.evolution.result import EvolutionResult
-from roomlore.core.evolution.strength import is_quiet
-from roomlore.core.evolution.understanding import understood
-from roomlore.core.memory.models import Memory, Source
+from roomlore.core.chat import ChatAnswer, ChatRequest
+from roomlore.core.errors import InvalidInput, ModelUnavailable, NotFound
+from roomlore.core.evolution.guards import understood
+from roomlore.core.evolution.offline import offline_answer
+from roomlore.core.evolution.plan import PlanInput, plan
+from roomlore.core.evolution.prompt import find, inert, message_handles, said, says_nothing, show_memories
+from roomlore.core.evolution.requests import Answer, EvolutionResult, Plan, Wish, is_quiet
+from roomlore.core.evolution.wording import likeness
+from roomlore.core.memory.memory import Memory, Source
 from roomlore.core.memory.reading import own_words
+from roomlore.core.text import truncate
 from roomlore.ports.coordination import Clock, Ids
+from roomlore.ports.durable import Json, Steps
+from roomlore.ports.language import Prompts
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.evolution.asking import Offline
-from roomlore.services.evolution.options import EvolutionOptions
-from roomlore.services.evolution.piece import Answered, Piece, Read, Standing
+from roomlore.services.evolution.piece import Answered, EvolutionOptions, Piece, Read, Standing, record, told
 from roomlore.services.evolution.reading import NO_ROOM, Reading, prints_of
-from roomlore.services.evolution.results import record, told
 
+_ANSWER_TOKENS = 4096
+_NAME_CHARACTERS = 80
 _GROUNDS = 10
 _EARLIER = 800
 
 
+class Models(Protocol):
+    """The part of the model service that evolutions use."""
+
+    async def can_ask(self, model_id: str) -> bool: ...
+
+    async def has_provider(self, model_id: str) -> bool: ...
+
+    async def complete(
+        self, model_id: str, request: ChatRequest, *, timeout_seconds: float | None = None, check: Any = None
+    ) -> ChatAnswer: ...
+
+
+class Asking:
+    """Ask for answers, for all tenants."""
+
+    def __init__(self, *, models: Models, prompts: Prompts, clock: Clock, options: EvolutionOptions) -> None:
+        self._models = models
+        self._prompts = prompts
+        self._clock = clock
+        self._options = options
+
+    async def check(self) -> None:
+        """Raise `ModelUnavailable` if no provider can be asked now."""
+        model = self._options.model
+        if await self._models.can_ask(model):
+            return
+        if await self._models.has_provider(model):
+            why = (
+                f"Every provider of the model {model!r} failed just now and is left alone for a while; try again later"
+            )
+        else:
+            why = f"No provider of the model {model!r} can be asked: give one a key"
+        raise ModelUnavailable(
+            f"{why}, or ask for the mode 'offline'. `roomlore models` shows how each stands.", cause="unreachable"
+        )
+
+    async def answer(self, piece: Piece, read: Read, steps: Steps) -> Answered:
+        """Return the model's answer to what was read, in a durable step that is never repeated for the same content.
+
+        No model is asked if the mode is 'offline', or if it is 'auto' and no provider is set up that could be asked
+        about a group. Raise `ModelUnavailable` if the providers are down: the messages are left for later.
+        """
+
+        async def step() -> Json:
+            return asdict(await self._ask(piece, read))
+
+        return Answered(**await steps.once(f"answer-{read.basis}", step))
+
+    async def _ask(self, piece: Piece, read: Read) -> Answered:
+        if piece.mode == "offline" or await self._uses_rules(piece):
+            return Answered(mode="offline")
+        await self.check()
+        return await self._complete(piece, read)
+
+    async def _uses_rules(self, piece: Piece) -> bool:
+        return piece.mode == "auto" and piece.is_group and not await self._models.has_provider(self._options.model)
+
+    async def _complete(self, piece: Piece, read: Read) -> Answered:
+        prompt = await self._prompts.find(piece.prompt, language=read.language)
+        request = ChatRequest(
+            messages=({"role": "user", "content": prompt.fill(self._values(piece, read))},), max_tokens=_ANSWER_TOKENS
+        )
+        try:
+            given = await self._models.complete(
+                self._options.model, request, timeout_seconds=self._options.timeout_seconds
+            )
+        except NotFound as error:
+            raise ModelUnavailable(str(error), cause="unreachable") from error
+        return Answered(
+            mode="llm",
+            text=given.text,
+            model=f"{given.provider}/{given.model_id}",
+            template=prompt.text,
+            prompt_hash=prompt.hash,
+            input_tokens=given.usage.input_tokens,
+            output_tokens=given.usage.output_tokens,
+        )
+
+    def _values(self, piece: Piece, read: Read) -> Mapping[str, str]:
+        options = self._options
+        person = piece.user_id or ""
+        return {
+            "memories": show_memories(
+                read.offered,
+                now=self._clock.now(),
+                floor=options.strength_floor,
+                half_life_days=options.rules.half_life_days,
+            ),
+            "messages": read.shown,
+            "most": str(options.rules_for(piece.kind).most_active),
+            "person": truncate(inert(read.people.get(person) or person), _NAME_CHARACTERS),
+        }
+
+
 class Overtaken(Exception):
-    """Others changed, while a model thought, what its answer speaks of. Says what, for who has tried often enough."""
+    """Raised if others changed, while a model was answering, what its answer refers to. The text names what changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """An answer as it can be planned, with the messages under the handles that it uses. `prints`: the hashes of all
-    that it rests on."""
+    """An answer ready for planning, with the messages it uses by handle. `prints`: the hashes of all messages it rests
+    on."""
 
     answer: Answer
     handles: dict[str, Source]
@@ -47,7 +141,7 @@ class _Asked:
 
 
 class Applying:
-    """Applies answers for all tenants. `repair`: makes JSON of what is none."""
+    """Apply answers, for all tenants. `repair`: turns malformed JSON into JSON."""
 
     def __init__(
         self,
@@ -57,7 +151,6 @@ class Applying:
         clock: Clock,
         ids: Ids,
         options: EvolutionOptions,
-        offline: Offline,
         repair: Callable[[str], str],
     ) -> None:
         self._storage = storage
@@ -65,14 +158,13 @@ class Applying:
         self._clock = clock
         self._ids = ids
         self._options = options
-        self._offline = offline
         self._repair = repair
 
     async def apply(self, piece: Piece, read: Read, answered: Answered) -> EvolutionResult:
-        """Does what the answer asks for, all of it or none.
+        """Apply the changes that the answer asks for, all or none.
 
-        Changes of other memories of the scope are planned around. Raises `Overtaken` where others changed those that
-        the answer speaks of, or read the same messages.
+        Changes to other memories of the scope are planned around. Raise `Overtaken` if others changed the memories that
+        the answer refers to, or read the same messages.
         """
         asked = await self._asked(piece, read, answered)
         for _ in range(_GROUNDS):
@@ -101,7 +193,7 @@ class Applying:
             ),
             repair=self._repair,
         )
-        usable = any(_can_be_done(wish, read.offered) for wish in answer.wishes)
+        usable = any(_is_possible(wish, read.offered) for wish in answer.wishes)
         return _Asked(answer, dict(read.handles), read.prints, failed=not usable and not says_nothing(answered.text))
 
     async def _by_rules(self, piece: Piece, read: Read) -> _Asked:
@@ -114,7 +206,7 @@ class Applying:
             if own_words(message)
         }
         answer = await asyncio.to_thread(
-            self._offline,
+            offline_answer,
             read.messages,
             read.offered,
             handles=own,
@@ -128,25 +220,25 @@ class Applying:
     def _plan(self, piece: Piece, read: Read, answered: Answered, asked: _Asked, standing: Standing) -> Plan:
         if asked.failed:
             return Plan(kept=len(read.offered), rejected=asked.answer.rejected)
-        return plan(
-            asked.answer,
+        given = PlanInput(
             offered=read.offered,
             messages=asked.handles,
-            similar=likeness,
-            rules=self._options.rules_for(piece.kind),
             ground=standing.ground,
+            rules=self._options.rules_for(piece.kind),
+            similar=likeness,
             kind=piece.kind,
             evolution_id=piece.evolution_id,
-            new_id=self._ids.new,
             actor=answered.actor,
             now=self._clock.now(),
+            new_id=self._ids.new,
             taken=lambda statement: said(statement) in standing.said,
         )
+        return plan(asked.answer, given)
 
     async def _write(
         self, piece: Piece, read: Read, answered: Answered, asked: _Asked, planned: Plan, standing: Standing
     ) -> EvolutionResult | None:
-        """None where the scope has moved on from where it was planned."""
+        """Write the planned changes. Return None if the scope has changed since the plan was made."""
         async with self._storage.writing() as work:
             now = self._clock.now()
             scope = await work.memory_log.lock(tenant=piece.tenant, scope=piece.scope, now=now)
@@ -165,7 +257,7 @@ class Applying:
 
 
 async def find_result(work: UnitOfWork, *, tenant: str, evolution_id: str) -> EvolutionResult | None:
-    """What came of an evolution, None where it is not recorded."""
+    """Return the result of an evolution, None if it is not recorded."""
     found = await work.evolutions.by_id(tenant=tenant, evolution_ids=[evolution_id])
     if not found or found[0].kind != "evolution":
         return None
@@ -173,8 +265,11 @@ async def find_result(work: UnitOfWork, *, tenant: str, evolution_id: str) -> Ev
 
 
 async def _check(work: UnitOfWork, piece: Piece, read: Read, planned: Plan) -> None:
-    """What a change touches must be as it was read, to the letter: how strong it is changes without a new version. What
-    was redacted meanwhile must not live on in what the answer says of something else."""
+    """Check that each memory that a change touches is exactly as it was read.
+
+    Versions are compared in full, because a strength changes without a new version. All offered statements must be the
+    same too: text that was redacted meanwhile must not survive in what the answer says of another memory.
+    """
     offered = {memory.memory_id: memory for memory in read.offered.values()}
     found = await work.memories.by_id(tenant=piece.tenant, memory_ids=list(offered))
     now = {memory.memory_id: memory for memory in found}
@@ -185,13 +280,14 @@ async def _check(work: UnitOfWork, piece: Piece, read: Read, planned: Plan) -> N
 
 
 async def _check_messages(work: UnitOfWork, piece: Piece, read: Read, prints: Mapping[str, str]) -> None:
-    """What was deleted meanwhile, for good maybe, must not live on in a memory."""
+    """Check that no message was deleted meanwhile: its text must not survive in a memory."""
     if await prints_of(work, piece, read.room_id, list(prints)) != prints:
         raise Overtaken(f"Messages of {read.room_id!r:.80} were edited or deleted meanwhile; evolve it again.")
 
 
 async def _move(work: UnitOfWork, piece: Piece, read: Read, now: datetime, *, failed: bool) -> None:
-    """Over what was read; where that failed it is still to be read, however long ago it was said by then."""
+    """Move the watermark past what was read. If the evolution failed, the messages remain to be read, however old they
+    are by then."""
     its: dict[str, Any] = {"tenant": piece.tenant, "name": piece.watermark, "now": now}
     if not piece.is_group:
         await work.watermarks.move(**its, room_id=NO_ROOM, arrival=int(read.since.timestamp()), was=0)
@@ -202,8 +298,8 @@ async def _move(work: UnitOfWork, piece: Piece, read: Read, now: datetime, *, fa
         raise Overtaken(f"Others read the same messages of {piece.scope!r:.80}; evolve it again.")
 
 
-def _can_be_done(wish: Wish, offered: Mapping[str, Memory]) -> bool:
-    """Whether it speaks of nothing but what was offered."""
+def _is_possible(wish: Wish, offered: Mapping[str, Memory]) -> bool:
+    """Return True if it refers only to memories that were offered."""
     try:
         return all(find(handle, offered) for handle in wish.handles)
     except InvalidInput:

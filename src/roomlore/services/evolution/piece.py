@@ -1,28 +1,71 @@
-"""A piece of work: one evolution of one scope."""
+"""The data of one evolution: its options, its arguments, what it reads, the answer, and the record of it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, tzinfo
 from typing import Any
 
+from roomlore.core.chat import Usage
 from roomlore.core.errors import InvalidInput
-from roomlore.core.evolution.models import Ground
-from roomlore.core.evolution.result import EvolutionResult, Mode
-from roomlore.core.memory.models import Memory, MemoryKind, Source
+from roomlore.core.evolution.requests import EvolutionResult, Ground, Mode, Plan, Rejected, Rules, Stats
+from roomlore.core.json_values import storable
+from roomlore.core.memory.memory import Action, Change, Evolution, EvolutionStatus, Memory, MemoryKind, Source
 from roomlore.core.models import StoredMessage
-from roomlore.core.plain import storable
 from roomlore.core.work import owner_prefix, work_name
 from roomlore.ports.durable import Json
 from roomlore.ports.language import Language
 
+MOST_FACTS = 300
+"""The limit for a person. Much can be known of a person; a group has few characteristics."""
 EVOLUTION = "evolution"
-"""The work that evolves a scope, the background job that hands it in, and the watermark of a group's room."""
+"""The work that evolves a scope, the background job that enqueues it, and the watermark of a group's room."""
+_NO_LINE = "The model's answer has no line that can be used, so nothing was changed and the messages stay unread."
+_NO_CHANGE = "The messages change nothing of what is remembered."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvolutionOptions:
+    """The settings of evolutions.
+
+    `model`: of the registry. `timeout_seconds`: for each of its providers. `messages`, `memories`: shown to the model
+    at a time. `strength_floor`: below it a memory is shown as stale. `lease_seconds`: after it others go on if a
+    process was killed. `least`: messages that make a room evolve by the schedule. `zone`: the time zone of days.
+    """
+
+    model: str
+    timeout_seconds: float
+    zone: tzinfo
+    rules: Rules = field(default_factory=Rules)
+    messages: int = 200
+    memories: int = 50
+    strength_floor: float = 0.2
+    lease_seconds: float = 60.0
+    least: int = 10
+
+    def rules_for(self, kind: MemoryKind) -> Rules:
+        """Return the rules; their cap applies to the memories of a group."""
+        return self.rules if kind is MemoryKind.GROUP else replace(self.rules, most_active=MOST_FACTS)
+
+
+class Direct:
+    """Run each step at once."""
+
+    async def once(self, name: str, step: Callable[[], Awaitable[Json]]) -> Json:
+        """Run it."""
+        return await step()
+
+    async def report(self, progress: str) -> None:
+        """Do nothing: there is no reader."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One evolution. `days`: how far back it reads where the scope never evolved. `room_id`: of a group, '' else.
-    `goes_on`: from how many messages that are left unread on another piece follows it, 0 for never."""
+    """One evolution.
+
+    `days`: how far back it reads if the scope never evolved. `room_id`: of a group, else ''. `goes_on`: the number of
+    unread messages from which another piece follows it, 0 for never.
+    """
 
     tenant: str
     scope: str
@@ -34,7 +77,7 @@ class Piece:
 
     @classmethod
     def of(cls, *, tenant: str, scope: str, days: float, mode: Mode, evolution_id: str, goes_on: int = 0) -> "Piece":
-        """Raises `InvalidInput` for a scope that does not evolve, or not in this mode."""
+        """Return the first piece. Raise `InvalidInput` for a scope that does not evolve, or not in this mode."""
         kind, _, name = scope.partition(":")
         if kind == "agent":
             raise InvalidInput("What an agent remembers does not evolve; name a group or a user, such as 'user:anna'.")
@@ -43,7 +86,7 @@ class Piece:
         return cls(tenant, scope, days, mode, evolution_id, name if kind == "group" else "", goes_on)
 
     def next(self) -> "Piece":
-        """The piece after this one; its id follows from this one's and sorts after it."""
+        """Return the piece after this one. Its id follows from this one's and sorts after it."""
         stem, _, count = self.evolution_id.partition("-")
         return replace(self, evolution_id=f"{stem}-{int(count or 0) + 1:04d}")
 
@@ -53,7 +96,7 @@ class Piece:
 
     @property
     def user_id(self) -> str | None:
-        """Whose facts it is about; None for a group."""
+        """The person whose facts evolve; None for a group."""
         return None if self.is_group else self.scope.removeprefix("user:")
 
     @property
@@ -84,14 +127,14 @@ class Piece:
         return asdict(self)
 
     def nothing(self, message: str, at: datetime) -> EvolutionResult:
-        """That there was nothing to read."""
+        """Return the result of an evolution that found nothing to read."""
         return EvolutionResult(evolution_id=self.evolution_id, scope=self.scope, mode=self.mode, at=at, message=message)
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What an evolution reads, kept beside its work: begun again after a kill it reads the same, so that the answer
-    that was paid for is one to it. `last`: the arrival of the last message; `memories`: the ids of those offered."""
+    """The range that an evolution reads, stored with its work: after a kill it reads the same, so that the paid answer
+    still fits. `last`: the arrival of the last message; `memories`: the ids of those offered."""
 
     room_id: str
     last: int
@@ -107,12 +150,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What an evolution reads, of one moment.
+    """The input of an evolution, from one moment.
 
-    `was`: where the watermark stands; `first`, `last`: the arrivals between which the new messages lie; `remaining`:
-    how many come after them; `since`: from when on what was never read is new. `messages`: the new ones, with the
-    hashes of their content in `prints`; `shown`, `handles`: those that say something. `offered`: what is remembered, by
-    handle. `basis`: says in a few letters what was read, so that an answer is kept for this alone.
+    `was`: the position of the watermark; `first`, `last`: the arrivals that bound the new messages; `remaining`: how
+    many come after them; `since`: the time from which messages never read are new. `messages`: the new ones, with the
+    hashes of their content in `prints`; `shown`, `handles`: those with content. `offered`: the existing memories, by
+    handle. `basis`: a short digest of the input, so that an answer is kept for this input alone.
     """
 
     room_id: str
@@ -138,7 +181,8 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A scope as it stands. `said`: what its memories say that were not offered, in the form they are compared in."""
+    """The current state of a scope. `said`: the statements of its memories that were not offered, in the form they are
+    compared in."""
 
     ground: Ground
     said: frozenset[str]
@@ -146,7 +190,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What was answered, and by what. `mode`: 'llm' or 'offline'; without a model the rest is empty. `template`: of the
+    """An answer and its origin. `mode`: 'llm' or 'offline'; without a model the rest is empty. `template`: of the
     prompt."""
 
     mode: Mode
@@ -160,3 +204,62 @@ class Answered:
     @property
     def actor(self) -> str:
         return self.model or "offline"
+
+
+def record(piece: Piece, read: Read, answered: Answered, plan: Plan, *, failed: bool, now: datetime) -> Evolution:
+    """Return the record of an evolution to store."""
+    status: EvolutionStatus = "failed" if failed else "applied" if plan.changes else "nothing"
+    return Evolution(
+        evolution_id=piece.evolution_id,
+        scope=piece.scope,
+        kind="evolution",
+        status=status,
+        room_id=read.room_id,
+        first_arrival=read.first,
+        last_arrival=read.last,
+        messages=len(read.handles),
+        prompt_name=piece.prompt if answered.prompt_hash else "",
+        prompt_hash=answered.prompt_hash,
+        model=answered.model,
+        usage=Usage(answered.input_tokens, answered.output_tokens),
+        raw_answer=answered.text,
+        quarantined=tuple((one.text, one.reason) for one in plan.rejected),
+        facts={
+            "mode": answered.mode,
+            "kept": plan.kept,
+            "remaining": read.remaining + (len(read.messages) if failed else 0),
+            "lines": [one.line for one in plan.rejected],
+        },
+        error=_NO_LINE if failed else "",
+        started_at=read.at,
+        finished_at=now,
+    )
+
+
+def told(kept: Evolution, changes: Sequence[Change]) -> EvolutionResult:
+    """Return the result for callers: from a record and the changes that were made with it."""
+    facts = kept.facts
+    done = Counter(change.action for change in changes)
+    return EvolutionResult(
+        evolution_id=kept.evolution_id,
+        scope=kept.scope,
+        mode=facts.get("mode", "llm"),
+        at=kept.finished_at,
+        message=kept.error or ("" if changes else _NO_CHANGE),
+        failed=kept.status == "failed",
+        stats=Stats(
+            kept=facts.get("kept", 0),
+            updated=done[Action.UPDATE] + done[Action.MERGE],
+            created=done[Action.CREATE],
+            deleted=done[Action.DELETE],
+        ),
+        changes=tuple(changes),
+        rejected=tuple(
+            Rejected(line, text, reason)
+            for line, (text, reason) in zip(facts.get("lines", ()), kept.quarantined, strict=False)
+        ),
+        messages=kept.messages,
+        remaining=facts.get("remaining", 0),
+        model=kept.model,
+        usage=kept.usage,
+    )

@@ -1,16 +1,13 @@
-"""Reading what an evolution goes by: new messages, what is remembered, and where the watermark stands."""
+"""Reading the input of an evolution: new messages, existing memories, and the position of the watermark."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from roomlore.core.evolution.asking import ShownMessages, show_messages
-from roomlore.core.evolution.choosing import chosen
-from roomlore.core.evolution.guards import said
-from roomlore.core.evolution.handles import handles_of
-from roomlore.core.evolution.models import Ground
-from roomlore.core.memory.models import Memory, MemoryStatus
+from roomlore.core.evolution.prompt import ShownMessages, chosen, handles_of, said, show_messages
+from roomlore.core.evolution.requests import Ground
+from roomlore.core.memory.memory import Memory, MemoryStatus
 from roomlore.core.models import StoredMessage
 from roomlore.core.text import language
 from roomlore.ports.coordination import Clock
@@ -18,14 +15,14 @@ from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.evolution.piece import Piece, Read, Span, Standing
 
 NO_ROOM = ""
-"""The watermark of a person there is the second from which on what they say is read, wherever they say it."""
+"""The room of a person's watermark, which is a time in seconds: messages after it are new in every room."""
 _ALL = 2**31 - 1
 _NOTHING_NEW = "There are no new messages."
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where to read on: in a room, above arrival `after`; the watermark stands at `was`, 0 where there is none."""
+    """The position to read on from: in a room, above arrival `after`; the watermark is at `was`, 0 if there is none."""
 
     room_id: str
     was: int
@@ -34,7 +31,7 @@ class _Place:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What was said in a room before the new messages, with the hashes of its content, and what was once remembered and
+    """The messages of a room before the new ones, with the hashes of their content, and the statements that were
     deleted."""
 
     messages: Sequence[StoredMessage]
@@ -44,7 +41,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """New messages of a room with the hashes of their content, and what people are called there."""
+    """New messages of a room with the hashes of their content, and the names of the people there."""
 
     messages: Sequence[StoredMessage]
     prints: Mapping[str, str]
@@ -52,8 +49,8 @@ class _Page:
 
 
 class Reading:
-    """Reads for all tenants. `most_messages`, `most_memories`: that a model is shown at a time. `zone`: in which it
-    reads the times of messages."""
+    """Read for all tenants. `most_messages`, `most_memories`: shown to a model at a time. `zone`: the time zone in
+    which the times of messages are shown."""
 
     def __init__(self, *, storage: Storage, clock: Clock, most_messages: int, most_memories: int, zone: tzinfo) -> None:
         self._storage = storage
@@ -63,9 +60,10 @@ class Reading:
         self._zone = zone
 
     async def read(self, piece: Piece, span: Span | None = None) -> Read | None:
-        """What is new; None where nothing is. Messages that say nothing of their own are passed over for good.
+        """Return the new input; None if there is none. Messages without content of their own are passed over for good.
 
-        `span`: reads no more than that, and offers the same memories where all of them are still in force."""
+        `span`: read no more than that, and offer the same memories if all of them are still active.
+        """
         while True:
             async with self._storage.reading() as work:
                 since = await self._since(work, piece)
@@ -79,8 +77,8 @@ class Reading:
             await self._pass_over(piece, place, page.messages[-1].arrival)
 
     async def why_nothing(self, piece: Piece) -> str:
-        """What to say where `read` finds nothing: a mistyped group and one that was never read have reasons of their
-        own."""
+        """Return the text for a `read` that found nothing: a mistyped group and one that was never read have reasons of
+        their own."""
         if piece.user_id is not None:
             return _NOTHING_NEW
         async with self._storage.reading() as work:
@@ -94,7 +92,8 @@ class Reading:
         return _NOTHING_NEW
 
     async def standing(self, piece: Piece, read: Read) -> Standing:
-        """The scope now. Its number is read first: a change that comes after it is met when the plan is applied."""
+        """Return the current state of the scope. Its number is read first: a later change is noticed when the plan is
+        applied."""
         async with self._storage.reading() as work:
             scope = await work.memory_log.scope(tenant=piece.tenant, scope=piece.scope)
             active = await _active(work, piece)
@@ -107,7 +106,7 @@ class Reading:
         )
 
     async def before(self, piece: Piece, read: Read, *, limit: int) -> Before:
-        """At most so many messages, and as many deleted statements."""
+        """Return at most `limit` messages, and as many deleted statements."""
         async with self._storage.reading() as work:
             found = await work.messages.recent_with_hashes(
                 tenant=piece.tenant, room_id=read.room_id, limit=limit, before=read.first
@@ -122,8 +121,8 @@ class Reading:
         return Before(_messages(found), _prints(found), [memory.statement for memory in gone])
 
     async def _since(self, work: UnitOfWork, piece: Piece) -> datetime:
-        """From when on what was never read is new; of a person, in whatever room, what came after the first evolution
-        began to read."""
+        """Return the time from which messages never read are new. For a person it is, in every room, when the first
+        evolution began to read."""
         since = self._clock.now() - timedelta(days=piece.days)
         if piece.user_id is None:
             return since
@@ -131,7 +130,7 @@ class Reading:
         return min([since, *(datetime.fromtimestamp(begun, UTC) for begun in marks.values())])
 
     async def _place(self, work: UnitOfWork, piece: Piece, since: datetime) -> _Place | None:
-        """Where there is something new: of a person's rooms the one that has waited longest."""
+        """Return a place with new messages; of a person's rooms the one that has waited longest."""
         if piece.user_id is None:
             return await _place_in(work, piece, piece.room_id, since)
         waiting: list[tuple[datetime, str, _Place]] = []
@@ -191,7 +190,7 @@ class Reading:
         )
 
     async def _remaining(self, work: UnitOfWork, piece: Piece, room_id: str, last: int, since: datetime) -> int:
-        """In a person's other rooms too."""
+        """Count the remaining messages, of a person in the other rooms too."""
         left = await _count(work, piece, room_id, last)
         if piece.user_id is None:
             return left
@@ -213,7 +212,7 @@ class Reading:
 
 
 async def prints_of(work: UnitOfWork, piece: Piece, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
-    """What tells whether messages were edited or deleted since."""
+    """Return the hashes that tell if messages were edited or deleted since."""
     return await work.messages.fingerprints(tenant=piece.tenant, room_id=room_id, message_ids=message_ids)
 
 
@@ -251,7 +250,7 @@ async def _active(work: UnitOfWork, piece: Piece) -> list[Memory]:
 
 
 def _same(active: Sequence[Memory], span: Span | None) -> list[Memory]:
-    """The memories that were offered before; none where one of them is not in force any more."""
+    """Return the memories that were offered before; none if one of them is no longer active."""
     by_id = {memory.memory_id: memory for memory in active}
     wanted = span.memories if span else ()
     return [by_id[one] for one in wanted] if by_id.keys() >= set(wanted) else []

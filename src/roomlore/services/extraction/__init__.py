@@ -1,16 +1,21 @@
-"""Short memories of what was said in rooms."""
+"""Extraction: short memories of what was said in rooms."""
 
-from roomlore.services.extraction.again import AGAIN, FallbacksAgain
-from roomlore.services.extraction.due import EXTRACTION, RepliesDue, RepliesImported
-from roomlore.services.extraction.service import ExtractionService
-from roomlore.services.extraction.summarise import Extracted, MemorySummaries
+from roomlore.services.extraction.extraction_service import (
+    EXTRACTION,
+    Extracted,
+    ExtractionService,
+    MemorySummaries,
+    RepliesDue,
+    RepliesImported,
+)
+from roomlore.services.extraction.retry import EXTRACTION_RETRY, FallbackRetries
 
 __all__ = [
-    "AGAIN",
     "EXTRACTION",
+    "EXTRACTION_RETRY",
     "Extracted",
     "ExtractionService",
-    "FallbacksAgain",
+    "FallbackRetries",
     "MemorySummaries",
     "RepliesDue",
     "RepliesImported",

@@ -1,12 +1,16 @@
-"""Keeping the indexes that are derived from SQL in step with it, and making them anew."""
+"""Keeping the indexes that are derived from SQL in step with it, and rebuilding them."""
 
-from roomlore.services.indexing.dense import DenseSearch
-from roomlore.services.indexing.indexed import Indexed, IndexedMemories, IndexedMessages
-from roomlore.services.indexing.links import LinkIndexing
-from roomlore.services.indexing.service import IndexingService, IndexProgress, IndexStatus, Part
-from roomlore.services.indexing.standing import Standing, Standings
+from roomlore.services.indexing.index_service import IndexingService, IndexProgress, IndexStatus, Part
+from roomlore.services.indexing.index_state import (
+    DenseSearch,
+    Indexed,
+    IndexedMemories,
+    IndexedMessages,
+    Standing,
+    Standings,
+)
+from roomlore.services.indexing.rebuild import LinkIndexing, WordIndexing
 from roomlore.services.indexing.vectors import VectorIndexing
-from roomlore.services.indexing.words import WordIndexing
 
 __all__ = [
     "DenseSearch",

@@ -1,7 +1,7 @@
-"""Bringing vectors in step with SQL: what waits in the outbox, and rebuilds.
+"""Bringing vectors in step with SQL: the tasks of the outbox, and rebuilds.
 
-A rebuild only walks what is indexed and puts all of it into the outbox, so there is one way in which a vector comes to
-be: claim, read, embed, put, finish. Whatever breaks off in between is found again, and done again does no harm.
+A rebuild only walks the content and puts all of it into the outbox, so there is one way to make a vector: claim, read,
+embed, put, finish. A task that breaks off in between is found again, and repeating it does no harm.
 """
 
 import asyncio
@@ -11,21 +11,19 @@ from dataclasses import replace
 from datetime import timedelta
 
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
-from roomlore.core.search import IndexState, IndexTask, VectorPoint, Vectors
+from roomlore.core.search.hits import IndexState, IndexTask, VectorPoint, Vectors
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import Embedder
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.ports.vectors import VectorIndex
-from roomlore.services.indexing.indexed import Indexed, Passage
-from roomlore.services.indexing.standing import model_problem
-from roomlore.services.indexing.walk import START
+from roomlore.services.indexing.index_state import START, Indexed, Passage, model_problem
 
 _BATCH = 128
 _PAGE = 500
 _ENOUGH_WAITING = 2_000
 _PROBE = "roomlore"
 _REFUSALS = 20
-"""So many texts refused in a row are no fault of the texts."""
+"""After so many refused texts in a row the texts are not the cause."""
 _TIME_TO_PREPARE = timedelta(seconds=30)
 
 log = logging.getLogger(__name__)
@@ -34,7 +32,7 @@ _Group = tuple[str, str]
 
 
 class VectorIndexing:
-    """The vectors of what is indexed, of all tenants."""
+    """The vectors of one kind of content, of all tenants."""
 
     def __init__(
         self,
@@ -63,17 +61,17 @@ class VectorIndexing:
         self._making = asyncio.Lock()
 
     async def begin(self) -> IndexState:
-        """Starts a rebuild for the configured model from the beginning, in the place of what is there."""
+        """Start a rebuild for the configured model from the beginning, replacing the existing index."""
         async with self._making:
             async with self._storage.reading() as work:
                 stored = await self._state(work)
             return await self._begin(stored)
 
     async def ready(self) -> IndexState | None:
-        """How the index stands, made anew first where it was never made or was lost.
+        """Return the state of the index; rebuild it first if it was never built or was lost.
 
-        None where it holds another model's vectors: that is for a person to decide. Of several calls in this process
-        the first one makes it, and the others find it made. Raises `VectorsUnavailable`.
+        Return None if it holds another model's vectors: a person decides that. Of several calls in this process the
+        first one builds it, and the others wait for it. Raise `VectorsUnavailable`.
         """
         async with self._making:
             return await self._ready()
@@ -84,18 +82,19 @@ class VectorIndexing:
         if stored is None:
             return await self._begin(None)
         if problem := model_problem(stored, self._embedder.model):
-            self._say_once(problem)
+            self._warn_once(problem)
             return None
         if not await self.holds(stored.generation):
             return await self._restore(stored)
         return stored
 
     async def holds(self, generation: str) -> bool:
-        """Whether the index is there and of this generation. Raises `VectorsUnavailable`."""
+        """Return True if the index exists and is of this generation. Raise `VectorsUnavailable`."""
         return await self._vectors.generation(collection=self.indexed.collection) == generation
 
     async def step(self, generation: str) -> int:
-        """One batch of work; how much it indexed. -1 where nothing is left to do or another rebuild began."""
+        """Run one batch of work; return how much it indexed. Return -1 if nothing is left to do or another rebuild
+        began."""
         async with self._storage.reading() as work:
             state = await self._state(work)
         if state is None or state.generation != generation:
@@ -107,8 +106,8 @@ class VectorIndexing:
         return 0 if queued else -1
 
     async def _restore(self, stored: IndexState) -> IndexState:
-        """Where SQL and the index are apart. A rebuild that got no further than its beginning is begun again by whoever
-        began it; that of another process is left to it for a moment."""
+        """Repair an index that differs from SQL. A process continues a rebuild of its own that got no further than its
+        beginning; for one of another process it raises `VectorsUnavailable` for a moment."""
         if stored.cursor == START and stored.generation == self._began:
             await self._prepare(stored)
             return stored
@@ -124,14 +123,14 @@ class VectorIndexing:
         collection = self.indexed.collection
         await self._vectors.prepare(collection=collection, model=state.model, generation=state.generation)
 
-    def _say_once(self, problem: str) -> None:
+    def _warn_once(self, problem: str) -> None:
         if problem != self._said:
             log.warning(problem)
         self._said = problem
 
     async def _begin(self, stored: IndexState | None) -> IndexState:
-        """The model has to answer before anything is given up. Then SQL first: where this is cut off before the index
-        is made, the next look finds the two apart."""
+        """The model must answer before the old index is dropped. Then SQL is written first: if this breaks off before
+        the index exists, the next check finds that the two differ."""
         await self._embedder.embed([_PROBE], kind="passage")
         state = IndexState(
             name=self.indexed.name,
@@ -151,8 +150,8 @@ class VectorIndexing:
         return state
 
     async def _queue_next_page(self, state: IndexState) -> bool:
-        """Puts the next page of a rebuild into the outbox; False where that has to wait for what is in it. The rebuild
-        ends when hardly anything waits, not when the last page is queued: until then searches are told."""
+        """Put the next page of a rebuild into the outbox; False if the outbox must shrink first. The rebuild ends when
+        hardly anything waits, not when the last page is queued: until then searches report it."""
         assert state.cursor is not None
         async with self._storage.reading() as work:
             waiting = await self.indexed.outbox(work).waiting()
@@ -180,15 +179,16 @@ class VectorIndexing:
             return await outbox.claim(limit=self._batch, now=self._clock.now(), lease=self._lease)
 
     async def _attempt(self, tasks: Sequence[IndexTask], generation: str) -> int:
-        """How many of the tasks were done. After a text was refused tasks go singly, and one refused alone waits until
-        its lease is over, so that it holds up no other; a model that refuses text after text is another matter."""
+        """Return how many of the tasks were done. After a refused text tasks run one by one, and a text refused alone
+        waits until its lease ends, so that it delays no other. A model that refuses one text after another is another
+        matter."""
         try:
             await self._index(tasks, generation)
         except InvalidInput as error:
             await self._refused(tasks, error)
             return 0
         except BaseException:
-            await asyncio.shield(self._give_back(tasks))
+            await asyncio.shield(self._release(tasks))
             raise
         self._batch, self._refusals = min(_BATCH, self._batch * 2), 0
         await self._finish(tasks)
@@ -198,7 +198,7 @@ class VectorIndexing:
     async def _refused(self, tasks: Sequence[IndexTask], error: InvalidInput) -> None:
         self._batch = 1
         if len(tasks) > 1:
-            await self._give_back(tasks)
+            await self._release(tasks)
             return
         self._refusals += 1
         told = {"index": self.indexed.name, "number": tasks[0].number}
@@ -207,15 +207,15 @@ class VectorIndexing:
             raise error
 
     async def _finish(self, tasks: Sequence[IndexTask]) -> None:
-        """What somebody else had in hand by then was perhaps done by him before our vectors came, of an older text:
-        so once more."""
+        """Queue these tasks again if another worker held them: it may have stored an older text's vector before
+        ours."""
         async with self._storage.writing() as work:
             lost = await self.indexed.outbox(work).finish(tasks=tasks)
         for group, numbers in _by_group(lost).items():
             async with self._storage.writing() as work:
                 await self._add(work, group, numbers)
 
-    async def _give_back(self, tasks: Sequence[IndexTask]) -> None:
+    async def _release(self, tasks: Sequence[IndexTask]) -> None:
         async with self._storage.writing() as work:
             await self.indexed.outbox(work).release(tasks=tasks)
 
@@ -245,7 +245,7 @@ def _by_group(tasks: Sequence[IndexTask]) -> dict[_Group, list[int]]:
 
 
 def _without_vector(tasks: Sequence[IndexTask], points: Sequence[VectorPoint]) -> dict[_Group, list[int]]:
-    """Numbers by group of what was deleted or has nothing to embed."""
+    """Return the numbers, by group, of what was deleted or has nothing to embed."""
     kept = {(point.tenant, point.scope, point.number) for point in points}
     return _by_group([task for task in tasks if (task.tenant, task.scope, task.number) not in kept])
 

@@ -1,9 +1,10 @@
-"""Adding, changing and deleting memories: read what is in force, decide, and write it to the log of the scope.
+"""Writing memories: a cache of the active ones, additions and updates, and reverts and restores.
 
-A scope's row is locked while its log is written. What is in force is read before, and brought up to date under the lock
-by the few changes that came in between, so that a large scope is never read while others wait.
+A memory that says the same as another one is not added, and a scope may hold many: they are read once, and then only
+the changes in their logs.
 """
 
+from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,20 +12,88 @@ from typing import Literal, TypeVar
 
 from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.memory import writing
-from roomlore.core.memory.intake import MAX_BATCH, Edit, NewMemory, check_reason, checked, checked_edit
-from roomlore.core.memory.models import Memory, MemoryKind, MemoryStatus, Scope
-from roomlore.core.memory.writing import Additions, InForce, Lineage, Remembered
+from roomlore.core.memory.log import is_redacted, reverted, touched
+from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus, Scope, Source
+from roomlore.core.memory.writing import (
+    MAX_BATCH,
+    Additions,
+    Edit,
+    InForce,
+    Lineage,
+    NewMemory,
+    Remembered,
+    check_reason,
+    check_strength,
+    checked,
+    checked_edit,
+    refuse_unknown,
+)
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.memories.in_force import InForceCache, catch_up
 
+_ALL = 2**31 - 1
+_FOLLOWED = 2_000
+_OVERHEAD = 10
+
+
+_Name = tuple[str, str, MemoryKind, datetime]
+"""The key includes the creation time of the scope: a forgotten scope may be created again."""
 T = TypeVar("T")
 OnConflict = Literal["raise", "report"]
+Kinds = Mapping[MemoryKind, InForce]
+
+
+class InForceCache:
+    """The active memories of all tenants; at most about `size`, those of the scopes written to last."""
+
+    def __init__(self, *, storage: Storage, size: int = 20_000) -> None:
+        self._storage = storage
+        self._size = size
+        self._kept: OrderedDict[_Name, InForce] = OrderedDict()
+
+    async def read(self, *, tenant: str, scope: str, kind: MemoryKind) -> InForce:
+        """Return a copy, for the caller to change."""
+        async with self._storage.reading() as work:
+            stored = await work.memory_log.scope(tenant=tenant, scope=scope)
+            if stored is None:
+                return InForce(kind)
+            name = (tenant, scope, kind, stored.created_at)
+            found = self._kept.get(name)
+            if found is None or stored.changes - found.number > _FOLLOWED:
+                found = await self._load(work, stored, kind)
+            await catch_up(work, found, stored)
+        self._keep(name, found)
+        return found.copy()
+
+    async def _load(self, work: UnitOfWork, stored: Scope, kind: MemoryKind) -> InForce:
+        """Load the scope. Changes that come in meanwhile are applied again although they are included, which does no
+        harm."""
+        memories = await work.memories.page(
+            tenant=stored.tenant, scopes=[stored.scope], kinds=[kind], status=MemoryStatus.ACTIVE, limit=_ALL
+        )
+        return InForce(kind, stored.changes, memories)
+
+    def _keep(self, name: _Name, found: InForce) -> None:
+        newer = self._kept.get(name)
+        if newer is None or newer.number <= found.number:
+            self._kept[name] = found
+        self._kept.move_to_end(name)
+        while len(self._kept) > 1 and sum(len(one) + _OVERHEAD for one in self._kept.values()) > self._size:
+            self._kept.popitem(last=False)
+
+
+async def catch_up(work: UnitOfWork, in_force: InForce, stored: Scope) -> None:
+    """Apply the changes up to the scope's last one."""
+    missed = stored.changes - in_force.number
+    if missed > 0:
+        in_force.follow(
+            await work.memory_log.changes(tenant=stored.tenant, scope=stored.scope, after=in_force.number, limit=missed)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """What is to be remembered, by scope, with the place of each in the caller's list."""
+    """The memories to add, by scope, with the index of each in the caller's list."""
 
     by_scope: Mapping[str, Sequence[tuple[int, NewMemory]]]
     size: int
@@ -47,7 +116,7 @@ def _kinds_of(memories: Sequence[tuple[int, NewMemory]]) -> list[MemoryKind]:
 
 
 class MemoryWriter:
-    """Writes the memories of one tenant."""
+    """Write the memories of one tenant."""
 
     def __init__(self, *, tenant: str, storage: Storage, cache: InForceCache, clock: Clock, ids: Ids) -> None:
         self._tenant = tenant
@@ -59,7 +128,7 @@ class MemoryWriter:
     async def add(
         self, memories: Sequence[NewMemory], *, on_conflict: OnConflict, refresh: bool = False, dry_run: bool = False
     ) -> list[Remembered]:
-        """What became of each, in the order given; all of it in one transaction. With `dry_run` nothing is written."""
+        """Return the outcomes, in the order given; everything in one transaction. With `dry_run` nothing is written."""
         batch = _Batch.of(memories)
 
         async def once() -> list[Remembered]:
@@ -72,15 +141,15 @@ class MemoryWriter:
                 _check(done, on_conflict)
                 return done
 
-        return await twice(once)
+        return await retried(once)
 
     async def update(self, memory_id: str, edit: Edit, *, expected: str | None, reason: str) -> Memory:
         wanted, why = checked_edit(edit), check_reason(reason)
-        return await twice(lambda: self._update(memory_id, wanted, expected, why))
+        return await retried(lambda: self._update(memory_id, wanted, expected, why))
 
     async def delete(self, memory_id: str, *, expected: str | None, reason: str) -> Memory:
         why = check_reason(reason)
-        return await twice(lambda: self._delete(memory_id, expected, why))
+        return await retried(lambda: self._delete(memory_id, expected, why))
 
     async def _decide(
         self,
@@ -99,6 +168,7 @@ class MemoryWriter:
             known = await self._known(work, memories, refresh=refresh)
             additions = Additions(before[scope], known, now=now, new_id=self._ids.new, number=number, refresh=refresh)
             done |= {place: additions.add(memory) for place, memory in memories}
+            await self._refuse_unknown(work, (one for change in additions.changes for one in change.memory.sources))
             if not dry_run:
                 await work.memory_log.apply(tenant=self._tenant, scope=scope, changes=additions.changes)
         return [done[place] for place in range(batch.size)]
@@ -106,7 +176,7 @@ class MemoryWriter:
     async def _known(
         self, work: UnitOfWork, memories: Sequence[tuple[int, NewMemory]], *, refresh: bool
     ) -> dict[str, Lineage]:
-        """The lineages of the ids that are asked for; how far they go is looked up where that may matter."""
+        """Return the lineages of the requested ids; their newest versions are read if that may matter."""
         asked = {memory.memory_id: memory for _, memory in memories if memory.memory_id is not None}
         found = await self._lineages(work, list(asked))
         moved = [name for name, lineage in found.items() if refresh and not lineage.says(asked[name])]
@@ -133,7 +203,8 @@ class MemoryWriter:
             if wanted == head:
                 return head
             for in_force in before.values():
-                _check_alone(wanted, in_force)
+                _check_unique(wanted, in_force)
+            await self._refuse_unknown(work, (one for one in wanted.sources if one not in head.sources))
             change = writing.update(
                 head,
                 wanted,
@@ -145,6 +216,16 @@ class MemoryWriter:
             )
             await work.memory_log.apply(tenant=self._tenant, scope=head.scope, changes=[change])
             return change.memory
+
+    async def _refuse_unknown(self, work: UnitOfWork, sources: Iterable[Source]) -> None:
+        """Raise `InvalidInput` if a message does not exist. A deleted one exists: its id stays taken."""
+        asked, there, by_room = list(dict.fromkeys(sources)), set[Source](), defaultdict[str, list[str]](list)
+        for one in asked:
+            by_room[one.room_id].append(one.message_id)
+        for room_id, ids in by_room.items():
+            known = await work.messages.fingerprints(tenant=self._tenant, room_id=room_id, message_ids=ids)
+            there |= {Source(room_id, message_id) for message_id in known}
+        refuse_unknown(asked, there)
 
     async def _delete(self, memory_id: str, expected: str | None, reason: str) -> Memory:
         now, scope_name = self._clock.now(), (await self.head(memory_id)).scope
@@ -159,7 +240,7 @@ class MemoryWriter:
             return change.memory
 
     async def head(self, memory_id: str) -> Memory:
-        """The version in force, or the last one; `NotFound`."""
+        """Return the active version, or the last one. Raise `NotFound`."""
         async with self._storage.reading() as work:
             found = await work.memories.heads(tenant=self._tenant, memory_ids=[memory_id])
         if memory_id not in found:
@@ -172,7 +253,7 @@ class MemoryWriter:
         return {memory_id: Lineage(named[memory_id], head, head.version) for memory_id, head in heads.items()}
 
     async def _with_newest(self, work: UnitOfWork, lineage: Lineage) -> Lineage:
-        """An earlier version may have been restored, and be the head."""
+        """Add the newest version: an earlier one may have been restored and be the head."""
         versions = await work.memories.lineage(tenant=self._tenant, lineage_id=lineage.head.lineage_id)
         return replace(lineage, newest=max(memory.version for memory in versions))
 
@@ -193,15 +274,166 @@ def _check(done: Sequence[Remembered], on_conflict: OnConflict) -> None:
         )
 
 
-def _check_alone(wanted: Memory, in_force: InForce) -> None:
+def _check_unique(wanted: Memory, in_force: InForce) -> None:
     other = in_force.saying(wanted.statement, beside=wanted.lineage_id)
     if other is not None:
         raise Conflict(f"Memory {other.memory_id!r:.80} says that already; delete one of the two.")
 
 
-async def twice(work: Callable[[], Awaitable[T]]) -> T:
-    """Once more on what is there now where somebody else was faster: an id of another scope, say, that no lock held."""
+async def retried(work: Callable[[], Awaitable[T]]) -> T:
+    """Run the work again with current data if another writer was faster: an id of another scope, say, that no lock
+    held."""
     try:
         return await work()
     except Conflict:
         return await work()
+
+
+class Reviser:
+    """Revise the memories of one tenant."""
+
+    def __init__(self, *, tenant: str, storage: Storage, cache: InForceCache, clock: Clock) -> None:
+        self._tenant = tenant
+        self._storage = storage
+        self._cache = cache
+        self._clock = clock
+
+    async def revert(self, evolution_id: str, reason: str) -> list[Change]:
+        """Undo an evolution; return the changes that do so, none if there is nothing to undo.
+
+        Raise `Conflict` if something else changed the same memories since, or says the same; `NotFound`.
+        """
+        why = check_reason(reason)
+        async with self._storage.reading() as work:
+            own = await work.memory_log.of_evolution(tenant=self._tenant, evolution_id=evolution_id)
+            known = own or await work.evolutions.by_id(tenant=self._tenant, evolution_ids=[evolution_id])
+        if not known:
+            raise NotFound(f"There is no evolution {evolution_id!r:.80}.")
+        return await retried(lambda: self._revert(own, why)) if own else []
+
+    async def restore(self, memory_id: str, reason: str) -> Memory:
+        """Make a version active again, in place of the active one of its lineage.
+
+        Raise `Conflict` if another memory of the scope says the same, `InvalidInput` if its text was redacted,
+        `NotFound`.
+        """
+        why = check_reason(reason)
+        return await retried(lambda: self._restore(memory_id, why))
+
+    async def strength(self, memory_id: str, value: float, reason: str) -> Memory:
+        """Set the strength of the active version, as of now. Raise `Conflict` if it was deleted, `NotFound`."""
+        strong, why = check_strength(value), check_reason(reason)
+        return await retried(lambda: self._strengthen(memory_id, strong, why))
+
+    async def _revert(self, own: Sequence[Change], reason: str) -> list[Change]:
+        scope = own[0].scope
+        before, now = await self._read(scope, (change.memory.kind for change in own)), self._clock.now()
+        async with self._storage.writing() as work:
+            number = await self._lock(work, scope, before, now)
+            logged = await work.memory_log.of_memories(tenant=self._tenant, memory_ids=touched(own))
+            versions = await self._with_heads(work, touched(own))
+            made = reverted(own, logged=logged, versions=versions, number=number, reason=reason, now=now)
+            _check_all_unique(made, before)
+            await work.memory_log.apply(tenant=self._tenant, scope=scope, changes=made)
+            return made
+
+    async def _restore(self, memory_id: str, reason: str) -> Memory:
+        asked = await self._version(memory_id)
+        before, now = await self._read(asked.scope, [asked.kind]), self._clock.now()
+        async with self._storage.writing() as work:
+            number = await self._lock(work, asked.scope, before, now)
+            versions = await self._with_heads(work, [memory_id])
+            head = next((one for one in versions if one.status is MemoryStatus.ACTIVE), None)
+            wanted = next(one for one in versions if one.memory_id == memory_id)
+            if wanted == head:
+                return wanted
+            logged = await work.memory_log.of_memories(tenant=self._tenant, memory_ids=[memory_id])
+            change = _restoration(_in_force_again(wanted, logged, now), head, number=number + 1, reason=reason, now=now)
+            _check_all_unique([change], before)
+            await work.memory_log.apply(tenant=self._tenant, scope=asked.scope, changes=[change])
+            return change.memory
+
+    async def _strengthen(self, memory_id: str, value: float, reason: str) -> Memory:
+        scope, now = (await self._version(memory_id)).scope, self._clock.now()
+        async with self._storage.writing() as work:
+            number = await self._lock(work, scope, {}, now)
+            head = (await work.memories.heads(tenant=self._tenant, memory_ids=[memory_id]))[memory_id]
+            if head.status is not MemoryStatus.ACTIVE:
+                raise Conflict(f"Memory {head.memory_id!r:.80} was deleted; restore it first.")
+            strong = replace(head, strength=value, supported_at=now)
+            change = Change(
+                number=number + 1,
+                scope=scope,
+                action=Action.STRENGTH,
+                memory=strong,
+                old_statement=head.statement,
+                reason=reason,
+                at=now,
+            )
+            await work.memory_log.apply(tenant=self._tenant, scope=scope, changes=[change])
+            return strong
+
+    async def _version(self, memory_id: str) -> Memory:
+        async with self._storage.reading() as work:
+            found = await work.memories.by_id(tenant=self._tenant, memory_ids=[memory_id])
+        if not found:
+            raise NotFound(f"There is no memory {memory_id!r:.80}.")
+        return found[0]
+
+    async def _with_heads(self, work: UnitOfWork, memory_ids: Sequence[str]) -> list[Memory]:
+        """Return these versions and the heads of their lineages, if those were not merged into others: they include the
+        active version of each lineage, however many versions it has."""
+        found = await work.memories.by_id(tenant=self._tenant, memory_ids=memory_ids)
+        lineages = {memory.lineage_id for memory in found}
+        heads = await work.memories.heads(tenant=self._tenant, memory_ids=memory_ids)
+        own = [head for head in heads.values() if head.lineage_id in lineages]
+        return list({memory.memory_id: memory for memory in (*found, *own)}.values())
+
+    async def _read(self, scope: str, kinds: Iterable[MemoryKind]) -> Kinds:
+        return {
+            kind: await self._cache.read(tenant=self._tenant, scope=scope, kind=kind) for kind in sorted(set(kinds))
+        }
+
+    async def _lock(self, work: UnitOfWork, scope: str, before: Kinds, now: datetime) -> int:
+        """Lock the scope and return the number of its last change."""
+        stored = await work.memory_log.lock(tenant=self._tenant, scope=scope, now=now)
+        for in_force in before.values():
+            await catch_up(work, in_force, stored)
+        return stored.changes
+
+
+def _in_force_again(version: Memory, logged: Sequence[Change], now: datetime) -> Memory:
+    """Return the version as it was when it was last active, or after it was redacted: a deletion may have changed its
+    change summary. The request to restore it supports it."""
+    if is_redacted(version):
+        raise InvalidInput(f"Memory {version.memory_id!r:.80} was redacted; there is nothing left to restore.")
+    last = [one for one in logged if one.memory.status is MemoryStatus.ACTIVE or one.action is Action.REDACT]
+    summary = last[-1].memory.change_summary if last else version.change_summary
+    return replace(
+        version,
+        status=MemoryStatus.ACTIVE,
+        change_summary=summary,
+        supported_at=max(now, version.supported_at),
+    )
+
+
+def _restoration(memory: Memory, head: Memory | None, *, number: int, reason: str, now: datetime) -> Change:
+    return Change(
+        number=number,
+        scope=memory.scope,
+        action=Action.RESTORE,
+        memory=memory,
+        closes=(head.memory_id,) if head else (),
+        old_statement=head.statement if head else None,
+        reason=reason,
+        at=now,
+    )
+
+
+def _check_all_unique(changes: Sequence[Change], before: Kinds) -> None:
+    """Raise `Conflict` if a memory that becomes active says the same as an existing one."""
+    ours = {name for change in changes for name in (*change.closes, change.memory.memory_id)}
+    for new in (change.memory for change in changes if change.memory.status is MemoryStatus.ACTIVE):
+        same = {one.memory_id for one in before[new.kind].all_saying(new.statement)}
+        if new.memory_id not in same and same - ours:
+            raise Conflict(f"Memory {min(same - ours)!r:.80} says that already; delete one of the two.")

@@ -1,11 +1,8 @@
-"""Taking messages in, changing them, finding them, and giving them back."""
+"""Messages: added, changed, found, and exported."""
 
-from roomlore.services.messages.due import AllDue, Due, VectorsDue
-from roomlore.services.messages.facts_cache import FactsCache
-from roomlore.services.messages.ingest import Ingest
-from roomlore.services.messages.room_cache import RoomCache
-from roomlore.services.messages.search import MessageSearch
-from roomlore.services.messages.service import MessageService, OnConflict
+from roomlore.services.messages.ingest import AllDue, Due, Ingest, RoomCache, VectorsDue
+from roomlore.services.messages.message_service import MessageService, OnConflict
+from roomlore.services.messages.search import FactsCache, MessageSearch
 
 __all__ = [
     "AllDue",

@@ -1,47 +1,183 @@
-"""Adding a batch: read what is there, reckon features and links, write all of it if nobody was faster.
-
-Reckoning is processor work and holds no lock. The room's revision, compared under the room's row lock, is the guard:
-if another writer moved it, the batch is reckoned again on what is stored now. So the order of arrival alone decides the
-links.
-"""
+"""Adding messages: notes of the work they make due, the cache of rooms, and the transaction that stores a batch."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from roomlore.core.calibration import Calibration
 from roomlore.core.errors import Conflict
 from roomlore.core.intake import Intake, sort_out
-from roomlore.core.linking import LinkModel, version_of
+from roomlore.core.linking.calibration import Calibration
+from roomlore.core.linking.model import LinkModel, version_of
+from roomlore.core.linking.room import WINDOW, Arrivals, RoomState
 from roomlore.core.models import Entry, Link, Message, Room
-from roomlore.core.room_state import WINDOW, Arrivals, RoomState
-from roomlore.ports.coordination import Clock
+from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.language import TokenCounter
-from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.messages.due import Due
-from roomlore.services.messages.room_cache import Held, RoomCache
+from roomlore.ports.storage import INDEXING, Storage, UnitOfWork
 
+_Key = tuple[str, str]
+_TURNS_AT_ONCE = 2_000
 T = TypeVar("T")
-
 _INLINE = 6_000
 """Characters that are read on the event loop: a few milliseconds of work."""
 _MESSAGE = 600
 _ENTRY = 100
-"""A message is worked on as long as so many characters are read; an entry is taken into a window."""
+"""The cost of a message in characters of work, and of an entry that enters a window."""
 _TRIES = 4
 _ROOMS_AT_ONCE = 16
-"""So many rooms of a batch are worked on at a time: what linking needs of a room takes a megabyte and more."""
-
+"""The rooms of a batch that are processed at a time: linking needs a megabyte or more for each."""
 Batches = Mapping[str, Sequence[Message]]
 Along = Callable[[UnitOfWork], Awaitable[None]]
 
 
+class Due(Protocol):
+    """A part of roomlore that has work to do after messages are written."""
+
+    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
+        """Note the work that these messages of a locked room make due, in the transaction that writes them."""
+
+    def announce(self) -> None:
+        """Request the work, once the transaction is committed."""
+
+
+class AllDue:
+    """Several of them as one."""
+
+    def __init__(self, *parts: Due) -> None:
+        self._parts = parts
+
+    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
+        for part in self._parts:
+            await part.note(work, tenant, room_id, entries)
+
+    def announce(self) -> None:
+        for part in self._parts:
+            part.announce()
+
+
+class VectorsDue:
+    """Note messages that need vectors. `embedding`: True if this process makes vectors. A process that does not still
+    notes the work for others, once they keep vectors here."""
+
+    def __init__(self, *, embedding: bool, jobs: Jobs) -> None:
+        self._embedding = embedding
+        self._jobs = jobs
+
+    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
+        """Put these messages of a locked room into the outbox, in the transaction that changes them."""
+        arrivals = [entry.message.arrival for entry in entries]
+        await work.outbox.add(tenant=tenant, scope=room_id, numbers=arrivals, only_if_kept=not self._embedding)
+
+    def announce(self) -> None:
+        """Request the work once the transaction is committed, if this process does it."""
+        if self._embedding:
+            self._jobs.ask(INDEXING)
+
+
+class Held:
+    """The states of one batch's rooms, those used last: at most `size_bytes` of them together."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self._most = size_bytes
+        self._bytes = 0
+        self._states: deque[tuple[Room, RoomState, int]] = deque()
+
+    def add(self, room: Room, state: RoomState) -> None:
+        state.rest()
+        size = state.size_bytes()
+        self._states.append((room, state, size))
+        self._bytes += size
+        while self._bytes > self._most:
+            self._bytes -= self._states.popleft()[2]
+
+    def __iter__(self) -> Iterator[tuple[Room, RoomState]]:
+        return ((room, state) for room, state, _ in self._states)
+
+
+class RoomCache:
+    """A cache of the rooms written to last, by tenant and room id, of `size_bytes`; shared by all tenants of one
+    process.
+
+    A state is only used if its revision equals the stored one, so a room that another process or an edit has changed is
+    read again; and so is one that was removed and created again.
+    """
+
+    def __init__(self, *, size_bytes: int, telemetry: Telemetry) -> None:
+        self.size_bytes = size_bytes
+        self._bytes = 0
+        self._telemetry = telemetry
+        self._states: OrderedDict[_Key, tuple[datetime, RoomState, int]] = OrderedDict()
+        self._turns: dict[_Key, deque[asyncio.Future[None]]] = {}
+
+    def hold(self) -> Held:
+        """Return a place for the states of a batch that is not written yet: half as many bytes as the cache."""
+        return Held(self.size_bytes // 2)
+
+    @asynccontextmanager
+    async def alone(self, tenant: str, room_ids: Iterable[str]) -> AsyncIterator[None]:
+        """Hold off this process's other writers to these rooms, so that they queue instead of colliding."""
+        mine: list[_Key] = []
+        try:
+            for room_id in sorted(room_ids):
+                await self._begin_turn((tenant, room_id))
+                mine.append((tenant, room_id))
+                if len(mine) % _TURNS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+            yield
+        finally:
+            for key in mine:
+                self._end_turn(key)
+
+    async def _begin_turn(self, key: _Key) -> None:
+        """A batch may contain very many rooms, so a room without contention costs one entry."""
+        if key not in self._turns:
+            self._turns[key] = deque()
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._turns[key].append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # The turn was granted at this very moment.
+                self._end_turn(key)
+            raise
+
+    def _end_turn(self, key: _Key) -> None:
+        waiting = self._turns[key]
+        while waiting:
+            turn = waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        del self._turns[key]
+
+    def take(self, room: Room) -> RoomState | None:
+        """Return the room's state if it is of this revision. It leaves the cache: a batch that fails must not spoil
+        it."""
+        made, state, size = self._states.pop((room.tenant, room.room_id), (None, None, 0))
+        self._bytes -= size
+        fits = state is not None and (made, state.revision) == (room.created_at, room.revision)
+        self._telemetry.count("roomlore_room_cache_total", labels={"result": "hit" if fits else "miss"})
+        return state if fits else None
+
+    def keep(self, room: Room, state: RoomState) -> None:
+        """Put back a state that is now of the room's revision."""
+        state.revision = room.revision
+        key, size = (room.tenant, room.room_id), state.size_bytes()
+        self._bytes += size - self._states.pop(key, (None, None, 0))[2]
+        self._states[key] = room.created_at, state, size
+        while self._bytes > self.size_bytes:
+            _, (_, _, freed) = self._states.popitem(last=False)
+            self._bytes -= freed
+
+
 @dataclass(slots=True)
 class _Started:
-    """One room's share of a batch, and the state it is reckoned on."""
+    """One room's share of a batch, and the state it is planned on."""
 
     room: Room
     state: RoomState
@@ -51,8 +187,8 @@ class _Started:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one room's share of a batch comes to: entries to append, the links of older messages that changed, and what
-    the room's replies have shown of the link model."""
+    """The plan for one room's share of a batch: entries to append, the links of older messages that changed, and what
+    the room's replies have shown about the link model."""
 
     room: Room
     intake: Intake
@@ -66,7 +202,7 @@ class _RoomMovedError(Exception):
 
 
 class Ingest:
-    """Adds batches for one tenant."""
+    """Add batches for one tenant."""
 
     def __init__(
         self,
@@ -89,10 +225,10 @@ class Ingest:
         self._rooms = rooms
 
     async def add(self, batches: Batches, *, strict: bool, along: Along | None = None) -> list[Plan]:
-        """Stores the batches, all of them or none. `strict`: a conflict raises `Conflict` and nothing is stored.
+        """Store the batches, all of them or none. `strict`: a conflict raises `Conflict` and nothing is stored.
 
-        `along` writes something of the caller's into the same transaction, after the messages; it is called again where
-        that had to be tried again, and not at all where every message was there already.
+        `along` writes something of the caller's in the same transaction, after the messages. It is called again if the
+        transaction is retried, and not at all if every message existed already.
         """
         async with self._rooms.alone(self._tenant, batches):
             for _ in range(_TRIES):
@@ -100,7 +236,7 @@ class Ingest:
                     return await self._try(batches, strict=strict, along=along)
                 except _RoomMovedError:
                     continue
-            return await self._insist(batches, strict=strict, along=along)
+            return await self._try_locked(batches, strict=strict, along=along)
 
     async def _try(self, batches: Batches, *, strict: bool, along: Along | None) -> list[Plan]:
         states = self._rooms.hold()
@@ -112,8 +248,8 @@ class Ingest:
             self._due.announce()
         return self._remember(plans, states, written)
 
-    async def _insist(self, batches: Batches, *, strict: bool, along: Along | None) -> list[Plan]:
-        """Reckon while holding the rooms' locks: the last resort under heavy contention."""
+    async def _try_locked(self, batches: Batches, *, strict: bool, along: Along | None) -> list[Plan]:
+        """Plan while holding the rooms' locks: the last resort under heavy contention."""
         states = self._rooms.hold()
         async with self._storage.writing() as work:
             for room_id in sorted(batches):
@@ -126,8 +262,8 @@ class Ingest:
     async def _all_planned(
         self, work: UnitOfWork | None, batches: Batches, states: Held, *, strict: bool
     ) -> list[Plan]:
-        """Plan a few rooms at a time, so that what linking needs of a room is held for a few only. Without `work` each
-        few are read in a transaction of their own; the revisions tell later whether a room has moved since."""
+        """Plan a few rooms at a time, so that the data for linking is held for a few only. Without `work` each group is
+        read in a transaction of its own; the revisions tell later if a room has changed since."""
         plans: list[Plan] = []
         rooms = iter(batches.items())
         conflicts: list[str] = []
@@ -221,14 +357,16 @@ class Ingest:
 
 
 async def aside(size: int, work: Callable[[], T]) -> T:
-    """Return what the work gives, done in a thread unless it is so small that others can wait. `size` in characters."""
+    """Return the result of the work. It runs in a thread unless it is small enough not to delay others. `size` in
+    characters."""
     return work() if size <= _INLINE else await asyncio.to_thread(work)
 
 
 def weight(messages: Iterable[Message]) -> int:
-    """Return how much there is to read, in characters; each message counts for some besides its own.
+    """Return the amount of text, in characters; each message counts for some besides its own.
 
-    It takes what nobody has checked yet."""
+    It accepts unchecked input.
+    """
     return sum(_MESSAGE + _length(getattr(one, "text", "")) + _length_beside(one) for one in messages)
 
 
@@ -238,5 +376,5 @@ def _length_beside(message: Message) -> int:
 
 
 def _length(value: object) -> int:
-    """Return what a value weighs; what holds others is not looked into."""
+    """Return the weight of a value; the contents of containers are not counted."""
     return len(value) if isinstance(value, str) else _INLINE if isinstance(value, list | dict) and value else 1

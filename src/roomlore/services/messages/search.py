@@ -1,41 +1,102 @@
-"""Finding messages: words and meaning, ranked together, with words alone wherever meaning cannot be had."""
+"""Search of messages: by words and by meaning, over facts of rooms that are cached and brought up to date."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, tzinfo
+from sys import getsizeof
 from typing import Literal, Protocol
 
 import numpy as np
 
+from roomlore.core.dates import time_spans
 from roomlore.core.errors import InvalidInput, NotFound
-from roomlore.core.facts import before, chosen, from_micros, to_micros
-from roomlore.core.facts import conversation as conversation_of
 from roomlore.core.far import Earlier, query_of
-from roomlore.core.models import Entry, StoredMessage
-from roomlore.core.query import SearchQuery, read_query
-from roomlore.core.ranking import Ranked, rank
-from roomlore.core.search import Dense, Ints, Postings, RoomFacts, SearchAnswer, SearchHit, SearchMode
-from roomlore.core.when import time_spans
+from roomlore.core.models import Entry, Room, StoredMessage
+from roomlore.core.search.facts import before, chosen, facts_of, from_micros, renewed, to_micros
+from roomlore.core.search.facts import conversation as conversation_of
+from roomlore.core.search.hits import Dense, Ints, Postings, RoomFacts, SearchAnswer, SearchHit, SearchMode
+from roomlore.core.search.query import SearchQuery, read_query
+from roomlore.core.search.ranking import Ranked, rank
 from roomlore.ports.coordination import Clock, Telemetry
-from roomlore.ports.storage import Storage
-from roomlore.services.messages.facts_cache import FactsCache
+from roomlore.ports.storage import Storage, UnitOfWork
 
+_BYTES_A_ROOM = 2_000
+_BYTES_A_SENDER = 130
+"""The cost of a sender: two strings without their characters, and their references."""
+_BYTES_A_TERM = 90
+
+_Key = tuple[str, str]
 MAX_QUERY_CHARS = 20_000
 MAX_HITS = 200
 MAX_SENDERS = 1_000
 MAX_CONVERSATION = 12
-"""Messages shown around each hit, with the hit itself, where conversations are asked for."""
+"""Messages shown around each hit, with the hit itself, if conversations are requested."""
 _FEW_LATER = 32
 _SHORT = 2_000
 """Characters of a query that are read in less than a few milliseconds."""
-
 AskedAt = datetime | Literal["newest"] | None
+
+
+class FactsCache:
+    """A cache of at most `size_bytes` of facts, those searched last; shared by all tenants of one process. A room that
+    is larger is read again for each search."""
+
+    def __init__(self, *, size_bytes: int) -> None:
+        self._size = size_bytes
+        self._held = 0
+        self._rooms: OrderedDict[_Key, tuple[RoomFacts, int, datetime]] = OrderedDict()
+
+    def known(self, tenant: str, room_id: str) -> RoomFacts | None:
+        """Return what was last read of the room; it may be old."""
+        key = (tenant, room_id)
+        if key not in self._rooms:
+            return None
+        self._rooms.move_to_end(key)
+        return self._rooms[key][0]
+
+    async def of(self, work: UnitOfWork, room: Room) -> RoomFacts:
+        """Return the facts of the room, at least as new as `room`; a room that was removed and created again is read
+        again."""
+        known = self.known(room.tenant, room.room_id)
+        if known is not None and self._rooms[room.tenant, room.room_id][2] != room.created_at:
+            known = None
+        if known is not None and known.revision >= room.revision:
+            return known
+        since = 0 if known is None else known.revision
+        rows = await work.lexical.facts(tenant=room.tenant, room_id=room.room_id, since=since)
+        facts = renewed(known, rows, revision=room.revision) if known else facts_of(rows, revision=room.revision)
+        self._keep(room, facts)
+        return facts
+
+    def _keep(self, room: Room, facts: RoomFacts) -> None:
+        """Drop others to make room, but none for facts that would not fit anyway."""
+        key, size = (room.tenant, room.room_id), _bytes_of(facts)
+        if key in self._rooms:
+            self._held -= self._rooms.pop(key)[1]
+        if size > self._size:
+            return
+        self._rooms[key] = facts, size, room.created_at
+        self._held += size
+        while self._held > self._size:
+            _, (_, freed, _) = self._rooms.popitem(last=False)
+            self._held -= freed
+
+
+def _bytes_of(facts: RoomFacts) -> int:
+    """Return about how much memory the facts take."""
+    values = [getattr(facts, one.name) for one in fields(facts)]
+    columns = sum(value.nbytes for value in values if isinstance(value, np.ndarray))
+    people = sum(map(len, facts.sender_ids)) + sum(map(len, facts.sender_names))
+    people += _BYTES_A_SENDER * len(facts.sender_ids)
+    tallies = facts.naming.tallies
+    return _BYTES_A_ROOM + columns + people + getsizeof(tallies) + _BYTES_A_TERM * len(tallies)
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which messages may be found: of these senders, sent in [since, until)."""
+    """The messages that may be found: of these senders, sent in [since, until)."""
 
     senders: tuple[str, ...] | None
     since: datetime | None
@@ -43,7 +104,7 @@ class Filters:
 
     @classmethod
     def of(cls, senders: Sequence[str] | None, since: datetime | None, until: datetime | None) -> "Filters":
-        """Checked; raises `InvalidInput`."""
+        """Return checked filters. Raise `InvalidInput`."""
         if senders is not None and not _are_names(senders):
             raise InvalidInput(f"sender_ids is {senders!r:.60}; give a list of at most {MAX_SENDERS} sender ids.")
         for name, value in (("since", since), ("until", until)):
@@ -54,22 +115,22 @@ class Filters:
         return cls(None if senders is None else tuple(senders), since, until)
 
     def among(self, facts: RoomFacts) -> Ints | None:
-        """Arrivals of the messages that may be found; None where all may."""
+        """Return the arrivals of the messages that may be found; None if all may."""
         return chosen(facts, senders=self.senders, since=self.since, until=self.until)
 
 
 class Meaning(Protocol):
-    """What finds messages by meaning, shared by all tenants."""
+    """A search of messages by meaning, shared by all tenants."""
 
     async def near(self, tenant: str, scope: str, texts: Sequence[str], only: Ints | None) -> Dense:
-        """What lies near each of the texts; the problem instead, where it cannot be told."""
+        """Return the nearest neighbours of each text, or the problem if they are not available."""
 
     async def problem(self) -> str | None:
-        """What is wrong with the indexes, for a search by words alone."""
+        """Return the problem of the indexes, for a search by words alone."""
 
 
 class MessageSearch:
-    """Searches the rooms of one tenant."""
+    """Search the rooms of one tenant."""
 
     def __init__(
         self,
@@ -132,9 +193,11 @@ class MessageSearch:
         return answer
 
     async def before(self, entry: Entry, *, limit: int) -> Earlier:
-        """The messages before this one that answer it best, as a search for its words ranks them, at most `limit`.
+        """Return the messages before this one that answer it best, as a search for its words ranks them, at most
+        `limit`.
 
-        By words and by meaning, or by words alone where meaning cannot be had. Raises `NotFound`, `StorageUnavailable`.
+        The search uses words and meaning, or words alone if meaning is not available. Raise `NotFound`,
+        `StorageUnavailable`.
         """
         room_id, arrival = entry.message.room_id, entry.message.arrival
         text, asked_at = query_of(entry)[:MAX_QUERY_CHARS], entry.message.at
@@ -153,7 +216,7 @@ class MessageSearch:
         return Earlier(ranked=tuple(ranked), facts=past, problem=dense.problem)
 
     async def _known_facts(self, room_id: str) -> RoomFacts:
-        """What memory holds of the room, which may be old; read where it holds nothing."""
+        """Return the cached facts of the room, which may be old; read them if there are none."""
         facts = self._facts.known(self._tenant, room_id)
         if facts is not None:
             return facts
@@ -164,7 +227,7 @@ class MessageSearch:
             return await self._facts.of(work, room)
 
     async def _by_words(self, room_id: str, query: SearchQuery, facts: RoomFacts) -> tuple[Postings, RoomFacts]:
-        """Where the query's words stand, and facts that are no older."""
+        """Return the postings of the query's words, and facts that are no older."""
         async with self._storage.reading() as work:
             postings = await work.lexical.look_up(tenant=self._tenant, room_id=room_id, words=query.terms)
             if postings is None:
@@ -174,7 +237,7 @@ class MessageSearch:
         return postings, facts
 
     async def _read_aside(self, text: str, facts: RoomFacts, asked_at: AskedAt) -> SearchQuery:
-        """Read in a thread what is long: anybody who may write a message can have it read."""
+        """Read a long text in a thread: it may be any user's message."""
         if len(text) <= _SHORT:
             return self._read(text, facts, asked_at)
         return await asyncio.to_thread(self._read, text, facts, asked_at)
@@ -210,7 +273,7 @@ class MessageSearch:
 
 
 def _early(facts: RoomFacts, arrival: int) -> Ints | None:
-    """Arrivals before this one; None where so few come later that those found near in meaning may hold them too."""
+    """Return the arrivals before this one; None if so few come later that the nearest in meaning may include them."""
     early = before(facts, arrival).arrivals
     return None if facts.arrivals.size - early.size <= _FEW_LATER else early
 

@@ -1,21 +1,17 @@
-"""Forgetting a person, and checking what is stored."""
+"""Forgetting a person, and checking the integrity of what is stored."""
 
-from roomlore.services.privacy.forget import Forgetter
-from roomlore.services.privacy.memories import MemoriesWithout
-from roomlore.services.privacy.messages import MessagesWithout
-from roomlore.services.privacy.rows import RowsWithout
-from roomlore.services.privacy.service import PrivacyService
-from roomlore.services.privacy.vectors import VectorsGone
-from roomlore.services.privacy.verify import Verifier
-from roomlore.services.privacy.verify_indexes import IndexChecks
+from roomlore.services.privacy.forget_memories import MemoryEraser, RowEraser
+from roomlore.services.privacy.forget_messages import MessageEraser, VectorEraser
+from roomlore.services.privacy.privacy_service import Forgetter, PrivacyService
+from roomlore.services.privacy.verify import IndexChecks, Verifier
 
 __all__ = [
     "Forgetter",
     "IndexChecks",
-    "MemoriesWithout",
-    "MessagesWithout",
+    "MemoryEraser",
+    "MessageEraser",
     "PrivacyService",
-    "RowsWithout",
-    "VectorsGone",
+    "RowEraser",
+    "VectorEraser",
     "Verifier",
 ]

@@ -1,29 +1,314 @@
-"""Checking that what is stored of a tenant holds together."""
+"""Checking the integrity of a tenant: memories, their log and sources, messages, and the indexes."""
 
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from roomlore.core.memory.models import Evolution, Scope
-from roomlore.core.soundness.report import Fault, Findings, VerifyProgress, VerifyReport
-from roomlore.core.soundness.scope import ScopeCheck
-from roomlore.ports.audit import ReadChange, ReadVersion
+from roomlore.core.errors import VectorsUnavailable, describe
+from roomlore.core.integrity import (
+    Check,
+    Fault,
+    Findings,
+    ScopeCheck,
+    StoredVersion,
+    VerifyProgress,
+    VerifyReport,
+    supported,
+)
+from roomlore.core.memory.memory import Evolution, Scope
+from roomlore.core.models import Room
+from roomlore.core.search.lexical import WORDS_MODEL, passage
 from roomlore.ports.coordination import Clock
-from roomlore.ports.storage import Storage
-from roomlore.services.privacy.verify_indexes import IndexChecks
-from roomlore.services.privacy.verify_messages import MessageChecks
-from roomlore.services.privacy.verify_support import SupportChecks
+from roomlore.ports.maintenance import ReadChange, ReadMessage, ReadSupport, ReadVersion, Stray, WordsAstray
+from roomlore.ports.storage import MEMORY_VECTORS, VECTORS, WORDS, Storage
+from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 
+_PAGE = 1000
+_SHOWN = 20
 Progress = Callable[[VerifyProgress], None]
 _Read = TypeVar("_Read", ReadChange, ReadVersion)
-_PAGE = 1000
 _SCOPES = 200
 _TRIES = 5
 
 
+class SupportChecks:
+    """Compare the sources that memories name with the rows by which they are found from messages."""
+
+    def __init__(self, *, storage: Storage) -> None:
+        self._storage = storage
+
+    async def check_sources(self, scope: Scope, page: Sequence[StoredVersion], findings: Findings) -> Counter[str]:
+        """Check that these versions are found from their messages. Return how many messages are deleted, and
+        unknown."""
+        missing = Counter[str]()
+        told: dict[str, set[tuple[str, int]]] = defaultdict(set)
+        for room_id, message_id, number in supported(page):
+            told[room_id].add((message_id, number))
+        names = {stored.number: stored.memory.memory_id for stored in page}
+        for room_id, pairs in told.items():
+            message_ids = sorted({message_id for message_id, _ in pairs})
+            async with self._storage.reading() as work:
+                prints = await work.messages.fingerprints(tenant=scope.tenant, room_id=room_id, message_ids=message_ids)
+                found = await work.audit.found_from(
+                    tenant=scope.tenant, scope=scope.scope, room_id=room_id, message_ids=message_ids
+                )
+            missing["deleted"] += sum(prints.get(one) == "" for one in message_ids)
+            missing["unknown"] += sum(one not in prints for one in message_ids)
+            findings.saw("sources", len(pairs))
+            findings.add(_lost(scope.scope, room_id, one, names[one[1]]) for one in sorted(pairs - found))
+        return +missing
+
+    async def check_rows(self, tenant: str, scope: str | None, findings: Findings) -> None:
+        """Check that every row found from messages belongs to a memory that rests on them. A row is compared with the
+        memory of the same moment, so that nothing must be read again after a concurrent write."""
+        after = ("", "", 0)
+        while True:
+            async with self._storage.reading() as work:
+                page = await work.audit.support_rows(tenant=tenant, scope=scope, after=after, limit=_PAGE)
+            findings.add(fault for row in page if (fault := _surplus(row)) is not None)
+            if len(page) < _PAGE:
+                return
+            after = (page[-1].room_id, page[-1].message_id, page[-1].number)
+
+
+def _lost(scope: str, room_id: str, pair: tuple[str, int], memory_id: str) -> Fault:
+    where = f"scope {scope}, memory {memory_id}"
+    return Fault("support", where, f"It is not found from message {pair[0]} of room {room_id}.")
+
+
+def _surplus(row: ReadSupport) -> Fault | None:
+    if row.memory_id is None:
+        where = f"message {row.message_id} of room {row.room_id}"
+        return Fault("support", where, f"Row {row.number} of the memories is found from it, and is not there.")
+    if row.rests is not False:
+        return None
+    where = f"scope {row.scope}, memory {row.memory_id}"
+    return Fault(
+        "support", where, f"It is found from message {row.message_id} of room {row.room_id}, and does not rest on it."
+    )
+
+
+@dataclass(slots=True)
+class Holds:
+    """The vector indexes that are whole, so that they can be counted; and True if the word index is."""
+
+    memories: bool = False
+    messages: bool = False
+    words: bool = True
+
+
+class IndexChecks:
+    """Count vectors, of indexes that are whole: one that is behind, missing or down is a note, since it recovers by
+    itself. `vectors`: None if no embedder is configured."""
+
+    def __init__(self, *, storage: Storage, vectors: VectorIndex | None) -> None:
+        self._storage = storage
+        self._vectors = vectors
+
+    async def begin(self, findings: Findings) -> Holds:
+        """Return the state of the indexes."""
+        async with self._storage.reading() as work:
+            words = await work.index_states.find(name=WORDS)
+        whole = words is None or (words.cursor is None and words.model == WORDS_MODEL)
+        if not whole:
+            findings.note("word index", "It is being rebuilt.")
+        if self._vectors is None:
+            findings.note("vectors", "No embedder is configured: vectors were not counted.")
+            return Holds(words=whole)
+        memories = await self._whole(self._vectors, MEMORY_VECTORS, MEMORIES, findings)
+        return Holds(memories, await self._whole(self._vectors, VECTORS, MESSAGES, findings), whole)
+
+    async def check_memories(self, scope: Scope, holds: Holds, findings: Findings) -> None:
+        """Check that there is one vector for each active memory."""
+        kept = await self._count(MEMORIES, scope.tenant, scope.scope, holds, findings)
+        async with self._storage.reading() as work:
+            now = await work.memory_log.scope(tenant=scope.tenant, scope=scope.scope)
+            waiting = await work.memory_outbox.waiting()
+        if kept is None or now is None or waiting or now.changes != scope.changes:
+            return
+        findings.add(_vector_faults("memory vectors", f"scope {scope.scope}", kept, now.active))
+
+    async def check_room(self, room: Room, speaking: int, holds: Holds, findings: Findings) -> None:
+        """Check that there is one vector for each message with text. `speaking`: how many there were at the given state
+        of the room."""
+        kept = await self._count(MESSAGES, room.tenant, room.room_id, holds, findings)
+        if kept is None or kept == speaking:
+            return
+        async with self._storage.reading() as work:
+            now = await work.rooms.find(tenant=room.tenant, room_id=room.room_id)
+            waiting = await work.outbox.waiting()
+        if now is not None and now.revision == room.revision and not waiting:
+            findings.add(_vector_faults("message vectors", f"room {room.room_id}", kept, speaking))
+
+    async def _count(self, collection: str, tenant: str, scope: str, holds: Holds, findings: Findings) -> int | None:
+        """Return None, and stop counting, if the vector store became unavailable meanwhile."""
+        assert self._vectors is not None
+        try:
+            kept = await self._vectors.count(collection=collection, tenant=tenant, scope=scope)
+        except VectorsUnavailable as error:
+            holds.memories = holds.messages = False
+            findings.note("vectors", f"They could not be counted any further: {describe(error)}")
+            return None
+        findings.saw("vectors", kept)
+        return kept
+
+    async def _whole(self, vectors: VectorIndex, name: str, collection: str, findings: Findings) -> bool:
+        """Return True if the index exists and nothing waits to be put into it."""
+        async with self._storage.reading() as work:
+            state = await work.index_states.find(name=name)
+            waiting = await (work.memory_outbox if name == MEMORY_VECTORS else work.outbox).waiting()
+        try:
+            generation = await vectors.generation(collection=collection)
+        except VectorsUnavailable as error:
+            findings.note(f"vectors of {name}", f"They could not be counted: {describe(error)}")
+            return False
+        if state is None or generation != state.generation:
+            findings.note(f"vectors of {name}", "There is no such index now; it is made when it is next needed.")
+            return False
+        if state.cursor is not None or waiting:
+            findings.note(f"vectors of {name}", f"{waiting} or more wait to be indexed: they were not counted.")
+            return False
+        return True
+
+
+def _vector_faults(check: Check, where: str, kept: int, there: int) -> list[Fault]:
+    if kept == there:
+        return []
+    return [Fault(check, where, f"The index has {kept} vectors; SQL has {there} texts to embed.")]
+
+
+@dataclass(slots=True)
+class _Counted:
+    """The counts of a room. `messages`: not deleted; `unreadable`: those of them that cannot be read; `speaking`: those
+    with something to embed."""
+
+    messages: int = 0
+    words: int = 0
+    speaking: int = 0
+    unreadable: int = 0
+
+    def add(self, one: ReadMessage) -> None:
+        self.words += one.length
+        self.unreadable += bool(one.why)
+        self.messages += one.message is not None or bool(one.why)
+        self.speaking += one.message is not None and bool(passage(one.message))
+
+
+class MessageChecks:
+    """Read the messages of a tenant, room by room and page by page."""
+
+    def __init__(self, *, storage: Storage, indexes: IndexChecks) -> None:
+        self._storage = storage
+        self._indexes = indexes
+
+    async def check(self, tenant: str, holds: Holds, findings: Findings, progress: Callable[[], None]) -> None:
+        """Check the messages. `progress`: called after each page."""
+        await self._check_strays(tenant, findings)
+        after: str | None = None
+        while True:
+            async with self._storage.reading() as work:
+                rooms = await work.rooms.page(tenant=tenant, after=after, limit=_PAGE)
+            for room in rooms:
+                await self._check_room(room, holds, findings, progress)
+            if len(rooms) < _PAGE:
+                return
+            after = rooms[-1].room_id
+
+    async def _check_strays(self, tenant: str, findings: Findings) -> None:
+        page: Sequence[Stray] = ()
+        while True:
+            async with self._storage.reading() as work:
+                page = await work.audit.strays(tenant=tenant, after=page[-1] if page else None, limit=_PAGE)
+            findings.add(
+                Fault("strays", f"table {one.table}", f"Room {one.room_key} has no message at arrival {one.arrival}.")
+                for one in page
+            )
+            if len(page) < _PAGE:
+                return
+
+    async def _check_room(self, named: Room, holds: Holds, findings: Findings, progress: Callable[[], None]) -> None:
+        """Check the room. Counts are compared if nobody wrote meanwhile."""
+        room = await self._room(named)
+        if room is None:
+            return
+        findings.saw("rooms", 1)
+        counted = await self._walk(room, holds, findings, progress)
+        if holds.words:
+            await self._check_index(room, findings)
+        now = await self._room(room)
+        if now is not None and now.revision == room.revision:
+            findings.add(_miscounted(room, counted, holds))
+        if holds.messages and not counted.unreadable:
+            await self._indexes.check_room(room, counted.speaking, holds, findings)
+
+    async def _room(self, room: Room) -> Room | None:
+        async with self._storage.reading() as work:
+            return await work.rooms.find(tenant=room.tenant, room_id=room.room_id)
+
+    async def _walk(self, room: Room, holds: Holds, findings: Findings, progress: Callable[[], None]) -> _Counted:
+        """Walk to the first page that is not full and has the last message that the room had at the start: a room that
+        grows as fast as it is read would have no end."""
+        counted, after = _Counted(), 0
+        while page := await self._page(room, after):
+            for one in page:
+                counted.add(one)
+                findings.add(_faults(room.room_id, one, holds))
+            findings.saw("messages", len(page))
+            progress()
+            after = page[-1].number
+            if len(page) < _PAGE and after >= room.next_arrival - 1:
+                break
+        return counted
+
+    async def _page(self, room: Room, after: int) -> Sequence[ReadMessage]:
+        """Read a page. No unit of work is held while messages are checked."""
+        async with self._storage.reading() as work:
+            read = await work.audit.messages(tenant=room.tenant, room_id=room.room_id, after=after, limit=_PAGE)
+        return await asyncio.to_thread(read)
+
+    async def _check_index(self, room: Room, findings: Findings) -> None:
+        async with self._storage.reading() as work:
+            astray = await work.audit.words_astray(tenant=room.tenant, room_id=room.room_id)
+        if astray is not None:
+            findings.add([Fault("word index", f"room {room.room_id}", _told(astray))])
+
+
+def _faults(room_id: str, one: ReadMessage, holds: Holds) -> Iterator[Fault]:
+    where = f"room {room_id}, message {one.message_id}"
+    if one.why:
+        yield Fault("unreadable", where, one.why)
+    if not one.features:
+        yield Fault("message features", where, "Its row in `message_features` is not there.")
+    if holds.words and one.words == "missing":
+        yield Fault("message words", where, "Its row in `message_words` is not there.")
+    if holds.words and one.words == "other":
+        yield Fault("message words", where, "Its row in `message_words` has other words than it says.")
+
+
+def _miscounted(room: Room, counted: _Counted, holds: Holds) -> Iterator[Fault]:
+    where, rows = f"room {room.room_id}", "The room's row says"
+    if room.messages != counted.messages:
+        yield Fault("room counters", where, f"{rows} {room.messages} messages; there are {counted.messages}.")
+    if holds.words and room.words != counted.words:
+        yield Fault("room counters", where, f"{rows} {room.words} words; there are {counted.words}.")
+
+
+def _told(astray: WordsAstray) -> str:
+    counts = f"The index has {astray.indexed} words; the rows of its messages have {astray.kept}."
+    missing = f" Not indexed are arrivals {_shown(astray.missing)}." if astray.missing else ""
+    surplus = f" Indexed without such a message are arrivals {_shown(astray.surplus)}." if astray.surplus else ""
+    return counts + missing + surplus
+
+
+def _shown(arrivals: tuple[int, ...]) -> str:
+    return ", ".join(map(str, arrivals[:_SHOWN])) + (" ..." if len(arrivals) > _SHOWN else "")
+
+
 class Verifier:
-    """Reads everything that is remembered of a tenant, scope by scope, and changes nothing."""
+    """Read everything that is remembered of a tenant, scope by scope, and change nothing."""
 
     def __init__(self, *, storage: Storage, clock: Clock, indexes: IndexChecks) -> None:
         self._storage = storage
@@ -33,9 +318,9 @@ class Verifier:
         self._messages = MessageChecks(storage=storage, indexes=indexes)
 
     async def verify(self, *, tenant: str, scope: str | None, progress: Progress | None) -> VerifyReport:
-        """Of one scope only that scope; else of the whole tenant, its rooms and their messages too.
+        """Check one scope only; else the whole tenant, its rooms and their messages too.
 
-        Raises `StorageUnavailable`.
+        Raise `StorageUnavailable`.
         """
         started, findings = self._clock.now(), Findings()
         tell = partial(_tell, progress, findings)
@@ -53,7 +338,7 @@ class Verifier:
         return findings.report(started, self._clock.now())
 
     async def _scopes(self, tenant: str, scope: str | None) -> AsyncIterator[Scope]:
-        """Page by page: a unit of work is not held while a page is checked."""
+        """Yield the scopes. No unit of work is held while a page is checked."""
         if scope is not None:
             found = await self._scope(tenant, scope)
             if found is not None:
@@ -74,7 +359,7 @@ class Verifier:
             return await work.memory_log.scope(tenant=tenant, scope=scope)
 
     async def _check(self, scope: Scope, findings: Findings) -> None:
-        """A scope that was written to meanwhile is read again: two readings of it need not agree."""
+        """Check a scope. One that was written to meanwhile is read again: two readings of it need not agree."""
         for _ in range(_TRIES):
             before = await self._scope(scope.tenant, scope.scope)
             if before is None:
@@ -126,7 +411,7 @@ class Verifier:
             return await work.audit.versions(tenant=scope.tenant, scope=scope.scope, after=after, limit=_PAGE)
 
     async def _elsewhere(self, scope: Scope, memory_ids: Sequence[str]) -> frozenset[str]:
-        """Those that another scope has."""
+        """Return the ids that another scope has."""
         if not memory_ids:
             return frozenset()
         async with self._storage.reading() as work:
@@ -148,7 +433,7 @@ class Verifier:
             )
 
     async def _look_for_changes(self, scope: Scope, check: ScopeCheck, findings: Findings) -> None:
-        """A record that says it was applied has changes in the log, of this scope."""
+        """Check that a record of an applied evolution has changes in the log, of this scope."""
         before: str | None = None
         while page := await self._page_of_evolutions(scope, before):
             for one in page:
@@ -176,8 +461,8 @@ class Verifier:
 
 
 async def _pages(read: Callable[[int], Awaitable[list[_Read]]]) -> AsyncIterator[list[_Read]]:
-    """By the number that the last one read has, to the first page that is not full: what grows as fast as it is read
-    has no end."""
+    """Yield pages by the number of the last row, up to the first page that is not full: a log that grows as fast as it
+    is read would have no end."""
     page = await read(0)
     while len(page) == _PAGE:
         yield page

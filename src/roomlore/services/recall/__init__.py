@@ -1,10 +1,6 @@
 """Recall: the facts that are worth their tokens in a prompt."""
 
-from roomlore.services.recall.for_replies import KnownForReplies
-from roomlore.services.recall.messages import SaidBefore
-from roomlore.services.recall.service import RecallParts, RecallService
-from roomlore.services.recall.shelf import FactShelf
-from roomlore.services.recall.shown import ShownBefore
-from roomlore.services.recall.vectors import FactVectors
+from roomlore.services.recall.recall_service import KnownForReplies, RecallParts, RecallService, SaidBefore, ShownBefore
+from roomlore.services.recall.shelf import FactVectors, RecallCache
 
-__all__ = ["FactShelf", "FactVectors", "KnownForReplies", "RecallParts", "RecallService", "SaidBefore", "ShownBefore"]
+__all__ = ["FactVectors", "KnownForReplies", "RecallCache", "RecallParts", "RecallService", "SaidBefore", "ShownBefore"]

@@ -1,7 +1,6 @@
 """The reply loop: `lore.replies`."""
 
-from roomlore.services.replies.background import Background
-from roomlore.services.replies.needs import CallTool, ReplyOptions, ReplyParts
-from roomlore.services.replies.service import ReplyService
+from roomlore.services.replies.reply_service import ReplyService
+from roomlore.services.replies.request import Background, CallTool, ReplyArguments, ReplyOptions, ReplyParts
 
-__all__ = ["Background", "CallTool", "ReplyOptions", "ReplyParts", "ReplyService"]
+__all__ = ["Background", "CallTool", "ReplyArguments", "ReplyOptions", "ReplyParts", "ReplyService"]

@@ -1,4 +1,4 @@
-"""One reply as it is written: the model, the tools it wants, the model again, until it is done."""
+"""One reply as it is written: the model, the tools it calls, the model again, until it is done."""
 
 import asyncio
 import json
@@ -8,22 +8,19 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from inspect import isawaitable
 
-from roomlore.core.chat.models import ChatPiece, ChatRequest, FinishReason, ToolCall, Usage
+from roomlore.core.chat import ChatPiece, ChatRequest, FinishReason, ToolCall, Usage
 from roomlore.core.errors import BadModelOutput, InvalidInput, NotFound, RoomloreError, describe
-from roomlore.core.replies.identity import said_before
-from roomlore.core.replies.models import Reply, ReplyEvent, ReplyStarted, ReplyText, ToolDone, ToolsWanted
-from roomlore.core.replies.prompt import ReplyPrompt
-from roomlore.core.replies.rounds import LONGEST_NAME, Round, as_function, matched, own_ids
+from roomlore.core.replies.prompt import LONGEST_NAME, ReplyPrompt, Round, as_function, matched, own_ids
+from roomlore.core.replies.reply import Reply, ReplyEvent, ReplyStarted, ReplyText, ToolDone, ToolsWanted, said_before
 from roomlore.core.text import graphemes, language, truncate
-from roomlore.services.replies.gather import Gathered, Gatherer
-from roomlore.services.replies.needs import Asked, Contexts, ReplyParts
-from roomlore.services.replies.store import Place, ReplyStore, usage_so_far
+from roomlore.services.replies.material import Gathered, Gatherer, Place, ReplyStore, usage_so_far
+from roomlore.services.replies.request import Asked, Contexts, ReplyParts
 
 _BETWEEN = "\n\n"
 _RESULT_CHARACTERS = 100_000
 _ERROR_CHARACTERS = 500
 _CLOSING_CHARACTERS = 1000
-"""Kept free for the sentence that ends an answer without an end."""
+"""Reserved for the sentence that closes an interrupted answer."""
 _MOST_CALLS = 128
 _NO_ARGUMENTS = "{}"
 
@@ -32,10 +29,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Draft:
-    """What there is of a reply so far.
+    """A reply so far.
 
-    `pieces`: all that people were shown of it, in earlier calls too, and `characters`: how long that is. `fresh`: some
-    of it is stored nowhere yet. `result`: how it ended, for the metrics.
+    `pieces`: all text that was shown, in earlier calls too, and `characters`: its length. `fresh`: True if some of it
+    is not stored yet. `result`: how it ended, for the metrics.
     """
 
     place: Place | None = None
@@ -64,11 +61,11 @@ class Draft:
         return "".join(self.pieces)
 
     def text_of_round(self) -> str:
-        """What was shown since tools were called last."""
+        """Return the text since the last tool calls."""
         return self.text[sum(len(one.text) for one in self.rounds) :]
 
     def kept(self, model_id: str) -> dict[str, object]:
-        """What is stored beside the text."""
+        """Return the metadata to store with the text."""
         return {
             "model": model_id,
             "provider": self.last.provider,
@@ -81,7 +78,7 @@ class Draft:
 
 
 class Talk:
-    """Writes one reply."""
+    """Write one reply."""
 
     def __init__(
         self,
@@ -103,8 +100,8 @@ class Talk:
 
     async def events(self) -> AsyncGenerator[ReplyEvent, None]:
         """All of it. Nothing is asked of a model that it answered before."""
-        asked, draft = self._asked, self._draft
-        place = await self._store.begin(asked.message, agent_id=asked.agent_id, agent_name=asked.agent_name)
+        request, draft = self._asked.request, self._draft
+        place = await self._store.begin(request.message, agent_id=request.agent_id, agent_name=request.agent_name)
         draft.begin(place)
         if place.reply is not None:
             yield self._said_before(place)
@@ -113,7 +110,7 @@ class Talk:
         while True:
             if draft.rounds and draft.rounds[-1].missing:
                 yield ToolsWanted(draft.rounds[-1].missing)
-                if asked.call_tool is None:
+                if request.call_tool is None:
                     yield self._waiting()
                     return
                 for event in await self._call_tools():
@@ -130,7 +127,7 @@ class Talk:
                 yield ending
 
     async def _ask(self) -> AsyncGenerator[ReplyEvent, None]:
-        """One call of the model."""
+        """Make one call to the model."""
         asked, draft = self._asked, self._draft
         first = self._gathered is None
         gathered = self._gathered = self._gathered or await self._gatherer.gather(asked, self._place)
@@ -142,10 +139,10 @@ class Talk:
             yield self._started(gathered, prompt)
         request = ChatRequest(
             messages=prompt.messages,
-            temperature=asked.temperature,
-            max_tokens=asked.max_tokens,
-            tools=[as_function(tool) for tool in asked.tools] if tools else (),
-            options=asked.options,
+            temperature=asked.request.temperature,
+            max_tokens=asked.request.max_tokens,
+            tools=[as_function(tool) for tool in asked.request.tools] if tools else (),
+            options=asked.request.options or {},
         )
         draft.last = ChatPiece()
         begun = False
@@ -153,7 +150,7 @@ class Talk:
             async for piece in pieces:
                 draft.last = piece
                 draft.usage += piece.usage
-                text = piece.text if begun else self._parted(piece.text.lstrip())
+                text = piece.text if begun else self._separated(piece.text.lstrip())
                 if shown := self._fitting(text):
                     begun = True
                     yield self._show(shown)
@@ -164,7 +161,7 @@ class Talk:
             draft.last = replace(draft.last, finish_reason=self._reason_with_calls(tools=tools))
 
     def _fitting(self, text: str) -> str:
-        """What of the next piece can be stored with those before it."""
+        """Return the part of the next piece that can be stored with the earlier ones."""
         most = self._parts.limits.text_chars
         room = max(most - _CLOSING_CHARACTERS, most // 2) - self._draft.characters
         if len(text) <= room:
@@ -173,14 +170,14 @@ class Talk:
         return truncate(cut, graphemes(cut) - 1)
 
     def _reason_with_calls(self, *, tools: bool) -> FinishReason:
-        """Why the model stopped where it wants tools called: a text too long to be kept beside the calls is the end."""
+        """Return why the model stopped when it calls tools: a text too long to be stored with the calls is the end."""
         draft = self._draft
         if not (tools and draft.last.tool_calls):
             return "stop"
         return "length" if _as_json(draft.text_of_round()) > self._parts.limits.metadata_chars // 4 else "tool_calls"
 
-    def _parted(self, text: str) -> str:
-        """The text apart from what was said before a tool was called."""
+    def _separated(self, text: str) -> str:
+        """Return the text, separated from the text before a tool call."""
         before = self._draft.text
         return (_BETWEEN if text and before and not before.endswith("\n") else "") + text
 
@@ -190,9 +187,9 @@ class Talk:
         return ReplyText(text)
 
     async def _take_results(self) -> None:
-        """Stores what the caller's tools gave."""
+        """Store the results of the caller's tools."""
         draft = self._draft
-        given = [replace(result, content=self._bounded(result.content)) for result in self._asked.results]
+        given = [replace(result, content=self._bounded(result.content)) for result in self._asked.request.tool_results]
         new = matched(draft.rounds, given)
         for one in draft.rounds:
             results = {call.id: new[call.id] for call in one.calls if call.id in new}
@@ -200,11 +197,11 @@ class Talk:
                 await self._add_results(one, results)
 
     async def _keep_calls(self) -> list[ReplyEvent]:
-        """Stores what the model wants called. Tools that nobody has are answered at once."""
+        """Store the tool calls that the model requested. Calls of unknown tools get their result at once."""
         draft = self._draft
         calls = own_ids(draft.last.tool_calls[:_MOST_CALLS], draft.rounds)
         longest = self._parts.limits.metadata_chars // (2 * len(calls))
-        errors = {call.id: error for call in calls if (error := self._wrong_with(call, longest))}
+        errors = {call.id: error for call in calls if (error := self._problem_with(call, longest))}
         made = Round(
             number=len(draft.rounds),
             text=draft.text_of_round(),
@@ -217,7 +214,7 @@ class Talk:
         return [ToolDone(call, errors[call.id]) for call in made.calls if call.id in errors]
 
     async def _keep_round(self, made: Round) -> None:
-        """Cancelled here, it is stored all the same, and its text with it."""
+        """Store the round and its text, even if this is cancelled."""
         fresh, self._draft.fresh = self._draft.fresh, False
         try:
             await self._parts.background.finish(self._store.keep_calls(self._place, made))
@@ -227,15 +224,15 @@ class Talk:
                 raise BadModelOutput("What the model wants of tools is too much to be stored; ask again.") from error
             raise
 
-    def _wrong_with(self, call: ToolCall, longest: int) -> str:
+    def _problem_with(self, call: ToolCall, longest: int) -> str:
         """Why a call is not made, as the model is told; '' where it is."""
-        names = [tool.name for tool in self._asked.tools]
+        names = [tool.name for tool in self._asked.request.tools]
         if call.name not in names:
             return f"error: there is no tool {call.name!r:.80}; there are {', '.join(names) or 'none'}."
         return "error: the arguments are too long." if _as_json(call.arguments) > longest else ""
 
     async def _call_tools(self) -> list[ReplyEvent]:
-        """Calls all that are wanted at once, and stores what they give."""
+        """Call all requested tools at once, and store their results."""
         made = self._draft.rounds[-1]
         wanted = made.missing
         contents = await asyncio.gather(*map(self._called, wanted))
@@ -243,11 +240,11 @@ class Talk:
         return [ToolDone(call, text) for call, text in zip(wanted, contents, strict=True)]
 
     async def _called(self, call: ToolCall) -> str:
-        if wrong := self._wrong_with(call, _as_json(call.arguments)):
+        if wrong := self._problem_with(call, _as_json(call.arguments)):
             return wrong
-        assert self._asked.call_tool is not None
+        assert self._asked.request.call_tool is not None
         try:
-            given = self._asked.call_tool(call)
+            given = self._asked.request.call_tool(call)
             return self._bounded(str(await given if isawaitable(given) else given))
         except Exception as error:  # noqa: BLE001 - a tool is somebody else's code: the model is told and goes on
             log.warning("a tool failed", extra={"tool": call.name[:80], "why": describe(error)})
@@ -261,11 +258,11 @@ class Talk:
         self._draft.rounds = tuple(one.with_results(results) if one.number == made.number else one for one in rounds)
 
     async def _finish(self) -> AsyncGenerator[ReplyEvent, None]:
-        """Stores the reply, then says that it is there."""
+        """Store the reply, then yield it."""
         draft = self._draft
         closing = await self._closing(draft.last.finish_reason)
         if closing:
-            yield self._show(self._parted(closing)[: self._parts.limits.text_chars - draft.characters])
+            yield self._show(self._separated(closing)[: self._parts.limits.text_chars - draft.characters])
         if not draft.text_of_round().strip():
             raise BadModelOutput("The model answered nothing; ask again, or ask another model.")
         await self._keep()
@@ -286,10 +283,10 @@ class Talk:
         try:
             await self._contexts.respond(context_id, text)
         except NotFound:
-            return  # contexts are not recorded, or this one was too simple to be
+            return  # Contexts are not recorded, or this one was too simple to be.
 
     async def _closing(self, reason: FinishReason | None) -> str:
-        """A sentence for an answer that was broken off, '' for any other."""
+        """Return a sentence for an answer that was interrupted, '' for any other."""
         if reason not in ("content_filter", "length"):
             return ""
         options = self._parts.options
@@ -319,7 +316,7 @@ class Talk:
         return self._reply(draft.last.finish_reason)
 
     def _waiting(self) -> Reply:
-        """The caller is to call tools."""
+        """Return the reply that waits for the caller to call tools."""
         self._draft.result = "tool_calls"
         return replace(self._reply("tool_calls"), tool_calls=self._draft.rounds[-1].missing)
 
@@ -352,16 +349,16 @@ class Talk:
 
 
 def _as_json(text: str) -> int:
-    """How many characters of JSON a text takes."""
+    """Return how many characters of JSON a text takes."""
     return len(json.dumps(text, ensure_ascii=False))
 
 
 def _kept(call: ToolCall, longest: int) -> ToolCall:
-    """The call as it is stored and shown to the model again, without arguments that are too long."""
+    """Return the call as it is stored and shown to the model again, without arguments that are too long."""
     arguments = call.arguments if _as_json(call.arguments) <= longest else _NO_ARGUMENTS
     return replace(call, name=call.name[:LONGEST_NAME], arguments=arguments)
 
 
 def _without(whole: Usage, before: Usage) -> Usage:
-    """What the last call took."""
+    """Return the usage of the last call."""
     return Usage(whole.input_tokens - before.input_tokens, whole.output_tokens - before.output_tokens)

@@ -1,13 +1,9 @@
-"""The verbs of `lore.sessions`, and the checkpoints roomlore makes by itself."""
+"""The verbs of `lore.sessions`, and automatic checkpoints."""
 
-from roomlore.services.sessions.automatic import AutoCheckpoints
-from roomlore.services.sessions.cache import SegmentCache
-from roomlore.services.sessions.checkpoints import Checkpointer
-from roomlore.services.sessions.later import SUMMARY, LaterSummaries
-from roomlore.services.sessions.offers import Offers
-from roomlore.services.sessions.reader import SessionReader
-from roomlore.services.sessions.service import SessionParts, SessionService
-from roomlore.services.sessions.summaries import Summaries
+from roomlore.services.sessions.automatic import SUMMARY, AutoCheckpoints, LaterSummaries, Summaries
+from roomlore.services.sessions.checkpoints import Checkpointer, Offers
+from roomlore.services.sessions.reading import SegmentCache, SessionReader, signing_key
+from roomlore.services.sessions.session_service import SessionParts, SessionService
 
 __all__ = [
     "SUMMARY",
@@ -20,4 +16,5 @@ __all__ = [
     "SessionReader",
     "SessionService",
     "Summaries",
+    "signing_key",
 ]

@@ -1,36 +1,110 @@
-"""Checkpoints that roomlore makes by itself, behind the callers' backs.
-
-That one is due is written beside the session, so that a killed process loses none. A summary holds no lock; whoever put
-a checkpoint in force meanwhile wins.
-"""
+"""Checkpoints that roomlore makes: summaries by a model or by choosing sentences, made when they are due or as durable
+work."""
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 
-from roomlore.core.errors import Conflict, NotFound, RoomloreError, describe
-from roomlore.core.sessions.models import Checkpoint, Due, Session
-from roomlore.core.sessions.window import Segment, Shown, WindowOptions, turns_after
-from roomlore.ports.coordination import Clock, Jobs, Telemetry
-from roomlore.ports.sessions import SESSIONS
-from roomlore.ports.storage import Storage
+from roomlore.core import summary
+from roomlore.core.errors import BadModelOutput, Conflict, NotFound, RoomloreError, describe
+from roomlore.core.json_values import storable
+from roomlore.core.sessions.session import EXTRACT, Checkpoint, Due, Session
+from roomlore.core.sessions.window import Segment, Shown, WindowOptions, as_text, speaker, turns_after
+from roomlore.core.work import owner_prefix, work_name
+from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
+from roomlore.ports.durable import DurableWork, Json, Steps
+from roomlore.ports.language import Summarizer, TokenCounter
+from roomlore.ports.storage import SESSIONS, Storage
 from roomlore.services.sessions.checkpoints import Checkpointer, Wanted
-from roomlore.services.sessions.reader import SessionReader
-from roomlore.services.sessions.summaries import Summaries
+from roomlore.services.sessions.reading import SessionReader
 
+log = logging.getLogger(__name__)
+
+
+_MODEL_SECONDS = 120.0
+"""Less than the lease of a due checkpoint, so that a model that hangs delays nobody for longer."""
+
+_LEAST_TOKENS = 16
+_SHARE = 4
+_AT_ONCE_CHARACTERS = 60_000
 _TRIES = 3
 _FIRST_PAUSE_SECONDS = 2.0
 _LEASE_SECONDS = 180.0
 _AT_ONCE = 8
 _LOOK_SECONDS = 1.0
-"""How soon a checkpoint that comes due while others are made is taken too."""
+"""How soon a checkpoint that becomes due while others are made is taken too."""
+SUMMARY = "summary"
+_NOTHING = "Nothing was said since the last checkpoint."
 
-log = logging.getLogger(__name__)
+
+class Summaries:
+    """Summaries of at most `max_tokens` tokens, and of a quarter of the model's window."""
+
+    def __init__(self, *, summarizer: Summarizer | None, tokens: TokenCounter, max_tokens: int) -> None:
+        self._summarizer = summarizer
+        self._tokens = tokens
+        self._max_tokens = max_tokens
+
+    def limit(self, window: int) -> int:
+        """Return the token limit of a summary for a model with `window`; a summary that fills the window leaves no room
+        for the conversation."""
+        return max(_LEAST_TOKENS, min(self._max_tokens, window // _SHARE))
+
+    async def make(self, segment: Segment, *, max_tokens: int) -> tuple[str, str]:
+        """Return a summary that replaces the current one and covers all messages after it, and what made it. The text
+        is '' if there is nothing to summarise."""
+        if self._summarizer is not None:
+            try:
+                async with asyncio.timeout(_MODEL_SECONDS):
+                    return await self._by_model(self._summarizer, segment, max_tokens), self._summarizer.name
+            except Exception as error:  # noqa: BLE001 - somebody else's class: whatever it raises, sentences are chosen
+                log.warning("no model summarised a conversation, sentences are chosen", extra={"why": describe(error)})
+        return await self._extracted(segment, max_tokens), EXTRACT
+
+    async def _by_model(self, summarizer: Summarizer, segment: Segment, max_tokens: int) -> str:
+        tongue = segment.language()
+        answer = await summarizer.summarise(
+            previous=_previous(segment),
+            conversation=as_text("", segment.uncovered(), tongue),
+            language=tongue,
+            max_tokens=max_tokens,
+        )
+        if not isinstance(answer, str):
+            raise BadModelOutput("The summariser gave no text.")
+        return summary.accepted(answer, max_tokens=max_tokens, count=self._tokens.count)
+
+    async def _extracted(self, segment: Segment, max_tokens: int) -> str:
+        """Summarise a long conversation in parts, each with the summary of those before it: none takes long, and a
+        caller that is cancelled need not wait for all."""
+        text = _previous(segment)
+        for part in _parts(segment):
+            text = await asyncio.to_thread(summary.extract, text, part, max_tokens=max_tokens, count=self._tokens.count)
+        return text
+
+
+def _parts(segment: Segment) -> Iterator[list[summary.Said]]:
+    tongue = segment.language()
+    part: list[summary.Said] = []
+    size = 0
+    for message in segment.uncovered():
+        part.append(summary.Said(speaker(message, tongue), message.text))
+        size += len(message.text)
+        if size >= _AT_ONCE_CHARACTERS:
+            yield part
+            part, size = [], 0
+    if part or not segment.uncovered():
+        yield part
+
+
+def _previous(segment: Segment) -> str:
+    checkpoint = segment.session.checkpoint
+    return checkpoint.summary if checkpoint else ""
 
 
 class AutoCheckpoints:
-    """Checkpoints of any tenant's conversations. `on`: whether those that are due are made without being asked."""
+    """Checkpoints of any tenant's conversations. `on`: True if due ones are made automatically."""
 
     def __init__(
         self,
@@ -57,9 +131,9 @@ class AutoCheckpoints:
         self._window = options.window
 
     async def note(self, segment: Segment, *, window: int, shown: Shown | None) -> None:
-        """Notes that this conversation asked for a checkpoint, for a model that takes `window` tokens. `shown`: what of
-        it fits, None where the summary itself does not."""
-        if not self._on or segment.session.due or not (shown is None or self._worth_it(segment, shown)):
+        """Note that this conversation requested a checkpoint, for a model of `window` tokens. `shown`: the part of it
+        that fits, None if the summary itself does not."""
+        if not self._on or segment.session.due or not (shown is None or self._is_needed(segment, shown)):
             return
         try:
             await self._schedule(segment.session, window)
@@ -67,9 +141,9 @@ class AutoCheckpoints:
             log.warning("a due checkpoint could not be noted", extra={"why": describe(error)})
         self._jobs.ask(SESSIONS)
 
-    def _worth_it(self, segment: Segment, shown: Shown) -> bool:
-        """Where the last turns alone fill the window a summary after every turn would help nobody: enough must be new,
-        in turns, or in messages where a turn goes on and on."""
+    def _is_needed(self, segment: Segment, shown: Shown) -> bool:
+        """Return True if enough is new, in turns, or in messages of a long turn. If the last turns alone fill the
+        window, a summary after every turn would not help."""
         new = segment.uncovered()
         if not any(message.text.strip() for message in new):
             return False
@@ -89,12 +163,12 @@ class AutoCheckpoints:
             await work.sessions.schedule(**named, due=Due(at=now, window=window), was=None)
 
     async def run(self) -> None:
-        """`catch_up` as a background job."""
+        """Run `catch_up` as a background job."""
         await self.catch_up()
 
     async def catch_up(self) -> int:
-        """Makes the checkpoints that are due, and says how many were. Several at once: one whose model is slow holds up
-        no other."""
+        """Make the checkpoints that are due, and return how many were made. Several run at once, so that a slow model
+        delays no other."""
         made = 0
         running: set[asyncio.Task[bool]] = set()
         try:
@@ -120,7 +194,7 @@ class AutoCheckpoints:
         return [(tenant, conversation_id, replace(due, at=lease)) for tenant, conversation_id, due in taken]
 
     async def _attempt(self, tenant: str, conversation_id: str, due: Due) -> bool:
-        """One try; whether it made a checkpoint. One that fails is tried again later, three times in all."""
+        """Try once; return True if a checkpoint was made. A failed one is tried again later, three times in all."""
         after: Due | None = None
         made = False
         try:
@@ -128,14 +202,14 @@ class AutoCheckpoints:
         except (Conflict, NotFound) as error:
             log.info("a checkpoint was not needed any more", extra={"why": describe(error)})
         except RoomloreError as error:
-            after = self._again(due)
+            after = self._postponed(due)
             log.warning("a checkpoint could not be made", extra={"why": describe(error), "tries": due.tries + 1})
             self._telemetry.count("roomlore_checkpoints_total", labels={"made_by": "auto", "result": "failed"})
         async with self._storage.writing() as work:
             await work.sessions.schedule(tenant=tenant, conversation_id=conversation_id, due=after, was=due.at)
         return made
 
-    def _again(self, due: Due) -> Due | None:
+    def _postponed(self, due: Due) -> Due | None:
         tries = due.tries + 1
         if tries >= _TRIES:
             return None
@@ -143,8 +217,11 @@ class AutoCheckpoints:
         return replace(due, at=self._clock.now() + timedelta(seconds=pause), tries=tries)
 
     async def summarise(self, tenant: str, conversation_id: str, *, window: int = 0) -> Checkpoint | None:
-        """Summarises the conversation and puts that in force; None where nothing was said since the last checkpoint and
-        its summary is short enough for a model that takes `window` tokens (0: what the settings say)."""
+        """Summarise the conversation and put the summary in force.
+
+        Return None if there are no messages since the last checkpoint and its summary is short enough for a model of
+        `window` tokens (0: the setting).
+        """
         segment = await self._reader.load(tenant, conversation_id, recent_turns=self._recent_turns)
         session, new = segment.session, segment.uncovered()
         limit = self._summaries.limit(window or self._window)
@@ -165,3 +242,34 @@ class AutoCheckpoints:
             "made a checkpoint", extra={"made_by": made_by, "turns": checkpoint.turns, "tokens": checkpoint.tokens}
         )
         return checkpoint
+
+
+class LaterSummaries:
+    """Enqueue checkpoints that roomlore makes, and make them.
+
+    The model's answer is not stored as a step of the work, so that a conversation is stored in one place alone. After a
+    kill before its checkpoint is stored, the model is asked again; after that there is nothing left to summarise.
+    """
+
+    def __init__(self, *, automatic: AutoCheckpoints, durable: DurableWork, ids: Ids) -> None:
+        self._automatic = automatic
+        self._durable = durable
+        self._ids = ids
+
+    async def begin(self, tenant: str, conversation_id: str) -> str:
+        """Enqueue one and return the id of the job."""
+        work_id = work_name(tenant, SUMMARY, self._ids.new())
+        partition = work_name(tenant, SUMMARY, storable(conversation_id))
+        arguments = {"tenant": tenant, "room_id": conversation_id}
+        await self._durable.start(SUMMARY, work_id=work_id, partition=partition, arguments=arguments)
+        return work_id.removeprefix(owner_prefix(tenant))
+
+    async def work(self, steps: Steps, arguments: Json) -> None:
+        """Make one checkpoint, as durable work."""
+        await steps.report("summarising")
+        made = await self._automatic.summarise(arguments["tenant"], arguments["room_id"])
+        await steps.report(f"checkpoint {made.number}: {made.tokens} tokens" if made else _NOTHING)
+
+    async def sweep(self) -> list[str]:
+        """Return nothing: only requested summaries are made."""
+        return []

@@ -1,26 +1,129 @@
-"""Putting a summary in force: compare and swap, and never a message between the summary and the turns after it."""
+"""Putting checkpoints in force, with a record of the histories handed out, so that one without `covers_through` never
+covers more than its caller saw."""
 
+from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.models import Role
-from roomlore.core.sessions.models import CALLER, EXTRACT, Checkpoint, Language, Session, SessionMessage
-from roomlore.core.sessions.turns import language_of, turns_of
-from roomlore.core.sessions.window import Segment
+from roomlore.core.sessions.session import CALLER, EXTRACT, Checkpoint, Language, Session, SessionMessage
+from roomlore.core.sessions.window import Segment, language_of, turns_of
 from roomlore.core.summary import without_label
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.sessions.offers import Offers
+
+_MOST = 10_000
+_MOST_ASKED = 100
+_OFFER_SECONDS = 600.0
+_LATE_SECONDS = 120.0
+_NOWHERE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Ask:
+    """A history that was handed out with a request for a checkpoint. `until`: the time until which its summary may
+    come."""
+
+    covers: int
+    boundary: int
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """The histories handed out under one checkpoint. `covers`: the arrival up to which they went. `asked`: the requests
+    without a summary yet; `late`: the same of earlier checkpoints."""
+
+    checkpoint_id: str
+    boundary: int
+    covers: int
+    at: float
+    asked: tuple[_Ask, ...] = ()
+    late: tuple[_Ask, ...] = ()
+
+    def stands(self, session: Session) -> bool:
+        return (self.checkpoint_id, self.boundary) == (session.checkpoint_id, session.boundary)
+
+    def of(self, session: Session, now: float) -> "_Offer":
+        """Return the offer under the session's checkpoint: requests from before it can only come late."""
+        if self.stands(session):
+            return replace(self, late=_open(self.late, now))
+        late = _open((*self.late, *self.asked), now)[-_MOST_ASKED:]
+        return _Offer(session.checkpoint_id, session.boundary, _NOWHERE, now, late=late)
+
+
+def _open(asks: tuple[_Ask, ...], now: float) -> tuple[_Ask, ...]:
+    return tuple(ask for ask in asks if now < ask.until)
+
+
+class Offers:
+    """The history that each conversation's callers were last given, in this process.
+
+    If a checkpoint was requested, the first such history counts: its summary may be in progress while later ones are
+    handed out. After ten minutes a later one replaces it. If several were requested and one came into force, the others
+    may still come, for two minutes.
+    """
+
+    def __init__(self) -> None:
+        self._offers: OrderedDict[tuple[str, str], _Offer] = OrderedDict()
+
+    def note(self, session: Session, *, covers: int, asked: bool, now: float) -> None:
+        """Note that a history up to the arrival `covers` was handed out. `now`: monotonic seconds."""
+        offer = self._of(session, now)
+        if not offer.asked or now - offer.at >= _OFFER_SECONDS:
+            offer = replace(offer, covers=covers, at=now, asked=())
+        if asked:
+            ask = _Ask(covers, session.boundary, now + _LATE_SECONDS)
+            offer = replace(offer, asked=(*offer.asked, ask)[:_MOST_ASKED])
+        self._keep(session, offer)
+
+    def used(self, session: Session, covers: int) -> None:
+        """Note that a summary up to `covers` came into force without `covers_through`. `session`: its state before."""
+        offer = self._offers.get((session.tenant, session.conversation_id))
+        if offer is None:
+            return
+        ask = next((ask for ask in (*offer.late, *offer.asked) if ask.covers == covers), None)
+        late = tuple(one for one in offer.late if one is not ask)
+        asked = tuple(one for one in offer.asked if one is not ask)
+        self._keep(session, replace(offer, late=late, asked=asked))
+
+    def covers(self, session: Session, *, sure: bool, now: float) -> int | None:
+        """Return the arrival up to which a summary without `covers_through` reaches; None if none was requested here.
+        `sure`: it was made under the current checkpoint; else raise `Conflict` if it can only be a late one."""
+        offer = self._of(session, now)
+        late = () if sure else offer.late
+        if offer.asked and all(ask.boundary == session.boundary and ask.covers >= session.covered for ask in late):
+            return min([offer.covers, *(ask.covers for ask in late)])
+        if late:
+            raise Conflict(
+                "The conversation has moved on since a summary was asked for, and this may be that summary; name "
+                "covers_through, the id of the last message it stands for."
+            )
+        return None if offer.covers == _NOWHERE else offer.covers
+
+    def asked(self, session: Session, *, now: float) -> bool:
+        """Return True if a checkpoint was requested with a history handed out here."""
+        return bool(self._of(session, now).asked)
+
+    def _of(self, session: Session, now: float) -> _Offer:
+        offer = self._offers.get((session.tenant, session.conversation_id))
+        return offer.of(session, now) if offer else _Offer(session.checkpoint_id, session.boundary, _NOWHERE, now)
+
+    def _keep(self, session: Session, offer: _Offer) -> None:
+        named = (session.tenant, session.conversation_id)
+        self._offers[named] = offer
+        self._offers.move_to_end(named)
+        if len(self._offers) > _MOST:
+            self._offers.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """A checkpoint as asked for.
+    """A requested checkpoint.
 
-    `covers_through`: the id of the last message the summary stands for, None where the caller does not say; `covers`:
-    its arrival, where that is known. `expected`: the checkpoint that must be in force, '' for none, None for the one
-    that is.
+    `covers_through`: the id of the last message the summary covers, None if the caller does not say; `covers`: its
+    arrival, if known. `expected`: the checkpoint that must be in force, '' for none, None for the current one.
     """
 
     summary: str
@@ -54,9 +157,9 @@ class Checkpointer:
         self._summary_chars = summary_chars
 
     async def put(self, segment: Segment, wanted: Wanted) -> Checkpoint:
-        """Puts the checkpoint in force for the conversation as the segment shows it.
+        """Put the checkpoint in force for the conversation as the segment shows it.
 
-        Raises `Conflict` where another was faster or the conversation was reset, `InvalidInput`, `NotFound`.
+        Raise `Conflict` if another was faster or the conversation was reset, `InvalidInput`, `NotFound`.
         """
         try:
             checkpoint = await self._put(segment, wanted)
@@ -97,14 +200,14 @@ class Checkpointer:
         if wanted.covers is not None:
             return wanted.covers
         if wanted.covers_through is None:
-            return self._guessed(segment, wanted)
+            return self._inferred(segment, wanted)
         arrival = await self._arrival(segment, wanted.covers_through)
         if arrival <= segment.session.boundary:
             raise Conflict("The conversation was reset after what this summary covers; it stands for nothing any more.")
         return arrival
 
-    def _guessed(self, segment: Segment, wanted: Wanted) -> int:
-        """What a summary surely covers that does not say. Of histories that nobody asked to have summarised any may be
+    def _inferred(self, segment: Segment, wanted: Wanted) -> int:
+        """Return what a summary without `covers_through` surely covers. If no summary was requested, any history may be
         meant, so the last turns stay verbatim beside the newest of them."""
         session, now = segment.session, self._clock.monotonic()
         offered = self._offers.covers(session, sure=bool(wanted.expected), now=now)
@@ -185,7 +288,7 @@ def _overtaken(session: Session) -> Conflict:
 
 
 def _before_recent(segment: Segment, recent_turns: int) -> int:
-    """All but the last turns: what may have been said while a summary was made stays verbatim."""
+    """Return all but the last turns: what was said while a summary was made stays verbatim."""
     turns, covered = turns_of(segment.messages), segment.session.covered
     if not recent_turns and segment.messages:
         return max(segment.messages[-1].arrival, covered)
@@ -193,7 +296,7 @@ def _before_recent(segment: Segment, recent_turns: int) -> int:
 
 
 def _language(segment: Segment, summary: str) -> Language:
-    """The conversation's so far, else that of what is new, else the summary's."""
+    """Return the conversation's language so far, else that of the new messages, else the summary's."""
     new, before = segment.uncovered(), segment.session.checkpoint
     if before:
         return before.language

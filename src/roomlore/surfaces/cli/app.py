@@ -1,4 +1,4 @@
-"""All commands together."""
+"""The program `roomlore`: all commands together."""
 
 import sys
 from importlib.metadata import version
@@ -7,27 +7,7 @@ from typing import Annotated
 import typer
 
 from roomlore.core.models import DEFAULT_TENANT
-from roomlore.surfaces.cli import (
-    chat,
-    contexts,
-    data,
-    demo,
-    doctor,
-    facts,
-    forgetting,
-    indexing,
-    jobs,
-    keys,
-    mcp,
-    memories,
-    models,
-    rooms,
-    search,
-    serving,
-    sessions,
-    tuning,
-    worker,
-)
+from roomlore.surfaces.cli import chat, data, demo, facts, forgetting, memory, operations, rooms, serving, sessions
 from roomlore.surfaces.cli.frame import Frame, Group
 
 app = typer.Typer(
@@ -64,37 +44,37 @@ def options(
         bool, typer.Option("--version", help="Show the version.", callback=_tell_version, is_eager=True)
     ] = False,
 ) -> None:
-    """The memory layer for chat agents: messages in, the ones that matter out, each with its reason."""
+    """The memory layer for chat agents: store messages, and get the ones that matter, each with its reason."""
     ctx.obj = Frame(config=config, database=db, tenant=tenant)
 
 
 app.command("import")(data.import_)
 app.command("export")(data.export)
-app.command("context")(contexts.context)
-app.command("search")(search.search)
+app.command("context")(rooms.context)
+app.command("search")(rooms.search)
 app.command("chat")(chat.chat)
 app.command("rooms")(rooms.rooms)
 app.command("threads")(rooms.threads)
 app.command("settings")(rooms.settings)
-app.command("tune")(tuning.tune)
-app.command("reindex")(indexing.reindex)
+app.command("tune")(operations.tune)
+app.command("reindex")(data.reindex)
 app.command("serve")(serving.serve)
-app.command("mcp")(mcp.mcp)
-app.command("worker")(worker.worker)
+app.command("mcp")(serving.mcp)
+app.command("worker")(serving.worker)
 app.command("demo")(demo.demo)
-app.command("doctor")(doctor.doctor)
+app.command("doctor")(operations.doctor)
 app.command("forget")(forgetting.forget)
 app.command("verify")(forgetting.verify)
 app.add_typer(sessions.app, name="session")
-app.add_typer(keys.app, name="keys")
-app.add_typer(memories.app, name="memory")
+app.add_typer(operations.keys_app, name="keys")
+app.add_typer(memory.app, name="memory")
 app.add_typer(facts.app, name="facts")
-app.add_typer(models.app, name="models")
-app.add_typer(jobs.app, name="jobs")
+app.add_typer(operations.models_app, name="models")
+app.add_typer(operations.jobs_app, name="jobs")
 
 
 def main() -> None:
-    """The program `roomlore`. What the terminal cannot show is replaced, never fatal."""
+    """Run the program `roomlore`. Characters that the terminal cannot show are replaced."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")

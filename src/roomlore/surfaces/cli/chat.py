@@ -3,10 +3,9 @@
 import re
 import sys
 import uuid
-from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -14,10 +13,11 @@ from rich.text import Text
 
 from roomlore.core.errors import InvalidInput, RoomloreError
 from roomlore.core.models import Message
-from roomlore.core.replies.models import Reply, ReplyEvent, ReplyStarted, ReplyText
+from roomlore.core.replies.reply import Reply, ReplyEvent, ReplyStarted, ReplyText
+from roomlore.services.replies import ReplyArguments
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
-from roomlore.surfaces.reply_events import named
+from roomlore.surfaces.plain import named
 from roomlore.sync import SyncLore
 
 _STDIN = "-"
@@ -51,7 +51,7 @@ def chat(
         ),
     ] = False,
 ) -> None:
-    """Talk with a model that is shown what matters of the room. What both say is stored there."""
+    """Talk with a model that is shown what matters of the room. Both sides are stored there."""
     asked = _asked(question)
     with frame_of(ctx).opened() as lore:
         talk = _Talk(
@@ -59,7 +59,7 @@ def chat(
             room=room,
             sender=sender,
             name=name,
-            options={"agent_id": agent, "model_id": model, "system_prompt": system},
+            arguments={"agent_id": agent, "model_id": model, "system_prompt": system},
             as_json=as_json,
         )
         if asked is None:
@@ -69,7 +69,7 @@ def chat(
 
 
 def _asked(question: list[str] | None) -> str | None:
-    """The one question; None where somebody at a terminal wants to talk."""
+    """Return the one question; None for a talk at a terminal."""
     if question and question != [_STDIN]:
         text = " ".join(question)
     elif not question and sys.stdin.isatty():
@@ -90,19 +90,19 @@ def _piped() -> str:
 
 @dataclass(slots=True, kw_only=True)
 class _Talk:
-    """One person's talk with the model in a room."""
+    """A person's talk with the model in a room."""
 
     lore: SyncLore
     room: str
     sender: str
     name: str
-    options: Mapping[str, Any]
+    arguments: ReplyArguments
     as_json: bool
     out: Console = field(default_factory=show.console)
     last: str | None = None
 
     def go_on(self) -> None:
-        """Takes lines from the terminal until somebody has enough."""
+        """Read lines from the terminal and answer them until the person ends the talk."""
         _edit_lines()
         self.out.print(Text(f"Room {show.inert(self.room, 80)}. {_HELP}", "dim"))
         while (line := self._line()) is not None:
@@ -110,7 +110,7 @@ class _Talk:
                 self._obey(line)
 
     def answer(self, text: str) -> bool:
-        """Has the text answered; whether it was to the end."""
+        """Answer the text. Return True if the answer is complete."""
         message = Message(
             id=uuid.uuid4().hex,
             room_id=self.room,
@@ -121,7 +121,7 @@ class _Talk:
         self.last = message.id
         shown = _Shown(self.out, as_json=self.as_json)
         try:
-            with closing(self.lore.replies.stream(message, **self.options)) as events:
+            with closing(self.lore.replies.stream(message, **self.arguments)) as events:
                 for event in events:
                     shown.take(event)
         except KeyboardInterrupt:
@@ -132,7 +132,7 @@ class _Talk:
         return True
 
     def _line(self) -> str | None:
-        """What was typed; None at the end. Ctrl-C takes back what was typed so far."""
+        """Return the typed line; None at the end. Ctrl-C discards what was typed so far."""
         while True:
             try:
                 line = input(f"{show.inert(self.name or self.sender, 24)}> ").strip()
@@ -163,7 +163,7 @@ class _Talk:
 
 
 class _Shown:
-    """An answer as it appears: its text alone, or every event as JSON."""
+    """Prints an answer as it arrives: its text alone, or every event as JSON."""
 
     def __init__(self, out: Console, *, as_json: bool) -> None:
         self._out = out
@@ -190,7 +190,7 @@ class _Shown:
             self._write(" (stopped)")
 
     def close(self) -> None:
-        """Leaves the terminal at the beginning of a line."""
+        """Move to the beginning of a line."""
         self._waiting.stop()
         if self._open:
             self._out.print()
@@ -222,6 +222,6 @@ def _footer(started: ReplyStarted, reply: Reply) -> str:
 
 
 def _edit_lines() -> None:
-    """Arrow keys and a history, where the terminal's library for them is there."""
+    """Enable arrow keys and a history if the terminal's library for them is installed."""
     with suppress(ImportError):
         import readline  # noqa: F401

@@ -15,11 +15,10 @@ from rich.console import Console
 from rich.text import Text
 
 from roomlore.core.context import Context
-from roomlore.core.explained import Explanation
-from roomlore.core.models import Role, StoredMessage
-from roomlore.core.search import SearchAnswer
+from roomlore.core.models import Explanation, Role, StoredMessage
+from roomlore.core.search.hits import SearchAnswer
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
-from roomlore.surfaces.cli import indexing, search, show
+from roomlore.surfaces.cli import data, rooms, show
 from roomlore.surfaces.cli.frame import Frame, frame_of
 from roomlore.wiring import Lore
 
@@ -41,9 +40,9 @@ Next:
 
 @dataclass(frozen=True, slots=True)
 class _Figures:
-    """What the contexts of all that people wrote come to. `shown`: messages in all contexts together. `replies`: how
-    many answer a message by a platform reply, `held`: how many of these have it in their context, `in_window`: in the
-    plain window."""
+    """Totals over the contexts of all messages of users. `shown`: messages in all contexts together. `replies`:
+    messages that are platform replies, `held`: those whose context has the answered message, `in_window`: those whose
+    plain window has it."""
 
     asked: int
     shown: int
@@ -65,7 +64,7 @@ class _Shown:
 def demo(ctx: typer.Context) -> None:
     """Import a bundled group chat, show what matters for three of its messages, and search it twice.
 
-    It leaves nothing behind, unless --db says where to keep the chat.
+    The chat is deleted afterwards, unless --db names a database to keep it in.
     """
     frame = frame_of(ctx)
     with _kept_or_not(frame) as own:
@@ -86,7 +85,7 @@ def _kept_or_not(frame: Frame) -> Iterator[Frame]:
 
 async def _run(lore: Lore) -> _Shown:
     await lore.imports.run(demo_path())
-    await indexing.follow(lore.index.drain())
+    await data.follow(lore.index.drain())
     return _Shown(
         messages=(await lore.rooms.get(DEMO_ROOM)).messages,
         asked=[await _ask(lore, message_id) for message_id in DEMO_QUESTIONS],
@@ -101,7 +100,7 @@ async def _ask(lore: Lore, message_id: str) -> tuple[StoredMessage, Context]:
 
 
 async def _figures(lore: Lore) -> _Figures:
-    """Measure the strategy in force on every message of a user; nothing of it is recorded."""
+    """Measure the strategy in force on every message of a user. Nothing is recorded."""
     written = [m.id for m in await lore.messages.page(DEMO_ROOM, limit=200) if m.role is Role.USER]
     compared = [await lore.context.compare(DEMO_ROOM, message_id) for message_id in written]
     built = [next(one for one in found if one.in_force) for found in compared]
@@ -132,7 +131,7 @@ def _tell(shown: _Shown, out: Console) -> None:
     for answer in shown.found:
         out.print()
         out.print(Text(f"Search: {answer.query}", "bold"))
-        search.found(answer, out, _ZONE)
+        rooms.found(answer, out, _ZONE)
 
 
 def _told(figures: _Figures) -> list[str]:
@@ -153,6 +152,6 @@ def _tell_next(database: str | None) -> None:
 
 
 def _program() -> str:
-    """What to type: from a clone the program may not be on the PATH."""
+    """Return the command to type: in a clone the program may not be on the PATH."""
     called = Path(sys.argv[0])
     return shlex.quote(str(called)) if called.name == "roomlore" and not shutil.which("roomlore") else "roomlore"

@@ -1,4 +1,4 @@
-"""`roomlore facts`: what is known of people, agents and groups, added and changed by hand."""
+"""`roomlore facts`: facts about people, agents and groups, added and changed by hand."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,12 +6,10 @@ from typing import Annotated
 import typer
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.memory.foreign import FactImport
-from roomlore.core.memory.intake import KEEP, NewMemory
-from roomlore.core.memory.models import Memory, MemoryKind
-from roomlore.core.memory.writing import Remembered
+from roomlore.core.memory.memory import Memory, MemoryKind
+from roomlore.core.memory.writing import KEEP, FactImport, NewMemory, Remembered
 from roomlore.services.memories import Status
-from roomlore.surfaces.cli import memories, show
+from roomlore.surfaces.cli import memory, show
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.plain import plain
 from roomlore.wiring import Lore
@@ -51,7 +49,7 @@ def add(
         bool, typer.Option("--json", help="The fact as JSON, with its `outcome`: `added` or `unchanged`.")
     ] = False,
 ) -> None:
-    """Remember a fact. What is remembered already in the same words is not added again."""
+    """Add a fact. A fact in the same words is not added again."""
     new = NewMemory(
         scope=scope, statement=text, confidence=confidence, category=category, tags=tag or (), memory_id=fact_id
     )
@@ -75,7 +73,7 @@ def list_(
     limit: Annotated[int, typer.Option(min=1, help="Most facts.")] = 50,
     as_json: _Json = False,
 ) -> None:
-    """List the facts of a person, an agent or a group, the last changed first."""
+    """List the facts about a person, an agent or a group, the last changed first."""
     kinds = (MemoryKind.FACT,)
     found = frame_of(ctx).run(lambda lore: lore.memories.page(scope, kinds=kinds, status=status, limit=limit))
     if as_json:
@@ -104,7 +102,7 @@ def update(
     reason: _Reason = "",
     as_json: Annotated[bool, typer.Option("--json", help="The new version as JSON.")] = False,
 ) -> None:
-    """Change a fact. It gets a new version with a new id; the one before stays in its history."""
+    """Change a fact. It gets a new version with a new id; the version before stays in its history."""
     if no_confidence and confidence is not None:
         raise InvalidInput("Give --confidence or --no-confidence, not both.")
     if not no_confidence and confidence is None and text is None and category is None and not tag:
@@ -139,7 +137,7 @@ def delete(
     reason: _Reason = "",
     as_json: _Json = False,
 ) -> None:
-    """Delete a fact, after asking: it stays in its history and is not recalled any more."""
+    """Delete a fact, after asking. It stays in its history and is no longer recalled."""
     known = frame_of(ctx).run(lambda lore: lore.memories.named(fact))
     if not yes:
         there = frame_of(ctx).run(lambda lore: lore.memories.head(known))
@@ -151,7 +149,7 @@ def delete(
         typer.echo(f"Deleted {show.inert(gone.memory_id)}: {show.inert(gone.statement)}")
 
 
-app.command("history")(memories.history)
+app.command("history")(memory.history)
 
 
 @app.command("import")
@@ -172,7 +170,7 @@ def import_(
         bool, typer.Option("--json", help="The report as JSON, with every entry that was skipped.")
     ] = False,
 ) -> None:
-    """Import what another system remembers. Entries that cannot be read are named and skipped; the same file again
+    """Import the memories of another system. Unreadable entries are listed and skipped; importing the same file again
     changes nothing."""
 
     async def work(lore: Lore) -> FactImport:

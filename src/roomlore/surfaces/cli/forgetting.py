@@ -6,9 +6,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from roomlore.core.memory.intake import scope_of
-from roomlore.core.privacy.report import ForgetReport
-from roomlore.core.soundness.report import VerifyProgress, VerifyReport
+from roomlore.core.integrity import VerifyProgress, VerifyReport
+from roomlore.core.memory.writing import scope_of
+from roomlore.core.privacy.redaction import ForgetReport
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.plain import plain
@@ -28,7 +28,7 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
-    """Remove what a person said and all that follows from it, after asking. It cannot be undone."""
+    """Remove everything that a person said and that was derived from it, after asking. It cannot be undone."""
     frame = frame_of(ctx)
     if dry_run or not yes:
         would = frame.run(lambda lore: lore.privacy.forget(user, dry_run=True, same_words=same_words))
@@ -51,7 +51,7 @@ def _tell(done: ForgetReport, *, as_json: bool) -> None:
 
 
 def report(done: ForgetReport, out: Console) -> None:
-    """What went or would go, by place; what is left, and why."""
+    """Print what was or would be removed, by place, and what is left, with the reason."""
     verb = "Would go" if done.dry_run else "Gone"
     name = show.inert(done.user_id, 80)
     if not done.places and not done.rooms_removed:
@@ -83,8 +83,8 @@ def verify(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
 ) -> None:
-    """Check that what is stored holds together: logs, versions, evidence, marks, what is derived of messages, indexes.
-    Changes nothing; ends with 1 where there is a fault."""
+    """Check the integrity of stored data: logs, versions, evidence, marks, derived data, indexes. Changes nothing;
+    exits with 1 if there is a fault."""
     scope = None if group is None else scope_of(group)
     telling = Console(stderr=True, highlight=False, markup=False)
 
@@ -108,7 +108,7 @@ def verify(
 
 
 def _findings(found: VerifyReport, out: Console) -> None:
-    """The faults with what to do, the notes, and what was looked at."""
+    """Print the faults with what to do, the notes, and what was checked."""
     for fault in found.faults:
         out.print(
             Text.assemble((f"{fault.check}  ", "bold red"), f"{show.inert(fault.where)}: {show.inert(fault.found)}")

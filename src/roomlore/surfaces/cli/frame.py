@@ -1,4 +1,4 @@
-"""What every command shares: the global options, an open roomlore, and errors told in a sentence."""
+"""The frame of every command: the global options, an open roomlore, and errors in one sentence."""
 
 import asyncio
 import sys
@@ -32,7 +32,8 @@ class Frame:
     tenant: str = DEFAULT_TENANT
 
     def settings(self, **arguments: Any) -> Settings:
-        """The settings with what the command line says on top; from here on the log goes to standard error."""
+        """Return the settings, with the command line's arguments on top. The log goes to standard error from here
+        on."""
         settings = Settings(self.config, database_url=self.database, **arguments)
         logs.configure(form=settings.log_format, level=settings.log_level)
         for name in settings.ignored:
@@ -40,11 +41,11 @@ class Frame:
         return settings
 
     def place(self) -> str:
-        """The database for people to read, its password masked."""
+        """Return the database as text for people, with its password masked."""
         return _place(Settings(self.config, database_url=self.database))
 
     def run(self, work: Callable[[Lore], Awaitable[T]], **arguments: Any) -> T:
-        """Opens roomlore for one piece of work, without indexing behind it."""
+        """Open roomlore for one piece of work, without background indexing."""
         settings = self.settings(**arguments)
 
         async def inside() -> T:
@@ -58,7 +59,7 @@ class Frame:
 
     @contextmanager
     def opened(self, **arguments: Any) -> Iterator[SyncLore]:
-        """Opens roomlore with the work behind it, on a loop of its own, for somebody who sits at the terminal."""
+        """Open roomlore with its background work, on its own event loop, for an interactive command."""
         with open_sync(settings=self.settings(**arguments), tenant=self.tenant) as lore:
             yield lore
 
@@ -68,7 +69,7 @@ def _place(settings: Settings) -> str:
 
 
 class Group(TyperGroup):
-    """Commands whose errors are one sentence on standard error and the exit status 1."""
+    """Commands that print an error as one sentence on standard error and exit with 1."""
 
     def invoke(self, ctx: Any) -> Any:
         try:

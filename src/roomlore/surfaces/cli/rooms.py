@@ -1,14 +1,25 @@
-"""`roomlore rooms`, `threads` and `settings`."""
+"""`roomlore rooms`, `threads`, `settings`, `context` and `search`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Annotated, Any
+from zoneinfo import ZoneInfo
 
 import typer
 import yaml
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
+from roomlore.core.context import Context
+from roomlore.core.dates import FAR_PAST, TimeSpan
 from roomlore.core.errors import InvalidInput
-from roomlore.core.models import Entry, Room, Thread
+from roomlore.core.models import Entry, Room, StoredMessage, Thread
+from roomlore.core.records import parse_time
+from roomlore.core.search.hits import SearchAnswer, SearchHit
+from roomlore.services.contexts import STRATEGIES
 from roomlore.settings import Row, Settings, explain, row
+from roomlore.surfaces import marks
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Frame, frame_of
 from roomlore.surfaces.plain import plain
@@ -146,3 +157,224 @@ def _read_change(text: str) -> tuple[str, Any]:
         return name, yaml.safe_load(value)
     except yaml.YAMLError as error:
         raise InvalidInput(f"The value of {name} cannot be read: {value!r}.") from error
+
+
+_COLUMNS = (
+    "→      the message that this one answers, as far as roomlore can tell",
+    "score  how likely it matters, in [0, 1]; under `weighted` the weighted sum of the five signals",
+    "reply  nearness along the reply chain          user   the same speaker, or one just spoken with",
+    "time   halves every half-life                  @      mentions",
+    "words  rarity of the words both use",
+)
+
+
+def context(
+    ctx: typer.Context,
+    room: Annotated[str, typer.Argument(help="The room's id.")],
+    message: Annotated[
+        str | None, typer.Argument(help="The message's id; by default the newest that a user wrote.")
+    ] = None,
+    strategy: Annotated[
+        str | None, typer.Option(help=f"{', '.join(f'`{name}`' for name in STRATEGIES)}; by default the room's.")
+    ] = None,
+    most: Annotated[int | None, typer.Option("--max", help="Most messages.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Most tokens that the texts take together.")] = None,
+    as_prompt: Annotated[
+        bool, typer.Option("--prompt", help="As one text for a model, the message itself at the end.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, with everything the library gives.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say what the columns mean and how the message was read.")
+    ] = False,
+) -> None:
+    """Show the messages that matter for a message, each with its score, signals and reason."""
+
+    async def work(lore: Lore) -> tuple[Context, Entry, ZoneInfo]:
+        built = await lore.context.build(room, message, strategy=strategy, max_messages=most, max_tokens=max_tokens)
+        return built, await lore.messages.get(room, built.message_id), ZoneInfo(lore.settings.time_zone)
+
+    if as_prompt and (as_json or explain):
+        raise typer.BadParameter("--prompt gives one text; leave out --json and --explain.")
+    built, trigger, zone = frame_of(ctx).run(work)
+    if as_prompt:
+        typer.echo(show.inert_piece(built.to_prompt(query=trigger.message, zone=zone)))
+        return
+    if as_json:
+        show.as_json(plain(built))
+        return
+    out = show.console()
+    show.context(built, trigger.message, out)
+    if explain:
+        _explain(trigger, built, out)
+
+
+def _explain(trigger: Entry, built: Context, out: Console) -> None:
+    features, link = trigger.features, trigger.link
+    out.print()
+    for line in _COLUMNS:
+        out.print(line)
+    out.print()
+    out.print(f"type       {features.message_type}")
+    out.print(f"keywords   {show.inert(', '.join(features.keywords)) or '–'}")
+    out.print(f"mentions   {show.inert(', '.join(features.mentions)) or '–'}")
+    out.print(f"answers    {show.inert(built.parent or '–')} ({link.kind}, probability {link.parent_probability:.2f})")
+    out.print(f"new topic  probability {link.new_probability:.2f}")
+
+
+_READ = 20_000
+_SHOWN = 320
+_INDENT = 4
+_MARKED = "bold red"
+
+
+def search(
+    ctx: typer.Context,
+    room: Annotated[str, typer.Argument(help="The room's id.")],
+    query: Annotated[list[str], typer.Argument(help="A few words or a question; quotes are not needed.")],
+    limit: Annotated[int, typer.Option("--limit", "-n", help="Most messages, 1 to 200.")] = 10,
+    mode: Annotated[str, typer.Option(help="`hybrid`, by words and meaning, or `lexical`, by words alone.")] = "hybrid",
+    sender: Annotated[list[str] | None, typer.Option(help="Only what this sender id said; may be repeated.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Only from this time on: a day or a time, such as `2024-05-01` or `2024-05-01T12:30Z`."),
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="Only before this time.")] = None,
+    asked_at: Annotated[
+        str | None,
+        typer.Option(
+            help="When the question is asked, from which 'last week' is seen: a time, or `newest` for the room's "
+            "newest message; by default now."
+        ),
+    ] = None,
+    conversation: Annotated[
+        bool, typer.Option("--conversation", help="Show each message within its conversation, at most 12 messages.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, with the signals behind each score.")] = False,
+) -> None:
+    """Find the messages of a room that answer a question best, each with its score and reason."""
+
+    async def work(lore: Lore) -> tuple[SearchAnswer, ZoneInfo]:
+        zone = ZoneInfo(lore.settings.time_zone)
+        # The library checks the mode and names the valid ones.
+        answer = await lore.messages.search(
+            room,
+            " ".join(query),
+            limit=limit,
+            mode=mode,  # type: ignore[arg-type]
+            sender_ids=sender,
+            since=_time("--since", since, zone),
+            until=_time("--until", until, zone),
+            asked_at="newest" if asked_at == "newest" else _time("--asked-at", asked_at, zone),
+            conversation=conversation,
+        )
+        return answer, zone
+
+    answer, zone = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(plain(answer))
+        return
+    out = show.console()
+    if not answer.hits:
+        tries = _tries(answer, mode, by_sender=bool(sender), by_time=bool(since or until))
+        out.print("\n  - ".join([f"Nothing in {show.inert(room, 80)} fits. Try", *tries]))
+    found(answer, out, zone)
+
+
+def _time(option: str, text: str | None, zone: ZoneInfo) -> datetime | None:
+    if text is None:
+        return None
+    moment = parse_time(text, zone=zone)
+    if moment is None:
+        raise InvalidInput(f"{option} is {text!r}; write a day or a time, such as 2024-05-01 or 2024-05-01T12:30Z.")
+    return moment
+
+
+def found(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
+    """Print an answer for people: each message with its rank, score, reason and the query's words marked, then how the
+    search was done. Times are in the zone."""
+    for rank, hit in enumerate(answer.hits, 1):
+        _hit(rank, hit, answer.query, out, zone)
+    if answer.degraded:
+        out.print(Text(f"degraded: {show.inert(answer.degraded)} (`roomlore reindex --status` tells more)", "yellow"))
+    out.print(Text(_footer(answer, zone), "dim"))
+
+
+def _hit(rank: int, hit: SearchHit, query: str, out: Console, zone: ZoneInfo) -> None:
+    message = hit.message
+    head = Text.assemble(
+        (f"{rank:>2}  ", "bold"),
+        (f"{hit.score:.2f}  ", "green"),
+        f"{show.clock(_in(zone, message.at))}  ",
+        (show.name(message), "bold"),
+        (f"  {show.inert(message.id, 80)}", "dim"),
+    )
+    out.print(head)
+    around = [line for one in hit.conversation for line in _around(hit, one, query, zone)]
+    for below in (*(around or [_said(hit.message, query)]), Text(show.inert(hit.reason), "dim italic")):
+        out.print(Padding(below, (0, 0, 0, _INDENT), expand=False))
+    out.print()
+
+
+def _around(hit: SearchHit, message: StoredMessage, query: str, zone: ZoneInfo) -> Iterator[Text]:
+    """Yield the messages of the hit's conversation, the hit itself under an arrow."""
+    if message.arrival == hit.message.arrival:
+        yield Text.assemble("> ", _said(message, query))
+    else:
+        head = f"  {show.clock(_in(zone, message.at))}  {show.name(message)}: "
+        yield Text.assemble((head, "dim"), _said(message, query))
+
+
+def _said(message: StoredMessage, query: str) -> Text:
+    """Return the message with the words of the query marked; of a long one the part with most of them."""
+    caption = message.metadata.get("caption")
+    both = f"{message.text} {caption}" if isinstance(caption, str) else message.text
+    text = show.inert(both, _READ)
+    shown, places = marks.excerpt(text, marks.matches(text, query), _SHOWN)
+    said = Text(shown or "(no text)", "" if shown else "dim")
+    for place in places:
+        said.stylize(_MARKED, *place)
+    return said
+
+
+def _footer(answer: SearchAnswer, zone: ZoneInfo) -> str:
+    how = "words and meaning" if answer.mode == "hybrid" else "words alone"
+    count = f"{len(answer.hits)} message{'' if len(answer.hits) == 1 else 's'}"
+    times = [f"“{show.inert(span.text, 40)}” is {spoken(span, zone)}" for span in answer.times]
+    where = [] if zone.key == "UTC" else [f"times of {zone.key}"]
+    return " · ".join([f"{count} by {how} ({answer.mode})", *times, *where, f"{answer.search_ms:.1f} ms"])
+
+
+def spoken(span: TimeSpan, zone: ZoneInfo) -> str:
+    """Return a time span in days of the zone: whole days by their dates, both included."""
+    start, end = _in(zone, span.start), _in(zone, span.end)
+    whole = not any((start.hour, start.minute, start.second, end.hour, end.minute, end.second))
+    first, last = (_day(start), _day(end - timedelta(days=1))) if whole else (show.clock(start), show.clock(end))
+    if span.start <= FAR_PAST:
+        return f"up to {last}"
+    if not whole:
+        last = last.removeprefix(f"{_day(start)} ")
+    return first if first == last else f"{first} to {last}"
+
+
+def _in(zone: ZoneInfo, moment: datetime) -> datetime:
+    """Return the moment in the zone; unchanged at the calendar's ends, if the conversion is not possible."""
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        return moment
+
+
+def _day(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d")
+
+
+def _tries(answer: SearchAnswer, mode: str, *, by_sender: bool, by_time: bool) -> Iterator[str]:
+    yield "fewer words, or other words"
+    if by_sender:
+        yield "without --sender, which takes the ids that `export` shows, not names"
+    if by_time:
+        yield "without --since and --until"
+    if mode == "lexical":
+        yield "without --mode lexical"
+    elif answer.mode == "lexical" and not answer.degraded:
+        yield "by meaning too: set `embeddings` (docs/how-to/search.md)"

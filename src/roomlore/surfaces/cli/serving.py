@@ -1,12 +1,17 @@
-"""`roomlore serve`: the HTTP service."""
+"""`roomlore serve`, `worker` and `mcp`: processes that run until they are stopped."""
 
 import asyncio
+import signal
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from roomlore.core.errors import InvalidInput
-from roomlore.surfaces.cli.frame import frame_of
+from roomlore.core.memory.memory import check_scope
+from roomlore.settings import Settings
+from roomlore.surfaces.cli.frame import Frame, frame_of
+from roomlore.wiring import Lore, open_lore
 
 
 def serve(
@@ -40,3 +45,135 @@ def _tell(url: str) -> None:
     typer.echo(
         f"roomlore listens on {url} (console at {url}/console, OpenAPI at {url}/openapi.json); stop it with Ctrl-C."
     )
+
+
+_LOOK_SECONDS = 1.0
+
+
+def worker(
+    ctx: typer.Context,
+    at_once: Annotated[
+        int | None,
+        typer.Option(
+            "--at-once",
+            min=1,
+            max=64,
+            help="Pieces of durable work at a time.",
+            show_default="the setting work_at_once",
+        ),
+    ] = None,
+) -> None:
+    """Do background work of all tenants until stopped."""
+    frame = frame_of(ctx)
+    asyncio.run(_work(frame.settings(work_at_once=at_once), frame.place()))
+
+
+async def _work(settings: Settings, place: str) -> None:
+    stop = _StopSignal()
+    async with open_lore(settings=settings) as lore:
+        await lore.jobs.begin()
+        typer.echo(f"roomlore works on {place}: {_what(settings)}. Stop it with Ctrl-C.")
+        for sentence in _manners(settings, lore):
+            typer.echo(sentence)
+        await _report_until(stop, lore)
+        typer.echo("Stopping; what is not finished is left to whoever works next.")
+
+
+class _StopSignal:
+    """Set by the first SIGINT or SIGTERM. The second one ends the process at once, as without a handler."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._before = {number: signal.signal(number, self._hear) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def _hear(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._loop.call_soon_threadsafe(self._event.set)
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait. Return True if the process was told to stop within this many seconds."""
+        try:
+            await asyncio.wait_for(self._event.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+
+async def _report_until(stop: _StopSignal, lore: Lore) -> None:
+    """Wait for the end, and report each time this process starts to work or to stand by."""
+    working = True
+    while not await stop.wait(_LOOK_SECONDS):
+        if working is not (working := await lore.jobs.works_here()):
+            typer.echo("Works now." if working else "Stands by: another process works on this database.")
+
+
+def _what(settings: Settings) -> str:
+    parts = [f"short memories ({settings.work_at_once} at a time)"] if settings.extract_every else []
+    parts += ["indexes for search"]
+    parts += ["summaries of sessions"] if settings.auto_checkpoint else []
+    return ", ".join(parts)
+
+
+def _manners(settings: Settings, lore: Lore) -> list[str]:
+    if not lore.jobs.shared:
+        return ["Work is kept in this process alone (durable_work); one that is killed begins it anew from the data."]
+    if settings.database_url.startswith("postgres"):
+        return []
+    return ["On SQLite one process works at a time, a server too: the others stand by and follow when it ends."]
+
+
+_PORT = 8766
+
+
+def mcp(
+    ctx: typer.Context,
+    scope: Annotated[
+        str | None,
+        typer.Option(
+            help="Whose memories are meant where a call does not say, such as `user:anna`. It is no fence: a call may "
+            "name another scope."
+        ),
+    ] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Without the tools that change memories.")] = False,
+    http: Annotated[bool, typer.Option("--http", help="Serve streamable HTTP in the place of standard input.")] = False,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            help="Address, with `--http`; a public one needs an API key first.", show_default="the setting host"
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port, with `--http`; 0 takes a free one.")] = _PORT,
+) -> None:
+    """Serve tools for models over MCP: on standard input and output, or over HTTP."""
+    frame, whose = frame_of(ctx), None if scope is None else check_scope(scope)
+    try:
+        if http:
+            _over_http(frame, host, port, scope=whose, read_only=read_only)
+        else:
+            _over_stdio(frame, scope=whose, read_only=read_only)
+    except ModuleNotFoundError as error:
+        extras, missing = "mcp,server" if http else "mcp", (error.name or "").partition(".")[0]
+        raise InvalidInput(
+            f"MCP needs more than the core ({missing} is missing): pip install 'roomlore[{extras}]'."
+        ) from error
+
+
+def _over_stdio(frame: Frame, *, scope: str | None, read_only: bool) -> None:
+    settings = frame.settings()
+    from roomlore.surfaces.mcp import serve_stdio
+
+    asyncio.run(serve_stdio(settings, tenant=frame.tenant, scope=scope, read_only=read_only))
+
+
+def _over_http(frame: Frame, host: str | None, port: int, *, scope: str | None, read_only: bool) -> None:
+    settings = frame.settings(host=host, port=port)
+    from roomlore.surfaces.http import create_mcp_app, serve
+
+    make_app = partial(create_mcp_app, scope=scope, read_only=read_only)
+    asyncio.run(serve(settings, tenant=frame.tenant, listening=_tell_url, make_app=make_app))
+
+
+def _tell_url(url: str) -> None:
+    typer.echo(f"roomlore speaks MCP on {url}/mcp; stop it with Ctrl-C.")

@@ -1,25 +1,183 @@
-"""`roomlore session`: long conversations inside the model's window."""
+"""`roomlore session`: commands on sessions, and their output."""
 
 import json
+import shlex
 import sys
-from collections.abc import Awaitable, Callable
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from zoneinfo import ZoneInfo
 
 import typer
+from rich.console import Console
+from rich.text import Text
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.records import parse_time
-from roomlore.core.sessions.models import Checkpoint, Session, SessionContext
-from roomlore.core.sessions.value import SessionValue
-from roomlore.surfaces.cli import show, show_sessions
+from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionValue, own_state
+from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.plain import plain, session_line
 from roomlore.wiring import Lore
 
 T = TypeVar("T")
+
+_BAR = 24
+_LONG = 20_000
+_ID = 80
+
+
+def sessions(found: Iterable[Session], out: Console) -> None:
+    """Print sessions, one in each line."""
+    shape = show.table("conversation", "mode", "user", "changed", "checkpoint", fixed=("mode", "changed"))
+    out.print(show.rows(shape, map(_line, found)))
+
+
+def _line(one: Session) -> list[str]:
+    checkpoint = one.checkpoint_id or "–"
+    names = show.inert(one.conversation_id, _ID), str(one.mode), show.inert(one.user_id, _ID) or "–"
+    return [*names, show.clock(one.updated_at), checkpoint]
+
+
+def standing(value: SessionValue, out: Console) -> None:
+    """Print a session's state in one line."""
+    meta, flow, said = value.meta, value.flow_context, value.message_context
+    parts = [
+        said.mode,
+        _turns(flow.turn_count),
+        *_named("user", meta.user_id),
+        *_named("agent", flow.current_agent_key),
+        *_named("enterprise", meta.enterprise_id),
+        *_named("patient", meta.patient_id),
+        f"changed {show.clock(datetime.fromtimestamp(meta.updated_at, UTC))}",
+    ]
+    out.print(Text.assemble((show.inert(meta.conversation_id, _ID), "bold"), ": ", ", ".join(parts)))
+
+
+def whole(value: SessionValue, out: Console) -> None:
+    """Print a session: its state, its summary, the last turns, and the data stored with it."""
+    standing(value, out)
+    said = value.message_context
+    if said.summary:
+        out.print()
+        out.print(Text(f"summary (checkpoint {show.inert(said.checkpoint_message_id, _ID)})", "bold"))
+        _lines(said.summary, out)
+    if said.window_messages:
+        out.print()
+        out.print(Text("the last turns", "bold"))
+        for message in said.window_messages:
+            _lines(f"{message.get('role', '')}: {message.get('content', '')}", out)
+    out.print()
+    print_state(value, out)
+
+
+def print_state(value: SessionValue, out: Console) -> None:
+    """Print the data that agents store with a session: everything that does not follow from its messages, without empty
+    values."""
+    kept = _filled(own_state(value.to_json()))
+    if kept.get("user_snapshot") == {"user_id": value.meta.user_id}:
+        del kept["user_snapshot"]
+    out.print(Text("state", "bold") if kept else Text("no state is kept with it", "dim"))
+    if kept:
+        _lines(json.dumps(kept, ensure_ascii=False, indent=2), out)
+
+
+def print_context(built: SessionContext, window: int, out: Console, *, covered: bool) -> None:
+    """Print the history line by line, then the gauge and what to do. `covered`: a summary stands for all of it."""
+    if built.history:
+        _lines(built.history, out)
+    else:
+        out.print(Text("(nothing is shown)", "dim"))
+    out.print()
+    out.print(_gauge(built, window))
+    for note in _notes(built, covered=covered):
+        out.print(Text(note, "yellow"))
+    if built.covers_through:
+        checkpoint = built.checkpoint_id or "none"
+        told = f"history through message {show.inert(built.covers_through, _ID)}, checkpoint in force: {checkpoint}"
+        out.print(Text(told, "dim"), soft_wrap=True)
+
+
+def _gauge(built: SessionContext, window: int) -> Text:
+    share = built.token_ratio
+    full = min(_BAR, round(share * _BAR))
+    colour = "yellow" if built.should_checkpoint_summary else "green"
+    told = f"{built.estimated_tokens:,} of {window:,} tokens ({share * 100:.1f} %)"
+    return Text.assemble(
+        ("█" * full, colour), ("░" * (_BAR - full), "dim"), f" {told}, {_turns(built.turns)}, {built.mode}"
+    )
+
+
+def _notes(built: SessionContext, *, covered: bool) -> Iterator[str]:
+    if covered and built.should_checkpoint_summary:
+        yield _window_advice(built)
+        return
+    name = shlex.quote(show.inert(built.conversation_id, _ID))
+    if built.truncated:
+        yield "truncated: the oldest turns do not fit the window and are left out"
+    if built.should_checkpoint_summary:
+        yield f"asks for a checkpoint: `roomlore session checkpoint {name}` makes one, or give it a summary of your own"
+
+
+def _window_advice(built: SessionContext) -> str:
+    reason = "do not fit" if built.truncated else "fill the share of the window"
+    return (
+        f"the last turns {reason} although a summary covers them; name a larger window (--window) or fewer turns "
+        "(--turns)"
+    )
+
+
+def print_checkpoint(one: Checkpoint, out: Console) -> None:
+    """Print a checkpoint that was just put in force."""
+    _lines(one.summary, out)
+    out.print()
+    covers = f", through message {show.inert(one.covers_through, _ID)}" if one.covers_through else ""
+    out.print(
+        Text(
+            f"checkpoint {one.checkpoint_id} (number {one.number}, by {show.inert(one.made_by, _ID)}): "
+            f"{one.tokens:,} tokens stand for {_turns(one.turns)}{covers}",
+            "green",
+        ),
+        soft_wrap=True,
+    )
+
+
+def print_checkpoints(found: Iterable[Checkpoint], out: Console) -> None:
+    """Print checkpoints and resets, one in each line."""
+    columns = ("number", "made", "by", "turns", "tokens", "summary")
+    shape = show.table(*columns, right=("number", "turns", "tokens"), fixed=("made",))
+    out.print(show.rows(shape, map(_mark, found)))
+
+
+def _mark(one: Checkpoint) -> list[str]:
+    made_at = show.clock(one.created_at)
+    if one.kind == "reset":
+        return [str(one.number), made_at, "–", "–", "–", "(reset: begun anew)"]
+    numbers = [str(one.turns), f"{one.tokens:,}"]
+    return [str(one.number), made_at, show.inert(one.made_by, _ID), *numbers, show.inert(one.summary, 160)]
+
+
+def _lines(text: str, out: Console) -> None:
+    """Print a text of several lines, each made safe for the terminal. Indentation is kept."""
+    for line in text.split("\n"):
+        bare = line.lstrip(" ")
+        out.print(Text(" " * (len(line) - len(bare)) + show.inert(bare, _LONG)), soft_wrap=True)
+
+
+def _named(what: str, name: str | None) -> list[str]:
+    return [f"{what} {show.inert(name, _ID)}"] if name else []
+
+
+def _filled(part: dict[str, Any]) -> dict[str, Any]:
+    """Return the data without empty texts, lists and objects."""
+    kept = {name: _filled(inner) if isinstance(inner, dict) else inner for name, inner in part.items()}
+    return {name: inner for name, inner in kept.items() if inner not in ("", None, [], {})}
+
+
+def _turns(count: int) -> str:
+    return f"{count:,} turn" if count == 1 else f"{count:,} turns"
+
 
 app = typer.Typer(
     cls=Group, no_args_is_help=True, help="Long conversations inside the model's window: turns, summaries, state."
@@ -51,7 +209,7 @@ def create(
     ] = None,
     as_json: SessionJson = False,
 ) -> None:
-    """Begin a session. One that is there stays as it is; ids that it lacks are filled in."""
+    """Create a session. An existing one stays as it is; missing ids are filled in."""
     brought = None if session is None else _read_object(_file(session), f"--from {session}")
 
     async def work(lore: Lore) -> SessionValue:
@@ -69,7 +227,7 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     if as_json:
         show.as_json([session_line(one) for one in found])
     elif found:
-        show_sessions.sessions(found, show.console())
+        sessions(found, show.console())
     else:
         database = show.inert(frame_of(ctx).place())
         typer.echo(f"There are no sessions in {database}; `roomlore session turn CONVERSATION` begins one.")
@@ -88,7 +246,7 @@ def show_(
     conversation: Conversation,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with every field that was ever written.")] = False,
 ) -> None:
-    """Show a session: who, how it stands, the last turns, and what agents keep with it."""
+    """Show a session: the user, its state, the last turns, and the data that agents store with it."""
 
     async def work(lore: Lore) -> SessionValue:
         return await lore.sessions.get_session(conversation)
@@ -97,7 +255,7 @@ def show_(
     if as_json:
         show.as_json(plain(value))
     else:
-        show_sessions.whole(value, show.console())
+        whole(value, show.console())
 
 
 @app.command()
@@ -123,7 +281,7 @@ def context(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with everything the library gives.")] = False,
 ) -> None:
-    """Show what a model would be given: the summary, the turns after it, and how full its window is."""
+    """Show the context for a model: the summary, the turns after it, and how full its window is."""
     asked = _text(query) or ""
 
     async def work(lore: Lore) -> tuple[SessionContext, int, bool]:
@@ -134,11 +292,11 @@ def context(
     if as_json:
         show.as_json(plain(built))
     else:
-        show_sessions.context(built, size, show.console(), covered=covered)
+        print_context(built, size, show.console(), covered=covered)
 
 
 async def _is_covered(lore: Lore, built: SessionContext) -> bool:
-    """Whether the checkpoint in force stands for everything, so that another one would change nothing."""
+    """Return True if the checkpoint in force covers everything, so that another one would change nothing."""
     if not built.checkpoint_id:
         return False
     latest = await lore.sessions.checkpoints(built.conversation_id, limit=1)
@@ -163,7 +321,7 @@ def turn(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Store a turn: the user's query, the agent's answer, or both. Makes the session where there is none."""
+    """Store a turn: the user's query, the agent's answer, or both. Creates the session if there is none."""
     if not user_query and not agent_response:
         raise InvalidInput("A turn needs --user-query, --agent-response or both.")
     if user_query == agent_response == _STDIN:
@@ -204,7 +362,7 @@ def checkpoint(
         bool, typer.Option("--json", help="The checkpoint as JSON; `null` where there was nothing to summarise.")
     ] = False,
 ) -> None:
-    """Put a summary in the place of what it stands for; without one roomlore makes it."""
+    """Replace a part of the history by a summary; without one roomlore makes it."""
     told = _text(summary)
     if told is None and any(given is not None for given in (turns, covers_through, expected)):
         raise InvalidInput(
@@ -222,12 +380,12 @@ def checkpoint(
     elif made is None:
         typer.echo(f"Nothing was said in {show.inert(conversation, 80)} that no summary covers; nothing is changed.")
     else:
-        show_sessions.made(made, show.console())
+        print_checkpoint(made, show.console())
 
 
 @app.command()
 def reset(ctx: typer.Context, conversation: Conversation, as_json: SessionJson = False) -> None:
-    """Begin the conversation anew: what was said is not shown any more. Nothing is deleted."""
+    """Reset the conversation: earlier messages are no longer shown. Nothing is deleted."""
 
     async def work(lore: Lore) -> SessionValue:
         return await lore.sessions.reset(conversation)
@@ -255,7 +413,7 @@ def checkpoints(
     if as_json:
         show.as_json(plain(found))
     elif found:
-        show_sessions.checkpoints(found, show.console())
+        print_checkpoints(found, show.console())
     else:
         typer.echo(f"{show.inert(conversation, 80)} has no checkpoint yet.")
 
@@ -267,7 +425,7 @@ def state(
     patch: Annotated[str, typer.Argument(help="A JSON merge patch; `-` is standard input.")],
     as_json: SessionJson = False,
 ) -> None:
-    """Merge a patch into what agents keep with a session: objects merge, null removes."""
+    """Merge a patch into the data that agents store with a session: objects merge, null removes."""
     wanted = _read_object(_text(patch) or "", "The patch")
 
     async def work(lore: Lore) -> SessionValue:
@@ -277,7 +435,7 @@ def state(
     if as_json:
         show.as_json(plain(value))
     else:
-        show_sessions.state(value, show.console())
+        print_state(value, show.console())
 
 
 def _run(ctx: typer.Context, work: Callable[[Lore], Awaitable[T]]) -> T:
@@ -288,11 +446,11 @@ def _tell_session(value: SessionValue, *, as_json: bool) -> None:
     if as_json:
         show.as_json(plain(value))
     else:
-        show_sessions.standing(value, show.console())
+        standing(value, show.console())
 
 
 def _text(given: str | None) -> str | None:
-    """What was given, or standard input in the place of `-`, without the line feed it ends with."""
+    """Return the given text, or standard input for `-`, without the line feed at its end."""
     return _read(sys.stdin.buffer.read(), "Standard input").removesuffix("\n") if given == _STDIN else given
 
 

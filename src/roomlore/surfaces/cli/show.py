@@ -1,4 +1,4 @@
-"""Values for people to read: tables that bend to the terminal, and text made inert."""
+"""Values for people to read: tables that fit the terminal, and text that is safe for it."""
 
 import json
 import sys
@@ -21,12 +21,12 @@ _LONGEST = 400
 
 
 def console() -> Console:
-    """Standard output; wide, and without colour or motion, where it is no terminal."""
+    """Return a console on standard output; wide, and without colour or motion, if it is no terminal."""
     return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, highlight=False, markup=False, emoji=False)
 
 
 def inert(text: str, longest: int = _LONGEST) -> str:
-    """Text that cannot steer a terminal: one line, without control, direction and surrogate characters."""
+    """Return text that cannot control a terminal: one line, without control, direction and surrogate characters."""
     shown = text[: longest + 1]
     safe = "".join(_inert_character(character) for character in shown)
     line = " ".join(safe.split())
@@ -34,7 +34,7 @@ def inert(text: str, longest: int = _LONGEST) -> str:
 
 
 def inert_piece(text: str) -> str:
-    """A piece of a longer text that cannot steer a terminal; its lines and spaces stay."""
+    """Return a piece of a longer text that cannot control a terminal. Lines and spaces are kept."""
     return "".join(character if character == "\n" else _inert_character(character) for character in text)
 
 
@@ -46,7 +46,7 @@ def _inert_character(character: str) -> str:
 
 
 def table(*columns: str, right: Iterable[str] = (), fixed: Iterable[str] = ()) -> Table:
-    """An empty table; `right`: columns of numbers; `fixed`: columns that do not wrap."""
+    """Return an empty table. `right`: columns of numbers; `fixed`: columns that do not wrap."""
     shape = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     numbers, whole = set(right), set(fixed)
     for name in columns:
@@ -70,7 +70,7 @@ def name(message: StoredMessage) -> str:
 
 
 def as_json(value: Any, *, indent: int | None = 2) -> None:
-    """JSON on standard output, in UTF-8 whatever the terminal's encoding; on one line without `indent`."""
+    """Print JSON on standard output, in UTF-8 whatever the terminal's encoding; on one line without `indent`."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
@@ -78,7 +78,7 @@ def as_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def context(built: Context, trigger: StoredMessage, out: Console) -> None:
-    """A context as a table: what was said, how it scored on each signal, why it was taken, what it saves."""
+    """Print a context as a table: the messages, their score on each signal, the reason, and the saving."""
     out.print(Text.assemble((f"{name(trigger)}: ", "bold"), inert(trigger.text)))
     out.print(f"  {clock(trigger.at)} · {inert(built.room_id)} · {inert(built.message_id)} · {built.strategy}")
     if built.degraded:
@@ -126,7 +126,7 @@ def _five(signals: Signals | None) -> list[str]:
 
 
 def savings(built: Context) -> str:
-    """Tokens spent beside those of the plain window."""
+    """Return the tokens compared with those of the plain window."""
     spent = f"{_messages(len(built.messages))}, {built.tokens} tokens"
     window = f"the last {_messages(built.window_messages)} would have cost {built.window_tokens}"
     if not built.window_tokens:
@@ -135,7 +135,7 @@ def savings(built: Context) -> str:
 
 
 def verdict(tokens: int, window_tokens: int) -> str:
-    """Say what was saved of the tokens of the plain window."""
+    """Return the saving of tokens compared with the plain window as text."""
     share = 1 - tokens / window_tokens
     return f"{share:.0%} saved" if share >= 0 else f"{-share:.0%} more"
 

@@ -10,7 +10,17 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from roomlore.core.memory.models import Action, Change, Evolution, MemoryStatus
+from roomlore.core.memory.memory import (
+    Action,
+    Blame,
+    BlamedVersion,
+    Change,
+    Evidence,
+    Evolution,
+    Memory,
+    MemoryDiff,
+    MemoryStatus,
+)
 from roomlore.core.memory.words_diff import words_diff
 from roomlore.surfaces.cli import show
 
@@ -22,7 +32,7 @@ _MARKS = {"same": ("", "", ""), "gone": ("[-", "-]", "red"), "new": ("{+", "+}",
 
 
 def short(known: str) -> str:
-    """The end of a long id, by which a command finds it again: ids that were made one after the other begin alike."""
+    """Return the end of a long id, which commands accept: ids made one after the other begin alike."""
     return show.inert(known if len(known) <= _WHOLE else known[-SHORT:])
 
 
@@ -38,7 +48,7 @@ def statement(said: str, style: str = "") -> Text:
 
 
 def difference(old: str, new: str) -> Text:
-    """The new statement with what is gone as [-...-] and what is new as {+...+}, in colour where there is colour."""
+    """Return the new statement with removed words as [-...-] and new ones as {+...+}, in colour if there is colour."""
     text = Text()
     for piece in words_diff(show.inert(old, _LONGEST), show.inert(new, _LONGEST)):
         begun, ended, style = _MARKS[piece.became]
@@ -47,7 +57,7 @@ def difference(old: str, new: str) -> Text:
 
 
 def lines(found: Iterable[tuple[str, str, Text, str]], out: Console) -> None:
-    """Of each line its sign, the short id, what is said, and why below it."""
+    """Print lines of a sign, the short id, the statement, and below it the reason."""
     grid = Table.grid(padding=(0, 1, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True)
@@ -64,7 +74,7 @@ def indented(what: RenderableType, by: int = 2) -> Padding:
 
 
 def changes(found: Iterable[Change], out: Console) -> None:
-    """Changes as lines: what is new (+), gone (-), said otherwise (~), and in one line what was confirmed (=)."""
+    """Print changes as lines: new (+), removed (-), reworded (~), and in one line the confirmed ones (=)."""
     entries = list(found)
     lines((_line(one) for one in entries if not _is_confirmed(one)), out)
     confirmed = [short(one.memory.memory_id) for one in entries if _is_confirmed(one)]
@@ -100,7 +110,7 @@ def _said(one: Change, sign: str) -> Text:
 
 
 def log(found: Sequence[Change], records: dict[str, Evolution], out: Console, zone: ZoneInfo) -> None:
-    """Changes, the newest first, those of one evolution together below what made them."""
+    """Print changes, the newest first. Those of one evolution are together below its heading."""
     for number, (_, together) in enumerate(groupby(found, key=_together)):
         if number:
             out.print()
@@ -110,7 +120,7 @@ def log(found: Sequence[Change], records: dict[str, Evolution], out: Console, zo
 
 
 def _together(one: Change) -> tuple[str, str | int]:
-    """Changes without an evolution stand alone, but for those that one revert made."""
+    """Return the key of a group of changes. Changes without an evolution stand alone, except those of one revert."""
     if one.undoes:
         return "undoes", one.undoes
     return ("evolution", one.evolution_id) if one.evolution_id else ("change", one.number)
@@ -130,3 +140,109 @@ def _known(known: str | int) -> str:
 def _read(record: Evolution | None) -> Iterator[str]:
     if record is not None:
         yield f"{record.messages} message{'' if record.messages == 1 else 's'}"
+
+
+_TEXT = 300
+
+
+def as_of(found: Sequence[Memory], out: Console, zone: ZoneInfo) -> None:
+    shape = show.table("memory", "since", "version", "statement", right=("version",), fixed=("memory", "since"))
+    out.print(show.rows(shape, (_then(one, zone) for one in found)))
+
+
+def _then(one: Memory, zone: ZoneInfo) -> list[str]:
+    return [short(one.memory_id), clock(one.updated_at, zone), str(one.version), show.inert(one.statement)]
+
+
+def diff(found: MemoryDiff, out: Console, zone: ZoneInfo) -> None:
+    """Print new, removed and reworded memories, and their numbers."""
+    place = show.inert(found.scope, 80)
+    out.print(Text(f"{place}  {clock(found.start, zone)} to {clock(found.end, zone)} ({zone.key})", "bold"))
+    lines(_diff_lines(found), out)
+    counts = {
+        "added": len(found.added),
+        "changed": len(found.changed),
+        "removed": len(found.removed),
+        "unchanged": found.unchanged,
+    }
+    out.print(Text(", ".join(f"{count} {what}" for what, count in counts.items()), "dim"))
+
+
+def _diff_lines(found: MemoryDiff) -> Iterator[tuple[str, str, Text, str]]:
+    for revised in found.changed:
+        told = difference(revised.before.statement, revised.after.statement)
+        why = "; ".join(change.reason for change in revised.changes if change.reason)
+        yield "~", short(revised.after.memory_id), told, why
+    for new in found.added:
+        yield "+", short(new.memory_id), statement(new.statement, "green"), new.change_summary
+    for gone in found.removed:
+        yield "-", short(gone.memory_id), statement(gone.statement, "red"), ""
+
+
+def memory(one: Memory, strength: float, out: Console, zone: ZoneInfo) -> None:
+    """Print a memory, one property in each line."""
+    out.print(statement(one.statement, "bold"))
+    standing = one.status.value + (", to be made again by a model" if one.fallback else "")
+    known = {
+        "memory": f"{one.memory_id} (version {one.version})",
+        "of": f"{one.scope}, {one.kind.value}",
+        "status": standing,
+        "strength": f"{strength:.2f} now, {one.strength:.2f} when last supported",
+        "confidence": "" if one.confidence is None else f"{one.confidence:.2f}",
+        "category": one.category,
+        "tags": ", ".join(one.tags),
+        "began": clock(one.created_at, zone),
+        "supported": clock(one.supported_at, zone),
+        "messages": str(len(one.sources)) if one.sources else "",
+    }
+    for name, value in known.items():
+        if value:
+            out.print(Text.assemble((f"  {name:<11}", "dim"), show.inert(value)))
+
+
+def versions(found: Blame, out: Console, zone: ZoneInfo, *, evidence: bool) -> None:
+    """Print every version with its origin, the newest first. `evidence`: with the messages that support it."""
+    for one in found.versions:
+        out.print()
+        out.print(_made(one, zone))
+        out.print(indented(_changed(one, found)))
+        if one.memory.change_summary:
+            out.print(indented(Text(show.inert(one.memory.change_summary), "dim")))
+        for said in one.evidence if evidence else ():
+            out.print(indented(_message(said, zone), 4))
+        if one.evidence and not evidence:
+            count = f"{len(one.evidence)} message{'' if len(one.evidence) == 1 else 's'}"
+            out.print(indented(Text(f"rests on {count} that the versions before do not have", "dim")))
+
+
+def _made(one: BlamedVersion, zone: ZoneInfo) -> Text:
+    made = one.memory
+    mark = ("  in force", "bold green") if made.status is MemoryStatus.ACTIVE else ""
+    parts = [clock(made.updated_at, zone), show.inert(made.made_by, 60)]
+    if made.evolution_id:
+        parts.append(f"evolution {short(made.evolution_id)}")
+    if one.evolution is not None and one.evolution.prompt_hash:
+        parts.append(f"prompt {show.inert(one.evolution.prompt_name, 40)} {one.evolution.prompt_hash[:8]}")
+    head = (f"v{made.version} {short(made.memory_id)}", "bold yellow")
+    return Text.assemble(head, "  ", "  ".join(parts), mark)
+
+
+def _changed(one: BlamedVersion, found: Blame) -> Text:
+    """Return the difference from the version before, if that is known. A merged memory is shown in full."""
+    before = {other.memory.memory_id: other.memory for other in found.versions}
+    parent = before.get(one.memory.parent_id or "")
+    if parent is None:
+        return statement(one.memory.statement)
+    told = difference(parent.statement, one.memory.statement)
+    others = " and ".join(short(known) for known in one.memory.parents[1:])
+    return Text.assemble(told, (f"  (merged with {others})", "dim")) if others else told
+
+
+def _message(said: Evidence, zone: ZoneInfo) -> Text:
+    place = f"{show.inert(said.source.room_id, 40)}/{show.inert(said.source.message_id, 40)}"
+    if said.message is None:
+        return Text(f"(a message that is not here any more)  {place}", "dim")
+    when, who = clock(said.message.at, zone), show.name(said.message)
+    return Text.assemble(
+        (f"{when}  ", "dim"), (f"{who}: ", "bold"), show.inert(said.message.text, _TEXT), (f"  {place}", "dim")
+    )

@@ -1,7 +1,7 @@
-"""The web console: pages for people, made on the server, that work without a script."""
+"""The web console: pages for people, rendered on the server, that work without a script."""
 
 from roomlore.surfaces.console.frame import KEY_COOKIE, Visitor
-from roomlore.surfaces.console.measuring import Watch
+from roomlore.surfaces.console.health import Watch
 from roomlore.surfaces.console.routes import SIGN_IN, console_routes, is_console, is_open
 
 __all__ = ["KEY_COOKIE", "SIGN_IN", "Visitor", "Watch", "console_routes", "is_console", "is_open"]

@@ -1,21 +1,60 @@
-"""A message's context: what each strategy takes and leaves, why, and what that saves."""
+"""The page of a context: why a message was chosen or left out by each strategy."""
 
+import re
 from dataclasses import dataclass
 from functools import partial
 
 from starlette.responses import Response
 
-from roomlore.core.explained import Explanation, Weighed
-from roomlore.core.models import StoredMessage
+from roomlore.core.models import FAR_REASON, Explanation, StoredMessage, Weighed
 from roomlore.services.contexts.strategies import strategy_named
-from roomlore.surfaces.console.frame import Page
-from roomlore.surfaces.console.reasons import reason
-from roomlore.surfaces.console.tongues import Tongue
+from roomlore.surfaces.console.frame import Page, Tongue
+
+_PHRASES = tuple(
+    (re.compile(rf"(?P<lead>^|, ){form}"), key)
+    for form, key in (
+        (r"directly answered \(platform reply\)", "platform"),
+        (r"direct parent, ([\d.]+) likely", "parent"),
+        (r"same platform thread \(([\d.]+)\)", "platform_thread_p"),
+        (r"same platform thread", "platform_thread"),
+        (r"likely the same thread \(([\d.]+)\)", "likely"),
+        (r"possibly the same thread \(([\d.]+)\)", "possibly"),
+        (r"(\d+) replies away", "replies"),
+        (r"a direct reply", "reply"),
+        (r"its sender is addressed", "addressed"),
+        (r"less than a minute apart", "minute"),
+        (r"(\d+) min apart", "minutes"),
+        (r"shared words: ", "words"),
+        (r"same sender", "sender"),
+        (r"the sender was talking with them", "talking"),
+        (r"one mentions the other's sender", "mentions"),
+        (r"both mention the same person", "both"),
+        (r"recent$", "recent"),
+        (rf"{FAR_REASON} \(a message found replies to it\)", "found_below"),
+        (rf"{FAR_REASON} \(it replies to a message found\)", "found_above"),
+        (rf"{FAR_REASON} \(it stands between messages found\)", "found_between"),
+        (FAR_REASON, "found"),
+    )
+)
+
+
+def reason(one: Weighed, tongue: Tongue) -> str:
+    if one.left:
+        return tongue.say(f"left.{one.left}")
+    told = one.reason
+    for form, key in _PHRASES:
+        told = form.sub(lambda found, key=key: _said(found, tongue, key), told)  # type: ignore[misc]
+    return told
+
+
+def _said(found: "re.Match[str]", tongue: Tongue, key: str) -> str:
+    values = found.groups()[1:]
+    return found["lead"] + tongue.words[f"reason.{key}"].format(*values)
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """An earlier message with what each strategy says of it, in their order; None where one did not look at it."""
+    """An earlier message with each strategy's result for it, in order; None for a strategy that did not consider it."""
 
     message: StoredMessage
     said: tuple[Weighed | None, ...]
@@ -38,7 +77,7 @@ async def context(page: Page) -> Response:
 
 
 def _named(strategy: str, ending: str = "", *, tongue: Tongue) -> str:
-    """Return what a strategy is called, or with an ending what is told of it; one without words goes by its name."""
+    """Return a strategy's name, or with an ending its text of that key. An unknown strategy has its own name."""
     return tongue.words.get(f"strategy.{strategy}{ending}", "" if ending else strategy)
 
 
@@ -49,7 +88,7 @@ def _chosen(found: list[Explanation], name: str) -> Explanation:
 
 
 def _saved(one: Explanation) -> int:
-    """Percent of the plain window's tokens; below zero where more is shown."""
+    """Return the saving in percent of the plain window's tokens; negative if the context is larger."""
     return round(100 * (1 - one.tokens / one.window_tokens)) if one.window_tokens else 0
 
 

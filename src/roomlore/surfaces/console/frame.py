@@ -1,24 +1,102 @@
-"""What every page shares: who looks, in which language and colours, forms that nobody else can send, and rendering."""
+"""The frame of all pages: languages, safe texts, visitors, requests for pages, addresses and forms."""
 
 import hmac
+import json
 import secrets
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
+from importlib.resources import files
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlencode
 from zoneinfo import ZoneInfo
 
+import regex
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
 from roomlore.core.errors import Forbidden, InvalidInput
-from roomlore.surfaces.console.inert import clipped, visible
-from roomlore.surfaces.console.tongues import LANGUAGES, Tongue, preferred, tongue
 from roomlore.wiring import Lore
+
+LANGUAGES = ("en", "zh")
+
+
+@dataclass(frozen=True, slots=True)
+class Tongue:
+    """A language with its texts by key."""
+
+    language: str
+    words: Mapping[str, str]
+
+    def say(self, key: str, **values: object) -> str:
+        """Return the text of this key. Raises `KeyError` if there is none."""
+        return self.words[key].format(**values)
+
+
+@cache
+def tongue(language: str) -> Tongue:
+    text = files("roomlore.surfaces.console").joinpath("words", f"{language}.json").read_text(encoding="utf-8")
+    return Tongue(language, json.loads(text))
+
+
+def preferred(header: str) -> str:
+    """Return the available language that an Accept-Language header prefers; English if there is none."""
+    wanted = []
+    for place, part in enumerate(header[:1_000].split(",")):
+        name, _, rest = part.strip().partition(";")
+        wanted.append((-_weight(rest), place, name.partition("-")[0].strip().lower()))
+    return next((name for weight, _, name in sorted(wanted) if weight < 0 and name in LANGUAGES), LANGUAGES[0])
+
+
+def _weight(parameters: str) -> float:
+    name, _, value = parameters.strip().partition("=")
+    try:
+        return float(value) if name.strip() == "q" else 1.0
+    except ValueError:
+        return 0.0
+
+
+LONGEST = 2_000
+_ODD = regex.compile(
+    r"(?P<one>(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\u2028\u2029\u115f\u1160\u3164\uffa0\u2800])(?P=one)*"
+)
+_STACKED_MARKS = regex.compile(r"(\p{M}{4})\p{M}+")
+_JOINERS = frozenset("\u200c\u200d")
+_LATIN_ENDS = 0x2FF
+
+
+def visible(text: str) -> str:
+    """Return the text with control, direction, zero-width and unassigned characters as ⟨U+202E⟩, repeated ones as
+    ⟨U+202E×9⟩, and at most four marks on a character. Joiners inside emoji and other scripts stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    return str(_STACKED_MARKS.sub(r"\1", _ODD.sub(_written, text)))
+
+
+def clipped(text: str, longest: int = LONGEST) -> str:
+    """Return the first `longest` characters as `visible` does, with `…` if there are more."""
+    return visible(text) if len(text) <= longest else f"{visible(text[:longest])}…"
+
+
+def _written(found: "regex.Match[str]") -> str:
+    one, count = str(found["one"]), len(found[0])
+    if one in _JOINERS and count == 1 and _joins(found.string, found.start()):
+        return one
+    times = f"×{count}" if count > 1 else ""
+    return f"⟨U+{ord(one):04X}{times}⟩"
+
+
+def _joins(text: str, at: int) -> bool:
+    """Return True if both neighbours of a joiner can be joined."""
+    if not 0 < at < len(text) - 1:
+        return False
+    before, after = text[at - 1], text[at + 1]
+    return all(ord(one) > _LATIN_ENDS and unicodedata.category(one)[0] not in "CZ" for one in (before, after))
+
 
 ROOT = "/console"
 THEMES = ("auto", "light", "dark")
@@ -40,19 +118,19 @@ _HEADERS = {
 
 
 class Visitor(Protocol):
-    """Whoever looks: one tenant's roomlore, and what may be done with it."""
+    """The visitor of a page: the roomlore of one tenant, and the scopes of the visitor's key."""
 
     @property
     def lore(self) -> Lore: ...
     @property
     def scopes(self) -> frozenset[str]: ...
     def need(self, scope: str) -> Lore:
-        """Raises `Forbidden` without this scope."""
+        """Return roomlore for a use that needs this scope. Raises `Forbidden` without it."""
 
 
 @dataclass(slots=True)
 class Page:
-    """One request for a page, and how it is answered."""
+    """One request for a page, and its responses."""
 
     request: Request
     visitor: Visitor | None
@@ -60,12 +138,12 @@ class Page:
 
     @property
     def lore(self) -> Lore:
-        """For reading."""
+        """The tenant's roomlore, for reading."""
         return self.need("read")
 
     def need(self, scope: str, *more: str) -> Lore:
-        """Raises `Forbidden` where the visitor lacks one of these scopes. What shows stored text needs `read`, whatever
-        else it needs."""
+        """Return roomlore. Raises `Forbidden` if the visitor's key lacks one of these scopes. A page that shows stored
+        text needs `read` in addition to others."""
         assert self.visitor is not None
         for one in more:
             self.visitor.need(one)
@@ -75,14 +153,14 @@ class Page:
         return self.request.query_params.get(name, default)
 
     def needed(self, name: str) -> str:
-        """Raises `InvalidInput` where the address does not say it."""
+        """Return a parameter. Raises `InvalidInput` if the address does not have it."""
         given = self.asked(name)
         if not given:
             raise InvalidInput(f"The address lacks {name}; go back to the list and choose there.")
         return given
 
     def number(self, name: str) -> int | None:
-        """A whole number from 1; None where it is not given. Raises `InvalidInput`."""
+        """Return a whole number from 1; None if it is not given. Raises `InvalidInput`."""
         given = self.asked(name)
         if not given:
             return None
@@ -101,7 +179,8 @@ class Page:
         return chosen if chosen in THEMES else THEMES[0]
 
     def show(self, template: str, status: int = 200, *, streamed: bool = False, **values: Any) -> Response:
-        """`streamed`: for a page that takes long to write; it is sent while it is being written, by another thread."""
+        """Return a rendered page. `streamed`: for a page that takes long to render; it is sent while another thread
+        renders it."""
         token = self.request.cookies.get(FORM_COOKIE) or secrets.token_urlsafe(24)
         written = _templates().get_template(template).stream(**self._shared(token), **values)
         answer: Response
@@ -116,11 +195,11 @@ class Page:
         return answer
 
     def go(self, path: str, **query: object) -> Response:
-        """On to another page, after a form."""
+        """Return a redirect to a page, after a form."""
         return RedirectResponse(address(path, **query), 303, dict(_HEADERS))
 
     def keep(self, answer: Response, name: str, value: str, *, seconds: int | None = None) -> None:
-        """Sets a cookie that only this console gets back."""
+        """Set a cookie that is sent to this console only."""
         secure = self.request.url.scheme == "https"
         answer.set_cookie(name, value, max_age=seconds, path=ROOT, httponly=True, samesite="strict", secure=secure)
 
@@ -144,7 +223,7 @@ class Page:
 
 
 def clock(moment: datetime, zone: ZoneInfo, *, seconds: bool = False) -> str:
-    """For people, in the zone of the settings."""
+    """Return a time for people, in the zone of the settings."""
     form = "%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d %H:%M"
     try:
         return moment.astimezone(zone).strftime(form)
@@ -153,15 +232,15 @@ def clock(moment: datetime, zone: ZoneInfo, *, seconds: bool = False) -> str:
 
 
 def address(path: str, **query: object) -> str:
-    """A page of the console; what is None or empty is left out. Ids stand in the query: a browser would take the id
-    `..` in a path away."""
+    """Return the address of a page, without parameters that are None or empty. Ids are in the query: a browser would
+    remove the id `..` from a path."""
     given = {name: str(value) for name, value in query.items() if value not in (None, "")}
     tail = f"?{urlencode(given, errors='surrogatepass')}" if given else ""
     return f"{ROOT}{path}{tail}"
 
 
 async def read_form(request: Request) -> dict[str, str]:
-    """The fields of a form that this console sent to this browser. Raises `InvalidInput`, `Forbidden`."""
+    """Return the fields of a form that this console sent to this browser. Raises `InvalidInput` and `Forbidden`."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -193,7 +272,7 @@ def _templates() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=_harmless,
+        finalize=_safe,
         auto_reload=False,
     )
     made.globals["url"] = address
@@ -202,5 +281,5 @@ def _templates() -> Environment:
     return made
 
 
-def _harmless(value: Any) -> Any:
+def _safe(value: Any) -> Any:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value

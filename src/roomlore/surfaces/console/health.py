@@ -1,21 +1,259 @@
-"""How this service is: what it measured lately, as small charts; what waits; and what `roomlore doctor` finds."""
+"""The pages for operators: health with charts of this process's counters over an hour, findings, and jobs."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from datetime import datetime, timedelta
+from functools import cache, partial
+from importlib.resources import files
+from itertools import pairwise
 from math import inf
-from typing import Any
+from typing import Any, Literal, get_args
 
 from starlette.responses import Response
 
-from roomlore.core.health import worst
-from roomlore.core.measured import quantile
-from roomlore.surfaces.console import doctor_words
-from roomlore.surfaces.console.charts import HEIGHT, WIDTH, Unit, draw
+from roomlore.core.errors import InvalidInput, describe
+from roomlore.core.health import PARTS, SAYINGS, Saying, worst
+from roomlore.core.measured import Reading, growth, kept, per_minute, quantile, share, thinned
+from roomlore.ports.durable import RETRIABLE, WorkStatus
 from roomlore.surfaces.console.frame import Page
-from roomlore.surfaces.console.measuring import EVERY_SECONDS, HISTOGRAMS, Watch
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore
+
+EVERY_SECONDS = 10.0
+_WITHIN = timedelta(hours=1)
+_MOST = 361
+
+COUNTERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "requests": ("roomlore_http_request_seconds_count", {}),
+    "requests_failed": ("roomlore_http_request_seconds_count", {"status": "5xx"}),
+    "messages": ("roomlore_messages_added_total", {}),
+    "contexts": ("roomlore_contexts_total", {}),
+    "contexts_degraded": ("roomlore_contexts_total", {"degraded": "yes"}),
+    "context_tokens": ("roomlore_context_tokens_total", {}),
+    "window_tokens": ("roomlore_window_tokens_total", {}),
+    "cache": ("roomlore_room_cache_total", {}),
+    "cache_hits": ("roomlore_room_cache_total", {"result": "hit"}),
+    "searches": ("roomlore_searches_total", {}),
+    "searches_degraded": ("roomlore_searches_total", {"degraded": "yes"}),
+    "model_calls": ("roomlore_model_calls_total", {}),
+    "model_answers": ("roomlore_model_calls_total", {"result": "answered"}),
+    "work_done": ("roomlore_work_total", {"result": "done"}),
+    "work_failed": ("roomlore_work_total", {"result": "failed"}),
+}
+"""The counters by name: a series, and the labels that its parts must have to be added up."""
+
+HISTOGRAMS: Mapping[str, str] = {
+    "request_time": "roomlore_http_request_seconds",
+    "context_time": "roomlore_context_build_seconds",
+    "search_time": "roomlore_search_seconds",
+    "memory_search_time": "roomlore_memory_search_seconds",
+    "first_text_time": "roomlore_reply_first_text_seconds",
+}
+
+log = logging.getLogger(__name__)
+
+
+class Watch:
+    """The readings so far, in bounded memory: at most 361 readings of a fixed number of counters."""
+
+    def __init__(self) -> None:
+        self._readings: tuple[Reading, ...] = ()
+        self.begun: datetime | None = None
+
+    async def look(self, lore: Lore) -> tuple[Reading, ...]:
+        """Return the stored readings and a current one."""
+        return kept(self._readings, await _read(lore), within=_WITHIN, most=_MOST)
+
+    @asynccontextmanager
+    async def watching(self, lore: Lore, *, every_seconds: float = EVERY_SECONDS) -> AsyncIterator[None]:
+        """Read the counters regularly inside the block."""
+        self.begun = lore.now()
+        task = asyncio.create_task(self._go_on(lore, every_seconds))
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _go_on(self, lore: Lore, seconds: float) -> None:
+        while True:
+            try:
+                self._readings = await self.look(lore)
+            except Exception as error:  # noqa: BLE001 - a reading that fails is missing from a chart, no more
+                log.warning("counters could not be read", extra={"why": describe(error)})
+            await asyncio.sleep(seconds)
+
+
+async def _read(lore: Lore) -> Reading:
+    return Reading(lore.now(), await asyncio.to_thread(_counters, lore))
+
+
+def _counters(lore: Lore) -> dict[str, tuple[float, ...]]:
+    told = {name: (_sum(lore, *which),) for name, which in COUNTERS.items()}
+    return told | {name: _buckets(lore, series) for name, series in HISTOGRAMS.items()}
+
+
+def _sum(lore: Lore, series: str, wanted: Mapping[str, str]) -> float:
+    return sum(value for labels, value in lore.series(series) if wanted.items() <= labels.items())
+
+
+def _buckets(lore: Lore, histogram: str) -> tuple[float, ...]:
+    """Return the counts at or below each bound, and the total."""
+    found = dict.fromkeys((*lore.bounds(histogram), inf), 0.0)
+    for labels, value in lore.series(f"{histogram}_bucket"):
+        found[float(labels["le"])] += value
+    return tuple(found.values())
+
+
+WIDTH, HEIGHT = 240, 56
+_EDGE = 3
+_POINTS = 61
+_ROWS = 13
+
+Unit = Literal["count", "seconds", "share"]
+Bounds = Mapping[str, tuple[float, ...]]
+Values = tuple[float | None, ...]
+Figure = Callable[[Sequence[Reading], Bounds], Values]
+"""A value for each step from a reading to the next, None if it is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a chart. `pieces`: points in SVG's form, interrupted if nothing was measured. `whole`: its value over
+    all the time shown. `values`: its values over equal parts of it."""
+
+    name: str
+    pieces: tuple[str, ...]
+    whole: float | None
+    values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart. `top`: the value of the upper edge; None if nothing was measured."""
+
+    name: str
+    unit: Unit
+    lines: tuple[Line, ...]
+    top: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Charts:
+    """All charts of a page, over the same time. `times`: the ends of the parts that the lines' `values` belong to."""
+
+    begins: datetime
+    ends: datetime
+    times: tuple[datetime, ...]
+    all: tuple[Chart, ...]
+
+
+def draw(readings: Sequence[Reading], bounds: Bounds) -> Charts | None:
+    """Return the charts, or None if there are fewer than two readings. `bounds`: of the histograms among the
+    counters."""
+    if len(readings) < 2:
+        return None
+    rows = thinned(readings, _ROWS)
+    charts = tuple(_chart(name, unit, figures, readings, bounds) for name, (unit, figures) in _CHARTS.items())
+    return Charts(readings[0].at, readings[-1].at, tuple(one.at for one in rows[1:]), charts)
+
+
+def _chart(name: str, unit: Unit, figures: Mapping[str, Figure], readings: Sequence[Reading], bounds: Bounds) -> Chart:
+    drawn, rows, ends = thinned(readings, _POINTS), thinned(readings, _ROWS), (readings[0], readings[-1])
+    values = {line: figure(drawn, bounds) for line, figure in figures.items()}
+    known = [value for one in values.values() for value in one if value is not None]
+    top = (1.0 if unit == "share" else max(known)) if known else None
+    lines = tuple(
+        Line(line, _pieces(drawn, values[line], top or 1.0), figure(ends, bounds)[0], figure(rows, bounds))
+        for line, figure in figures.items()
+    )
+    return Chart(name, unit, lines, top)
+
+
+def _pieces(readings: Sequence[Reading], values: Values, top: float) -> tuple[str, ...]:
+    begin, span = readings[0].at, (readings[-1].at - readings[0].at).total_seconds()
+    pieces: list[list[str]] = [[]]
+    for (before, after), value in zip(pairwise(readings), values, strict=True):
+        if value is None:
+            pieces.append([])
+            continue
+        height = HEIGHT - _EDGE - (HEIGHT - 2 * _EDGE) * min(max(value / top, 0.0), 1.0)
+        for at in (after.at,) if pieces[-1] else (before.at, after.at):
+            pieces[-1].append(f"{WIDTH * (at - begin).total_seconds() / span:.1f},{height:.1f}")
+    return tuple(" ".join(piece) for piece in pieces if piece)
+
+
+def _rate(plus: str, minus: str | None, readings: Sequence[Reading], bounds: Bounds) -> Values:
+    grown = growth(readings, plus)
+    if minus is not None:
+        less = growth(readings, minus)
+        grown = [(max(0.0, amount - other),) for (amount,), (other,) in zip(grown, less, strict=True)]
+    return tuple(per_minute(readings, grown))
+
+
+def _share(part: str, whole: str, rest: bool, readings: Sequence[Reading], bounds: Bounds) -> Values:
+    both = zip(growth(readings, part), growth(readings, whole), strict=True)
+    found = [share(amount, of) for (amount,), (of,) in both]
+    return tuple(1 - one if rest and one is not None else one for one in found)
+
+
+def _quantile(name: str, rank: float, readings: Sequence[Reading], bounds: Bounds) -> Values:
+    return tuple(quantile(rank, bounds[name], counts) for counts in growth(readings, name))
+
+
+def _rates(**lines: tuple[str, str | None]) -> tuple[Unit, Mapping[str, Figure]]:
+    return "count", {line: partial(_rate, *counters) for line, counters in lines.items()}
+
+
+def _times(name: str) -> tuple[Unit, Mapping[str, Figure]]:
+    return "seconds", {"p50": partial(_quantile, name, 0.5), "p95": partial(_quantile, name, 0.95)}
+
+
+def _shares(line: str, part: str, whole: str, *, rest: bool = False) -> tuple[Unit, Mapping[str, Figure]]:
+    return "share", {line: partial(_share, part, whole, rest)}
+
+
+_CHARTS: Mapping[str, tuple[Unit, Mapping[str, Figure]]] = {
+    "requests": _rates(all=("requests", None), failed=("requests_failed", None)),
+    "request_time": _times("request_time"),
+    "messages": _rates(all=("messages", None)),
+    "contexts": _rates(all=("contexts", None), degraded=("contexts_degraded", None)),
+    "context_time": _times("context_time"),
+    "saved": _shares("saved", "context_tokens", "window_tokens", rest=True),
+    "cache": _shares("hits", "cache_hits", "cache"),
+    "searches": _rates(all=("searches", None), degraded=("searches_degraded", None)),
+    "search_time": _times("search_time"),
+    "memory_search_time": _times("memory_search_time"),
+    "models": _rates(answered=("model_answers", None), failed=("model_calls", "model_answers")),
+    "first_text_time": _times("first_text_time"),
+    "work": _rates(done=("work_done", None), failed=("work_failed", None)),
+}
+
+
+@cache
+def words(language: str) -> Mapping[str, str]:
+    """Return the texts of findings by their keys, and those of parts under `part.`."""
+    if language == "en":
+        return {**SAYINGS, **{f"part.{part}": part for part in PARTS}}
+    text = files("roomlore.surfaces.console").joinpath("words", f"doctor.{language}.json").read_text(encoding="utf-8")
+    found: Mapping[str, str] = json.loads(text)
+    return found
+
+
+def told(said: Saying | None, *, language: str) -> str:
+    """Return a saying as text, '' for None."""
+    return said.by(words(language)) if said else ""
+
+
+def part(name: str, *, language: str) -> str:
+    """Return the text of a part. A name at its end stays, as in `provider near`."""
+    kind, space, which = name.partition(" ")
+    return words(language)[f"part.{kind}"] + space + which
+
 
 _MOST_JOBS = 100
 _MOST_ROUTES = 20
@@ -26,7 +264,7 @@ _REQUESTS = "roomlore_http_request_seconds"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A route since the process began: how often it was asked for, how often it broke, and seconds."""
+    """A route since the process began: its number of requests, of failed ones, and seconds."""
 
     method: str
     route: str
@@ -37,7 +275,7 @@ class Asked:
 
 
 async def health(page: Page) -> Response:
-    """Of this process and over all tenants, as `/metrics`: for who has the scope `admin`."""
+    """Return the page of this process over all tenants, as `/metrics`. Needs the scope `admin`."""
     lore = page.need("admin")
     watch: Watch = page.request.app.state.watch
     readings = await watch.look(lore)
@@ -50,14 +288,15 @@ async def health(page: Page) -> Response:
         still=page.asked("still") == "yes",
         width=WIDTH,
         height=HEIGHT,
-        told=told,
+        told=format_value,
         routes=_routes(lore),
         **await _standing(lore),
     )
 
 
 async def findings(page: Page) -> Response:
-    """What `roomlore doctor` finds, but that no embedder is asked: that takes its time, and a provider may charge."""
+    """Return the page of what `roomlore doctor` finds, without calling an embedder, which takes time and may cost
+    money."""
     lore = page.need("admin")
     work: LongWork = page.request.app.state.long_work
     found = await work.wait("doctor", lambda: lore.examine(timeout_seconds=_LOOK_SECONDS), seconds=_WAITED)
@@ -66,13 +305,13 @@ async def findings(page: Page) -> Response:
         found=found or [],
         verdict=worst(found or []),
         over=found is not None,
-        told=partial(doctor_words.told, language=page.tongue.language),
-        part=partial(doctor_words.part, language=page.tongue.language),
+        told=partial(told, language=page.tongue.language),
+        part=partial(part, language=page.tongue.language),
     )
 
 
-def told(value: float | None, unit: Unit) -> str:
-    """A number for people, in both languages alike."""
+def format_value(value: float | None, unit: Unit) -> str:
+    """Return a number for people, the same in both languages."""
     if value is None:
         return "–"
     if unit == "share":
@@ -83,7 +322,7 @@ def told(value: float | None, unit: Unit) -> str:
 
 
 async def _standing(lore: Lore) -> Mapping[str, Any]:
-    """What waits, and what can be asked, just now."""
+    """Return what is pending and what is available now."""
     models = await lore.models.list_available_models()
     jobs = {
         status: len(await lore.jobs.page(status=status, limit=_MOST_JOBS))
@@ -99,7 +338,7 @@ async def _standing(lore: Lore) -> Mapping[str, Any]:
 
 
 def _routes(lore: Lore) -> list[Asked]:
-    """Those asked for most, over one look at the counters."""
+    """Return the most requested routes, from one reading of the counters."""
     bounds = lore.bounds(_REQUESTS)
     places = {bound: place for place, bound in enumerate((*bounds, inf))}
     held: dict[tuple[str, str], list[float]] = {}
@@ -115,3 +354,30 @@ def _routes(lore: Lore) -> list[Asked]:
 
 def _asked(route: tuple[str, str], held: Sequence[float], failed: float, bounds: Sequence[float]) -> Asked:
     return Asked(*route, held[-1], failed, quantile(0.5, bounds, held), quantile(0.95, bounds, held))
+
+
+_JOBS = 50
+_STATUSES = get_args(WorkStatus)
+
+
+async def listed(page: Page) -> Response:
+    status: Any = page.asked("status") or None
+    if status not in (None, *_STATUSES):
+        raise InvalidInput(f"status is {status!r:.40}; it is one of {', '.join(_STATUSES)}.")
+    offset = page.number("offset") or 0
+    found = await page.lore.jobs.page(status=status, limit=_JOBS, offset=offset)
+    return page.show(
+        "jobs.html",
+        jobs=found,
+        chosen=status,
+        statuses=_STATUSES,
+        retriable=RETRIABLE,
+        offset=offset,
+        next=offset + _JOBS if len(found) == _JOBS else None,
+        done=page.asked("done"),
+    )
+
+
+async def retry(page: Page) -> Response:
+    await page.need("write").jobs.retry(page.needed("id"))
+    return page.go("/jobs", done="retry")

@@ -1,4 +1,5 @@
-"""What is remembered: of a scope now and at a time, its log with word-level diffs, and what made one memory."""
+"""The pages of memories: those of a scope now and at a time, its log with word-level diffs, the history of one memory,
+and recall."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,11 +11,11 @@ from zoneinfo import ZoneInfo
 from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.evolution.strength import strength_at
-from roomlore.core.memory.intake import scope_of
-from roomlore.core.memory.models import Change, Memory, MemoryKind, MemoryStatus, Scope
-from roomlore.core.memory.past import Blame, BlamedVersion
+from roomlore.core.evolution.requests import strength_at
+from roomlore.core.memory.memory import Blame, BlamedVersion, Change, Memory, MemoryKind, MemoryStatus, Scope
 from roomlore.core.memory.words_diff import Piece, words_diff
+from roomlore.core.memory.writing import scope_of
+from roomlore.core.recall.options import Recollection
 from roomlore.surfaces.console.frame import Page
 from roomlore.wiring import Lore
 
@@ -26,7 +27,7 @@ _STEPS = 100
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An entry of the log with what it says, word by word."""
+    """An entry of the log with its statement, word by word."""
 
     change: Change
     pieces: tuple[Piece, ...]
@@ -34,7 +35,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Entries of the log, the newest first, that one evolution made one after the other; None: people or programs."""
+    """Successive entries of the log by one evolution, the newest first; None: by people or programs."""
 
     evolution_id: str | None
     told: list[Told]
@@ -42,7 +43,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Then:
-    """Which moment is looked at. `at`: None for now. `step`: where the slider stands, of 0 to 100."""
+    """The selected moment. `at`: None for now. `step`: the position of the slider, from 0 to 100."""
 
     at: datetime | None
     step: int
@@ -51,7 +52,7 @@ class Then:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Which of the memories: from where on; and of those there are now, of a kind, '' for all, in force or not."""
+    """The selected memories: the offset; and of the current ones, the kind ('' for all) and the status."""
 
     kind: str
     status: Literal["active", "deprecated"]
@@ -63,7 +64,7 @@ class Asked:
 
     @property
     def status_asked(self) -> str | None:
-        """None for what is shown unless somebody asks."""
+        """The requested status, None for the default."""
         return None if self.status == "active" else self.status
 
     @property
@@ -80,7 +81,8 @@ async def scopes(page: Page) -> Response:
 
 
 async def memory(page: Page) -> Response:
-    """A scope's memories now or at a time, and the newest of its log, or those up to an entry's number."""
+    """Return the page of a scope: its memories now or at a time, and the newest entries of its log, or those up to a
+    number."""
     lore, scope = page.lore, scope_of(page.needed("id"))
     async with lore.storage.reading() as work:
         stored = await work.memory_log.scope(tenant=lore.tenant, scope=scope)
@@ -105,7 +107,7 @@ async def memory(page: Page) -> Response:
 
 
 async def lineage(page: Page) -> Response:
-    """What made a memory: its versions, how each differs from the one before, and the messages it rests on."""
+    """Return the page of a memory's history: its versions, their differences, and the messages that support it."""
     found = await page.lore.memories.blame(page.needed("id"))
     versions = [(one, _against(one, found)) for one in found.versions]
     alive = found.memory.status is MemoryStatus.ACTIVE
@@ -127,7 +129,7 @@ async def _then(page: Page, lore: Lore, scope: str) -> Then:
 
 
 def _read(text: str, zone: ZoneInfo) -> datetime | None:
-    """A day or a time as a browser's field has it, in the zone of the settings. Raises `InvalidInput`."""
+    """Return a date or a time in the form of a browser's field, in the zone of the settings. Raises `InvalidInput`."""
     if not text:
         return None
     try:
@@ -148,7 +150,7 @@ def _last(stored: Scope | None) -> int:
 
 
 async def _changes(lore: Lore, scope: str, last: int) -> list[Change]:
-    """Up to the entry with this number, the newest first."""
+    """Return the entries up to the one with this number, the newest first."""
     if last < 1:
         return []
     return await lore.memories.latest_changes(scope, before=last + 1, limit=_CHANGES)
@@ -163,7 +165,7 @@ def _asked(page: Page) -> Asked:
 
 
 async def _remembered(lore: Lore, scope: str, at: datetime | None, asked: Asked) -> tuple[list[Memory], int]:
-    """A page of them, and how many there are on all pages."""
+    """Return a page of memories, and their number on all pages."""
     if at is not None:
         then = await lore.memories.as_of(scope, at)
         return then[asked.offset : asked.offset + _MEMORIES], len(then)
@@ -191,9 +193,30 @@ def _pieces(one: Change) -> tuple[Piece, ...]:
 
 
 def _against(one: BlamedVersion, found: Blame) -> tuple[Piece, ...]:
-    """Against the version before, where that is known."""
+    """Return the difference from the version before, if that is known."""
     before = {other.memory.memory_id: other.memory for other in found.versions}
     parent = before.get(one.memory.parent_id or "")
     if parent is None:
         return (Piece("same", one.memory.statement),)
     return words_diff(parent.statement, one.memory.statement)
+
+
+_USUAL_TOKENS = 500
+_MOST_TOKENS = 1_000_000
+_MOST_SCOPES = 10
+
+
+async def recall(page: Page) -> Response:
+    """Return the page of recall. Without a person nothing is recalled."""
+    lore, query = page.lore, page.asked("q")
+    scopes = page.asked("scopes").replace(",", " ").split()
+    tokens = page.number("tokens") or _USUAL_TOKENS
+    if tokens > _MOST_TOKENS:
+        raise InvalidInput(f"tokens is {tokens}; it must be a whole number from 1 to {_MOST_TOKENS}.")
+    if len(scopes) > _MOST_SCOPES:
+        raise InvalidInput(f"These are {len(scopes)} scopes; ask for at most {_MOST_SCOPES}.")
+    found: Recollection | None = None
+    if scopes:
+        messages = [{"role": "user", "content": query}] if query else []
+        found = await lore.recall.build(scopes, messages, max_tokens=tokens)
+    return page.show("recall.html", found=found, asked=page.asked("scopes"), query=query, tokens=tokens)

@@ -1,17 +1,102 @@
-"""Rooms, what was said in one with its threads apart, and one thread by itself."""
+"""The pages of rooms, threads and messages, with threads drawn as lanes beside the messages."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Entry
-from roomlore.surfaces.console.frame import Page
-from roomlore.surfaces.console.inert import LONGEST
-from roomlore.surfaces.console.lanes import Row, lanes
+from roomlore.surfaces.console.frame import LONGEST, Page
 from roomlore.wiring import Lore
+
+LANES = 6
+COLOURS = 8
+SHAPES = ("●", "■", "▲", "◆", "★", "✚", "▼")
+"""Together with the colours 56 looks, so that colour alone never distinguishes threads."""
+
+Part = Literal["none", "pass", "only", "first", "middle", "last"]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The look of a thread on a page. `number`: arrival of its first message, which names it."""
+
+    number: int
+    colour: int
+    shape: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    part: Part
+    look: Look | None = None
+
+
+_NONE = Cell("none")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A message's own thread, and what each lane shows beside it."""
+
+    look: Look
+    cells: tuple[Cell, ...]
+
+
+def lanes(messages: Sequence[tuple[int, int]]) -> list[Row]:
+    """Return a row for each message, given as (arrival, arrival of its thread's first message). Two threads share a
+    lane only one after the other; if all lanes are taken a thread has none."""
+    spans = _spans(messages)
+    looks = {thread: _look(order, thread) for order, thread in enumerate(spans)}
+    lane_of = _assigned(spans)
+    going: list[int | None] = [None] * max((lane + 1 for lane in lane_of.values()), default=0)
+    rows = []
+    for place, (_, thread) in enumerate(messages):
+        if thread in lane_of:
+            going[lane_of[thread]] = thread
+        rows.append(Row(looks[thread], tuple(_cell(other, thread, place, spans, looks) for other in going)))
+        going = [other if other is not None and spans[other][1] > place else None for other in going]
+    return rows
+
+
+def _cell(
+    other: int | None, thread: int, place: int, spans: dict[int, tuple[int, int]], looks: dict[int, Look]
+) -> Cell:
+    return _NONE if other is None else Cell(_part(spans[other], place, mine=other == thread), looks[other])
+
+
+def _spans(messages: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    """Return the first and last row of each thread, in order of appearance."""
+    spans: dict[int, tuple[int, int]] = {}
+    for place, (_, thread) in enumerate(messages):
+        spans[thread] = (spans.get(thread, (place, place))[0], place)
+    return spans
+
+
+def _assigned(spans: dict[int, tuple[int, int]]) -> dict[int, int]:
+    free_from = [0] * LANES
+    found: dict[int, int] = {}
+    for thread, (first, last) in spans.items():
+        lane = next((one for one in range(LANES) if free_from[one] <= first), None)
+        if lane is not None:
+            found[thread], free_from[lane] = lane, last + 1
+    return found
+
+
+def _part(span: tuple[int, int], place: int, *, mine: bool) -> Part:
+    if not mine:
+        return "pass"
+    if span[0] == span[1]:
+        return "only"
+    return "first" if place == span[0] else "last" if place == span[1] else "middle"
+
+
+def _look(order: int, thread: int) -> Look:
+    return Look(thread, order % COLOURS, SHAPES[order % len(SHAPES)])
+
 
 _ROOMS = 50
 _MESSAGES = 60
@@ -24,13 +109,14 @@ _TEXTS = 500_000
 _CHARACTERS = 40_000_000
 _AROUND = 1_200
 _WRITTEN_OUT = 9
-"""Characters: of texts on a page, of a page, about a message, and at most for a character where none can be shown."""
+"""Characters: of texts on a page, of a page, in addition for each message, and the most for a character that cannot be
+shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A message and where it stands among the threads of its page. `answers`: the id of what it most likely answers,
-    where that is on the page."""
+    """A message and its place among the threads of its page. `answers`: the id of the message that it most likely
+    answers, if that is on the page."""
 
     entry: Entry
     row: Row
@@ -45,7 +131,7 @@ async def listed(page: Page) -> Response:
 
 
 async def room(page: Page) -> Response:
-    """The newest messages, or those before an arrival, in order of arrival; 60 or as many as `limit` says."""
+    """Return the page of the newest messages, or of those before an arrival, in order of arrival; 60, or `limit`."""
     lore, room_id, before = page.lore, page.needed("id"), page.number("before")
     limit = page.number("limit") or _MESSAGES
     if limit > MOST_MESSAGES:
@@ -78,8 +164,8 @@ async def room(page: Page) -> Response:
 
 
 async def _read(lore: Lore, room_id: str, limit: int, before: int | None, longest: int) -> tuple[list[Entry], bool]:
-    """A part at a time, so that nobody else waits while much is read, and of each text no more than is shown: a room
-    may hold more than memory does."""
+    """Return messages, read in parts so that other requests are served, with each text cut to what is shown: a room may
+    be larger than memory."""
     parts: list[list[Entry]] = []
     missing, at_once = limit, _MESSAGES
     async with lore.storage.reading() as work:
@@ -96,7 +182,7 @@ async def _read(lore: Lore, room_id: str, limit: int, before: int | None, longes
 
 
 def _short(entry: Entry, longest: int) -> Entry:
-    """With one character more than is shown, which tells that there is more."""
+    """Return the entry cut to one character more than is shown, which tells that there is more."""
     message = entry.message
     if len(message.text) <= longest and not message.metadata:
         return entry
@@ -104,12 +190,12 @@ def _short(entry: Entry, longest: int) -> Entry:
 
 
 def _longest(limit: int) -> int:
-    """How much of each text is shown: the more messages, the less."""
+    """Return how many characters of each text are shown: the more messages, the fewer."""
     return max(_SHORTEST, min(LONGEST, _TEXTS // limit))
 
 
 def _fitting(entries: Sequence[Entry], longest: int) -> Sequence[Entry]:
-    """The newest that make a page a browser can bear, whatever their texts and ids hold; at least one."""
+    """Return the newest messages that fit on a page, whatever their texts and ids hold; at least one."""
     left = _CHARACTERS
     for place in range(len(entries) - 1, -1, -1):
         message = entries[place].message
@@ -120,7 +206,7 @@ def _fitting(entries: Sequence[Entry], longest: int) -> Sequence[Entry]:
 
 
 async def news(page: Page) -> Response:
-    """How many messages came since an arrival: a piece of a page."""
+    """Return the number of messages since an arrival, as a piece of a page."""
     lore, room_id = page.lore, page.needed("id")
     known = await lore.rooms.get(room_id)
     count = max(0, known.next_arrival - 1 - (page.number("after") or 0))

@@ -1,4 +1,4 @@
-"""The console's pages by path."""
+"""The console's routes, signing in with an API key and signing out, language and theme."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,20 +9,61 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from roomlore.core.errors import NotFound, RoomloreError
-from roomlore.surfaces.console import (
-    changing,
-    contexts,
-    entering,
-    health,
-    jobs,
-    memories,
-    recall,
-    rooms,
-    sessions,
-    writing,
+from roomlore.core.errors import Forbidden, NotFound, RoomloreError
+from roomlore.surfaces.console import contexts, health, memories, memory_editing, rooms, sessions
+from roomlore.surfaces.console.frame import (
+    KEY_COOKIE,
+    LANGUAGE_COOKIE,
+    LANGUAGES,
+    ROOT,
+    THEME_COOKIE,
+    THEMES,
+    Page,
+    Visitor,
+    read_form,
 )
-from roomlore.surfaces.console.frame import ROOT, Page, Visitor, read_form
+
+_YEAR = 31_536_000
+
+
+async def asked(page: Page) -> Response:
+    return page.show("sign_in.html", wrong=False, next=_inside(page.asked("next")))
+
+
+async def enter(page: Page) -> Response:
+    secret = page.form.get("key", "").strip()
+    try:
+        await page.request.app.state.lore.keys.authenticate(secret)
+    except Forbidden:
+        return page.show("sign_in.html", 401, wrong=True, next=_inside(page.asked("next")))
+    answer = page.go("")
+    answer.headers["location"] = _inside(page.asked("next"))
+    page.keep(answer, KEY_COOKIE, secret)
+    return answer
+
+
+async def leave(page: Page) -> Response:
+    answer = page.go("/sign-in")
+    answer.delete_cookie(KEY_COOKIE, path=ROOT)
+    return answer
+
+
+async def look(page: Page) -> Response:
+    """Store language and theme for a year, and go back."""
+    answer = page.go("")
+    answer.headers["location"] = _inside(page.asked("next"))
+    for name, choices in ((LANGUAGE_COOKIE, LANGUAGES), (THEME_COOKIE, THEMES)):
+        chosen = page.form.get(name, "")
+        if chosen in choices:
+            page.keep(answer, name, chosen, seconds=_YEAR)
+    return answer
+
+
+def _inside(path: str) -> str:
+    """Return the address if it is one of the console's own pages."""
+    fine = path == ROOT or path.startswith((f"{ROOT}/", f"{ROOT}?"))
+    return path if fine and path.isascii() and path.isprintable() and "\\" not in path else ROOT
+
 
 SIGN_IN = f"{ROOT}/sign-in"
 _FILES = {
@@ -46,43 +87,43 @@ _SHOWN: dict[str, Answer] = {
     "/memories": memories.scopes,
     "/memory": memories.memory,
     "/memory/one": memories.lineage,
-    "/memory/evolving": changing.evolving,
-    "/memory/forgetting": changing.forgetting,
-    "/memory/forgetting/would": changing.would_go,
-    "/memory/change": changing.asked,
-    "/memory/write": writing.asked,
-    "/recall": recall.recall,
-    "/jobs": jobs.listed,
+    "/memory/evolving": memory_editing.evolving,
+    "/memory/forgetting": memory_editing.forgetting,
+    "/memory/forgetting/would": memory_editing.would_go,
+    "/memory/change": memory_editing.confirm_change,
+    "/memory/write": memory_editing.write_form,
+    "/recall": memories.recall,
+    "/jobs": health.listed,
     "/health": health.health,
     "/health/findings": health.findings,
-    "/sign-in": entering.asked,
+    "/sign-in": asked,
 }
 _SENT: dict[str, Answer] = {
     "/session/change": sessions.done,
-    "/memory/change": changing.done,
-    "/memory/write": writing.done,
-    "/jobs/retry": jobs.retry,
-    "/sign-in": entering.enter,
-    "/sign-out": entering.leave,
-    "/look": entering.look,
+    "/memory/change": memory_editing.apply_change,
+    "/memory/write": memory_editing.save_written,
+    "/jobs/retry": health.retry,
+    "/sign-in": enter,
+    "/sign-out": leave,
+    "/look": look,
 }
 
 
 def is_console(path: str) -> bool:
-    """Whether a path, as it was sent, is a page for people; `/` leads there."""
+    """Return True if a path, as it was sent, is a page for people; `/` leads there."""
     return path in ("/", ROOT) or path.startswith(f"{ROOT}/")
 
 
 def is_open(path: str) -> bool:
-    """Whether nobody needs a key for it."""
+    """Return True if the path needs no key."""
     return path in ("/", SIGN_IN) or path.startswith(f"{ROOT}/static/")
 
 
 def console_routes(
     visitor_of: Callable[[Request], Visitor | None], status_of: Callable[[RoomloreError], int]
 ) -> list[Route]:
-    """Every page. `visitor_of`: who sent a request, None on the pages that are open; `status_of`: of an error, as HTTP
-    has it."""
+    """Return every route. `visitor_of`: the sender of a request, None on the open pages; `status_of`: the HTTP status
+    of an error."""
 
     def page(path: str, answer: Answer, method: str) -> Route:
         async def handle(request: Request) -> Response:
@@ -106,7 +147,7 @@ def console_routes(
 
 
 class _Known(Route):
-    """Leaves its name to the log of requests."""
+    """Writes its name into the log of requests."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["route"] = self

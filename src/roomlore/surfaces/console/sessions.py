@@ -1,4 +1,4 @@
-"""Sessions: how full a conversation's window is, what a model would be shown of it, and its checkpoints."""
+"""The pages of sessions: how full a conversation's window is, the context for a model, and checkpoints."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from roomlore.core.errors import BudgetTooSmall, InvalidInput, NotFound
 from roomlore.core.models import StoredMessage
-from roomlore.core.sessions.models import Checkpoint, Session, SessionContext
+from roomlore.core.sessions.session import Checkpoint, Session, SessionContext
 from roomlore.core.sessions.window import MAX_WINDOW
 from roomlore.surfaces.console.frame import Page
 from roomlore.wiring import Lore
@@ -23,7 +23,7 @@ _CHANGES = ("summarise", "reset")
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """Tokens of a window, and where they lie on a scale of 0 to 1,000. `turns`: all that is no summary."""
+    """Tokens of a window, and their positions on a scale from 0 to 1,000. `turns`: everything except the summary."""
 
     window: int
     summary: int
@@ -40,7 +40,7 @@ class Gauge:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a model would be shown: the newest messages of it, and how many more there are."""
+    """The context for a model: its newest messages, and the number of the others."""
 
     context: SessionContext
     gauge: Gauge
@@ -49,7 +49,7 @@ class Seen:
 
 
 async def listed(page: Page) -> Response:
-    """By conversation id, or those whose ids begin like what is looked for."""
+    """Return the page of sessions by conversation id, or those whose ids have the prefix searched for."""
     lore, begins, after = page.lore, page.asked("find"), page.asked("after") or None
     found = await _beginning(lore, begins, after) if begins else await lore.sessions.page(after=after, limit=_SESSIONS)
     following = found[-1].conversation_id if len(found) >= _SESSIONS else None
@@ -57,7 +57,8 @@ async def listed(page: Page) -> Response:
 
 
 async def session(page: Page) -> Response:
-    """The window is the settings', or the one that is asked for; looking notes nothing."""
+    """Return the page of a session. The window is that of the settings or the requested one; the page records
+    nothing."""
     lore, conversation_id = page.lore, page.needed("id")
     stored = await _stored(lore, conversation_id)
     before = page.number("before")
@@ -83,7 +84,7 @@ async def session(page: Page) -> Response:
 
 
 async def asked(page: Page) -> Response:
-    """What would be done, with a form that does it."""
+    """Return a page that says what would be done, with a form that does it."""
     what, lore = _change(page), page.need("write")
     return page.show("session_change.html", what=what, session=await _stored(lore, page.needed("id")))
 
@@ -99,7 +100,7 @@ async def done(page: Page) -> Response:
 
 
 async def summarising(page: Page) -> Response:
-    """How far a summary is; a browser asks again by itself until it is over."""
+    """Return the progress of a summary. The page reloads until it is over."""
     conversation_id = page.needed("id")
     job = await page.lore.jobs.get(page.needed("job"))
     newest = await page.lore.sessions.checkpoints(conversation_id, limit=1)
@@ -131,7 +132,7 @@ async def _stored(lore: Lore, conversation_id: str) -> Session:
 
 
 async def _beginning(lore: Lore, begins: str, after: str | None) -> list[Session]:
-    """Ids are in order, so that those that begin alike follow the one that is no longer than that."""
+    """Return sessions whose ids have a prefix. Ids are sorted, so they follow the position of the prefix itself."""
     found = [] if after else [one for one in [await _stored_or_none(lore, begins)] if one and one.version]
     following = await lore.sessions.page(after=after or begins, limit=_SESSIONS)
     return [*found, *takewhile(lambda one: one.conversation_id.startswith(begins), following)]
@@ -160,7 +161,7 @@ def _gauge(lore: Lore, stored: Session, context: SessionContext, window: int) ->
 
 
 def _written(stored: Session) -> str:
-    """What callers keep with it as JSON, without what is empty; '' where all is."""
+    """Return the callers' data of a session as JSON, without empty values; '' if all are empty."""
     kept = _full(stored.state)
     return json.dumps(kept, ensure_ascii=False, indent=2) if kept else ""
 
@@ -173,6 +174,6 @@ def _full(value: Any) -> Any:
 
 
 def _older(checkpoints: Sequence[Checkpoint]) -> int | None:
-    """The number below which there are more."""
+    """Return the number below which there are more checkpoints; None if there are none."""
     last = checkpoints[-1].number if len(checkpoints) == _CHECKPOINTS else 1
     return last if last > 1 else None

@@ -1,40 +1,144 @@
-"""The HTTP service as an ASGI application."""
+"""The FastAPI application: its routes, the log of requests, and its OpenAPI document."""
 
 import asyncio
+import re
+import time
+import uuid
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from importlib.metadata import version
 from typing import Any
 
+import structlog
 from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roomlore.core.errors import RoomloreError
-from roomlore.core.records import ROOM_NAMES
+from roomlore.ports.coordination import Span
 from roomlore.settings import Settings
-from roomlore.surfaces.http import problems, routes
-from roomlore.surfaces.http.chat_routes import chat
+from roomlore.surfaces.http import message_routes, problems
 from roomlore.surfaces.http.console_route import console_pages, new_watch
 from roomlore.surfaces.http.evolution_routes import evolutions
 from roomlore.surfaces.http.fact_routes import facts
 from roomlore.surfaces.http.guard import OPEN_PATHS, Guard
-from roomlore.surfaces.http.job_routes import jobs
 from roomlore.surfaces.http.mcp_route import mcp_if_there, mcp_route
-from roomlore.surfaces.http.memory_routes import memories
-from roomlore.surfaces.http.model_routes import models
-from roomlore.surfaces.http.paths import PAGE_LIMIT, RawPaths
+from roomlore.surfaces.http.memory_routes import memory_router
+from roomlore.surfaces.http.message_routes import search
+from roomlore.surfaces.http.paths import RawPaths
 from roomlore.surfaces.http.privacy_routes import privacy
 from roomlore.surfaces.http.recall_routes import recall
-from roomlore.surfaces.http.requests import RequestLog
-from roomlore.surfaces.http.search_routes import search
-from roomlore.surfaces.http.service_routes import service
+from roomlore.surfaces.http.reply_routes import chat
+from roomlore.surfaces.http.service_routes import jobs, models, service
 from roomlore.surfaces.http.session_routes import sessions
+from roomlore.surfaces.logs import where
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore, open_lore
 
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_QUIET = frozenset({"/health/live", "/health/ready"})
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+log = structlog.get_logger(__name__)
+
+
+class RequestLog:
+    """Logs method, route, status, time and tenant of each request, and makes a span of it; never ids, queries, bodies
+    or keys. A health check that succeeds is logged at level debug."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        request_id = _request_id(headers)
+        scope["state"] = {**scope.get("state", {}), "request_id": request_id}
+        with structlog.contextvars.bound_contextvars(request_id=request_id), _span(scope, headers) as span:
+            span.note("request_id", request_id)
+            status = await self._answer(scope, receive, send, request_id)
+            span.note("http.route", _facts(scope)["route"])
+            span.note("http.response.status_code", status)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send, request_id: str) -> int:
+        """Handle the request and return the status that was sent; 0 if the client disconnected before."""
+        begun, status = time.perf_counter(), 0
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["X-Request-Id"] = request_id
+            await send(message)
+
+        try:
+            await self._app(scope, receive, note)
+        except Exception as error:  # noqa: BLE001 - the surface's boundary: the caller gets a problem, the log the place
+            _tell(scope, error)
+            log.error("request failed", error=type(error).__name__, where=where(error))
+            if not status:
+                detail = f"An error nobody foresaw; the log says where, under request {request_id}."
+                await problems.respond(scope, 500, detail)(scope, receive, note)
+        seconds = time.perf_counter() - begun
+        # Health checks every few seconds would fill the log.
+        write = log.debug if scope["path"] in _QUIET and status < 400 else log.info
+        write("request", **_facts(scope), status=status, ms=round(seconds * 1000, 2))
+        _measure(scope, status, seconds)
+        return status
+
+
+def _tell(scope: Scope, error: Exception) -> None:
+    """Report an unexpected error, if the application is open."""
+    lore = getattr(scope["app"].state, "lore", None)
+    if isinstance(lore, Lore):
+        facts = _facts(scope)
+        lore.telemetry.unforeseen(error, attributes={"method": facts["method"], "route": facts["route"]})
+
+
+def _measure(scope: Scope, status: int, seconds: float) -> None:
+    """Record the time, if the application is open. Labels have a fixed number of values."""
+    lore = getattr(scope["app"].state, "lore", None)
+    if isinstance(lore, Lore):
+        facts = _facts(scope)
+        method = facts["method"] if facts["method"] in _METHODS else "other"
+        labels = {"method": method, "route": facts["route"], "status": f"{status // 100}xx" if status else "left"}
+        lore.telemetry.observe("roomlore_http_request_seconds", seconds, labels=labels)
+
+
+def _span(scope: Scope, headers: Headers) -> AbstractContextManager[Span]:
+    """Return a span of the request, if the application is open."""
+    lore = getattr(scope["app"].state, "lore", None)
+    if not isinstance(lore, Lore):
+        return nullcontext(_NoSpan())
+    method = scope["method"]
+    return lore.telemetry.span(method, attributes={"http.request.method": method}, headers=dict(headers))
+
+
+class _NoSpan:
+    """The port `Span` while the application is not open."""
+
+    def note(self, name: str, value: str | float) -> None:
+        """Do nothing."""
+
+
+def _request_id(headers: Headers) -> str:
+    given = headers.get("x-request-id", "")
+    return given if _ID.fullmatch(given) else uuid.uuid4().hex
+
+
+def _facts(scope: Scope) -> dict[str, str]:
+    caller = scope["state"].get("caller")
+    route = getattr(scope.get("route"), "path", "unknown")
+    return {"method": scope["method"], "route": route, "tenant": caller.lore.tenant if caller else ""}
+
+
 _ABOUT = "The memory layer for chat agents: messages in, the ones that matter out, each with its reason."
+_LIMITS = ("maxLength", "maxItems", "maximum")
 _KEY: Mapping[str, Any] = {
     "type": "http",
     "scheme": "bearer",
@@ -50,17 +154,17 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 
 def create_app(source: Lore | Settings) -> FastAPI:
-    """The application over an open roomlore, or over one that it opens when it starts and closes when it stops."""
-    rooms = (search, routes.messages, routes.contexts, routes.rooms, sessions)
-    app = _app(source, *rooms, facts, evolutions, memories, privacy, recall, chat, models, jobs, service)
+    """Return the application over an open roomlore, or over one that it opens at start and closes at the end."""
+    rooms = (search, message_routes.messages, message_routes.contexts, message_routes.rooms, sessions)
+    app = _app(source, *rooms, facts, evolutions, memory_router, privacy, recall, chat, models, jobs, service)
     app.router.routes.append(mcp_if_there(app.state.settings))
     app.router.routes.extend(console_pages())
     return app
 
 
 def create_mcp_app(source: Lore | Settings, *, scope: str | None = None, read_only: bool = False) -> FastAPI:
-    """MCP alone, with the health of the service, behind the same guard. `scope`: whose memories are meant where nobody
-    says. `read_only`: without the tools that change memories."""
+    """Return an application with MCP and the health of the service only, behind the same guard. `scope`: the default
+    scope of memories. `read_only`: without the tools that change memories."""
     app = _app(source, service)
     app.router.routes.append(mcp_route(app.state.settings, scope=scope, read_only=read_only))
     return app
@@ -81,6 +185,7 @@ def _app(source: Lore | Settings, *routers: APIRouter) -> FastAPI:
     app.state.long_work = LongWork()
     app.state.watch = new_watch()
     app.state.parsing = asyncio.Lock()
+    app.state.measuring = asyncio.Lock()
     if isinstance(source, Lore):
         app.state.lore = source
     for router in routers:
@@ -92,35 +197,56 @@ def _app(source: Lore | Settings, *routers: APIRouter) -> FastAPI:
 
 
 class _App(FastAPI):
-    """The application. Its OpenAPI document also says what the routes check by hand."""
+    """The application. Its OpenAPI document includes what routes check in code."""
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
             document = super().openapi()
             document["components"]["securitySchemes"] = {"key": _KEY}
-            most: int = self.state.settings.max_page
             for path, operations in document["paths"].items():
                 for operation in operations.values():
+                    _say_what_streams(operation)
                     operation["security"] = [{}] if path in OPEN_PATHS else [{"key": []}, {}]
                     for parameter in operation.get("parameters", ()):
-                        _say_what_is_checked(parameter, most)
+                        _say_what_is_needed(parameter)
+            _fill_in(document["paths"], self.state.settings)
         return self.openapi_schema or {}
 
 
-def _say_what_is_checked(parameter: dict[str, Any], most: int) -> None:
-    schema = parameter["schema"]
-    # A room may go by any of its names, which OpenAPI cannot say.
-    if parameter.get("description", "").endswith("Needed.") and parameter["name"] not in ROOM_NAMES:
-        parameter["required"], schema["minLength"] = True, 1
+def _say_what_streams(operation: dict[str, Any]) -> None:
+    """Describe event streams, which FastAPI describes as one text."""
+    for answer in operation["responses"].values():
+        for content in answer.get("content", {}).values():
+            if "itemSchema" in content:
+                content.pop("schema", None)
+
+
+def _say_what_is_needed(parameter: dict[str, Any]) -> None:
+    if parameter.get("description", "").endswith("Needed."):
+        schema = parameter["schema"]
         schema.pop("default", None)
-    for kind in schema.get("anyOf", [schema]):
-        if kind.get("description", "").startswith(PAGE_LIMIT):
-            kind["maximum"] = most
+        if "null" in [one.get("type") for one in schema.get("anyOf", ())]:
+            schema.pop("anyOf")
+            schema["type"] = "string"
+        parameter["required"], schema["minLength"] = True, 1
+
+
+def _fill_in(part: Any, settings: Settings) -> None:
+    """Replace names of settings that stand as limits by their values."""
+    if isinstance(part, list):
+        for one in part:
+            _fill_in(one, settings)
+    elif isinstance(part, dict):
+        for name, one in part.items():
+            if name in _LIMITS and isinstance(one, str):
+                part[name] = getattr(settings, one)
+            else:
+                _fill_in(one, settings)
 
 
 @asynccontextmanager
 async def beside(app: FastAPI, lore: Lore) -> AsyncIterator[None]:
-    """What goes on beside the requests while the application is served: work that outlives them, and measuring."""
+    """Run background work and measuring while the application is served."""
     async with app.state.long_work.ending(), app.state.watch.watching(lore):
         yield
 

@@ -1,43 +1,168 @@
-"""Reading request bodies: bounded while they stream, JSON only, and named fields that nobody has to guess."""
+"""Bodies of requests: limits on JSON that apply while it arrives, parsing, validation, and schemas.
+
+A few bytes can stand for many values, and each costs time to build, so the limits apply before parsing.
+"""
 
 import asyncio
+import gc
 import json
 import math
+import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, get_args
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from starlette.requests import ClientDisconnect, Request
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.records import ROOM_NAMES
+from roomlore.core.intake import MAX_ID_CHARS
+from roomlore.core.models import Role
+from roomlore.core.records import FIELDS, FIRST_UNIX, LAST_UNIX, ROOM_NAMES, UNIX_TEXT
 from roomlore.settings import Settings
-from roomlore.settings.contexts import StrategyName
+from roomlore.settings.model import StrategyName
 from roomlore.surfaces.findings import in_words
-from roomlore.surfaces.http.json_bounds import Bounds, JsonMeter
 from roomlore.surfaces.http.problems import Refused
+
+# A string, or the part of one at the end of a piece. Possessive: each byte is read once.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+("|\\?\Z)', re.DOTALL)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = np.zeros(256, np.int64)
+_STEPS[list(b"[{")] = 1
+_STEPS[list(b"]}")] = -1
+_SMALL_VALUES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The limits of a route's body: `size` in bytes, from the setting `named`, number of values, and levels of
+    nesting."""
+
+    size: int
+    named: str
+    values: int
+    depth: int
+
+    @classmethod
+    def small(cls, settings: Settings) -> "Bounds":
+        """Return the limits of a route that reads, or writes little."""
+        size, named = min(
+            (settings.max_small_body_bytes, "max_small_body_bytes"), (settings.max_body_bytes, "max_body_bytes")
+        )
+        return cls(size, named, min(_SMALL_VALUES, settings.max_json_values), settings.max_json_depth)
+
+    @classmethod
+    def bulk(cls, settings: Settings) -> "Bounds":
+        """Return the limits of a route that takes messages, facts or sessions."""
+        return cls(settings.max_body_bytes, "max_body_bytes", settings.max_json_values, settings.max_json_depth)
+
+    def too_large(self) -> Refused:
+        return Refused(
+            413, f"The body is larger than {self.size} bytes (setting {self.named}); send it in smaller parts."
+        )
+
+    def too_deep(self) -> InvalidInput:
+        return InvalidInput(f"The JSON is nested deeper than {self.depth} levels (setting max_json_depth); flatten it.")
+
+    def too_many(self) -> Refused:
+        told = "" if self.values == _SMALL_VALUES else " (setting max_json_values)"
+        return Refused(413, f"The JSON has more than {self.values} values{told}; send it in smaller parts.")
+
+
+class JsonMeter:
+    """Measures JSON piece by piece, in linear time and without building values.
+
+    Invalid JSON is measured too; the parser reports it.
+    """
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._open = b""
+        self._size = self._depth = self._marks = self._strings = 0
+
+    def take(self, piece: bytes) -> None:
+        """Measure the next piece. Raises `Refused` for too many bytes or values, and `InvalidInput` for nesting that is
+        too deep."""
+        self._size += len(piece)
+        if self._size > self._bounds.size:
+            raise self._bounds.too_large()
+        bare = self._without_strings(self._open + piece)
+        # Each value but the first follows a comma or an opening bracket; a member of an object has at most two strings.
+        self._marks += bare.count(b",") + bare.count(b"[") + bare.count(b"{")
+        if max(self._marks, self._strings // 2) > self._bounds.values:
+            raise self._bounds.too_many()
+        brackets = bare.translate(None, _NO_BRACKETS)
+        if brackets:
+            depths = self._depth + np.cumsum(_STEPS[np.frombuffer(brackets, np.uint8)])
+            if int(depths.max()) > self._bounds.depth:
+                raise self._bounds.too_deep()
+            self._depth = int(depths[-1])
+
+    def _without_strings(self, text: bytes) -> bytes:
+        """Return the text with a quotation mark for each string, and keep the prefix of the next piece."""
+        bare, found = _STRING.subn(rb"\1", text)
+        closed = bare.count(b'"')
+        self._strings += closed
+        self._open = b""
+        if found > closed:
+            escaping = (len(text) - len(text.rstrip(b"\\"))) % 2
+            self._open = b'"' + b"\\" * escaping
+        return bare
+
 
 T = TypeVar("T", bound=BaseModel)
 R = TypeVar("R")
 Within = Callable[[Settings], Bounds]
+
+# Limits in schemas. A limit that is a setting has the setting's name here; the OpenAPI document has its value.
+TEXT: dict[str, Any] = {"maxLength": "max_text_chars"}
+MOMENT: Mapping[str, Any] = {"anyOf": [{"format": "date-time"}, {"format": "date"}, {"pattern": UNIX_TEXT}]}
+"""A time as text. More forms of ISO 8601 are accepted than these."""
+_UNIX = {"type": "number", "minimum": FIRST_UNIX, "maximum": LAST_UNIX}
+TIME = {"anyOf": [{"type": "string", **one} for one in MOMENT["anyOf"]] + [_UNIX, {"type": "null"}]}
+_ID = {"type": "string", "minLength": 1, "maxLength": MAX_ID_CHARS}
+_NAME = {"type": ["string", "null"], "maxLength": MAX_ID_CHARS}
+_FLAG = {"type": ["boolean", "null"]}
+MESSAGE_FIELDS: Mapping[str, Any] = {
+    "id": _ID,
+    "room_id": _ID,
+    "sender_id": _ID,
+    "sender_name": _NAME,
+    "role": {"anyOf": [{"enum": [*Role]}, {"type": "null"}]},
+    "text": {"type": ["string", "null"], **TEXT},
+    "sent_at": {
+        "type": ["string", "number", "null"],
+        "description": "ISO 8601 or a Unix time. One that cannot be read is estimated.",
+    },
+    "reply_to": _NAME,
+    "root_id": _NAME,
+    "mentions": {"type": ["array", "null"], "items": {"type": "string"}},
+    "has_tool_calls": _FLAG,
+    "turn_id": _NAME,
+    "metadata": {"type": ["object", "null"]},
+    "sent_at_estimated": _FLAG,
+    "edited_at": TIME,
+}
+assert set(MESSAGE_FIELDS) == set(FIELDS)
 
 _LARGE = 262_144
 _PIECE = 65_536
 
 
 async def read_json(request: Request, into: Callable[[Any], R], *, within: Within = Bounds.small) -> R:
-    """Return what `into` makes of the body's JSON.
+    """Return the result of `into` for the body's JSON.
 
     Raises `Refused` for another content type (415), more bytes or values than `within` allows (413, as soon as it is
-    known) and what is not JSON (400), and `InvalidInput` for nesting that is too deep (422).
+    known) and invalid JSON (400), and `InvalidInput` for nesting that is too deep (422).
     """
     _expect_json(request)
     body = await read_body(request, within(request.app.state.settings))
     if len(body) <= _LARGE:
         return into(_parse(body))
-    # One at a time: the parser keeps every other thread waiting, the event loop's too.
+    # One at a time: the parser blocks every other thread, the event loop's too.
     async with request.app.state.parsing:
-        return await asyncio.to_thread(lambda: into(_parse(body)))
+        return await asyncio.to_thread(lambda: into(_parse_large(body)))
 
 
 def body_of(model: type[T], *, within: Within = Bounds.small) -> Callable[[Request], Awaitable[T]]:
@@ -50,7 +175,7 @@ def body_of(model: type[T], *, within: Within = Bounds.small) -> Callable[[Reque
 
 
 def body_if_any_of(model: type[T]) -> Callable[[Request], Awaitable[T]]:
-    """Return the same for a body that may be left out: `model` without anything then."""
+    """Return the same dependency for an optional body: an empty `model` without one."""
     read_it = body_of(model)
 
     async def read(request: Request) -> T:
@@ -62,7 +187,7 @@ def body_if_any_of(model: type[T]) -> Callable[[Request], Awaitable[T]]:
 
 
 def validated(model: type[T], value: Any) -> T:
-    """The value as `model`; `InvalidInput` says in words what is wrong with it."""
+    """Return the value as `model`. Raises `InvalidInput` with the validation errors in words."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -73,12 +198,35 @@ def validated(model: type[T], value: Any) -> T:
 
 
 def documented(model: type[BaseModel], *, required: bool = True) -> dict[str, Any]:
-    """The `openapi_extra` that describes a body read by hand."""
-    return described(model.model_json_schema(), required=required)
+    """Return the `openapi_extra` of a route that reads its body in code."""
+    return described(inlined(model.model_json_schema()), required=required)
 
 
 def described(schema: Mapping[str, Any], *, required: bool = True) -> dict[str, Any]:
     return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
+
+
+def needs_one(*names: str, **schema: Any) -> dict[str, Any]:
+    """Return the part of a schema for a body that needs at least one of these fields, each with `schema`."""
+    some = schema or {"not": {"type": "null"}}
+    return {"allOf": [{"anyOf": [{"required": [name], "properties": {name: some}} for name in names]}]}
+
+
+def inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema without references into itself, which would not resolve inside the OpenAPI document."""
+    inner = schema.get("$defs", {})
+
+    def whole(part: Any) -> Any:
+        if isinstance(part, list):
+            return list(map(whole, part))
+        if not isinstance(part, Mapping):
+            return part
+        if "$ref" in part:
+            return whole(inner[part["$ref"].rpartition("/")[2]])
+        return {name: whole(value) for name, value in part.items() if name != "$defs"}
+
+    found: dict[str, Any] = whole(schema)
+    return found
 
 
 def _expect_json(request: Request) -> None:
@@ -90,7 +238,8 @@ def _expect_json(request: Request) -> None:
 
 
 async def read_body(request: Request, bounds: Bounds) -> bytes:
-    """Return the whole body; raises as soon as it passes a bound. Other requests are served between its pieces."""
+    """Return the whole body. Raises an error as soon as it passes a limit. Other requests are served between its
+    pieces, also if very many bodies arrive at once."""
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared[:20]) > bounds.size:
         raise bounds.too_large()
@@ -98,12 +247,25 @@ async def read_body(request: Request, bounds: Bounds) -> bytes:
     try:
         async for chunk in request.stream():
             for start in range(0, len(chunk), _PIECE):
-                meter.take(chunk[start : start + _PIECE])
-                await asyncio.sleep(0)
+                async with request.app.state.measuring:
+                    meter.take(chunk[start : start + _PIECE])
+                    await asyncio.sleep(0)
             body += chunk
     except ClientDisconnect as error:
         raise Refused(400, "The body ended before it was whole; send it again.") from error
     return bytes(body)
+
+
+def _parse_large(body: bytes) -> Any:
+    """Return the parsed body. The garbage collector is off: it would run after every few hundred lists and mappings and
+    block every thread, and a parser makes no garbage."""
+    collected = gc.isenabled()
+    gc.disable()
+    try:
+        return _parse(body)
+    finally:
+        if collected:
+            gc.enable()
 
 
 def _parse(body: bytes) -> Any:
@@ -129,7 +291,7 @@ def _finite(digits: str) -> float:
 
 
 class Body(BaseModel):
-    """A body with named fields of one type each; others are refused."""
+    """A body with named fields of one type each; unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -138,11 +300,19 @@ class Body(BaseModel):
     def _refuse_other(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             raise ValueError("the body must be a JSON object")
-        return value
+        return {name: cls._whole(name, given) for name, given in value.items()}
+
+    @classmethod
+    def _whole(cls, name: str, given: Any) -> Any:
+        """Return 20 for 20.0 in a field of whole numbers: JSON has one type for both."""
+        field = cls.model_fields.get(name)
+        if field is None or not isinstance(given, float) or not given.is_integer():
+            return given
+        return int(given) if int in (field.annotation, *get_args(field.annotation)) else given
 
 
 class ContextRequest(Body):
-    """Which message to build a context for."""
+    """The message to build a context for."""
 
     room_id: str = Field(min_length=1, description="The room; group_id, chat_id and conversation_id mean the same.")
     message_id: str | None = Field(None, description="By default the newest message that a user wrote.")
@@ -169,13 +339,15 @@ class ContextRequest(Body):
 
 
 class ResponseRequest(Body):
-    """What the model answered with the context."""
+    """The model's answer with the context."""
 
     text: str = Field(max_length=1_048_576)
 
 
 class FeedbackRequest(Body):
-    """What people thought of the answer."""
+    """Feedback on the answer."""
+
+    model_config = ConfigDict(json_schema_extra=needs_one("text", "score"))
 
     text: str | None = Field(None, max_length=65_536)
     score: float | None = Field(None, ge=0, le=1, description="0 is useless, 1 is perfect.")
@@ -188,9 +360,11 @@ class FeedbackRequest(Body):
 
 
 class EditRequest(Body):
-    """What to change of a message; what is left out or null stays."""
+    """A change of a message. Fields that are left out or null stay."""
 
-    text: str | None = None
+    model_config = ConfigDict(json_schema_extra=needs_one("text", "metadata", "mentions"))
+
+    text: str | None = Field(None, json_schema_extra=TEXT)
     metadata: dict[str, Any] | None = None
     mentions: list[str] | None = None
 
@@ -202,7 +376,8 @@ class EditRequest(Body):
 
 
 def one_room(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values with the room under `room_id`, by whichever name it came. Raises `InvalidInput` if two differ."""
+    """Return the values with the room under `room_id`, whichever of its names was used. Raises `InvalidInput` if two
+    differ."""
     given = {name: values[name] for name in ROOM_NAMES if values.get(name) is not None}
     if len({str(room) for room in given.values()}) > 1:
         raise InvalidInput(f"{' and '.join(given)} name different rooms; give one of them.")

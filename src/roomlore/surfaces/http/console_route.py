@@ -21,13 +21,13 @@ def console_pages() -> list[Route]:
 
 
 def new_watch() -> Watch:
-    """What keeps the readings that the console draws."""
+    """Return the store of the readings that the console draws."""
     return Watch()
 
 
 def key_of_cookie(scope: Scope) -> str | None:
-    """The API key that a person signed in with. Nothing but the console goes by it, so a page of another site cannot
-    use it for the API."""
+    """Return the API key that a person signed in with. Only the console uses it, so a page of another site cannot use
+    it for the API."""
     if not is_console(scope["path"]):
         return None
     found = SimpleCookie()
@@ -39,7 +39,7 @@ def key_of_cookie(scope: Scope) -> str | None:
 
 
 def to_sign_in(scope: Scope) -> Response:
-    """Where a person who has to show a key is sent; then back to where they were."""
+    """Return a redirect to the sign-in page, which leads back afterwards."""
     query = scope.get("query_string", b"").decode("ascii", "replace")
     here = scope["path"] + (f"?{query}" if query else "")
     tail = f"?next={quote(here, safe='')}" if scope["method"] == "GET" and len(here) < _LONGEST_ADDRESS else ""

@@ -1,8 +1,8 @@
-"""Server-sent events that begin with a proper answer and end with the client.
+"""Server-sent events with a status that is known before they begin.
 
-FastAPI's own response for them answers 200 before it knows of any event, and stops its generator in a cancel scope,
-where nothing can be awaited any more: what was said so far could not be stored. Here the generator runs in a task of
-its own, which is cancelled once and then waited for.
+FastAPI's own response answers 200 before the first event, and stops its generator in a cancel scope that allows no
+await, so a partial answer could not be stored. Here the generator runs in a task of its own, which is cancelled once
+and awaited.
 """
 
 import asyncio
@@ -14,21 +14,21 @@ from typing import Any
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from roomlore.surfaces.http.replies import dump
+from roomlore.surfaces.http.problems import dump
 
 PING = b": the model is at work\n\n"
 _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _LINE_ENDS = {mark.encode(): f"\\u{ord(mark):04x}".encode() for mark in "\x85\u2028\u2029"}
-"""No line ends in the protocol, but some clients' readers of lines take them for such."""
+"""Not line ends in the protocol, but some clients treat them as such."""
 
 
 def event(name: str, content: Mapping[str, Any]) -> bytes:
-    """An event with JSON as its data, which is always one line."""
+    """Return an event with JSON as its data, which is always one line."""
     return written(name, dump(content))
 
 
 def written(name: str, data: bytes) -> bytes:
-    """An event; `data` is JSON on one line."""
+    """Return an event. `data`: JSON on one line."""
     for mark, escaped in _LINE_ENDS.items():
         data = data.replace(mark, escaped)
     return b"event: %s\ndata: %s\n\n" % (name.encode(), data)
@@ -36,7 +36,7 @@ def written(name: str, data: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """Nothing more comes. `error`: what it broke off with."""
+    """The end of the events. `error`: the error that ended them."""
 
     error: Exception | None = None
 
@@ -48,9 +48,11 @@ def _sound(part: bytes | _Ended) -> bytes | _Ended:
 
 
 class EventStream(StreamingResponse):
-    """The events as they come, with a comment now and then while none does, so that proxies keep the connection.
+    """A response of events as they arrive, with a comment at intervals without events, so that proxies keep the
+    connection.
 
-    They are made no faster than the client takes them. One that leaves, or takes nothing for a minute, ends them.
+    Events are produced no faster than the client reads them. If the client disconnects, or reads nothing for a minute,
+    they end.
     """
 
     media_type = "text/event-stream"
@@ -66,8 +68,8 @@ class EventStream(StreamingResponse):
 
     @classmethod
     async def begin(cls, events: AsyncGenerator[bytes, None], *, last: Callable[[Exception], bytes]) -> "EventStream":
-        """Waits for the first event, and a moment for the second; what is raised in their place is raised here, where
-        every status can be answered. `last`: the event for what is raised later."""
+        """Return the response after the first event, and a moment of waiting for the second. Errors until then are
+        raised here, where every status is possible. `last`: returns the event for a later error."""
         ahead = _Ahead(events)
         try:
             first = [_sound(await ahead.take())]
@@ -103,7 +105,7 @@ class EventStream(StreamingResponse):
     async def _next(self) -> bytes | _Ended:
         if self._first:
             return self._first.pop(0)
-        # Not `wait_for`: before Python 3.12 it forgets that it was cancelled where an event is there already.
+        # Not `wait_for`: before Python 3.12 it loses a cancellation if an event is already there.
         try:
             async with asyncio.timeout(self.ping_seconds):
                 return await self._ahead.take()
@@ -112,7 +114,7 @@ class EventStream(StreamingResponse):
 
 
 class _Ahead:
-    """Runs a generator, at most two events ahead of whoever takes them."""
+    """Runs a generator, at most two events ahead of the reader."""
 
     def __init__(self, events: AsyncGenerator[bytes, None]) -> None:
         self._made: asyncio.Queue[bytes | _Ended] = asyncio.Queue(1)
@@ -122,7 +124,7 @@ class _Ahead:
         return await self._made.get()
 
     async def stop(self) -> None:
-        """Returns once the generator has put its things in order."""
+        """Cancel the generator and wait until it has finished its cleanup."""
         await _end(self._task)
 
     async def _run(self, events: AsyncGenerator[bytes, None]) -> None:

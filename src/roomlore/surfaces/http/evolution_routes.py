@@ -1,30 +1,30 @@
-"""Evolutions over HTTP: begun, waited for, asked for later."""
+"""Routes of evolutions: begin one, wait for it, and read its result."""
 
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from roomlore.core import errors
-from roomlore.core.evolution.result import BegunEvolution, EvolutionResult, Mode, Stats
-from roomlore.core.memory.intake import scope_of
+from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode, Stats
+from roomlore.core.memory.writing import scope_of
 from roomlore.services.jobs import Job
-from roomlore.surfaces.http import memory_answers, memory_views
+from roomlore.surfaces.http import memory_routes
 from roomlore.surfaces.http.guard import Reader, Writer
-from roomlore.surfaces.http.memory_routes import GroupId
-from roomlore.surfaces.http.replies import reply
+from roomlore.surfaces.http.paths import EvolutionId, GroupId
+from roomlore.surfaces.http.problems import reply
 from roomlore.wiring import Lore
 
 evolutions = APIRouter(prefix="/memory", tags=["memory"])
 
 _MOST_WAITED = 30.0
 _LATER: dict[int | str, dict[str, Any]] = {
-    202: {"model": memory_views.Evolving, "description": "It is not done yet; Location says where to ask."}
+    202: {"model": memory_routes.Evolving, "description": "It is not done yet; Location says where to ask."}
 }
 
 
-@evolutions.post("/evolve/{group_id:id}", response_model=memory_views.Evolved, responses=_LATER)
+@evolutions.post("/evolve/{group_id:id}", response_model=memory_routes.Evolved, responses=_LATER)
 async def evolve(
     lore: Writer,
     group_id: GroupId,
@@ -32,7 +32,7 @@ async def evolve(
     mode: Annotated[Mode, Query(description="`llm`, `offline` (rules), or `auto`: `llm` if set up.")] = "auto",
     wait: Annotated[float, Query(ge=0, le=_MOST_WAITED, description="Most seconds to wait for it.")] = _MOST_WAITED,
 ) -> Response:
-    """Reads what was said in a group since the last time and lets what is remembered of it evolve."""
+    """Read the group's messages since the last evolution and update its memories."""
     begun = await lore.memories.begin_evolution(group_id, days=days, mode=mode)
     try:
         job = await lore.jobs.wait(begun.job_id, wait)
@@ -41,13 +41,11 @@ async def evolve(
     return await _answer(lore, group_id, begun, job)
 
 
-@evolutions.get("/evolution/{evolution_id:id}", response_model=memory_views.Evolved)
-async def get_evolution(
-    lore: Reader, evolution_id: Annotated[str, Path(description="The evolution's id, percent-encoded.")]
-) -> Response:
-    """What came of an evolution. One that is not done, or had nothing to read, is not found."""
+@evolutions.get("/evolution/{evolution_id:id}", response_model=memory_routes.Evolved)
+async def get_evolution(lore: Reader, evolution_id: EvolutionId) -> Response:
+    """Return the result of an evolution. Answers 404 if it is not done or had nothing to read."""
     result = await lore.memories.evolved(evolution_id)
-    return reply(memory_answers.evolved(result.scope.removeprefix("group:"), result))
+    return reply(memory_routes.evolved_body(result.scope.removeprefix("group:"), result))
 
 
 async def _answer(lore: Lore, group_id: str, begun: BegunEvolution, job: Job) -> Response:
@@ -57,7 +55,7 @@ async def _answer(lore: Lore, group_id: str, begun: BegunEvolution, job: Job) ->
         raise _dropped()
     if job.status != "done":
         raise _failure(job)
-    return reply(memory_answers.evolved(group_id, await _result(lore, group_id, begun, job)))
+    return reply(memory_routes.evolved_body(group_id, await _result(lore, group_id, begun, job)))
 
 
 def _later(group_id: str, begun: BegunEvolution, job: Job) -> Response:
@@ -76,7 +74,7 @@ def _later(group_id: str, begun: BegunEvolution, job: Job) -> Response:
 
 
 async def _result(lore: Lore, group_id: str, begun: BegunEvolution, job: Job) -> EvolutionResult:
-    """What was recorded, or that there was nothing to read."""
+    """Return the recorded result, or one that says that there was nothing to read."""
     try:
         return await lore.memories.evolved(begun.evolution_id)
     except errors.NotFound:
@@ -91,7 +89,7 @@ async def _result(lore: Lore, group_id: str, begun: BegunEvolution, job: Job) ->
 
 
 def _dropped() -> errors.Conflict:
-    """Forgetting a person drops waiting work of the rooms in which they spoke."""
+    """Return the error: forgetting a person drops waiting work of the rooms in which they wrote."""
     return errors.Conflict(
         "The evolution was dropped before it was done, as work of this group is while somebody who spoke there is being"
         " forgotten. Nothing was changed; ask again."
@@ -99,7 +97,7 @@ def _dropped() -> errors.Conflict:
 
 
 def _failure(job: Job) -> errors.RoomloreError:
-    """The error that a job failed of, as it would have been raised here."""
+    """Return the job's error as it would have been raised here."""
     name, _, said = job.error.partition(": ")
     kind = getattr(errors, name, None)
     if isinstance(kind, type) and issubclass(kind, errors.RoomloreError):

@@ -1,48 +1,219 @@
-"""Facts over HTTP: what is remembered of a person, an agent or a group, added and changed by hand."""
+"""Routes of facts, with their requests and responses."""
 
-from typing import Annotated, Literal
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Query
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from starlette.requests import Request
 from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.memory.intake import NewMemory
-from roomlore.core.memory.models import MemoryKind
-from roomlore.surfaces.http import bodies, fact_bodies, fact_views
-from roomlore.surfaces.http.chat_bodies import inlined
+from roomlore.core.intake import MAX_ID_CHARS
+from roomlore.core.memory.memory import MAX_SCOPE_CHARS, SCOPE_PATTERN, MemoryKind, Source
+from roomlore.core.memory.writing import (
+    KEEP,
+    MAX_BATCH,
+    MAX_LABEL,
+    MAX_REASON,
+    MAX_SOURCES,
+    MAX_STATEMENT,
+    MAX_TAGS,
+    Keep,
+    NewMemory,
+)
+from roomlore.surfaces.http import bodies
+from roomlore.surfaces.http.bodies import Body, Bounds, needs_one, read_json, validated
 from roomlore.surfaces.http.guard import Reader, Writer
-from roomlore.surfaces.http.json_bounds import Bounds
-from roomlore.surfaces.http.paths import MOST, PageLimit
-from roomlore.surfaces.http.replies import reply
+from roomlore.surfaces.http.paths import MOST, MemoryId, PageLimit, Reason
+from roomlore.surfaces.http.problems import reply
 from roomlore.surfaces.plain import plain
+
+_SCOPE = "Whom it is about: user:<id>, agent:<id> or group:<id>."
+Scope = Annotated[str, Field(min_length=1, max_length=MAX_SCOPE_CHARS, json_schema_extra={"pattern": SCOPE_PATTERN})]
+# The limit counts graphemes, which a schema cannot: these are the most code points that always fit.
+Statement = Annotated[str, Field(min_length=1, json_schema_extra={"maxLength": MAX_STATEMENT, "pattern": r"\S"})]
+Label = Annotated[str, Field(json_schema_extra={"maxLength": MAX_LABEL})]
+Tag = Annotated[str, Field(json_schema_extra={"maxLength": MAX_LABEL, "pattern": r"\S"})]
+
+
+class SourceForm(BaseModel):
+    """A message that supports a fact."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    room_id: str = Field(min_length=1, max_length=MAX_ID_CHARS)
+    message_id: str = Field(min_length=1, max_length=MAX_ID_CHARS)
+
+    def source(self) -> Source:
+        return Source(self.room_id, self.message_id)
+
+
+class FactForm(Body):
+    """A fact to add."""
+
+    scope: Scope = Field(description=_SCOPE)
+    statement: Statement = Field(description="What is to be remembered.")
+    kind: Literal["fact", "group", "short"] = "fact"
+    confidence: float | None = Field(None, ge=0, le=1, description="Null: nobody said.")
+    category: Label = ""
+    tags: list[Tag] = Field([], max_length=MAX_TAGS)
+    sources: list[SourceForm] = Field([], max_length=MAX_SOURCES, description="The messages that support it.")
+    memory_id: str | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_ID_CHARS,
+        description="An id of your own makes the call safe to repeat.",
+        json_schema_extra={"pattern": r"^[^\x00]+$"},
+    )
+
+    def new(self) -> NewMemory:
+        return NewMemory(
+            scope=self.scope,
+            statement=self.statement,
+            kind=MemoryKind(self.kind),
+            confidence=self.confidence,
+            category=self.category,
+            tags=self.tags,
+            sources=[form.source() for form in self.sources],
+            memory_id=self.memory_id,
+        )
+
+
+class FactsRequest(Body):
+    """Several facts to add."""
+
+    facts: list[FactForm] = Field(min_length=1, max_length=MAX_BATCH)
+
+
+async def facts_of(request: Request) -> list[NewMemory]:
+    """Return the facts of the body: one fact, or `{"facts": [...]}`."""
+    return await read_json(request, _facts, within=Bounds.bulk)
+
+
+def _facts(value: Any) -> list[NewMemory]:
+    if isinstance(value, dict) and "facts" in value:
+        return [form.new() for form in validated(FactsRequest, value).facts]
+    return [validated(FactForm, value).new()]
+
+
+def _change_schema(schema: dict[str, Any]) -> None:
+    """Mark `confidence` as nullable: null is a change too."""
+    some = needs_one("statement", "category", "tags", "sources")
+    some["allOf"][0]["anyOf"].append({"required": ["confidence"]})
+    schema.update(some)
+
+
+class FactChange(Body):
+    """A change of a fact. Fields that are left out stay. A null confidence is removed; other null fields stay."""
+
+    model_config = ConfigDict(json_schema_extra=_change_schema)
+
+    statement: Statement | None = None
+    confidence: float | None = Field(None, ge=0, le=1)
+    category: Label | None = None
+    tags: list[Tag] | None = Field(None, max_length=MAX_TAGS)
+    sources: list[SourceForm] | None = Field(None, max_length=MAX_SOURCES)
+    expected: str | None = Field(None, description="The id of the version that you saw; another one in force is a 409.")
+    reason: str = Field("", description="Why, for the history.", json_schema_extra={"maxLength": MAX_REASON})
+
+    @model_validator(mode="after")
+    def _something(self) -> "FactChange":
+        content = (self.statement, self.category, self.tags, self.sources)
+        if "confidence" not in self.model_fields_set and all(given is None for given in content):
+            raise ValueError("give at least one of statement, confidence, category, tags, sources")
+        return self
+
+    def wanted_confidence(self) -> float | Keep | None:
+        return self.confidence if "confidence" in self.model_fields_set else KEEP
+
+    def wanted_sources(self) -> list[Source] | None:
+        return None if self.sources is None else [form.source() for form in self.sources]
+
+
+class SourceView(BaseModel):
+    room_id: str
+    message_id: str
+
+
+class FactView(BaseModel):
+    """One version of a fact. Times are ISO 8601 in UTC."""
+
+    memory_id: str
+    lineage_id: str = Field(description="The id of its first version.")
+    scope: str
+    kind: Literal["short", "fact", "group"]
+    statement: str
+    version: int
+    parents: list[str] = Field(description="The versions that it took the place of.")
+    status: Literal["active", "deprecated"]
+    tags: list[str]
+    category: str
+    strength: float
+    confidence: float | None = Field(description="In [0, 1]; null where nobody said.")
+    sources: list[SourceView] = Field(description="The messages that support it.")
+    change_summary: str
+    evolution_id: str | None
+    made_by: str = Field(description="caller, a model, or what made it without one.")
+    fallback: bool = Field(description="No model was there; it is to be made again when one is.")
+    created_at: datetime
+    updated_at: datetime
+    supported_at: datetime
+
+
+class AddedFact(FactView):
+    outcome: Literal["added", "unchanged"] = Field(
+        description="unchanged: it was there already, under this id or in these words."
+    )
+
+
+class AddedFacts(BaseModel):
+    """The current fact for each fact of the request, in the same order."""
+
+    facts: list[AddedFact]
+
+
+class FactPage(BaseModel):
+    facts: list[FactView]
+    total: int = Field(description="How many there are on all pages.")
+    next: int | None = Field(description="The `offset` of the next page; null at the end.")
+
+
+class FactHistory(BaseModel):
+    versions: list[FactView] = Field(description="The first one first.")
+
 
 facts = APIRouter(tags=["facts"])
 
-FactId = Annotated[str, Path(description="The id of any version of it, percent-encoded.")]
-
-_ONE = inlined(fact_bodies.FactForm.model_json_schema())
-_ADDED = bodies.described({"anyOf": [_ONE, inlined(fact_bodies.FactsRequest.model_json_schema())]})
-_CHANGED = bodies.described(inlined(fact_bodies.FactChange.model_json_schema()))
+_ONE = bodies.inlined(FactForm.model_json_schema())
+_ADDED = bodies.described({"anyOf": [_ONE, bodies.inlined(FactsRequest.model_json_schema())]})
+_CHANGED = bodies.described(bodies.inlined(FactChange.model_json_schema()))
 
 
-@facts.post("/facts", response_model=fact_views.AddedFacts, openapi_extra=_ADDED)
-async def add_facts(lore: Writer, wanted: Annotated[list[NewMemory], Depends(fact_bodies.facts_of)]) -> Response:
-    """Adds one fact, or `{"facts": [...]}`, in one transaction. What is there already, under its id or in its words, is
+@facts.post("/facts", response_model=AddedFacts, openapi_extra=_ADDED)
+async def add_facts(lore: Writer, wanted: Annotated[list[NewMemory], Depends(facts_of)]) -> Response:
+    """Add one fact, or `{"facts": [...]}`, in one transaction. A fact that exists, by its id or in the same words, is
     not added again."""
     done = await lore.memories.add_all(wanted)
     return reply({"facts": [{**plain(one.memory), "outcome": one.outcome} for one in done]})
 
 
-@facts.get("/facts", response_model=fact_views.FactPage)
+@facts.get("/facts", response_model=FactPage)
 async def list_facts(
     lore: Reader,
     limit: PageLimit,
-    scope: Annotated[str, Query(description="Whom they are about: user:<id>, agent:<id> or group:<id>. Needed.")] = "",
+    scope: Annotated[
+        str,
+        Query(
+            description="Whom they are about: user:<id>, agent:<id> or group:<id>. Needed.",
+            json_schema_extra={"pattern": SCOPE_PATTERN, "maxLength": MAX_SCOPE_CHARS},
+        ),
+    ] = "",
     kind: Annotated[list[MemoryKind] | None, Query(description="By default fact; may be repeated.")] = None,
     status: Annotated[Literal["active", "deprecated", "all"], Query(description="Which ones.")] = "active",
     offset: Annotated[int, Query(ge=0, le=MOST, description="The `next` of the page before; 0 begins.")] = 0,
 ) -> Response:
-    """What is remembered of a scope, the last changed first."""
+    """Return the facts of a scope, the last changed first."""
     if not scope:
         raise InvalidInput("scope is missing: say whose facts, as in /facts?scope=user:anna.")
     kinds = tuple(kind or (MemoryKind.FACT,))
@@ -52,19 +223,19 @@ async def list_facts(
     return reply({"facts": plain(page), "total": total, "next": following if page and following < total else None})
 
 
-@facts.get("/facts/{memory_id:id}", response_model=fact_views.FactView)
-async def get_fact(lore: Reader, memory_id: FactId) -> Response:
-    """The version that is in force, whichever version the id is of; the last one of a fact that was deleted."""
+@facts.get("/facts/{memory_id:id}", response_model=FactView)
+async def get_fact(lore: Reader, memory_id: MemoryId) -> Response:
+    """Return the version in force, for the id of any version; the last one of a deleted fact."""
     return reply(plain(await lore.memories.head(memory_id)))
 
 
-@facts.patch("/facts/{memory_id:id}", response_model=fact_views.FactView, openapi_extra=_CHANGED)
+@facts.patch("/facts/{memory_id:id}", response_model=FactView, openapi_extra=_CHANGED)
 async def change_fact(
     lore: Writer,
-    memory_id: FactId,
-    change: Annotated[fact_bodies.FactChange, Depends(bodies.body_of(fact_bodies.FactChange, within=Bounds.bulk))],
+    memory_id: MemoryId,
+    change: Annotated[FactChange, Depends(bodies.body_of(FactChange, within=Bounds.bulk))],
 ) -> Response:
-    """Makes a new version, which has an id of its own; the one before stays in the history."""
+    """Add a new version with its own id; the version before stays in the history."""
     changed = await lore.memories.update(
         memory_id,
         statement=change.statement,
@@ -81,16 +252,16 @@ async def change_fact(
 @facts.delete("/facts/{memory_id:id}", status_code=204, response_class=Response)
 async def delete_fact(
     lore: Writer,
-    memory_id: FactId,
-    reason: Annotated[str, Query(description="Why, for the history.")] = "",
+    memory_id: MemoryId,
+    reason: Reason = "",
     expected: Annotated[str | None, Query(description="The id of the version that you saw.")] = None,
 ) -> Response:
-    """Deprecates a fact: it stays in the history. Deleting it again changes nothing."""
+    """Deprecate a fact: it stays in the history. Deleting it again changes nothing."""
     await lore.memories.delete(memory_id, reason, expected=expected)
     return Response(status_code=204)
 
 
-@facts.get("/facts/{memory_id:id}/history", response_model=fact_views.FactHistory)
-async def fact_history(lore: Reader, memory_id: FactId) -> Response:
-    """Every version of a fact, the first one first."""
+@facts.get("/facts/{memory_id:id}/history", response_model=FactHistory)
+async def fact_history(lore: Reader, memory_id: MemoryId) -> Response:
+    """Return every version of a fact, the first one first."""
     return reply({"versions": plain(await lore.memories.history(memory_id))})

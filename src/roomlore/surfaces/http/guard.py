@@ -1,8 +1,8 @@
-"""Who is asking: API keys, and what is asked of those who have none.
+"""Authentication: API keys, and requests without one.
 
-While no key exists, only this machine may ask, and only under a name that means this machine: a web page elsewhere
-could otherwise reach it through DNS or a cross-site request. Once a key exists, everything but /health needs one. For
-the console a person signs in with it, and a cookie has it from then on.
+While no key exists, only this machine has access, and only under a host name of this machine: a web page elsewhere
+could otherwise reach it through DNS or a cross-site request. Once a key exists, everything but /health needs one. In
+the console a person signs in with a key, which a cookie then holds.
 """
 
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ ALL_SCOPES = frozenset({"read", "write", "admin"})
 
 
 def needs_no_key(path: str) -> bool:
-    """Return whether anybody may ask for a path: the health of the service, and what the console needs to sign in."""
+    """Return True if a path needs no key: the health of the service, and what the console needs for signing in."""
     return path in OPEN_PATHS or is_open(path)
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One tenant's roomlore and what may be done with it; `admin` may do all."""
+    """One tenant's roomlore and the scopes of the caller's key; `admin` includes all."""
 
     lore: Lore
     scopes: frozenset[str]
@@ -49,7 +49,7 @@ class Caller:
 
 
 class Guard:
-    """Lets a request in with a `Caller` in its state, or answers with a problem."""
+    """Admits a request with a `Caller` in its state, or answers with a problem."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -127,9 +127,9 @@ def _means_here(authority: str, settings: Settings) -> bool:
 
 
 def _from_own_page(method: str, headers: Headers) -> bool:
-    """Return whether a page of this very address, or no page at all, sent the request. Another port is another site:
-    a program there may show pages of anybody. Browsers name no origin when a page embeds an image or a script, so the
-    fetch metadata decides; a link from another site may be followed, which shows that site nothing."""
+    """Return True if the request came from a page of this same origin, or from no page. Another port is another site,
+    as a program there may show pages of anybody. Browsers send no origin for an embedded image or script, so the fetch
+    metadata decides. A link from another site is allowed, as that site cannot read the answer."""
     origin = headers.get("origin")
     if origin is not None and origin.partition("://")[2].lower() != headers.get("host", "").strip().lower():
         return False
@@ -140,7 +140,7 @@ def _from_own_page(method: str, headers: Headers) -> bool:
 
 
 def caller_of(request: Request) -> Caller:
-    """Who sent the request."""
+    """Return the sender of the request."""
     caller: Any = request.state.caller
     assert isinstance(caller, Caller)
     return caller

@@ -9,11 +9,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.memory.models import check_scope
+from roomlore.core.memory.memory import check_scope
 from roomlore.settings import Settings
-from roomlore.surfaces.http.bodies import read_body
+from roomlore.surfaces.http.bodies import Bounds, read_body
 from roomlore.surfaces.http.guard import Caller
-from roomlore.surfaces.http.json_bounds import Bounds
 from roomlore.surfaces.http.problems import Refused
 
 if TYPE_CHECKING:
@@ -24,8 +23,8 @@ _NEEDED = "MCP needs the extra `mcp` where roomlore runs: pip install 'roomlore[
 
 
 def mcp_route(settings: Settings, *, scope: str | None = None, read_only: bool = False) -> Route:
-    """POST /mcp. `scope`: whose memories are meant where neither a call nor the address says. `read_only`: whatever the
-    key allows, memories are not changed. Raises `ModuleNotFoundError` without the extra `mcp`."""
+    """Return the route POST /mcp. `scope`: the default if neither a call nor the address names one. `read_only`:
+    memories cannot be changed, whatever the key allows. Raises `ModuleNotFoundError` without the extra `mcp`."""
     from roomlore.surfaces.mcp import McpEndpoint, Visitor
 
     def visitor_of(request: Scope) -> Visitor:
@@ -36,7 +35,7 @@ def mcp_route(settings: Settings, *, scope: str | None = None, read_only: bool =
 
 
 def mcp_if_there(settings: Settings) -> Route:
-    """POST /mcp, which without the extra `mcp` says what to install."""
+    """Return the route POST /mcp. Without the extra `mcp` it answers what to install."""
     try:
         return mcp_route(settings)
     except ModuleNotFoundError as error:
@@ -54,7 +53,7 @@ def _visitor(make: Callable[..., "Visitor"], request: Scope, scope: str | None, 
 
 
 def _asked_scope(request: Scope) -> str | None:
-    """As in /mcp?scope=user:anna."""
+    """Return the scope in the address, as in /mcp?scope=user:anna."""
     given = parse_qs(request.get("query_string", b"").decode("utf-8", "replace"))
     strange = sorted(set(given) - {"scope"})
     if strange:
@@ -63,7 +62,7 @@ def _asked_scope(request: Scope) -> str | None:
 
 
 class _Known(Route):
-    """Leaves its name to the log of requests."""
+    """Writes its name into the log of requests."""
 
     def __init__(self, endpoint: ASGIApp) -> None:
         super().__init__(MCP_PATH, endpoint, methods=["POST"], include_in_schema=False)
@@ -74,7 +73,7 @@ class _Known(Route):
 
 
 class _Bounded:
-    """Reads the body within bounds and hands it on whole."""
+    """Reads the body within its limits and passes it on as a whole."""
 
     def __init__(self, endpoint: ASGIApp, bounds: Bounds) -> None:
         self._endpoint = endpoint

@@ -1,9 +1,11 @@
-"""Ids in paths and pages in queries.
+"""Parameters of routes: ids in paths and pages in queries.
 
-An id may hold any character, `/` too, when it is percent-encoded (`%2F`): routing works on the path as it was sent, and
-only then is each id decoded.
+An id may hold any character, `/` too, if it is percent-encoded (`%2F`): routing uses the path as sent, and only then
+each id is decoded. But clients and proxies change some paths: they resolve `..` and decode `%2F`. So the path may have
+`-` instead of an id, and the query the id: `/rooms/-/threads?room_id=..`.
 """
 
+from collections.abc import Callable
 from typing import Annotated
 from urllib.parse import unquote
 
@@ -13,6 +15,8 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.memory.memory import MAX_GROUP_CHARS
+from roomlore.core.memory.writing import MAX_REASON
 from roomlore.surfaces.http.bodies import one_room
 
 MOST = 2**63 - 1
@@ -44,15 +48,47 @@ class RawPaths:
         await self._app(scope, receive, send)
 
 
-RoomId = Annotated[str, Path(description="The room's id, percent-encoded.")]
-MessageId = Annotated[str, Path(description="The message's id, percent-encoded.")]
+IN_QUERY = "-"
+
+
+def addressed(name: str, about: str, *, most: int | None = None) -> Callable[..., str]:
+    """Return a dependency that gives the id `name` of the path, or that of the query if the path has `-`. `most`: its
+    maximum of characters, if longer ids are refused."""
+    bound = {} if most is None else {"maxLength": most}
+    in_path = Path(
+        alias=name,
+        description=f"{about}, percent-encoded; or `-` and `{name}` in the query.",
+        json_schema_extra=bound,
+    )
+    in_query = Query(
+        alias=name,
+        min_length=1,
+        max_length=most,
+        description="Read where the path has `-`: for an id that paths do not keep, such as `..` or one with a `/`.",
+    )
+
+    def read(found: Annotated[str, in_path], asked: Annotated[str | None, in_query] = None) -> str:
+        return found if asked is None or found != IN_QUERY else asked
+
+    return read
+
+
+RoomId = Annotated[str, Depends(addressed("room_id", "The room's id"))]
+MessageId = Annotated[str, Depends(addressed("message_id", "The message's id"))]
 After = Annotated[int, Query(ge=0, le=MOST, description="The `next` of the page before; 0 begins.")]
-PAGE_LIMIT = "Most items in the page"
-Limit = Annotated[int, Query(ge=1, le=MOST, description=f"{PAGE_LIMIT}; at most the setting max_page.")]
+Limit = Annotated[
+    int,
+    Query(
+        ge=1,
+        le=MOST,
+        description="Most items in the page; at most the setting max_page.",
+        json_schema_extra={"maximum": "max_page"},
+    ),
+]
 
 
 def page_limit(request: Request, limit: Limit | None = None) -> int:
-    """By default 100, or `max_page` where that is less."""
+    """Return the limit of a page: by default 100, or `max_page` if that is less."""
     most: int = request.app.state.settings.max_page
     if limit is None:
         return min(_USUAL, most)
@@ -61,11 +97,16 @@ def page_limit(request: Request, limit: Limit | None = None) -> int:
     return limit
 
 
+_OtherName = Annotated[str | None, Query(include_in_schema=False)]
+
+
 def queried_room(
-    room_id: Annotated[str | None, Query(description="The room. Needed.")] = None,
-    group_id: Annotated[str | None, Query(description="Another name for room_id.")] = None,
-    chat_id: Annotated[str | None, Query(description="Another name for room_id.")] = None,
-    conversation_id: Annotated[str | None, Query(description="Another name for room_id.")] = None,
+    room_id: Annotated[
+        str | None, Query(description="The room; group_id, chat_id and conversation_id mean the same. Needed.")
+    ] = None,
+    group_id: _OtherName = None,
+    chat_id: _OtherName = None,
+    conversation_id: _OtherName = None,
 ) -> str:
     given = {"room_id": room_id, "group_id": group_id, "chat_id": chat_id, "conversation_id": conversation_id}
     room: str | None = one_room(given).get("room_id")
@@ -76,3 +117,10 @@ def queried_room(
 
 PageLimit = Annotated[int, Depends(page_limit)]
 QueriedRoom = Annotated[str, Depends(queried_room)]
+
+
+_GROUP = "The group's id, or a scope such as user:anna for what is known of anna"
+GroupId = Annotated[str, Depends(addressed("group_id", _GROUP, most=MAX_GROUP_CHARS))]
+MemoryId = Annotated[str, Depends(addressed("memory_id", "The id of any version of it"))]
+EvolutionId = Annotated[str, Depends(addressed("evolution_id", "The evolution's id"))]
+Reason = Annotated[str, Query(description="Why, for the history.", json_schema_extra={"maxLength": MAX_REASON})]

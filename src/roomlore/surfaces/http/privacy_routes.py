@@ -1,21 +1,22 @@
-"""Forgetting a person, and checking what is stored, over HTTP."""
+"""Routes for forgetting a person and for checking stored data."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypedDict
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.memory.intake import scope_of
-from roomlore.core.privacy.report import ForgetReport
-from roomlore.surfaces import privacy_work
+from roomlore.core.memory.memory import MAX_GROUP_CHARS
+from roomlore.core.memory.writing import scope_of
+from roomlore.core.privacy.redaction import ForgetReport
+from roomlore.surfaces import long_work
 from roomlore.surfaces.http import bodies, problems
 from roomlore.surfaces.http.guard import Reader, Writer
-from roomlore.surfaces.http.replies import reply
+from roomlore.surfaces.http.problems import reply
 from roomlore.surfaces.plain import plain
 
 privacy = APIRouter(prefix="/privacy", tags=["privacy"])
@@ -30,7 +31,9 @@ class _Asked(TypedDict):
 
 
 class ForgetRequest(bodies.Body):
-    """Whom to forget."""
+    """The person to forget."""
+
+    model_config = ConfigDict(json_schema_extra=bodies.needs_one("dry_run", "confirm", const=True))
 
     user_id: str = Field(min_length=1, max_length=MAX_ID_CHARS, description="The sender id that the messages have.")
     dry_run: bool = Field(False, description="Change nothing; say what would go.")
@@ -47,7 +50,7 @@ class LeftView(BaseModel):
 
 
 class ForgetView(BaseModel):
-    """What went, or with `dry_run` what would go."""
+    """The rows that were removed, or with `dry_run` would be."""
 
     success: Literal[True]
     user_id: str
@@ -67,7 +70,7 @@ class ForgetView(BaseModel):
 
 
 class Forgetting(BaseModel):
-    """It is not done yet."""
+    """Forgetting in progress."""
 
     success: Literal[True]
     user_id: str
@@ -75,7 +78,7 @@ class Forgetting(BaseModel):
 
 
 class Checking(BaseModel):
-    """It is not done yet."""
+    """A check in progress."""
 
     success: Literal[True]
     status: Literal["running"]
@@ -94,7 +97,7 @@ class NoteView(BaseModel):
 
 
 class VerifyView(BaseModel):
-    """What a check of what is stored found."""
+    """The result of a check of stored data."""
 
     success: Literal[True]
     sound: bool = Field(description="No check found a fault.")
@@ -125,15 +128,17 @@ def _later(model: type[BaseModel], counted: str) -> dict[int | str, dict[str, An
 async def forget(
     request: Request, lore: Writer, wanted: Annotated[ForgetRequest, Depends(bodies.body_of(ForgetRequest))]
 ) -> Response:
-    """Removes what a person said and what follows from it. Without `confirm` nothing is done but saying what would.
+    """Remove what a person said and what was derived from it. Without `confirm` nothing is removed and the answer says
+    what would be.
 
-    What takes longer than 30 seconds goes on and is answered with 202; the same request waits for it, or tells what
-    came of it in the two minutes before. Where the server ends before it does, the same request takes it up."""
+    Work of more than 30 seconds continues and is answered with 202. The same request waits for it, or returns its
+    result of the last two minutes. If the server ends first, the same request resumes it.
+    """
     work, user_id = request.app.state.long_work, wanted.user_id
     asked: _Asked = {"seconds": _MOST_WAITED, "same_words": wanted.same_words}
     if wanted.confirm and not wanted.dry_run:
-        return _told(user_id, await privacy_work.forget(work, lore, user_id, **asked))
-    would = await privacy_work.would_forget(work, lore, user_id, **asked)
+        return _told(user_id, await long_work.forget(work, lore, user_id, **asked))
+    would = await long_work.would_forget(work, lore, user_id, **asked)
     if not wanted.dry_run:
         raise _unconfirmed(user_id, would.report)
     if would.full:
@@ -146,16 +151,21 @@ async def verify(
     request: Request,
     lore: Reader,
     group_id: Annotated[
-        str | None, Query(min_length=1, description="Only this group or scope, such as user:anna; by default all.")
+        str | None,
+        Query(
+            min_length=1,
+            description="Only this group or scope, such as user:anna; by default all.",
+            json_schema_extra={"maxLength": MAX_GROUP_CHARS},
+        ),
     ] = None,
 ) -> Response:
-    """Reads all that is remembered, and of a whole tenant its messages too, and says what does not hold together.
-    Changes nothing.
+    """Check the integrity of all memories and, of a whole tenant, of its messages too. Changes nothing.
 
-    What takes longer than 30 seconds goes on and is answered with 202; the same request waits for it, or tells what
-    came of it in the two minutes before. At most three checks of a tenant are under way at a time."""
+    Work of more than 30 seconds continues and is answered with 202. The same request waits for it, or returns its
+    result of the last two minutes. At most three checks of a tenant run at a time.
+    """
     scope = None if group_id is None else scope_of(group_id)
-    asked = await privacy_work.verify(request.app.state.long_work, lore, scope, seconds=_MOST_WAITED)
+    asked = await long_work.verify(request.app.state.long_work, lore, scope, seconds=_MOST_WAITED)
     if asked.full:
         raise _too_many("checks")
     report = asked.report
@@ -172,12 +182,12 @@ def _told(user_id: str, report: ForgetReport | None) -> Response:
 
 
 def _too_many(what: str) -> problems.Refused:
-    told = f"{privacy_work.MOST_AT_A_TIME} {what} are under way for this tenant, the most there may be at a time."
+    told = f"{long_work.MOST_AT_A_TIME} {what} are under way for this tenant, the most there may be at a time."
     return problems.Refused(429, f"{told} Wait until one has ended; then ask again.", {"Retry-After": _RETRY_SECONDS})
 
 
 def _unconfirmed(user_id: str, would: ForgetReport | None) -> InvalidInput:
-    """`would`: None where counting takes too long to be waited for."""
+    """Return the error for a missing `confirm`. `would`: None if counting takes longer than the request may wait."""
     asked = "This cannot be undone. Send `confirm: true` to do it."
     if would is None:
         return InvalidInput(f"{asked} What would go of {user_id!r:.80} takes long to count: `dry_run: true` tells it.")

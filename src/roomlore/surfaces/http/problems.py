@@ -1,5 +1,9 @@
-"""Errors as RFC 9457 problem details: every one says what happened and what to do."""
+"""JSON responses, and problems (RFC 9457) for every error.
 
+JSON can hold any stored text: a lone surrogate is escaped, as UTF-8 cannot hold it.
+"""
+
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -13,7 +17,19 @@ from starlette.routing import Route
 
 from roomlore.core import errors
 from roomlore.surfaces.findings import in_words
-from roomlore.surfaces.http.replies import dump
+
+
+def dump(content: Any) -> bytes:
+    """Return compact JSON in UTF-8."""
+    try:
+        return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
+def reply(content: Any, status: int = 200) -> Response:
+    return Response(dump(content), status, media_type="application/json")
+
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -27,6 +43,7 @@ STATUS: Mapping[type[errors.RoomloreError], int] = {
     errors.Forbidden: 403,
     errors.Unavailable: 503,
     errors.StorageUnavailable: 503,
+    errors.StorageBusy: 503,
     errors.VectorsUnavailable: 503,
     errors.CacheUnavailable: 503,
     errors.ModelUnavailable: 503,
@@ -115,7 +132,7 @@ KINDS = (
     ),
 )
 _OWN_KINDS: Mapping[type[errors.RoomloreError], str] = {errors.BudgetTooSmall: "budget-too-small"}
-"""Of errors that share their status with another kind."""
+"""Kinds of errors that share their status with another kind."""
 _NAMED: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
 _USUAL: Mapping[int, Kind] = {kind.status: kind for kind in KINDS if kind.name not in _OWN_KINDS.values()}
 _HINTS: Mapping[int, str] = {
@@ -138,7 +155,7 @@ class Problem(BaseModel):
 
 
 class Refused(HTTPException):
-    """A request turned away before any service saw it."""
+    """A request refused before it reached a service."""
 
 
 def respond(
@@ -149,7 +166,7 @@ def respond(
     *,
     kind: str | None = None,
 ) -> Response:
-    """The problem as a response. `kind`: the name of one, by default that of the status."""
+    """Return the problem as a response. `kind`: its name, by default that of the status."""
     told = _NAMED[kind] if kind else _USUAL.get(status, _STRANGE)
     raw_path = scope.get("raw_path")
     problem = {
@@ -164,7 +181,7 @@ def respond(
 
 
 def status_of(error: errors.RoomloreError) -> int:
-    """The HTTP status of an error: its own, or that of the nearest class above it."""
+    """Return the HTTP status of an error: its own, or that of its nearest base class."""
     return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
 
 
@@ -189,7 +206,7 @@ async def on_refusal(request: Request, error: Exception) -> Response:
 
 
 def _methods(request: Request) -> list[str]:
-    """Return the methods that the path takes. Starlette names those of the first of its routes alone."""
+    """Return the methods of the path. Starlette returns those of its first route only."""
     path = getattr(request.scope.get("route"), "path", None)
     return sorted(
         {method for route in _routes(request.app.routes) if route.path == path for method in route.methods or ()}
@@ -197,7 +214,7 @@ def _methods(request: Request) -> list[str]:
 
 
 def _routes(found: Iterable[Any]) -> Iterator[Route | APIRoute]:
-    """Return the routes of an application, those of included routers among them."""
+    """Yield the routes of an application, including those of its routers."""
     for route in found:
         if isinstance(route, Route | APIRoute) and route.methods:
             yield route

@@ -1,4 +1,4 @@
-"""Recall over HTTP: what is known that matters for a conversation, inside a token budget."""
+"""The route of recall: facts that matter for a conversation, within a token budget."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -8,21 +8,19 @@ from pydantic import BaseModel, Field, WithJsonSchema
 from starlette.responses import Response
 
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.memory.models import MAX_SCOPE_CHARS, MemoryKind
-from roomlore.core.recall.models import Similarity
-from roomlore.core.recall.options import MOST_SCOPES
+from roomlore.core.memory.memory import MemoryKind
+from roomlore.core.recall.options import MOST_SCOPES, Similarity
 from roomlore.surfaces.http import bodies
-from roomlore.surfaces.http.chat_bodies import inlined
-from roomlore.surfaces.http.fact_views import FactView
+from roomlore.surfaces.http.fact_routes import FactView, Scope
 from roomlore.surfaces.http.guard import Reader
-from roomlore.surfaces.http.replies import reply
+from roomlore.surfaces.http.problems import reply
 from roomlore.surfaces.plain import plain
 
 recall = APIRouter(tags=["facts"])
 
 _MOST_TOKENS = 10_000_000
 _MOST_TURNS = 10_000
-_MOST_MESSAGES = 10_000
+_MOST_MESSAGES = 5_000  # more would exceed the limit of values in a body
 
 
 _MESSAGE: Mapping[str, Any] = {
@@ -30,17 +28,19 @@ _MESSAGE: Mapping[str, Any] = {
     "required": ["role"],
     "properties": {
         "role": {"enum": ["user", "assistant", "system", "tool", "developer", "function"]},
-        "content": {"anyOf": [{"type": "string"}, {"type": "array", "items": {}}, {"type": "null"}]},
-        "name": {"type": "string"},
-        "tool_calls": {"type": "array", "items": {}},
+        "content": {
+            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": ["object", "string"]}}, {"type": "null"}]
+        },
+        "name": {"description": "memory_context: a block of memories, which is left out."},
+        "tool_calls": {"description": "Empty or not: a message that calls tools is left out."},
     },
 }
 
 
 class RecallRequest(bodies.Body):
-    """Whom to recall facts of, and what for. What is left out is as the settings say."""
+    """The scopes to recall from, and the conversation. Fields that are left out have the values of the settings."""
 
-    scopes: list[Annotated[str, Field(min_length=1, max_length=MAX_SCOPE_CHARS)]] = Field(
+    scopes: list[Scope] = Field(
         max_length=MOST_SCOPES, description="Whom the facts are about: user:<id>, agent:<id> or group:<id>."
     )
     messages: list[Annotated[dict[str, Any], WithJsonSchema(dict(_MESSAGE))]] = Field(
@@ -72,7 +72,7 @@ class RecalledView(BaseModel):
 
 
 class RecollectionView(BaseModel):
-    """The facts that are worth their tokens, in the order in which they stand in the block."""
+    """The facts that are worth their tokens, in their order in the block."""
 
     facts: list[RecalledView]
     text: str = Field(description="The block for the prompt; empty where there is no fact.")
@@ -85,13 +85,13 @@ class RecollectionView(BaseModel):
 @recall.post(
     "/recall",
     response_model=RecollectionView,
-    openapi_extra=bodies.described(inlined(RecallRequest.model_json_schema())),
+    openapi_extra=bodies.described(bodies.inlined(RecallRequest.model_json_schema())),
 )
 async def recall_facts(
     lore: Reader, wanted: Annotated[RecallRequest, Depends(bodies.body_of(RecallRequest))]
 ) -> Response:
-    """The facts and group memories that matter for a conversation, ranked, and the block of text that holds them inside
-    a token budget."""
+    """Return the facts and group memories that matter for a conversation, ranked, and the block of text that holds them
+    within a token budget."""
     found = await lore.recall.build(
         wanted.scopes,
         wanted.messages,

@@ -1,4 +1,4 @@
-"""Faces for LangChain. Needs the extra `langchain`."""
+"""Integrations with LangChain. Need the extra `langchain`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ __all__ = ["MemoryMiddleware", "RoomloreChatMessageHistory"]
 
 
 def __getattr__(name: str) -> Any:
-    """The middleware is loaded when it is first asked for: it brings LangGraph, which a history does without."""
+    """Load the middleware at its first use: it imports LangGraph, which a history does not need."""
     if name == "MemoryMiddleware":
         from roomlore.surfaces.langchain.middleware import MemoryMiddleware
 

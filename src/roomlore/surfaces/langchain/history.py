@@ -1,12 +1,12 @@
-"""A chat-message history of LangChain whose messages are a conversation's."""
+"""A chat-message history of LangChain, stored as the messages of a conversation."""
 
 import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 from roomlore import InvalidInput, Lore, Message, NotFound, Role, StoredMessage, SyncLore
-from roomlore.core.foreign import Readable, call_line, give_back, keep, plain_json, readable, with_value
-from roomlore.core.sessions.turns import shown
+from roomlore.core.raw_payloads import Readable, call_line, give_back, keep, plain_json, readable, with_value
+from roomlore.core.sessions.window import shown
 
 try:
     from langchain_core.chat_history import BaseChatMessageHistory
@@ -39,9 +39,9 @@ _ROLES = {
 class RoomloreChatMessageHistory(BaseChatMessageHistory):
     """The messages of a conversation since it was last cleared, oldest first.
 
-    Messages come back as they went in; what others wrote into the conversation comes back as human, AI, system and tool
-    messages. `lore`: what `roomlore.open_sync` opens, for every method; or what `roomlore.open` opens, for the async
-    methods alone. `user_id`, `agent_code`: who speaks. Raises `InvalidInput` for a `lore` that is neither.
+    Messages are returned as they were added. Messages that others wrote into the conversation are returned as human,
+    AI, system and tool messages. `lore`: from `roomlore.open_sync`, for every method; or from `roomlore.open`, for the
+    async methods only. `user_id`, `agent_code`: the speakers. Raises `InvalidInput` for a `lore` that is neither.
     """
 
     def __init__(self, conversation_id: str, lore: Lore | SyncLore, *, user_id: str = "", agent_code: str = "") -> None:
@@ -56,7 +56,7 @@ class RoomloreChatMessageHistory(BaseChatMessageHistory):
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]
-        """Every message. Raises `InvalidInput` on an async `lore`, `StorageUnavailable`."""
+        """Every message. Raises `InvalidInput` on an async `lore`, and `StorageUnavailable`."""
         sync = self._sync()
         try:
             return list(map(_given_back, sync.sessions.messages(self.conversation_id)))
@@ -64,13 +64,14 @@ class RoomloreChatMessageHistory(BaseChatMessageHistory):
             return []
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Stores the messages, all or none. Raises `InvalidInput` for what is too large or no JSON, too."""
+        """Store the messages, all or none. Raises `InvalidInput` also for messages that are too large or no JSON."""
         batch, sync = _batch(messages), self._sync()
         if batch:
             self._turn = sync.sessions.add_messages(self.conversation_id, batch, **self._speakers()).turn_id
 
     def clear(self) -> None:
-        """Begins anew: no message from before is given any more. They stay stored, behind a reset of the session."""
+        """Reset the conversation: earlier messages are no longer returned. They stay stored, before a reset of the
+        session."""
         sync, self._turn = self._sync(), ""
         try:
             sync.sessions.reset(self.conversation_id)
@@ -78,7 +79,7 @@ class RoomloreChatMessageHistory(BaseChatMessageHistory):
             return
 
     async def aget_messages(self) -> list[BaseMessage]:
-        """As `messages`."""
+        """Return every message; see `messages`."""
         if isinstance(self._lore, SyncLore):
             return await asyncio.to_thread(lambda: self.messages)
         try:
@@ -88,7 +89,7 @@ class RoomloreChatMessageHistory(BaseChatMessageHistory):
         return list(map(_given_back, found))
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """As `add_messages`."""
+        """Store the messages; see `add_messages`."""
         if isinstance(self._lore, SyncLore):
             await asyncio.to_thread(self.add_messages, messages)
         elif batch := _batch(messages):
@@ -96,7 +97,7 @@ class RoomloreChatMessageHistory(BaseChatMessageHistory):
             self._turn = stored.turn_id
 
     async def aclear(self) -> None:
-        """As `clear`."""
+        """Reset the conversation; see `clear`."""
         if isinstance(self._lore, SyncLore):
             await asyncio.to_thread(self.clear)
             return
@@ -140,7 +141,7 @@ def _message(given: BaseMessage) -> Message:
 
 
 def _read(raw: dict[str, Any]) -> Readable:
-    """What it says; where it only calls tools, the calls."""
+    """Return the text of a message; that of its tool calls if it has no other."""
     said = readable(raw["data"]["content"], _CONTENT)
     calls = raw["data"].get("tool_calls")
     if said.text or not calls:
@@ -161,7 +162,7 @@ def _given_back(message: StoredMessage) -> BaseMessage:
 
 
 def _plain(message: StoredMessage) -> BaseMessage:
-    """A message that somebody else wrote. A tool's output names no call; its own id stands for one."""
+    """Return a message of another writer. A tool's output names no call; its own id is used instead."""
     text = shown(message).text
     if message.role is Role.TOOL:
         return ToolMessage(text, id=message.id, tool_call_id=message.reply_to or message.id)

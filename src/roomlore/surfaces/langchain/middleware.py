@@ -1,8 +1,8 @@
-"""What roomlore remembers, put before an agent's model.
+"""A middleware that puts recalled facts before an agent's model.
 
-The block is worked out in `before_model`, once for each message of the user, and goes into what the model is sent in
-`wrap_model_call`, never into the agent's state: no history, no stream, no summary and no checkpoint has it, and every
-call is sent exactly one. The state has, in a private key, which facts were shown, so that they stay from turn to turn.
+`before_model` makes the block once for each message of the user. `wrap_model_call` adds it to the model's input only,
+never to the agent's state: no history, stream, summary or checkpoint contains it, and every call has exactly one. A
+private key of the state holds the facts that were shown, so that they stay from turn to turn.
 """
 
 import asyncio
@@ -17,11 +17,10 @@ from typing import Annotated, Any, NotRequired, cast
 
 from roomlore import InvalidInput, Lore, MemoryKind, Recollection, Said, SyncLore
 from roomlore.core.errors import describe
-from roomlore.core.memory.intake import check_kinds
 from roomlore.core.memory.reading import INJECTED_NAME
-from roomlore.core.recall.models import RECALLED, RecallOptions, Similarity
-from roomlore.core.recall.options import otherwise, scopes_of
-from roomlore.core.recall.placing import Placement, check_placement, place_among
+from roomlore.core.memory.writing import check_kinds
+from roomlore.core.recall.options import RECALLED, RecallOptions, Similarity, otherwise, scopes_of
+from roomlore.core.recall.rendering import Placement, check_placement, place_among
 
 try:
     from langchain.agents.middleware.types import (
@@ -54,41 +53,42 @@ _ROLES = {
 _SUMMARY, _NOT_SAID = "summarization", "system"
 _LONGEST = 300
 _AT_ONCE = 8
-"""Calls under way at the same time over a synchronous roomlore; one that hangs does not hold up the others."""
+"""Concurrent calls over a synchronous roomlore; a blocked one does not delay the others."""
 
 _TURNS = 1_000
-"""Turns whose blocks are kept; a turn that goes on after more than that, or in another process, is recalled anew."""
+"""Turns whose blocks are kept. A turn that continues after more turns than that, or in another process, is recalled
+again."""
 
 log = logging.getLogger(__name__)
 
 
 class ShownFacts(TypedDict):
-    """`turn`: the turn whose block was made last. `shown`: the ids of its facts."""
+    """`turn`: the turn of the last block. `shown`: the ids of its facts."""
 
     turn: str
     shown: list[str]
 
 
 class MemoryState(AgentState[Any]):
-    """An agent's state, with the facts shown last, which neither go in nor come out."""
+    """An agent's state with the facts shown last, which are neither input nor output."""
 
     memory_context: NotRequired[Annotated[ShownFacts, PrivateStateAttr]]
 
 
 Scopes = Sequence[str] | Callable[[MemoryState, Runtime[Any]], Sequence[str]]
-"""Whose facts: a list, or a function of the agent's state and its runtime."""
+"""The scopes of facts: a list, or a function of the agent's state and its runtime."""
 
 
 class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
     """Puts the facts that matter before the model, as one message named `memory_context`.
 
-    `lore`: what `roomlore.open_sync` opens, for every method of the agent; or what `roomlore.open` opens, for its async
-    methods alone. `scopes`: such as `["user:ann"]`, or a function `(state, runtime)` that gives them.
-    `placement`: 'system', behind the system prompt, or 'trailing', just before the user's last message, so that what
-    comes before it never changes. `timeout_seconds`: how long recalling may take before the model is called without.
-    What is not given is as the settings say. Within a turn, however many calls of the model it takes, the block stays
-    as it is; from one turn to the next while relevance has not clearly changed. A memory that fails or is slow leaves
-    the block out and logs a warning. Raises `InvalidInput` for arguments that cannot be used.
+    `lore`: from `roomlore.open_sync`, for every method of the agent; or from `roomlore.open`, for its async methods
+    only. `scopes`: such as `["user:ann"]`, or a function `(state, runtime)` that returns them. `placement`: 'system',
+    after the system prompt, or 'trailing', just before the user's last message, so that the part before it never
+    changes. `timeout_seconds`: how long recalling may take before the model is called without facts. The settings apply
+    to options that are not given. The block is the same for every model call of a turn; in the next turn it stays
+    unless relevance has clearly changed. If recalling fails or is slow, the block is left out and a warning is logged.
+    Raises `InvalidInput` for invalid arguments.
     """
 
     state_schema = MemoryState
@@ -127,7 +127,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         self._threads = ThreadPoolExecutor(_AT_ONCE, "roomlore-memory") if isinstance(lore, SyncLore) else None
 
     def before_model(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """The block of a turn that has none yet. Raises `InvalidInput` over an async roomlore."""
+        """Make the block of a turn that has none yet. Raises `InvalidInput` over an async roomlore."""
         if self._threads is None:
             raise InvalidInput(
                 "This middleware is over an async roomlore: use the agent's async methods (ainvoke, astream), or give "
@@ -144,7 +144,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
             return self._without(asked, error)
 
     async def abefore_model(self, state: MemoryState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """The block of a turn that has none yet."""
+        """Make the block of a turn that has none yet."""
         asked = self._asked(state, runtime)
         if asked is None:
             return None
@@ -157,17 +157,17 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
     def wrap_model_call(
         self, request: "ModelRequest[Any]", handler: "Callable[[ModelRequest[Any]], ModelResponse[Any]]"
     ) -> "ModelCallResult[Any]":
-        """Sends the model the turn's block."""
+        """Call the model with the turn's block."""
         return handler(self._with_block(request))
 
     async def awrap_model_call(
         self, request: "ModelRequest[Any]", handler: "Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]"
     ) -> "ModelCallResult[Any]":
-        """Sends the model the turn's block."""
+        """Call the model with the turn's block."""
         return await handler(self._with_block(request))
 
     def _asked(self, state: MemoryState, runtime: Runtime[Any]) -> "_Asked | None":
-        """What to ask the memory; None where the turn has its block."""
+        """Return the request for recall; None if the turn has its block."""
         before, asking, thread_id = state.get("memory_context"), _last_of_user(state["messages"]), _thread_id()
         made = before["turn"] if before and before["turn"] in self._blocks else None
         if made and asking is None:
@@ -210,7 +210,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         return self._made(asked, "", [])
 
     def _made(self, asked: "_Asked", text: str, shown: list[str]) -> dict[str, Any]:
-        """A turn that goes without does not make the next one forget what was shown before."""
+        """Return the update of the state. A turn without a block keeps the facts shown before."""
         self._blocks[asked.turn] = text
         while len(self._blocks) > _TURNS:
             self._blocks.popitem(last=False)
@@ -229,7 +229,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A turn, and what the memory is asked for it."""
+    """A turn, and its request for recall."""
 
     turn: str
     arguments: dict[str, Any]
@@ -255,19 +255,19 @@ def _said(message: BaseMessage) -> Said:
 
 
 def _role(message: BaseMessage) -> str:
-    """What a summary says stands in the user's place, and yet is not the user's word."""
+    """Return the role of a message. A summary has the user's role but is not the user's text."""
     if _is_block(message) or message.additional_kwargs.get("lc_source") == _SUMMARY:
         return _SUMMARY
     return _ROLES.get(getattr(message, "role", message.type), _SUMMARY)
 
 
 def _is_block(message: BaseMessage) -> bool:
-    """Agents and tools may have that name, too."""
+    """Return True if the message is a block. Agents and tools may have that name, too."""
     return message.name == INJECTED_NAME and message.type in ("system", "human")
 
 
 def _thread_id() -> str | None:
-    """The conversation's, where the agent is called with one."""
+    """Return the conversation's id, if the agent is called with one."""
     try:
         found = get_config().get("configurable", {}).get("thread_id")
     except RuntimeError:

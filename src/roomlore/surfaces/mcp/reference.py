@@ -1,13 +1,12 @@
-"""The page about the tools, made from them: `make reference` writes it."""
+"""The reference page of the tools, generated from them: `make reference` writes it."""
 
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from roomlore.surfaces.mcp.fitting import ANSWER_BYTES
+from roomlore.surfaces.mcp.answers import ANSWER_BYTES
 from roomlore.surfaces.mcp.server import INSTRUCTIONS
-from roomlore.surfaces.mcp.tool import Tool
-from roomlore.surfaces.mcp.tools import TOOLS
+from roomlore.surfaces.mcp.tools import TOOLS, Tool
 
 _ABOUT = f"""# MCP tools
 
@@ -31,7 +30,7 @@ The server offers tools alone: no resources and no prompts. What a host gives a 
 
 
 def page() -> str:
-    """The page in Markdown."""
+    """Return the page in Markdown."""
     return _ABOUT + "".join(map(_row, TOOLS)) + "".join(map(_section, TOOLS))
 
 
@@ -64,7 +63,7 @@ def _rows(schema: Mapping[str, Any], whole: Mapping[str, Any], needed: str, unde
 
 
 def _named(field: Mapping[str, Any], whole: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The fields of an object, or of those in a list."""
+    """Return the fields of an object, or of the objects in a list."""
     place = field.get("$ref") or field.get("items", {}).get("$ref")
     found: Mapping[str, Any] | None = whole["$defs"][place.rpartition("/")[2]] if place else None
     return found

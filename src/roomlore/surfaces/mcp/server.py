@@ -1,22 +1,31 @@
-"""The MCP server over one visitor's roomlore."""
+"""The MCP server over one visitor's roomlore, its endpoint for HTTP, and serving on standard input and output."""
 
+import asyncio
 import json
+import signal
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Any
 
 import structlog
-from mcp import MCPError, types
+from mcp import MCPError, stdio_server, types
 from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic import ValidationError
+from starlette.types import Receive, Scope, Send
 
 from roomlore.core import errors
+from roomlore.core.memory.memory import check_scope
+from roomlore.core.models import DEFAULT_TENANT
+from roomlore.settings import Settings
 from roomlore.surfaces.findings import in_words
 from roomlore.surfaces.logs import where
 from roomlore.surfaces.mcp.answers import NOTICE
-from roomlore.surfaces.mcp.tool import Tool, Visitor
-from roomlore.surfaces.mcp.tools import TOOLS
+from roomlore.surfaces.mcp.tools import TOOLS, Tool, Visitor
+from roomlore.wiring import open_lore
 
 INSTRUCTIONS = (
     "roomlore remembers what was said in chats. Call memory_prompt or search_memories before you answer about a "
@@ -34,7 +43,7 @@ log = structlog.get_logger(__name__)
 
 
 def make_server(visitor: Visitor) -> Server[Any]:
-    """A server of the tools that the visitor may use."""
+    """Return a server of the tools that the visitor may use."""
     tools = {tool.name: tool for tool in TOOLS if visitor.may_write or not tool.writes}
 
     async def list_tools(_: Any, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -78,7 +87,7 @@ async def _called(tool: Tool, visitor: Visitor, given: Mapping[str, Any]) -> typ
 
 
 def _said(answer: dict[str, Any]) -> types.CallToolResult:
-    """The answer as data, and as text for hosts that show a model no data."""
+    """Return the answer as data, and as text for hosts that do not show data to a model."""
     text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=answer)
 
@@ -97,3 +106,97 @@ def _no_such(name: str, tools: Mapping[str, Tool]) -> types.CallToolResult:
     if any(tool.name == name for tool in TOOLS):
         return _failed(_READ_ONLY)
     raise MCPError(types.INVALID_PARAMS, f"There is no tool {name!r:.80}; there are {', '.join(tools)}.")
+
+
+class McpEndpoint:
+    """Handles each POST by itself, so that requests share no key and no process state.
+
+    `visitor_of`: the sender of a request, from its scope; the caller handles its errors. The caller also checks first
+    that the request is allowed (its key, its Host).
+    """
+
+    def __init__(self, visitor_of: Callable[[Scope], Visitor], *, max_body_bytes: int) -> None:
+        self._visitor_of = visitor_of
+        self._max_body_bytes = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        server = make_server(self._visitor_of(scope))
+        exchange = StreamableHTTPSessionManager(server, stateless=True, max_request_body_size=self._max_body_bytes)
+        async with exchange.run():
+            await exchange.handle_request(scope, receive, send)
+
+
+_STANDARD_INPUT = 0
+_WAITING_LINES = 16
+
+
+async def serve_stdio(
+    settings: Settings, *, tenant: str = DEFAULT_TENANT, scope: str | None = None, read_only: bool = False
+) -> None:
+    """Serve until standard input ends or the process is told to stop. Meanwhile other output to standard output goes to
+    standard error.
+
+    `scope`: the default scope of a call. `read_only`: without the tools that change memories. Raises `InvalidInput` and
+    `StorageUnavailable`.
+    """
+    whose = None if scope is None else check_scope(scope)
+    with _ending_when_told():
+        async with open_lore(settings=settings, tenant=tenant, background=settings.work_in_server) as lore:
+            server = make_server(Visitor(lore=lore, may_write=not read_only, scope=whose))
+            lines: Any = _Lines()
+            async with stdio_server(stdin=lines) as (incoming, outgoing):
+                await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+@contextmanager
+def _ending_when_told() -> Iterator[None]:
+    """End the block in good order at the first SIGINT or SIGTERM; the second one ends the process at once."""
+    loop, task, told = asyncio.get_running_loop(), asyncio.current_task(), threading.Event()
+    assert task is not None
+
+    def hear(*_: object) -> None:
+        told.set()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        loop.call_soon_threadsafe(task.cancel)
+
+    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not told.is_set():
+            raise
+        task.uncancel()
+
+
+class _Lines:
+    """The lines of standard input, read by a daemon thread: a read cannot be cancelled."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._read: asyncio.Queue[str] = asyncio.Queue(_WAITING_LINES)
+        threading.Thread(target=self._follow, name="standard input", daemon=True).start()
+
+    def __aiter__(self) -> "_Lines":
+        return self
+
+    async def __anext__(self) -> str:
+        line = await self._read.get()
+        if not line:
+            raise StopAsyncIteration
+        return line
+
+    def _follow(self) -> None:
+        with open(_STANDARD_INPUT, encoding="utf-8", errors="replace", closefd=False) as lines:
+            while self._hand_over(line := lines.readline()) and line:
+                pass
+
+    def _hand_over(self, line: str) -> bool:
+        """Pass on a line. Return False if nobody reads any more."""
+        put = self._read.put(line)
+        try:
+            asyncio.run_coroutine_threadsafe(put, self._loop).result()
+        except RuntimeError:
+            put.close()
+            return False
+        return True

@@ -1,9 +1,232 @@
-"""The tools, in the order in which a host lists them."""
+"""The MCP tools: descriptions for models, arguments, answers, and their work."""
 
-from roomlore.surfaces.mcp import answers, arguments
-from roomlore.surfaces.mcp.looking import context, history, listed, one, prompt, searched
-from roomlore.surfaces.mcp.tool import Tool
-from roomlore.surfaces.mcp.writing import add, delete, update
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from mcp import types
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.memory.memory import MemoryKind, Source, check_scope
+from roomlore.core.memory.writing import KEEP, NewMemory
+from roomlore.core.models import Candidate
+from roomlore.surfaces.mcp import answers
+from roomlore.surfaces.mcp.answers import Answer, Arguments, fitting
+from roomlore.wiring import Lore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visitor:
+    """The caller of tools: the roomlore of their tenant, if they may change memories, and their default scope."""
+
+    lore: Lore
+    may_write: bool = True
+    scope: str | None = None
+
+    def whose(self, scope: str | None) -> str:
+        """Return the scope of a call. Raises `InvalidInput` if neither it nor the server names one."""
+        if not scope and self.scope is None:
+            raise InvalidInput("scope is missing: say whose memories, as user:<id>, agent:<id> or group:<id>.")
+        return check_scope(scope or self.scope or "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """`about`: the description for models. `replaces`: it takes memories out of force, which the hint for hosts says.
+    `if_lost`: what to do if the id is unknown."""
+
+    name: str
+    title: str
+    about: str
+    takes: type[Arguments]
+    gives: type[Answer]
+    run: Callable[[Visitor, Any], Awaitable[Answer]]
+    writes: bool = False
+    replaces: bool = False
+    if_lost: str = ""
+
+    def declared(self) -> types.Tool:
+        """Return the tool in MCP's form."""
+        return _declared(self)
+
+
+@cache
+def _declared(tool: Tool) -> types.Tool:
+    """Return the tool in MCP's form. Cached: over HTTP each request has its own server."""
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.about,
+        input_schema=_lean(tool.takes.model_json_schema()),
+        output_schema=_lean(tool.gives.model_json_schema(mode="serialization")),
+        annotations=types.ToolAnnotations(
+            read_only_hint=not tool.writes,
+            destructive_hint=tool.replaces,
+            idempotent_hint=True,
+            open_world_hint=False,
+        ),
+    )
+
+
+def _lean(schema: Any) -> Any:
+    """Return the schema without titles and without null, which equals leaving a field out: a model reads every word of
+    it."""
+    if isinstance(schema, list):
+        return [_lean(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {name: value for name, value in schema.items() if not (name == "title" and isinstance(value, str))}
+    choices = kept.get("anyOf", [])
+    if {"type": "null"} in choices:
+        kept = {name: value for name, value in kept.items() if name != "anyOf" and (name, value) != ("default", None)}
+        kept = next(choice for choice in choices if choice != {"type": "null"}) | kept
+    return {name: _lean(value) for name, value in kept.items()}
+
+
+async def searched(visitor: Visitor, wanted: answers.SearchMemories) -> answers.FoundMemories:
+    found = await visitor.lore.memories.search(
+        visitor.whose(wanted.scope), wanted.query, limit=wanted.limit, threshold=wanted.threshold
+    )
+    hits = [answers.FoundMemory(**answers.memory_fields(hit.memory), score=round(hit.score, 4)) for hit in found.hits]
+    shown = fitting(hits)
+    return answers.FoundMemories(memories=shown, degraded=found.degraded, hint=_search_hint(shown, hits, wanted))
+
+
+def _search_hint(
+    shown: Sequence[answers.FoundMemory], hits: Sequence[answers.FoundMemory], wanted: answers.SearchMemories
+) -> str | None:
+    if not hits:
+        return f"Nothing scores {wanted.threshold:g} or more: try other words, a lower threshold, or get_memories."
+    if len(shown) < len(hits):
+        return f"{len(hits) - len(shown)} more did not fit; ask for something narrower."
+    return _cut_hint(shown)
+
+
+async def listed(visitor: Visitor, wanted: answers.GetMemories) -> answers.MemoryPage:
+    scope, memories = visitor.whose(wanted.scope), visitor.lore.memories
+    kinds = tuple(MemoryKind) if wanted.kind is None else (MemoryKind(wanted.kind),)
+    page = await memories.page(scope, kinds=kinds, status=wanted.status, limit=wanted.limit, offset=wanted.offset)
+    total = await memories.count(scope, kinds=kinds, status=wanted.status)
+    shown = fitting([answers.MemoryView(**answers.memory_fields(memory)) for memory in page])
+    following = _next(wanted.offset, len(shown), total)
+    return answers.MemoryPage(
+        memories=shown, total=total, next_offset=following, hint=_page_hint(following, total) or _cut_hint(shown)
+    )
+
+
+async def one(visitor: Visitor, wanted: answers.GetMemory) -> answers.OneMemory:
+    memory = answers.details(await visitor.lore.memories.head(wanted.memory_id))
+    hint = None if memory.status == "active" else "It was deleted and is not recalled any more."
+    return answers.OneMemory(memory=memory, hint=hint)
+
+
+async def history(visitor: Visitor, wanted: answers.MemoryHistory) -> answers.Versions:
+    versions = await visitor.lore.memories.history(wanted.memory_id)
+    shown = fitting([answers.version_of(memory) for memory in versions[wanted.offset :]])
+    following = _next(wanted.offset, len(shown), len(versions))
+    return answers.Versions(
+        versions=shown, total=len(versions), next_offset=following, hint=_page_hint(following, len(versions))
+    )
+
+
+async def prompt(visitor: Visitor, wanted: answers.MemoryPrompt) -> answers.PromptBlock:
+    scopes = [visitor.whose(scope) for scope in wanted.scopes or ("",)]
+    said = [{"role": "user", "content": wanted.query}] if wanted.query.strip() else []
+    found = await visitor.lore.recall.build(scopes, said, max_tokens=wanted.max_tokens)
+    return answers.PromptBlock(
+        text=found.text,
+        tokens=found.tokens,
+        taken=len(found.facts),
+        considered=found.considered,
+        degraded=found.degraded,
+        hint=_prompt_hint(len(found.facts), found.considered),
+    )
+
+
+def _prompt_hint(taken: int, considered: int) -> str | None:
+    if considered == 0:
+        return "Nothing is remembered there yet."
+    return None if taken else "No memory fits; ask with more max_tokens."
+
+
+async def context(visitor: Visitor, wanted: answers.RoomContext) -> answers.RoomMessages:
+    found = await visitor.lore.context.build(
+        wanted.room_id,
+        wanted.message_id,
+        strategy=wanted.strategy,
+        max_messages=wanted.max_messages,
+        max_tokens=wanted.max_tokens,
+    )
+    shown = _likeliest(found.messages, found.parent)
+    left_out = len(found.messages) - len(shown)
+    return answers.RoomMessages(
+        room_id=found.room_id,
+        message_id=found.message_id,
+        strategy=found.strategy,
+        messages=shown,
+        left_out=left_out or None,
+        degraded=found.degraded,
+        hint=None if shown else "Nothing said before matters for this message.",
+    )
+
+
+def _likeliest(taken: Sequence[Candidate], parent: str | None) -> list[answers.MessageView]:
+    """Return the messages that fit, the likeliest preferred, in the order in which they were written."""
+    views = [answers.message_of(one, parent) for one in taken]
+    ranked = sorted(range(len(views)), key=lambda place: -views[place].score)
+    kept = len(fitting([views[place] for place in ranked]))
+    return [views[place] for place in sorted(ranked[:kept])]
+
+
+def _next(offset: int, shown: int, total: int) -> int | None:
+    following = offset + shown
+    return following if shown and following < total else None
+
+
+def _page_hint(following: int | None, total: int) -> str | None:
+    return None if following is None else f"{total - following} more; go on with offset={following}."
+
+
+def _cut_hint(shown: Sequence[answers.MemoryView]) -> str | None:
+    return "get_memory gives the statements that are cut in full." if any(one.cut for one in shown) else None
+
+
+async def add(visitor: Visitor, wanted: answers.AddMemory) -> answers.AddedMemory:
+    new = NewMemory(
+        scope=visitor.whose(wanted.scope),
+        statement=wanted.statement,
+        kind=MemoryKind(wanted.kind),
+        confidence=wanted.confidence,
+        category=wanted.category,
+        tags=wanted.tags,
+        sources=[Source(wanted.room_id or "", message_id) for message_id in wanted.message_ids],
+    )
+    done = (await visitor.lore.memories.add_all([new]))[0]
+    if done.outcome == "added":
+        return answers.AddedMemory(memory=answers.details(done.memory), outcome="added")
+    hint = "It was remembered already and is as it was; update_memory changes it."
+    return answers.AddedMemory(memory=answers.details(done.memory), outcome="unchanged", hint=hint)
+
+
+async def update(visitor: Visitor, wanted: answers.UpdateMemory) -> answers.OneMemory:
+    changed = await visitor.lore.memories.update(
+        wanted.memory_id,
+        statement=wanted.statement,
+        confidence=KEEP if wanted.confidence is None else wanted.confidence,
+        category=wanted.category,
+        tags=wanted.tags,
+        expected=wanted.expected,
+        reason=wanted.reason,
+    )
+    return answers.OneMemory(memory=answers.details(changed))
+
+
+async def delete(visitor: Visitor, wanted: answers.DeleteMemory) -> answers.OneMemory:
+    gone = await visitor.lore.memories.delete(wanted.memory_id, wanted.reason, expected=wanted.expected)
+    hint = "It is out of force; its history stays."
+    return answers.OneMemory(memory=answers.details(gone), hint=hint)
+
 
 _IDS = "search_memories and get_memories give the ids of memories."
 
@@ -13,7 +236,7 @@ TOOLS: tuple[Tool, ...] = (
         title="Remember something",
         about="Remember one statement about a user, an agent or a group for later conversations. What is remembered "
         "already in the same words is not added again.",
-        takes=arguments.AddMemory,
+        takes=answers.AddMemory,
         gives=answers.AddedMemory,
         run=add,
         writes=True,
@@ -23,7 +246,7 @@ TOOLS: tuple[Tool, ...] = (
         title="Search memories",
         about="Find what is remembered about a user, an agent or a group that says something about a question, best "
         "first.",
-        takes=arguments.SearchMemories,
+        takes=answers.SearchMemories,
         gives=answers.FoundMemories,
         run=searched,
     ),
@@ -31,7 +254,7 @@ TOOLS: tuple[Tool, ...] = (
         name="get_memories",
         title="List memories",
         about="List what is remembered about a user, an agent or a group, the last changed first, page by page.",
-        takes=arguments.GetMemories,
+        takes=answers.GetMemories,
         gives=answers.MemoryPage,
         run=listed,
     ),
@@ -39,7 +262,7 @@ TOOLS: tuple[Tool, ...] = (
         name="get_memory",
         title="Read a memory",
         about="Read one memory as it is now, in full, with the messages that support it.",
-        takes=arguments.GetMemory,
+        takes=answers.GetMemory,
         gives=answers.OneMemory,
         run=one,
         if_lost=_IDS,
@@ -48,7 +271,7 @@ TOOLS: tuple[Tool, ...] = (
         name="update_memory",
         title="Change a memory",
         about="Change what a memory says. It becomes a new version with a new id; the one before stays in the history.",
-        takes=arguments.UpdateMemory,
+        takes=answers.UpdateMemory,
         gives=answers.OneMemory,
         run=update,
         writes=True,
@@ -59,7 +282,7 @@ TOOLS: tuple[Tool, ...] = (
         name="delete_memory",
         title="Delete a memory",
         about="Take a memory out of force: it is not found or recalled any more, but stays in the history.",
-        takes=arguments.DeleteMemory,
+        takes=answers.DeleteMemory,
         gives=answers.OneMemory,
         run=delete,
         writes=True,
@@ -70,7 +293,7 @@ TOOLS: tuple[Tool, ...] = (
         name="memory_history",
         title="History of a memory",
         about="Every version of a memory, the first one first: what it said, who made it, and why.",
-        takes=arguments.MemoryHistory,
+        takes=answers.MemoryHistory,
         gives=answers.Versions,
         run=history,
         if_lost=_IDS,
@@ -80,7 +303,7 @@ TOOLS: tuple[Tool, ...] = (
         title="Memories for a prompt",
         about="One block of the memories that matter for what is being talked about, within max_tokens, to put into a "
         "prompt.",
-        takes=arguments.MemoryPrompt,
+        takes=answers.MemoryPrompt,
         gives=answers.PromptBlock,
         run=prompt,
     ),
@@ -89,7 +312,7 @@ TOOLS: tuple[Tool, ...] = (
         title="Context of a message",
         about="The earlier messages of a room that matter for answering a message, each with its score and the reason "
         "it was taken. Leaves out what seems to belong to other conversations in the room.",
-        takes=arguments.RoomContext,
+        takes=answers.RoomContext,
         gives=answers.RoomMessages,
         run=context,
         if_lost="Ask the user which room and message are meant.",

@@ -1,4 +1,4 @@
-"""The two clients: each opens roomlore when it is made, or takes an open one."""
+"""mem0's `Memory` and `AsyncMemory`: each opens roomlore when it is created, or takes an open one."""
 
 import asyncio
 import functools
@@ -38,10 +38,11 @@ def _awaited(verb: Verb[P, T]) -> Callable[Concatenate["AsyncMemory", P], Corout
 class Memory:
     """mem0's `Memory` over roomlore.
 
-    `config`: mem0's, as far as it has a counterpart here. `url`: the database, by default that of the config or of the
-    settings. `settings`, `embedder`: as `roomlore.open` takes them, in the place of `config`. `lore`: what
-    `roomlore.open_sync` opened, in the place of all of them. Close it, or use it as `with Memory() as memory:`; one
-    that nobody closed is closed when it is no longer used. Raises `InvalidInput`, `StorageUnavailable`.
+    `config`: mem0's; an `IgnoredSetting` warns of options without a counterpart, and its collection is the tenant.
+    `url`: the database, by default that of the config or of the settings. `settings`, `embedder`: as for
+    `roomlore.open`, instead of `config`. `lore`: from `roomlore.open_sync`, instead of all of them. Close it, or use it
+    as `with Memory() as memory:`; otherwise it is closed when it is garbage-collected. Raises `InvalidInput` and
+    `StorageUnavailable`.
     """
 
     def __init__(
@@ -55,8 +56,10 @@ class Memory:
     ) -> None:
         self._closing = ExitStack()
         if lore is None:
-            named, settings = read_config(config, settings)
-            opening = roomlore.open_sync(url or named, settings=settings, embedder=embedder)
+            found = read_config(config, settings)
+            opening = roomlore.open_sync(
+                url or found.url, tenant=found.tenant, settings=found.settings, embedder=embedder
+            )
             self._lore = self._closing.enter_context(opening)
         else:
             self._lore = _open_one(lore, SyncLore, config, url, settings, embedder)
@@ -64,7 +67,7 @@ class Memory:
 
     @classmethod
     def from_config(cls, config_dict: Mapping[str, Any], **more: Any) -> "Memory":
-        """The same as `Memory(config_dict, ...)`."""
+        """Return `Memory(config_dict, ...)`."""
         return cls(config_dict, **more)
 
     add = _waited(Verbs.add)
@@ -78,11 +81,11 @@ class Memory:
     reset = _waited(Verbs.reset)
 
     def wait(self, work: Callable[[Verbs], Coroutine[Any, Any, T]]) -> T:
-        """Waits for what is done with the verbs."""
+        """Run work with the verbs and wait for it."""
         return self._lore.wait(lambda lore: work(Verbs(lore)))
 
     def close(self) -> None:
-        """Closes what this client opened; the same again does nothing."""
+        """Close what this client opened. Repeated calls do nothing."""
         self._unclosed.detach()
         self._closing.close()
 
@@ -94,9 +97,8 @@ class Memory:
 
 
 class AsyncMemory:
-    """mem0's `AsyncMemory` over roomlore; the arguments are those of `Memory`, and `lore` is what `roomlore.open`
-    opened. The database is opened by the first call. `await memory.close()`, or use it as `async with AsyncMemory()`.
-    """
+    """mem0's `AsyncMemory` over roomlore. The arguments are those of `Memory`; `lore` is from `roomlore.open`. The
+    first call opens the database. Use `await memory.close()` or `async with AsyncMemory()`."""
 
     def __init__(
         self,
@@ -112,15 +114,17 @@ class AsyncMemory:
         self._lore: Lore | None = None
         self._open: Callable[[], AbstractAsyncContextManager[Lore]]
         if lore is None:
-            named, chosen = read_config(config, settings)
-            self._open = lambda: roomlore.open(url or named, settings=chosen, embedder=embedder)
+            found = read_config(config, settings)
+            self._open = lambda: roomlore.open(
+                url or found.url, tenant=found.tenant, settings=found.settings, embedder=embedder
+            )
         else:
             given = _open_one(lore, Lore, config, url, settings, embedder)
             self._open = lambda: nullcontext(given)
 
     @classmethod
     def from_config(cls, config_dict: Mapping[str, Any], **more: Any) -> "AsyncMemory":
-        """The same as `AsyncMemory(config_dict, ...)`."""
+        """Return `AsyncMemory(config_dict, ...)`."""
         return cls(config_dict, **more)
 
     add = _awaited(Verbs.add)
@@ -134,14 +138,14 @@ class AsyncMemory:
     reset = _awaited(Verbs.reset)
 
     async def verbs(self) -> Verbs:
-        """The verbs, with the database open."""
+        """Return the verbs, with the database open."""
         async with self._opening:
             if self._lore is None:
                 self._lore = await self._closing.enter_async_context(self._open())
             return Verbs(self._lore)
 
     async def close(self) -> None:
-        """Closes what this client opened; a call after that opens it again."""
+        """Close what this client opened. A later call opens it again."""
         async with self._opening:
             closing, self._closing = self._closing, AsyncExitStack()
             self._lore = None
@@ -156,8 +160,8 @@ class AsyncMemory:
 
 
 def _close_collected(closing: ExitStack) -> None:
-    """Of a client that nobody closed. It may be collected on a thread that its closing waits for, though never on the
-    main one, where the program's end closes it too."""
+    """Close a client that nobody closed. It may be collected on a thread that its closing waits for, but never on the
+    main thread, where the program's end closes it too."""
     if threading.current_thread() is threading.main_thread():
         closing.close()
     else:

@@ -1,25 +1,310 @@
-"""mem0's verbs over an open roomlore."""
+"""The verbs of mem0's clients: adding, filters, the history of a memory, and the verbs themselves."""
 
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import uuid
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from roomlore import InvalidInput, Lore, MemoryHit, MemoryKind, MemoryStatus, NotFound
-from roomlore.core.memory.intake import KEEP, Keep
-from roomlore.surfaces.mem0 import adding
-from roomlore.surfaces.mem0.filters import check_filters, matches
-from roomlore.surfaces.mem0.history import history_of
-from roomlore.surfaces.mem0.kept import Kept, read
-from roomlore.surfaces.mem0.owners import KEYS, ROOMS, Owners
-from roomlore.surfaces.mem0.said import Note, last_day, own, said_in
+from roomlore import (
+    Change,
+    InvalidInput,
+    Lore,
+    Memory,
+    MemoryHit,
+    MemoryKind,
+    MemoryStatus,
+    Message,
+    NewMemory,
+    NotFound,
+    Remembered,
+    Source,
+)
+from roomlore.core.memory.memory import Action
+from roomlore.core.memory.writing import KEEP, MAX_SOURCES, Keep, checked
+from roomlore.surfaces.mem0.messages import (
+    KEYS,
+    ROOMS,
+    Kept,
+    Note,
+    Owners,
+    Said,
+    as_message,
+    as_note_alone,
+    beside,
+    expired,
+    last_day,
+    note_of,
+    own,
+    read,
+    said_in,
+    stored_note,
+)
+
+log = logging.getLogger(__name__)
 
 Item = dict[str, Any]
+
+
+async def a_model_reads(lore: Lore) -> bool:
+    """Return True if the model of evolutions can be called: a provider has a key, or needs none."""
+    models = await lore.models.list_available_models(internal=True)
+    return any(model.usable for model in models if model.model_id == lore.settings.evolve_model)
+
+
+async def keep_messages(lore: Lore, said: Sequence[Said], given: Note, owners: Owners) -> list[Item]:
+    """Add each message as a fact, unchanged. Raises `InvalidInput` before anything is stored."""
+    messages = [
+        _message(lore, one, replace(given, role=one.role, actor_id=one.name), owners, kept=True) for one in said
+    ]
+    facts = [checked(_fact(message, owners)) for message in messages]
+    if not facts:
+        return []
+    await lore.messages.add(messages)
+    done = await lore.memories.add_all(facts)
+    return [await _settled(lore, one, message, owners) for one, message in zip(done, messages, strict=True)]
+
+
+async def infer_memories(lore: Lore, said: Sequence[Said], given: Note, owners: Owners) -> list[Item]:
+    """Store the messages and let a model read all new messages of the user. Raises `ModelUnavailable`; then the next
+    call reads what was stored."""
+    if not any(one.role == "user" and one.text.strip() for one in said):
+        return []
+    await lore.messages.add([_message(lore, one, given, owners, kept=False) for one in said])
+    changes: list[Change] = []
+    while True:
+        done = await lore.memories.evolve(f"user:{owners.user_id}", mode="llm")
+        changes += done.changes
+        if done.failed or not done.remaining or not done.messages:
+            return [_event(change) for change in changes if change.action is not Action.STRENGTH]
+
+
+async def store_note(lore: Lore, kept: Kept, owners: Owners, wanted: Note) -> Memory:
+    """Store this note of a memory for these owners, and return the memory."""
+    memory = kept.memory
+    if owners in kept.owners and owners not in kept.beside:
+        message = as_note_alone(wanted, owners, message_id=uuid.uuid4().hex, at=lore.now())
+        await lore.messages.add(message)
+        return await lore.memories.update(memory.memory_id, sources=_with_source(memory, message))
+    at = beside(memory, owners)
+    message = as_note_alone(wanted, owners, message_id=at.message_id, at=lore.now())
+    report = await lore.messages.add(message, on_conflict="report")
+    if not report.added:
+        await lore.messages.edit(at.room_id, at.message_id, metadata=message.metadata)
+    return memory
+
+
+async def drop(lore: Lore, kept: Kept, gone: Sequence[Owners]) -> None:
+    """Delete a memory, or keep it for the other owners."""
+    memory, left = kept.memory, [owners for owners in kept.owners if owners not in gone]
+    if not left:
+        await lore.memories.delete(memory.memory_id)
+        return
+    rooms = {owners.room_id for owners in gone}
+    sources = [source for source in memory.sources if source.room_id not in rooms]
+    if kept.owners[-1] in gone:
+        sources += [beside(memory, left[-1])] if left[-1] in kept.beside else []
+    if sources != list(memory.sources):
+        await lore.memories.update(memory.memory_id, sources=sources)
+    for at in (beside(memory, owners) for owners in gone if owners in kept.beside):
+        await lore.messages.edit(at.room_id, at.message_id, metadata=stored_note(None))
+
+
+def _with_source(memory: Memory, message: Message) -> list[Source]:
+    """Return the memory's evidence with this message last; of the message's room the first message is kept too."""
+    here = [source for source in memory.sources if source.room_id == message.room_id]
+    others = [source for source in memory.sources if source.room_id != message.room_id]
+    return [*others, *here[:1], Source(message.room_id, message.id)][-MAX_SOURCES:]
+
+
+def _message(lore: Lore, said: Said, given: Note, owners: Owners, *, kept: bool) -> Message:
+    return as_message(said, given, owners, message_id=uuid.uuid4().hex, at=lore.now(), kept=kept)
+
+
+def _fact(message: Message, owners: Owners) -> NewMemory:
+    return NewMemory(scope=owners.scope, statement=message.text, sources=[Source(message.room_id, message.id)])
+
+
+async def _settled(lore: Lore, done: Remembered, message: Message, owners: Owners) -> Item:
+    """Return the result. A known memory keeps its note and takes over new fields; an expired one is shown again."""
+    event, memory, new = "ADD", done.memory, note_of(message) or Note()
+    if done.outcome != "added":
+        event = "NONE"
+        known = (await read(lore, [memory], [owners]))[0]
+        whose = dict.fromkeys([owners, known.owners[-1]]) if _over(lore, known.note) else [owners]
+        for its in whose:
+            before = known.note_for(its) if its in known.owners else None
+            wanted = _joined(lore, before, new)
+            if wanted != before:
+                memory, event = await store_note(lore, known, its, wanted), "UPDATE"
+                known = replace(known, memory=memory)
+    return {
+        "id": memory.lineage_id,
+        "memory": memory.statement,
+        "event": event,
+        "actor_id": new.actor_id,
+        "role": new.role,
+    }
+
+
+def _over(lore: Lore, kept: Note | None) -> bool:
+    return expired(kept, lore.now().date())
+
+
+def _joined(lore: Lore, before: Note | None, new: Note) -> Note:
+    if before is None:
+        return new
+    until = new.until if _over(lore, before) else before.until
+    return replace(before, metadata={**new.metadata, **before.metadata}, until=until)
+
+
+def _event(change: Change) -> Item:
+    item = {"id": change.memory.lineage_id, "memory": change.memory.statement}
+    if change.memory.status is not MemoryStatus.ACTIVE:
+        return {**item, "event": "DELETE"}
+    if change.old_statement is None:
+        return {**item, "event": "ADD"}
+    return {**item, "event": "UPDATE", "previous_memory": change.old_statement}
+
+
+Fields = Mapping[str, Any]
+_MISSING = object()
+
+
+def check_filters(filters: Any) -> None:
+    """Raise `InvalidInput` for filters that `matches` does not support."""
+    if not isinstance(filters, Mapping):
+        raise InvalidInput(f"filters is {filters!r:.60}; give a mapping such as {{'user_id': 'anna'}}.")
+    for name, wanted in filters.items():
+        if name in _JOINTS:
+            _check_joint(name, wanted)
+        elif isinstance(wanted, Mapping):
+            _check_operators(name, wanted)
+
+
+def matches(fields: Fields, filters: Fields) -> bool:
+    """Return True if every condition holds. `filters` must have passed `check_filters`."""
+    return all(_holds(fields, name, wanted) for name, wanted in filters.items())
+
+
+def _check_joint(name: str, wanted: Any) -> None:
+    if not isinstance(wanted, list) or not wanted:
+        raise InvalidInput(f"{name} is {wanted!r:.60}; give a list of filters.")
+    for one in wanted:
+        check_filters(one)
+
+
+def _check_operators(name: str, wanted: Fields) -> None:
+    for operator, value in wanted.items():
+        if operator not in _OPERATORS:
+            raise InvalidInput(
+                f"The filter of {name!r:.60} asks for {operator!r:.60}; there are {', '.join(_OPERATORS)}."
+            )
+        if operator in ("in", "nin") and not isinstance(value, list | tuple):
+            raise InvalidInput(f"The filter of {name!r:.60} wants a list for {operator!r}, not {value!r:.60}.")
+
+
+def _holds(fields: Fields, name: str, wanted: Any) -> bool:
+    if name in _JOINTS:
+        return _JOINTS[name](matches(fields, one) for one in wanted)
+    value = fields.get(name, _MISSING)
+    if isinstance(wanted, Mapping):
+        return all(_OPERATORS[operator](value, given) for operator, given in wanted.items())
+    return value is not _MISSING if wanted == "*" else _equal(value, wanted)
+
+
+def _equal(value: Any, wanted: Any) -> bool:
+    return bool(value == wanted) or (isinstance(value, list) and wanted in value)
+
+
+def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """Return a comparison that is False for values that cannot be compared."""
+
+    def holds(value: Any, wanted: Any) -> bool:
+        try:
+            return bool(compare(value, wanted))
+        except TypeError:
+            return False
+
+    return holds
+
+
+def _contains(value: Any, wanted: Any) -> bool:
+    return wanted in value if isinstance(value, str | list) else False
+
+
+def _contains_in_any_case(value: Any, wanted: Any) -> bool:
+    return isinstance(value, str) and str(wanted).casefold() in value.casefold()
+
+
+_JOINTS: Mapping[str, Callable[[Any], bool]] = {
+    "AND": all,
+    "OR": any,
+    "NOT": lambda conditions: not any(conditions),
+}
+_OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "eq": _equal,
+    "ne": lambda value, wanted: not _equal(value, wanted),
+    "in": lambda value, wanted: any(_equal(value, one) for one in wanted),
+    "nin": lambda value, wanted: not any(_equal(value, one) for one in wanted),
+    "gt": _ordered(lambda value, wanted: value > wanted),
+    "gte": _ordered(lambda value, wanted: value >= wanted),
+    "lt": _ordered(lambda value, wanted: value < wanted),
+    "lte": _ordered(lambda value, wanted: value <= wanted),
+    "contains": _ordered(_contains),
+    "icontains": _contains_in_any_case,
+}
+
+
+_PAGE = 500
+
+
+async def history_of(lore: Lore, memory: Memory) -> list[dict[str, Any]]:
+    """Return a row for each change of the memory's text or note, the first one first."""
+    versions = {version.memory_id: version for version in await lore.memories.history(memory.memory_id)}
+    changes = [change for change in await _log(lore, memory) if _concerns(change, versions)]
+    kept = await read(lore, [change.memory for change in changes])
+    return [_row(versions, change, its) for change, its in zip(changes, kept, strict=True)]
+
+
+async def _log(lore: Lore, memory: Memory) -> list[Change]:
+    """Return the log of the scope since the memory was created."""
+    found: list[Change] = []
+    after = 0
+    while page := await lore.memories.changes(memory.scope, after=after, limit=_PAGE, since=memory.created_at):
+        found += page
+        after = page[-1].number
+    return found
+
+
+def _concerns(change: Change, versions: Mapping[str, Memory]) -> bool:
+    touched = {change.memory.memory_id, *change.closes}
+    return change.action is not Action.STRENGTH and not touched.isdisjoint(versions)
+
+
+def _row(versions: Mapping[str, Memory], change: Change, kept: Kept) -> dict[str, Any]:
+    """Return a row. A memory that was merged into another one is deleted."""
+    made, note, first = change.memory, kept.note, next(iter(versions.values()))
+    gone = made.status is not MemoryStatus.ACTIVE or made.lineage_id != first.lineage_id
+    closed = next((versions[name].statement for name in change.closes if name in versions), change.old_statement)
+    return {
+        "id": f"{change.scope}#{change.number}",
+        "memory_id": first.lineage_id,
+        "old_memory": closed,
+        "new_memory": None if gone else made.statement,
+        "event": "DELETE" if gone else "ADD" if closed is None else "UPDATE",
+        "created_at": first.created_at.isoformat(),
+        "updated_at": change.at.isoformat(),
+        "is_deleted": gone,
+        "actor_id": note.actor_id if note else None,
+        "role": note.role if note else None,
+    }
+
+
 Results = dict[str, list[Item]]
 
 MOST_FOUND = 200
-_PAGE = 500
 _LEAST_PAGE = 50
 _NEVER_TAKEN = {
     "timestamp": "leave it out; a memory is of the time at which it is added",
@@ -32,11 +317,9 @@ _NEVER_TAKEN = {
     "limit": "it is called top_k",
 }
 
-log = logging.getLogger(__name__)
-
 
 class Verbs:
-    """What `Memory` and `AsyncMemory` do. Raises `StorageUnavailable` where the database does not answer."""
+    """The verbs of `Memory` and `AsyncMemory`. Raise `StorageUnavailable` if the database does not answer."""
 
     def __init__(self, lore: Lore) -> None:
         self._lore = lore
@@ -55,24 +338,24 @@ class Verbs:
         memory_type: str | None = None,
         prompt: str | None = None,
     ) -> Results:
-        """Remembers what the messages (a text, a message, a list of messages) say: `{"results": [{"id", "memory",
-        "event"}, ...]}`.
+        """Remember the messages (a text, a message, a list of messages): `{"results": [{"id", "memory", "event"},
+        ...]}`.
 
-        With `infer` a model reads what the user said and changes what is known of the user. Without a model, or a
-        `user_id`, and with `infer=False` what was said is kept word for word. The event is 'ADD', 'UPDATE', 'DELETE',
-        or 'NONE' for what was known already. Raises `InvalidInput`, `ModelUnavailable`.
+        With `infer` a model reads the user's messages and changes the user's facts. Without a model or a `user_id`, and
+        with `infer=False`, the messages are stored word for word. The event is 'ADD', 'UPDATE', 'DELETE', or 'NONE' for
+        a known fact. Raises `InvalidInput` and `ModelUnavailable`.
         """
         _refuse("add", timestamp=timestamp, memory_type=memory_type, prompt=prompt)
         owners = Owners.of({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}, "add(..., user_id='anna')")
         said, note = said_in(messages), Note(own(metadata), last_day(expiration_date))
         if infer and owners.user_id:
-            if await adding.a_model_reads(self._lore):
-                return {"results": await adding.infer(self._lore, said, note, owners)}
+            if await a_model_reads(self._lore):
+                return {"results": await infer_memories(self._lore, said, note, owners)}
             said = [one for one in said if one.role == "user"]
-        return {"results": await adding.keep(self._lore, said, note, owners)}
+        return {"results": await keep_messages(self._lore, said, note, owners)}
 
     async def get(self, memory_id: str) -> Item | None:
-        """The memory, None where there is none or it was deleted."""
+        """Return the memory, None if there is none or it was deleted."""
         try:
             kept = await self._in_force(memory_id)
         except NotFound:
@@ -88,7 +371,7 @@ class Verbs:
         show_expired: bool = False,
         **more: Any,
     ) -> Results:
-        """At most `top_k` memories that fit the filters, the last changed first. Raises `InvalidInput`."""
+        """Return at most `top_k` memories that match the filters, the last changed first. Raises `InvalidInput`."""
         _refuse("get_all", **more)
         wanted, rest = _read_filters(filters, "get_all")
         _check_top_k(top_k)
@@ -113,9 +396,9 @@ class Verbs:
         show_expired: bool = False,
         **more: Any,
     ) -> Results:
-        """At most `top_k` memories that fit the filters and the query, best first, each with its score in [0, 1].
+        """Return at most `top_k` memories that match filters and query, best first, each with its score in [0, 1].
 
-        Of each scope the 200 best are looked at. `explain`: with what the score is made of. `rerank`: changes nothing.
+        The 200 best of each scope are considered. `explain`: with the parts of the score. `rerank`: has no effect.
         Raises `InvalidInput`.
         """
         _refuse("search", reference_date=reference_date, **more)
@@ -144,8 +427,8 @@ class Verbs:
         expiration_date: Any = KEEP,
         data: str | None = None,
     ) -> dict[str, str]:
-        """Changes a memory; metadata is added to what is there. `data`: `text` by an older name. Raises `NotFound`,
-        `Conflict` where another memory says the same, `InvalidInput`."""
+        """Change a memory; metadata is merged. `data`: an older name of `text`. Raises `NotFound`, `Conflict` if
+        another memory says the same, and `InvalidInput`."""
         statement = data if text is None else text
         if statement is None and metadata is None and isinstance(expiration_date, Keep):
             raise InvalidInput("There is nothing to change; give a text, metadata or an expiration_date.")
@@ -155,11 +438,11 @@ class Verbs:
         if metadata is not None or not isinstance(expiration_date, Keep):
             for owners in (*kept.beside, kept.owners[-1]):
                 note = _changed(kept, owners, own(metadata), expiration_date)
-                kept = replace(kept, memory=await adding.note(self._lore, kept, owners, note))
+                kept = replace(kept, memory=await store_note(self._lore, kept, owners, note))
         return {"message": "The memory was changed."}
 
     async def delete(self, memory_id: str) -> dict[str, str]:
-        """Takes a memory out of force; its history stays. Raises `NotFound`."""
+        """Deprecate a memory; its history stays. Raises `NotFound`."""
         kept = await self._in_force(memory_id)
         await self._lore.memories.delete(kept.memory.memory_id)
         return {"message": "The memory was deleted."}
@@ -167,8 +450,8 @@ class Verbs:
     async def delete_all(
         self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
     ) -> dict[str, str]:
-        """Deletes every memory of these owners; what was added for others too stays theirs. Raises `InvalidInput` where
-        none is given."""
+        """Delete every memory of these owners; memories that were added for others too stay theirs. Raises
+        `InvalidInput` if none is given."""
         wanted = Owners.of(
             {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}, "delete_all(user_id='anna'); or call reset()"
         )
@@ -177,11 +460,11 @@ class Verbs:
         for scope in sorted({wanted.scope, *theirs}):
             for kept in [kept async for kept in self._of(scope, also.get(scope, ()))]:
                 if gone := [owners for owners in kept.owners if owners.include(wanted)]:
-                    await adding.drop(self._lore, kept, gone)
+                    await drop(self._lore, kept, gone)
         return {"message": "The memories were deleted."}
 
     async def history(self, memory_id: str) -> list[Item]:
-        """What became of a memory, the first change first; nothing for an unknown one."""
+        """Return the changes of a memory, the first one first; an empty list for an unknown one."""
         try:
             memory = await self._lore.memories.get(memory_id)
         except NotFound:
@@ -189,13 +472,13 @@ class Verbs:
         return await history_of(self._lore, memory)
 
     async def reset(self) -> None:
-        """Deletes every memory that was added through this client, whoever's it is."""
+        """Delete every memory that was added through this client, of all owners."""
         for scope in sorted({owners.scope for owners in await self._all_owners()}):
             for kept in [kept async for kept in self._of(scope) if kept.note is not None]:
                 await self._lore.memories.delete(kept.memory.memory_id)
 
     async def _in_force(self, memory_id: str, *, everywhere: bool = False) -> Kept:
-        """`everywhere`: with what is kept for each of its owners."""
+        """Return the memory in force. `everywhere`: with the notes of each of its owners."""
         head = await self._lore.memories.head(memory_id)
         if head.status is not MemoryStatus.ACTIVE:
             raise NotFound(f"Memory {memory_id!r:.80} was deleted.")
@@ -204,8 +487,8 @@ class Verbs:
         return (await read(self._lore, [head], also))[0]
 
     async def _whose(self, wanted: Owners) -> tuple[list[str], Mapping[str, Sequence[Owners]]]:
-        """Where memories of these owners may lie, those of an agent or a run with its users' too; and by scope the
-        owners whose they may be besides. Whatever is a user's is found without."""
+        """Return the scopes with memories of these owners, those of an agent's or a run's users included; and by scope
+        the owners for whom its memories may have been added again. Memories of a user are found without them."""
         if wanted.named().keys() == {"user_id"}:
             return [wanted.scope], {}
         known = await self._owners_around(wanted)
@@ -213,11 +496,11 @@ class Verbs:
         return sorted({wanted.scope, *also}), also
 
     async def _owners_around(self, wanted: Owners) -> list[Owners]:
-        """Return every set of owners in the scopes where memories of these may lie: one where the user is known."""
+        """Return every set of owners in the scopes that may hold memories of these: one if the user is known."""
         return await self._all_owners(wanted.rooms if wanted.user_id else ROOMS)
 
     async def _all_owners(self, beginning: str = ROOMS) -> list[Owners]:
-        """Return every set of owners that something was added for, of rooms whose ids begin like this."""
+        """Return every set of owners with memories, from the rooms whose ids have this prefix."""
         found: list[Owners] = []
         after = beginning
         while True:
@@ -248,7 +531,7 @@ class Verbs:
         return found
 
     async def _of(self, scope: str, also: Sequence[Owners] = (), *, a_page: int = _PAGE) -> AsyncGenerator[Kept, None]:
-        """Every fact of the scope, the last changed first; so many are read at a time. `also`: as `read` takes it."""
+        """Yield every fact of the scope, the last changed first, read in pages of `a_page`. `also`: as for `read`."""
         offset = 0
         while page := await self._lore.memories.page(scope, kinds=[MemoryKind.FACT], limit=a_page, offset=offset):
             for kept in await read(self._lore, page, also):
@@ -256,7 +539,7 @@ class Verbs:
             offset += len(page)
 
     def _fitting(self, kept: Kept, wanted: Owners, rest: Mapping[str, Any], expired: bool) -> Kept | None:
-        """Return it as these owners see it, None where it does not fit."""
+        """Return the memory as these owners see it, None if it does not match."""
         seen = kept.seen_by(wanted)
         if seen is None or not (expired or seen.is_shown(self._lore.now().date())):
             return None
@@ -264,14 +547,14 @@ class Verbs:
 
 
 def _refuse(verb: str, **given: Any) -> None:
-    """Raises `InvalidInput` for what this client does not do."""
+    """Raise `InvalidInput` for unsupported arguments."""
     for name, value in given.items():
         if value is not None:
             raise InvalidInput(f"{verb}() takes no {name} here: {_NEVER_TAKEN.get(name, 'leave it out')}.")
 
 
 def _read_filters(filters: Any, verb: str) -> tuple[Owners, dict[str, Any]]:
-    """Whose memories are asked for, and what else must hold."""
+    """Return the owners, and the other conditions."""
     given = {} if filters is None else filters
     check_filters(given)
     rest = {name: wanted for name, wanted in given.items() if name not in KEYS}

@@ -1,12 +1,12 @@
-"""What every embedder must do. Inherit it where a fixture `embedder` gives an `Embedder` over a real model or a double
-that knows at least which texts share words."""
+"""The contract of embedders. Inherit it with a fixture `embedder` that gives an `Embedder` over a real model, or a
+double that knows at least which texts share words."""
 
 import asyncio
 
 import numpy as np
 import pytest
 
-from roomlore.core.search import Vectors
+from roomlore.core.search.hits import Vectors
 from roomlore.ports.language import Embedder
 from roomlore.testing.contracts.texts import HARD_TEXTS
 

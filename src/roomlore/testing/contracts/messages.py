@@ -1,4 +1,4 @@
-"""What `Messages` must do."""
+"""The contract of `Messages`."""
 
 from dataclasses import replace as changed
 from datetime import timedelta
@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from roomlore.core.identity import content_hash
-from roomlore.core.mates import Mates
+from roomlore.core.intake import content_hash
+from roomlore.core.linking.candidates import Mates
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, MessageType, ReplyInfo, Role, StoredMessage
 from roomlore.ports.storage import Storage
 from roomlore.testing.builders import START, entry, link
-from roomlore.testing.contracts.filling import ROOM, TENANT, erase, everything, fill, relink, replace
+from roomlore.testing.contracts.texts import ROOM, TENANT, erase, everything, fill, relink, replace
 
 _RICH = Entry(
     message=StoredMessage(
@@ -56,7 +56,7 @@ _RICH = Entry(
 async def became(
     storage: Storage, revision: int, *, after: int = 0, room_id: str = ROOM
 ) -> tuple[list[StoredMessage], list[int]]:
-    """What `changed` answers."""
+    """Return the answer of `changed`."""
     async with storage.reading() as work:
         return await work.messages.changed(tenant=TENANT, room_id=room_id, revision=revision, after=after)
 

@@ -1,14 +1,16 @@
-"""What `Rooms` must do."""
+"""The contracts of `Rooms`, `Usage`, `Keys` and `Imports`."""
 
+import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from roomlore.core.errors import InvalidInput, NotFound
-from roomlore.core.models import Room
+from roomlore.core.errors import Conflict, InvalidInput, NotFound
+from roomlore.core.models import ApiKey, Room
 from roomlore.ports.storage import Storage
-from roomlore.testing.builders import START, entry
-from roomlore.testing.contracts.filling import ROOM, TENANT, erase, fill
+from roomlore.testing.builders import START, entry, usage_record
+from roomlore.testing.contracts.texts import ROOM, TENANT, digest, erase, fill
 
 
 class RoomsContract:
@@ -103,3 +105,144 @@ class RoomsContract:
             assert await work.rooms.of_sender(tenant=TENANT, sender_id="bo") == ["a", "b", "c", "房间"]
             assert await work.rooms.of_sender(tenant=TENANT, sender_id="nobody") == []
             assert await work.rooms.of_sender(tenant="other", sender_id="ann") == ["theirs"]
+
+
+class UsageContract:
+    async def test_a_record_comes_back(self, storage: Storage) -> None:
+        plain = usage_record("c1")
+        full = usage_record(
+            "c2", degraded="slow", arm="b", llm_response="yes", user_feedback="好", success_indicator=0.1 + 0.2
+        )
+        async with storage.writing() as work:
+            await work.usage.record(tenant=TENANT, records=[plain, full])
+        async with storage.reading() as work:
+            assert await work.usage.find(tenant=TENANT, context_id="c1") == plain
+            assert await work.usage.find(tenant=TENANT, context_id="c2") == full
+            assert await work.usage.find(tenant=TENANT, context_id="c3") is None
+
+    async def test_a_repeated_record_changes_nothing(self, storage: Storage) -> None:
+        async with storage.writing() as work:
+            await work.usage.record(tenant=TENANT, records=[usage_record("c1", tokens=1)])
+            await work.usage.record(tenant=TENANT, records=[usage_record("c1", tokens=2), usage_record("c2")])
+            await work.usage.record(tenant=TENANT, records=[])
+        async with storage.reading() as work:
+            found = await work.usage.page(tenant=TENANT, room_id=None, judged=False, after=None, limit=9)
+        assert found == [usage_record("c1", tokens=1), usage_record("c2")]
+
+    async def test_answers_and_feedback_are_noted(self, storage: Storage) -> None:
+        async with storage.writing() as work:
+            await work.usage.record(tenant=TENANT, records=[usage_record("c1")])
+        async with storage.writing() as work:
+            assert await work.usage.respond(tenant=TENANT, context_id="c1", llm_response="an answer")
+            assert await work.usage.judge(tenant=TENANT, context_id="c1", feedback="good", score=None)
+            assert await work.usage.judge(tenant=TENANT, context_id="c1", feedback=None, score=0.0)
+        async with storage.reading() as work:
+            found = await work.usage.find(tenant=TENANT, context_id="c1")
+        noted = replace(usage_record("c1"), llm_response="an answer", user_feedback="good", success_indicator=0.0)
+        assert found == noted
+
+    async def test_an_unknown_record_takes_no_notes(self, storage: Storage) -> None:
+        async with storage.writing() as work:
+            assert not await work.usage.respond(tenant=TENANT, context_id="c1", llm_response="x")
+            assert not await work.usage.judge(tenant=TENANT, context_id="c1", feedback="x", score=1.0)
+
+    async def test_pages_by_room_judgement_and_place(self, storage: Storage) -> None:
+        records = [
+            usage_record(f"c{n}", room_id="ab"[n % 2], success_indicator=0.0 if n > 3 else None) for n in range(6)
+        ]
+        async with storage.writing() as work:
+            await work.usage.record(tenant=TENANT, records=list(reversed(records)))
+
+        async def ids(room_id: str | None, judged: bool, after: str | None, limit: int) -> list[str]:
+            async with storage.reading() as work:
+                found = await work.usage.page(tenant=TENANT, room_id=room_id, judged=judged, after=after, limit=limit)
+            return [record.context_id for record in found]
+
+        assert await ids(None, False, None, 4) == ["c0", "c1", "c2", "c3"]
+        assert await ids(None, False, "c3", 4) == ["c4", "c5"]
+        assert await ids("a", False, "c0", 9) == ["c2", "c4"]
+        assert await ids(None, True, None, 9) == ["c4", "c5"]
+        assert await ids("b", True, None, 9) == ["c5"]
+
+
+_KEY = ApiKey(key_id="k1", tenant=TENANT, name="bot", scopes=("read", "write"), created_at=START)
+
+
+async def _add(storage: Storage, *keys: ApiKey) -> None:
+    async with storage.writing() as work:
+        for key in keys:
+            await work.keys.add(key=key, secret_hash=digest(key.key_id))
+
+
+class KeysContract:
+    async def test_a_key_is_found_by_its_hash_alone(self, storage: Storage) -> None:
+        await _add(storage, _KEY)
+        async with storage.reading() as work:
+            assert await work.keys.match(secret_hash=digest("k1")) == _KEY
+            assert await work.keys.match(secret_hash=digest("k2")) is None
+            assert await work.keys.match(secret_hash=digest("")) is None
+
+    async def test_an_id_or_a_hash_is_taken_once(self, storage: Storage) -> None:
+        await _add(storage, _KEY)
+        with pytest.raises(Conflict):
+            await _add(storage, _KEY)
+        with pytest.raises(Conflict):
+            async with storage.writing() as work:
+                await work.keys.add(key=replace(_KEY, key_id="k2"), secret_hash=digest("k1"))
+
+    async def test_a_revoked_key_matches_nothing_and_stays_listed(self, storage: Storage) -> None:
+        await _add(storage, _KEY)
+        async with storage.writing() as work:
+            assert await work.keys.any()
+            assert await work.keys.revoke(tenant=TENANT, key_id="k1", now=START)
+            assert await work.keys.revoke(tenant=None, key_id="k1", now=START + timedelta(days=1))
+            assert not await work.keys.revoke(tenant=TENANT, key_id="k2", now=START)
+        async with storage.reading() as work:
+            assert await work.keys.match(secret_hash=digest("k1")) is None
+            assert await work.keys.page(tenant=TENANT) == [replace(_KEY, revoked_at=START)]
+            assert await work.keys.any()
+
+    async def test_the_operator_sees_all_tenants_oldest_first(self, storage: Storage) -> None:
+        older = replace(_KEY, key_id="k0", tenant="other", created_at=START - timedelta(days=1))
+        await _add(storage, _KEY, older)
+        async with storage.reading() as work:
+            assert await work.keys.page(tenant=None) == [older, _KEY]
+            assert await work.keys.page(tenant="other") == [older]
+
+    async def test_no_key_at_first(self, storage: Storage) -> None:
+        async with storage.reading() as work:
+            assert not await work.keys.any()
+            assert await work.keys.page(tenant=None) == []
+
+    async def test_a_signing_key_is_kept_once(self, storage: Storage) -> None:
+        async with storage.reading() as work:
+            assert await work.keys.signing_key(name="cache") is None
+
+        async def keep(secret: str) -> str:
+            async with storage.writing() as work:
+                return await work.keys.keep_signing_key(name="cache", secret=secret)
+
+        first, *others = await asyncio.gather(*(keep(f"{number:064x}") for number in range(5)))
+        assert set(others) == {first}
+        async with storage.reading() as work:
+            assert await work.keys.signing_key(name="cache") == first
+            assert await work.keys.signing_key(name="another") is None
+
+
+class ImportsContract:
+    async def test_the_last_position_saved_counts(self, storage: Storage) -> None:
+        async with storage.writing() as work:
+            await work.imports.save(tenant=TENANT, source="a.jsonl", position="10", now=START)
+            await work.imports.save(tenant=TENANT, source="a.jsonl", position="20", now=START)
+        async with storage.reading() as work:
+            assert await work.imports.position(tenant=TENANT, source="a.jsonl") == "20"
+            assert await work.imports.position(tenant=TENANT, source="b.jsonl") is None
+
+    async def test_a_position_can_be_forgotten(self, storage: Storage) -> None:
+        async with storage.writing() as work:
+            await work.imports.save(tenant=TENANT, source="a.jsonl", position="10", now=START)
+        async with storage.writing() as work:
+            await work.imports.forget(tenant=TENANT, source="a.jsonl")
+            await work.imports.forget(tenant=TENANT, source="never")
+        async with storage.reading() as work:
+            assert await work.imports.position(tenant=TENANT, source="a.jsonl") is None

@@ -1,24 +1,27 @@
-"""What `Sessions` must do."""
+"""The contracts of `Sessions` and of `SessionCache`."""
 
-from collections.abc import Sequence
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from roomlore.core.errors import Conflict, InvalidInput
-from roomlore.core.sessions.models import Checkpoint, Due, Session
+from roomlore.core.sessions.session import Checkpoint, Due, Session
+from roomlore.ports.coordination import SessionCache
 from roomlore.ports.storage import Storage
 from roomlore.testing.builders import START, checkpoint, entry, session
-from roomlore.testing.contracts.filling import ROOM, TENANT, erase, fill
-from roomlore.testing.contracts.texts import HARD_TEXTS
+from roomlore.testing.contracts.texts import HARD_TEXTS, ROOM, TENANT, erase, fill
 
 MINUTE = timedelta(minutes=1)
 
 
 async def save(storage: Storage, given: Session, *marks: Checkpoint) -> None:
-    """Marks these checkpoints and keeps the session, in a unit of work that has locked the room."""
+    """Store these checkpoints and the session, in a unit of work that has locked the room."""
     async with storage.writing() as work:
         await work.rooms.lock(tenant=given.tenant, room_id=given.conversation_id, now=START)
         for one in marks:
@@ -37,7 +40,7 @@ async def page(storage: Storage, *, tenant: str = TENANT, after: str | None = No
 
 
 async def numbers(storage: Storage, *, before: int | None = None, limit: int = 99) -> list[int]:
-    """Those of the checkpoints of the room, as `history` gives them."""
+    """Return the numbers of the room's checkpoints, in the order of `history`."""
     async with storage.reading() as work:
         found = await work.sessions.history(tenant=TENANT, conversation_id=ROOM, before=before, limit=limit)
     return [one.number for one in found]
@@ -58,7 +61,7 @@ async def schedule(
 
 
 async def make_due(storage: Storage, at: datetime, conversation_id: str = ROOM, *, tenant: str = TENANT) -> None:
-    """A first session of a room, due at that time."""
+    """Create the first session of a room, due at that time."""
     await save(storage, session(tenant=tenant, conversation_id=conversation_id))
     assert await schedule(storage, Due(at=at), None, tenant=tenant, conversation_id=conversation_id)
 
@@ -291,3 +294,201 @@ class SessionTextsContract:
         async with storage.reading() as work:
             assert await work.sessions.history(tenant=text, conversation_id=text, before=None, limit=9) == [summary]
         assert await take(storage, START) == [(text, text, Due(at=START))]
+
+
+async def _take_and_stop(storage: Storage) -> None:
+    async with storage.writing() as work:
+        assert names(await work.sessions.due(now=START, lease_until=START + MINUTE, limit=9)) == [ROOM]
+        raise StopError
+
+
+class SessionDueContract:
+    async def test_a_new_session_is_not_due(self, storage: Storage) -> None:
+        await save(storage, session(1, due=Due(at=START, tries=3)))
+        assert await find(storage) == session(1)
+        assert await take(storage, START + timedelta(days=9)) == []
+
+    async def test_saving_leaves_alone_when_it_is_due(self, storage: Storage) -> None:
+        await make_due(storage, START)
+        await save(storage, session(2))
+        assert await find(storage) == session(2, due=Due(at=START))
+
+    async def test_scheduling_leaves_all_else_alone(self, storage: Storage) -> None:
+        given = session(1, state={"a": 1}, checkpoint=checkpoint(1), marks=1)
+        await save(storage, given, checkpoint(1))
+        due = Due(at=START + timedelta(microseconds=1), tries=2)
+        assert await schedule(storage, due, None)
+        assert await find(storage) == replace(given, due=due)
+
+    async def test_scheduling_compares_with_what_was(self, storage: Storage) -> None:
+        await save(storage, session(1))
+        first, second = Due(at=START), Due(at=START + MINUTE, tries=1)
+        assert not await schedule(storage, first, START)
+        assert not await schedule(storage, None, START)
+        assert await schedule(storage, first, None)
+        assert not await schedule(storage, second, None)
+        assert not await schedule(storage, second, START + timedelta(microseconds=1))
+        assert await schedule(storage, second, START)
+        assert await find(storage) == session(1, due=second)
+        assert not await schedule(storage, None, None)
+        assert await schedule(storage, None, START + MINUTE)
+        assert await find(storage) == session(1)
+        assert await schedule(storage, None, None), "it was not due and still is not"
+
+    async def test_only_a_session_can_be_due(self, storage: Storage) -> None:
+        assert not await schedule(storage, Due(at=START), None)
+        await fill(storage, [entry(1)])
+        assert not await schedule(storage, Due(at=START), None)
+        assert not await schedule(storage, None, None)
+
+    async def test_the_longest_waiting_of_any_tenant_come_first(self, storage: Storage) -> None:
+        await make_due(storage, START + 3 * MINUTE, "a")
+        await make_due(storage, START + 1 * MINUTE, "b", tenant="other")
+        await make_due(storage, START + 2 * MINUTE, "c\x00")
+        await make_due(storage, START + 5 * MINUTE, "d")
+        await save(storage, session(conversation_id="never"))
+        assert await take(storage, START) == []
+        assert await take(storage, START + 4 * MINUTE, limit=0) == []
+        assert await take(storage, START + 4 * MINUTE, limit=2) == [
+            ("other", "b", Due(at=START + MINUTE)),
+            (TENANT, "c\x00", Due(at=START + 2 * MINUTE)),
+        ]
+        first, *rest = await take(storage, START + 5 * MINUTE)
+        assert first == (TENANT, "a", Due(at=START + 3 * MINUTE))
+        assert sorted(names(rest)) == ["b", "c\x00", "d"], "two of them again"
+
+    async def test_what_was_taken_is_due_again_when_its_lease_ends(self, storage: Storage) -> None:
+        await make_due(storage, START)
+        assert await schedule(storage, Due(at=START, tries=2), START)
+        assert await take(storage, START) == [(TENANT, ROOM, Due(at=START, tries=2))]
+        leased = Due(at=START + MINUTE, tries=2)
+        assert await find(storage) == session(1, due=leased)
+        assert await take(storage, START + MINUTE - timedelta(microseconds=1)) == []
+        assert await take(storage, START + MINUTE) == [(TENANT, ROOM, leased)]
+
+    async def test_one_whose_lease_ended_no_longer_decides(self, storage: Storage) -> None:
+        await make_due(storage, START)
+        await take(storage, START)
+        await take(storage, START + MINUTE)
+        assert not await schedule(storage, None, START + MINUTE)
+        assert await schedule(storage, None, START + 2 * MINUTE)
+        assert await take(storage, START + timedelta(days=9)) == []
+
+    async def test_a_claim_that_raises_took_nothing(self, storage: Storage) -> None:
+        await make_due(storage, START)
+        with pytest.raises(StopError):
+            await _take_and_stop(storage)
+        assert names(await take(storage, START)) == [ROOM]
+
+    async def test_takers_at_once_share_sessions_out(self, storage: Storage) -> None:
+        rooms = [f"room {n:02}" for n in range(40)]
+        for conversation_id in rooms:
+            await make_due(storage, START, conversation_id)
+        shares = await asyncio.gather(*(take(storage, START, limit=7) for _ in range(8)))
+        assert sorted(name for share in shares for name in names(share)) == rooms
+        assert all(len(share) <= 7 for share in shares)
+
+    async def test_of_those_who_schedule_at_once_one_wins(self, storage: Storage) -> None:
+        await save(storage, session(1))
+        wins = await asyncio.gather(*(schedule(storage, Due(at=START, tries=n), None) for n in range(8)))
+        stored = await find(storage)
+        assert stored is not None
+        assert wins.count(True) == 1
+        assert stored.due == Due(at=START, tries=wins.index(True))
+
+
+_VALUES = [*HARD_TEXTS, "", " ", "\n", '{"摘要": "花生过敏", "turns": 3}', "OK", "-1", "部" * 400_000]
+_ODD_TENANTS = ["", "default:", "a", "a:short_term_memory", "%61", "A", "short_term_memory", "甲", "a\x00", "\ud800"]
+
+
+async def _put(cache: SessionCache, conversation: str, value: str, tenant: str = "default", seconds: int = 60) -> None:
+    await cache.put(tenant=tenant, conversation_id=conversation, value=value, seconds=seconds)
+
+
+async def _get(cache: SessionCache, conversation: str, *, tenant: str = "default") -> str | None:
+    return await cache.get(tenant=tenant, conversation_id=conversation)
+
+
+class SessionCacheContract:
+    @pytest.fixture
+    def name(self) -> str:
+        """A conversation that no one else has."""
+        return uuid4().hex
+
+    async def test_what_was_never_put_is_unknown(self, cache: SessionCache, name: str) -> None:
+        assert await _get(cache, name) is None
+
+    @pytest.mark.parametrize("value", _VALUES, ids=lambda value: ascii(value[:12]))
+    async def test_a_value_comes_back_as_it_went_in(self, cache: SessionCache, name: str, value: str) -> None:
+        await _put(cache, name, value)
+        assert await _get(cache, name) == value
+        assert await _get(cache, name) == value
+
+    async def test_the_last_value_stands(self, cache: SessionCache, name: str) -> None:
+        for value in ("first", "第二", "third"):
+            await _put(cache, name, value)
+            assert await _get(cache, name) == value
+
+    async def test_what_is_dropped_is_unknown(self, cache: SessionCache, name: str) -> None:
+        await _put(cache, name, "kept")
+        await _put(cache, name + "2", "kept too")
+        await cache.drop(tenant="default", conversation_id=name)
+        await cache.drop(tenant="default", conversation_id=name)
+        assert await _get(cache, name) is None
+        assert await _get(cache, name + "2") == "kept too"
+
+    async def test_tenants_are_strangers(self, cache: SessionCache, name: str) -> None:
+        tenants = ["default", *_ODD_TENANTS]
+        for tenant in tenants:
+            assert await _get(cache, name, tenant=tenant) is None
+            await _put(cache, name, f"of {tenant}", tenant=tenant)
+        assert [await _get(cache, name, tenant=tenant) for tenant in tenants] == [f"of {tenant}" for tenant in tenants]
+        await cache.drop(tenant="a", conversation_id=name)
+        assert await _get(cache, name, tenant="a") is None
+        assert await _get(cache, name) == "of default"
+
+    async def test_conversations_are_strangers(self, cache: SessionCache, name: str) -> None:
+        ids = [name + odd for odd in (*HARD_TEXTS, "", " ", ":", "%3A", "%", "会话", "x" * 5000)]
+        for number, conversation in enumerate(ids):
+            await _put(cache, conversation, str(number))
+        assert [await _get(cache, conversation) for conversation in ids] == [str(number) for number in range(len(ids))]
+
+    async def test_a_value_lives_as_long_as_it_was_given(
+        self, cache: SessionCache, name: str, let_pass: Callable[[float], Awaitable[None]]
+    ) -> None:
+        await _put(cache, name + "short", "1", seconds=1)
+        await _put(cache, name + "longer again", "1", seconds=1)
+        await _put(cache, name + "longer again", "2", seconds=60)
+        await _put(cache, name + "shorter again", "1", seconds=60)
+        await _put(cache, name + "shorter again", "2", seconds=1)
+        assert await _get(cache, name + "short") == "1"
+        await let_pass(1.2)
+        assert await _get(cache, name + "short") is None
+        assert await _get(cache, name + "longer again") == "2"
+        assert await _get(cache, name + "shorter again") is None
+
+    async def test_calls_at_the_same_time_do_not_mix(self, cache: SessionCache, name: str) -> None:
+        ids = [f"{name} {number}" for number in range(200)]
+        await asyncio.gather(*(_put(cache, conversation, f"value of {conversation}") for conversation in ids))
+        got = await asyncio.gather(*(_get(cache, conversation) for conversation in ids))
+        assert got == [f"value of {conversation}" for conversation in ids]
+
+    async def test_cancelled_calls_leave_nothing_to_the_next(self, cache: SessionCache, name: str) -> None:
+        chance = random.Random(7)  # noqa: S311 - no secret
+        ids = [f"{name} {number}" for number in range(40)]
+        for conversation in ids:
+            await _put(cache, conversation, conversation)
+        for _ in range(15):
+            calls = [asyncio.create_task(_get(cache, conversation)) for conversation in ids]
+            for call in chance.sample(calls, 30):
+                await asyncio.sleep(chance.choice([0, 0, 0.0002]))
+                call.cancel()
+            ended = await asyncio.gather(*calls, return_exceptions=True)
+            for conversation, answer in zip(ids, ended, strict=True):
+                assert answer == conversation or isinstance(answer, asyncio.CancelledError)
+            assert await asyncio.gather(*(_get(cache, conversation) for conversation in ids)) == ids
+
+    async def test_closing_twice_is_the_same_as_once(self, cache: SessionCache, name: str) -> None:
+        await _put(cache, name, "something")
+        await cache.close()
+        await cache.close()

@@ -1,11 +1,11 @@
-"""What `Threads` must do."""
+"""The contract of `Threads`."""
 
 from collections.abc import Sequence
 
 from roomlore.core.models import Entry, Exchange, LinkKind, Role
 from roomlore.ports.storage import Storage
 from roomlore.testing.builders import entry, features, link
-from roomlore.testing.contracts.filling import ROOM, TENANT, conversation, erase, fill
+from roomlore.testing.contracts.texts import ROOM, TENANT, conversation, erase, fill
 
 
 async def _related(

@@ -1,14 +1,18 @@
-"""All of a unit of work or none of it, and one writer to a room at a time."""
+"""The contracts of transactions and tenants: all of a unit of work or none of it, and one writer to a room at a
+time."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from roomlore.core.errors import Conflict
+from roomlore.core.errors import Conflict, NotFound
+from roomlore.core.memory.memory import MemoryKind, Source
 from roomlore.core.models import ApiKey
-from roomlore.ports.storage import Storage
-from roomlore.testing.builders import START, entry, usage_record
-from roomlore.testing.contracts.filling import ROOM, TENANT, digest, everything, fill
+from roomlore.core.sessions.session import Due
+from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.testing.builders import START, change, checkpoint, entry, evolution, memory, session, usage_record
+from roomlore.testing.contracts.texts import ROOM, TENANT, conversation, digest, everything, fill
 
 
 class _StopError(Exception):
@@ -16,7 +20,7 @@ class _StopError(Exception):
 
 
 async def append_one(storage: Storage, text: str) -> int:
-    """Adds one message at whatever arrival the room is at; returns that arrival."""
+    """Add one message at the room's next arrival; return that arrival."""
     async with storage.writing() as work:
         room = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
         await asyncio.sleep(0)
@@ -130,3 +134,170 @@ class TransactionsContract:
 
     async def test_ping_answers(self, storage: Storage) -> None:
         await storage.ping()
+
+
+_SCOPE = "user:ann"
+_IDS = ["m1", "m2", "m3", "m4", "later"]
+
+
+async def _stored(storage: Storage) -> None:
+    await fill(storage, conversation())
+    await fill(storage, [entry(5, reply_to="later")])
+    async with storage.writing() as work:
+        await work.usage.record(tenant=TENANT, records=[usage_record("c1", success_indicator=1.0)])
+        key = ApiKey(key_id="k1", tenant=TENANT, name="bot", scopes=(), created_at=START)
+        await work.keys.add(key=key, secret_hash=digest("k1"))
+        await work.imports.save(tenant=TENANT, source="file", position="1", now=START)
+        await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+        await work.sessions.mark(tenant=TENANT, checkpoint=checkpoint(1))
+        await work.sessions.save(session=session(1, checkpoint=checkpoint(1)))
+        await work.memory_log.lock(tenant=TENANT, scope=_SCOPE, now=START)
+        fact = memory("f1", sources=(Source(ROOM, "m1"),))
+        await work.memory_log.apply(tenant=TENANT, scope=_SCOPE, changes=[change(1, fact, evolution_id="e1")])
+        await work.evolutions.add(tenant=TENANT, evolution=evolution("e1"))
+        await work.watermarks.move(tenant=TENANT, room_id=ROOM, name="x", arrival=1, was=0, now=START)
+
+
+async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
+    """Return the answer of every read that names a tenant, for everything the room holds."""
+    rooms, messages, threads, usage = work.rooms, work.messages, work.threads, work.usage
+    here: dict[str, Any] = {"tenant": tenant, "room_id": ROOM}
+    return {
+        "rooms.find": await rooms.find(**here),
+        "rooms.page": await rooms.page(tenant=tenant, after=None, limit=9),
+        "rooms.page after": await rooms.page(tenant=tenant, after="", limit=9),
+        "rooms.participants": await rooms.participants(**here),
+        "rooms.of_sender": await rooms.of_sender(tenant=tenant, sender_id="ann"),
+        "messages.fingerprints": await messages.fingerprints(**here, message_ids=_IDS),
+        "messages.by_id": await messages.by_id(**here, message_ids=_IDS),
+        "messages.by_arrival": await messages.by_arrival(**here, arrivals=[1, 2, 3, 4, 5]),
+        "messages.tail": await messages.tail(**here, limit=9),
+        "messages.tail before": await messages.tail(**here, limit=9, before=9),
+        "messages.tail since": await messages.tail(**here, limit=9, since=START),
+        "messages.recent": await messages.recent(**here, limit=9),
+        "messages.recent_with_hashes": await messages.recent_with_hashes(**here, limit=9),
+        "messages.page": await messages.page(**here, after=0, limit=9),
+        "messages.page of": await messages.page(**here, after=0, limit=9, sender_id="ann"),
+        "messages.page_with_hashes": await messages.page_with_hashes(**here, after=0, limit=9),
+        "messages.page_with_hashes of": await messages.page_with_hashes(**here, after=0, limit=9, sender_id="ann"),
+        "messages.count": await messages.count(**here, after=0),
+        "messages.count of": await messages.count(**here, after=0, sender_id="ann"),
+        "messages.first_since": await messages.first_since(**here, since=START),
+        "messages.changed": (await messages.changed(**here, revision=0, after=0))[0],
+        "threads.target": await threads.target(**here, message_id="m2", window=9),
+        "threads.target newest": await threads.target(**here, message_id=None, window=9),
+        "threads.related": await threads.related(**here, entry=conversation()[1], hops=5, limit=9),
+        "threads.waiting": await threads.waiting(**here, message_ids=_IDS),
+        "threads.page": await threads.page(**here, after=0, limit=9),
+        "threads.exchanges": await threads.exchanges(**here, arrivals=[1, 2, 3], least=0, limit=9),
+        "threads.members": await threads.members(**here, thread=1, limit=9),
+        "threads.keyword_counts": await threads.keyword_counts(**here, keywords=["deploy", "部署"]),
+        "lexical.look_up": await work.lexical.look_up(**here, words=["text"]),
+        "lexical.facts": (await work.lexical.facts(**here, since=0)).sender_ids,
+        "lexical.facts since": (await work.lexical.facts(**here, since=1)).sender_ids,
+        "usage.find": await usage.find(tenant=tenant, context_id="c1"),
+        "usage.page": await usage.page(tenant=tenant, room_id=None, judged=False, after=None, limit=9),
+        "usage.page room": await usage.page(tenant=tenant, room_id=ROOM, judged=True, after=None, limit=9),
+        "keys.page": await work.keys.page(tenant=tenant),
+        "imports.position": await work.imports.position(tenant=tenant, source="file"),
+        "sessions.find": await work.sessions.find(tenant=tenant, conversation_id=ROOM),
+        "sessions.page": await work.sessions.page(tenant=tenant, after=None, limit=9),
+        "sessions.page after": await work.sessions.page(tenant=tenant, after="", limit=9),
+        "sessions.history": await work.sessions.history(tenant=tenant, conversation_id=ROOM, before=None, limit=9),
+        "watermarks.find": await work.watermarks.find(**here, names=["x"]),
+    } | await _memory_reads(work, tenant)
+
+
+async def _memory_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
+    log, memories, evolutions = work.memory_log, work.memories, work.evolutions
+    here: dict[str, Any] = {"tenant": tenant, "scope": _SCOPE}
+    chosen: dict[str, Any] = {"tenant": tenant, "scopes": [_SCOPE], "kinds": list(MemoryKind), "status": None}
+    return {
+        "memory_log.scope": await log.scope(**here),
+        "memory_log.scopes": await log.scopes(tenant=tenant, after=None, limit=9),
+        "memory_log.scopes after": await log.scopes(tenant=tenant, after="", limit=9),
+        "memory_log.changes": await log.changes(**here, after=0, limit=9),
+        "memory_log.changes since": await log.changes(**here, after=0, limit=9, since=START),
+        "memory_log.touches": await log.touches(**here, after=0, limit=9),
+        "memory_log.latest": await log.latest(**here, limit=9),
+        "memory_log.latest since": await log.latest(**here, limit=9, since=START),
+        "memory_log.of_evolution": await log.of_evolution(tenant=tenant, evolution_id="e1"),
+        "memories.by_id": await memories.by_id(tenant=tenant, memory_ids=["f1"]),
+        "memories.heads": await memories.heads(tenant=tenant, memory_ids=["f1"]),
+        "memories.page": await memories.page(**chosen, limit=9),
+        "memories.count": await memories.count(**chosen),
+        "memories.lineage": await memories.lineage(tenant=tenant, lineage_id="f1"),
+        "memories.latest_versions": await memories.latest_versions(tenant=tenant, lineage_ids=["f1"]),
+        "memories.citing": await memories.citing(tenant=tenant, room_id=ROOM, message_ids=["m1"]),
+        "evolutions.by_id": await evolutions.by_id(tenant=tenant, evolution_ids=["e1"]),
+        "evolutions.page": await evolutions.page(**here, before=None, limit=9),
+        "evolutions.page before": await evolutions.page(**here, before="e9", limit=9),
+    }
+
+
+class TenantsContract:
+    async def test_every_read_answers_its_own_tenant(self, storage: Storage) -> None:
+        """Guard the tests below: a read that finds nothing at all would pass them."""
+        await _stored(storage)
+        async with storage.reading() as work:
+            answers = await _all_reads(work, TENANT)
+        assert [name for name, answer in answers.items() if not answer] == []
+
+    @pytest.mark.parametrize("other", ["", "other", "ACME", "acme ", "%", "acme' OR '1'='1"])
+    async def test_no_read_answers_another_tenant(self, storage: Storage, other: str) -> None:
+        await _stored(storage)
+        async with storage.reading() as work:
+            answers = await _all_reads(work, other)
+        assert [name for name, answer in answers.items() if answer] == []
+
+    async def test_no_read_mixes_two_tenants_with_the_same_ids(self, storage: Storage) -> None:
+        await _stored(storage)
+        await fill(storage, [entry(1, text="theirs")], tenant="other")
+        async with storage.reading() as work:
+            assert [m.text for m in await work.messages.recent(tenant="other", room_id=ROOM, limit=9)] == ["theirs"]
+            found = await work.messages.by_id(tenant="other", room_id=ROOM, message_ids=_IDS)
+            assert await work.rooms.participants(tenant="other", room_id=ROOM) == {"ann": ""}
+            (room,) = await work.rooms.page(tenant="other", after=None, limit=9)
+        assert [one.message.text for one in found] == ["theirs"]
+        assert room.messages == 1
+
+    async def test_no_write_reaches_another_tenant(self, storage: Storage) -> None:
+        await _stored(storage)
+        async with storage.writing() as work:
+            assert not await work.usage.respond(tenant="other", context_id="c1", llm_response="x")
+            assert not await work.usage.judge(tenant="other", context_id="c1", feedback="x", score=0.0)
+            assert not await work.keys.revoke(tenant="other", key_id="k1", now=START)
+            await work.imports.forget(tenant="other", source="file")
+            due = Due(at=START)
+            assert not await work.sessions.schedule(tenant="other", conversation_id=ROOM, due=due, was=None)
+            with pytest.raises(NotFound):
+                await work.rooms.configure(tenant="other", room_id=ROOM, settings={"a": 1})
+            await work.rooms.lock(tenant="other", room_id=ROOM, now=START)
+            await work.writer.erase(tenant="other", room_id=ROOM, arrivals=[1, 2, 3], now=START)
+            with pytest.raises(NotFound):
+                await work.writer.replace(tenant="other", room_id=ROOM, entries=[entry(1, text="x")])
+        async with storage.reading() as work:
+            answers = await _all_reads(work, TENANT)
+            (record,) = await work.usage.page(tenant=TENANT, room_id=None, judged=False, after=None, limit=9)
+        assert [name for name, answer in answers.items() if not answer] == []
+        assert record == usage_record("c1", success_indicator=1.0)
+
+    async def test_the_same_context_id_in_two_tenants(self, storage: Storage) -> None:
+        async with storage.writing() as work:
+            await work.usage.record(tenant=TENANT, records=[usage_record("c1", tokens=1)])
+            await work.usage.record(tenant="other", records=[usage_record("c1", tokens=2)])
+            assert await work.usage.find(tenant="other", context_id="c1") == usage_record("c1", tokens=2)
+
+    async def test_empty_filters_return_nothing(self, storage: Storage) -> None:
+        await _stored(storage)
+        here: dict[str, Any] = {"tenant": TENANT, "room_id": ROOM}
+        async with storage.reading() as work:
+            assert await work.messages.fingerprints(**here, message_ids=[]) == {}
+            assert await work.messages.by_id(**here, message_ids=[]) == []
+            assert await work.messages.by_arrival(**here, arrivals=[]) == []
+            assert await work.threads.waiting(**here, message_ids=[]) == []
+            assert await work.threads.keyword_counts(**here, keywords=[]) == {}
+            assert await work.messages.tail(**here, limit=0) == []
+            assert await work.messages.recent(**here, limit=0) == []
+            assert await work.messages.page(**here, after=0, limit=0) == []
+            assert await work.rooms.page(tenant=TENANT, after=None, limit=0) == []

@@ -1,4 +1,4 @@
-"""What every vector index must do. Inherit it where a fixture `vectors` gives an empty `VectorIndex`."""
+"""The contract of vector indexes. Inherit it with a fixture `vectors` that gives an empty `VectorIndex`."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
-from roomlore.core.search import EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
+from roomlore.core.search.hits import EmbeddingModel, Ints, Nearest, VectorPoint, Vectors
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 
 DIMENSIONS = 16
@@ -16,23 +16,23 @@ TENANT = "acme"
 SCOPE = "room"
 FIRST, SECOND = "g1", "g2"
 TOLERANCE = 1e-3
-"""How far a similarity may be from the exact one: vectors may be kept as float16."""
+"""The allowed difference from the exact similarity: vectors may be stored as float16."""
 
 
 def random_vectors(count: int, seed: int = 0, dimensions: int = DIMENSIONS) -> Vectors:
-    """Vectors (count, dimensions) of length 1."""
+    """Return vectors (count, dimensions) of length 1."""
     drawn = np.random.default_rng(seed).standard_normal((count, dimensions))
     scaled: Vectors = (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
     return scaled
 
 
 def along(*places: int) -> Vectors:
-    """Vectors (n, DIMENSIONS) along one axis each."""
+    """Return vectors (n, DIMENSIONS) along one axis each."""
     return np.eye(DIMENSIONS, dtype=np.float32)[list(places)]
 
 
 def points_of(vectors: Vectors, *, first: int = 1, tenant: str = TENANT, scope: str = SCOPE) -> list[VectorPoint]:
-    """Points numbered from `first` on."""
+    """Return points numbered from `first` on."""
     return [
         VectorPoint(tenant=tenant, scope=scope, number=number, vector=vector, payload={"text": "部署"})
         for number, vector in enumerate(vectors, first)
@@ -44,7 +44,7 @@ async def put(vectors: VectorIndex, points: Sequence[VectorPoint], generation: s
 
 
 async def fill(vectors: VectorIndex, stored: Vectors, *, tenant: str = TENANT, scope: str = SCOPE) -> None:
-    """Makes the collection if it is missing, and puts these vectors, numbered from 1 on."""
+    """Create the collection if it is missing, and put these vectors, numbered from 1 on."""
     if await vectors.generation(collection=MESSAGES) is None:
         await vectors.prepare(collection=MESSAGES, model=MODEL, generation=FIRST)
     await put(vectors, points_of(stored, tenant=tenant, scope=scope))
@@ -85,7 +85,8 @@ async def numbers_of(vectors: VectorIndex, query: Vectors, **options: object) ->
 
 
 def check_exact(found: Nearest, stored: dict[int, Vectors], query: Vectors, limit: int) -> None:
-    """The answer is that of brute force, but for the order of those that lie within the tolerance of each other."""
+    """Check that the answer is that of brute force, except for the order of those within the tolerance of each
+    other."""
     exact = {number: (1 + float(vector @ query)) / 2 for number, vector in stored.items()}
     best = sorted(exact.values(), reverse=True)[:limit]
     assert len(set(found.numbers.tolist())) == len(best)

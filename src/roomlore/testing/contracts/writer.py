@@ -1,18 +1,17 @@
-"""What `MessageWriter` must do."""
+"""The contract of `MessageWriter`."""
 
 from dataclasses import replace as replace_fields
 from datetime import timedelta
 
 import pytest
 
-from roomlore.core.calibration import TEMPERATURES, UNCALIBRATED
 from roomlore.core.errors import Conflict, InvalidInput, NotFound
-from roomlore.core.linked import Linked
-from roomlore.core.mates import Mates
+from roomlore.core.linking.calibration import TEMPERATURES, UNCALIBRATED, Linked
+from roomlore.core.linking.candidates import Mates
 from roomlore.core.models import LinkKind
 from roomlore.ports.storage import Storage
 from roomlore.testing.builders import START, entry, features, link
-from roomlore.testing.contracts.filling import (
+from roomlore.testing.contracts.texts import (
     ROOM,
     TENANT,
     conversation,

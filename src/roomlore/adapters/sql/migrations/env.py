@@ -1,12 +1,12 @@
-"""What Alembic runs: the migrations, on the connection and in the transaction that `upgrade` holds."""
+"""Entry point of Alembic: runs the migrations in the transaction that `upgrade` holds."""
 
 from alembic import context
 
-from roomlore.adapters.sql import schema_memories
+from roomlore.adapters.sql import schema
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=schema_memories.memories.metadata,
+    target_metadata=schema.memories.metadata,
     transactional_ddl=False,
 )
 context.run_migrations()

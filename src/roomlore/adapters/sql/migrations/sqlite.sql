@@ -452,4 +452,10 @@ CREATE INDEX ix_memory_outbox_queued ON memory_outbox (queued, scope_key, memory
 
 CREATE INDEX ix_rooms_linked_by ON rooms (linked_by);
 
-INSERT INTO alembic_version (version_num) VALUES ('0007');
+CREATE TABLE signing_keys (
+  name TEXT NOT NULL,
+  secret TEXT NOT NULL,
+  CONSTRAINT pk_signing_keys PRIMARY KEY (name)
+);
+
+INSERT INTO alembic_version (version_num) VALUES ('0008');

@@ -1,26 +1,103 @@
-"""From a reading to wishes: what is known is confirmed, and the best of what is new is made."""
+"""Compare with what is known: memories that new messages repeat, and findings that are not needed again."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from roomlore.core.evolution.models import Wish
-from roomlore.core.evolution.offline.alike import Weights, Wording
-from roomlore.core.evolution.offline.knowing import MOST_CITED, Known, covers, repeats
-from roomlore.core.evolution.offline.links import shared_links
-from roomlore.core.evolution.offline.phrasing import Teller, Told, adjoining, surface
-from roomlore.core.evolution.offline.reading import Line, Reading
-from roomlore.core.evolution.offline.restated import is_pasted, restated, stated
-from roomlore.core.evolution.offline.support import Support
-from roomlore.core.evolution.offline.topics import Topic, topics
-from roomlore.core.memory.models import Memory, Source
-from roomlore.core.summary.cues import worth
-from roomlore.core.text import graphemes, language
+from roomlore.core.evolution.offline.patterns import (
+    Teller,
+    Told,
+    Topic,
+    addresses,
+    adjoining,
+    is_pasted,
+    restated,
+    shared_links,
+    stated,
+    surface,
+    told,
+    topics,
+)
+from roomlore.core.evolution.offline.reading import Line, Reading, Support, Weights, Wording, is_topical, keys_of
+from roomlore.core.evolution.requests import Wish
+from roomlore.core.memory.memory import Memory, Source
+from roomlore.core.summary.sentences import worth
+from roomlore.core.text import HAN, fold, graphemes, language
+
+MOST_CITED = 20
+_SHARE = 0.6
+_FEWEST = 2
+_NEAR = 0.35
+_HAN = re.compile(f"[{HAN}]")
+
+
+@dataclass(frozen=True)
+class Known:
+    """A statement that exists or was deleted. `told`: its content, if this engine made it."""
+
+    statement: str
+
+    @cached_property
+    def told(self) -> Told | None:
+        return told(self.statement)
+
+    @cached_property
+    def wording(self) -> Wording:
+        return Wording.of((self.told and self.told.said) or self.statement)
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """Its subject words."""
+        about = " ".join(self.told.words) if self.told and self.told.words else self.statement
+        return frozenset(key for key in keys_of(fold(about)) if is_topical(key))
+
+    def is_said_by(self, line: Line, wording: Wording, weights: Weights) -> bool:
+        """Return True if a line that states something also says it."""
+        if self.told is None:
+            return (
+                self._shares_words(line)
+                and self.wording.allows(wording)
+                and weights.share(self.wording, wording) >= _SHARE
+            )
+        if self.told.said:
+            return weights.says(self.wording, wording)
+        if self.told.link:
+            return self.told.link in addresses(line)
+        return all(has(line, word) for word in self.told.words)
+
+    def _shares_words(self, line: Line) -> bool:
+        """Return True if the line shares at least two words, one of them telling."""
+        shared = keys_of(fold(self.statement)).keys() & line.spans.keys()
+        return len(shared) >= _FEWEST and any(map(is_topical, shared))
+
+
+def has(line: Line, word: str) -> bool:
+    """Return True if the line has the word or phrase, in any form."""
+    folded = fold(word)
+    if _HAN.search(folded):
+        return folded in line.folded
+    keys = keys_of(folded).keys()
+    return bool(keys) and keys <= line.spans.keys()
+
+
+def covers(known: Known, keys: Collection[str]) -> bool:
+    """Return True if this engine made it and it is about one of these words, or if it contains them all."""
+    if known.told and known.told.words:
+        return not known.keys.isdisjoint(keys)
+    return known.keys.issuperset(key for key in keys if is_topical(key))
+
+
+def repeats(known: Known, wording: Wording, weights: Weights) -> bool:
+    """Return True if the sentence is so close that only one of both is kept."""
+    return max(weights.likeness(known.wording, wording), weights.share(known.wording, wording)) >= _NEAR
+
 
 MOST_FOUND = 5
 MOST_TOPICS = 3
 _MANY = 20
-"""From so many memories on no more topics are made: what is said in so many words still finds room."""
+"""The number of memories from which no more topics are created; repeated statements still are."""
 _OVERLAP = 0.5
 _GROWN = 2
 _COMPARED = 30
@@ -30,7 +107,7 @@ _NOTHING = Wording(frozenset(), frozenset(), turned=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Something new. `keys`: what it is about."""
+    """A new finding. `keys`: its subject words."""
 
     statement: str
     support: Support
@@ -38,7 +115,7 @@ class Found:
 
 
 class Finder:
-    """What a reading comes to. `deleted`: statements not to be made again. `names`: handles of messages."""
+    """Builds the wishes of a reading. `deleted`: statements not to be made again. `names`: handles of messages."""
 
     def __init__(
         self,
@@ -61,7 +138,7 @@ class Finder:
     def wishes(self) -> Iterator[Wish]:
         number = 0
         for handle, known in self._known.items():
-            if wish := self._again(number + 1, handle, known):
+            if wish := self._confirmation(number + 1, handle, known):
                 number += 1
                 yield wish
         for found in self._new():
@@ -77,16 +154,16 @@ class Finder:
                 evidence=found.support.handles,
             )
 
-    def _again(self, number: int, handle: str, known: Known) -> Wish | None:
-        """A confirmation, or what is said of it now that it holds for far longer."""
-        saying = [line for line in self._sayers(known) if self._says(line, known)]
+    def _confirmation(self, number: int, handle: str, known: Known) -> Wish | None:
+        """Return a confirmation, or a new statement if it now holds for much longer."""
+        saying = [line for line in self._candidate_lines(known) if self._says(line, known)]
         fresh = list(dict.fromkeys(line.handle for line in saying if line.fresh))[-MOST_CITED:]
         if not fresh:
             return None
         support = Support.of(saying)
         statement, evidence = known.statement, tuple(fresh)
         if known.told and len(support.days) >= _GROWN * known.told.days:
-            statement, evidence = self._retold(known.told, support) or statement, support.handles
+            statement, evidence = self._rephrased(known.told, support) or statement, support.handles
         zh = language(statement) == "zh"
         english = f"Said again in {len(fresh)} new message{'' if len(fresh) == 1 else 's'}"
         reason = f"{len(fresh)} 条新消息又说到" if zh else english
@@ -94,7 +171,7 @@ class Finder:
             line=number, kind="update", handles=(handle,), statement=statement, reason=reason, evidence=evidence
         )
 
-    def _sayers(self, known: Known) -> Sequence[Line]:
+    def _candidate_lines(self, known: Known) -> Sequence[Line]:
         if known.told is None or known.told.said:
             return self._stating
         return self._lines if known.told.link else self._talk
@@ -102,10 +179,11 @@ class Finder:
     def _says(self, line: Line, known: Known) -> bool:
         return known.is_said_by(line, self._wordings.get(line, _NOTHING), self._weights)
 
-    def _retold(self, told: Told, support: Support) -> str:
-        """'' where the sentence that was quoted is no longer read: another one would mean something else."""
+    def _rephrased(self, told: Told, support: Support) -> str:
+        """Return the statement anew; '' if the quoted sentence is no longer read, since another one would mean
+        something else."""
         if told.words:
-            return self._teller.topic(told.words, self._central(support.lines), support)
+            return self._teller.topic(told.words, self._most_central(support.lines), support)
         if told.link:
             return self._teller.link(told.link, support)
         quoted = next((line for line in support.lines if line.text == told.said), None)
@@ -145,7 +223,7 @@ class Finder:
             yield self._about(topic)
 
     def _about(self, topic: Topic) -> Found:
-        line = self._central(topic.support.lines)
+        line = self._most_central(topic.support.lines)
         lines = (line, *topic.support.lines)
         if topic.phrase:
             words: tuple[str, ...] = (min((adjoining(one, topic.keys) for one in lines), key=len),)
@@ -154,8 +232,8 @@ class Finder:
             words = tuple(min((surface(one, key) for one in lines), key=len) for key in keys)
         return Found(statement=self._teller.topic(words, line, topic.support), support=topic.support, tags=words)
 
-    def _central(self, lines: Sequence[Line]) -> Line:
-        """The one that is most like the others and says most by itself; a statement where there is one."""
+    def _most_central(self, lines: Sequence[Line]) -> Line:
+        """Return the line most like the others and most complete by itself; a statement if there is one."""
         some = [line for line in lines if line in self._wordings] or list(lines)
         some = some[-_COMPARED:]
         wordings = {line: self._wordings.get(line) or Wording.of(line.text, line.spans) for line in some}

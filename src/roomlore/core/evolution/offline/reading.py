@@ -1,19 +1,90 @@
-"""Messages as the sentences people wrote themselves, each with the words by which two of them can be compared."""
+"""Common words that do not distinguish one group from another, in the form of keys."""
 
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, tzinfo
 from functools import lru_cache
 
-from roomlore.core.dialogue import sounds_like_agent
-from roomlore.core.evolution.offline.general_words import WEEKDAY
 from roomlore.core.memory.reading import name_of, own_words
+from roomlore.core.mentions import sounds_like_agent, split_quotes
 from roomlore.core.models import Role, StoredMessage
-from roomlore.core.quotes import split_quotes
-from roomlore.core.stop_words import CHINESE, ENGLISH
-from roomlore.core.summary.units import prose
-from roomlore.core.text import HAN, fold, segment, singular, stem
+from roomlore.core.summary.sentences import prose
+from roomlore.core.text import CHINESE, ENGLISH, HAN, fold, segment, singular, stem, terms
+
+_ENGLISH = """
+able absolutely add afternoon agree alone already alright amazing answer anymore anyone appreciate area awesome bad
+basically beautiful begin believe best bet big bit bring bro brought buddy bunch busy buy bye call care case cause
+certain certainly chance change chat check cheer cheers choose class close cold come coming congrats congratulations
+conversation cool couple crazy crossed curious cute day deal dear decide definitely depend difference different
+difficult discuss doing doubt dude early easily easy ed end enjoy especially evening event everyday everyone exactly
+excite excited exciting expect experience explain extra fact fall fantastic far fast favorite favourite feel feeling
+felt find fine fingers finish first fix folk follow forget forward found free friend full fun funny game getting glad
+goal god going good goodbye great guess guy haha hahaha half hand handle hang happen happy hard hate having head hear
+heard heart heck help hey high hit hmm hold honest honestly hope hopefully hour hug huge hugs idea imagine imo
+important incredible information inspire inspiring interest interested interesting issue job join journey joy keen kid
+kind kinda learn leave left level life like line list listen literally live lmfao lmk local looking lot lovely low
+luck lucky main making man mate matter meet member memory men mention message mind minute miss moment moni month
+morning move moved nah name near new nice nicely night normal note number obvious obviously okay old omg open option
+order original part pass past pay people perfect perfectly person photo pic pick picture piece place plan pleasure
+plenty plus point positive post practice prefer problem process progress proud push question quick quickly read ready
+real realize reason recent recently relax remember remind reply rest result roll room run sad safe save scare search
+second seeing send sense sent serious set shall share shit short show side simple single sir sis sit situation small
+someone soon sort sound special specific spend spent spot stand start stay step stick stop story strong stuff style
+super support suppose sure surprise sweet taking talk tbh team thank therefore thought time tip tired today told
+tomorrow ton tonight top totally touch tough trouble true trust trying turn type understand unfortunate unique update
+useful user usual vibe view visit wait walk watch week weird welcome whole win wish women wonder wonderful word work
+working world worry worth wow write wrong ya yay yea year yesterday young
+"""
+_CHINESE = """
+今天 明天 昨天 后天 前天 晚上 早上 上午 下午 中午 今晚 明早 最近 时间 有时 小时 分钟 每天 天天
+一天 一周 今年 去年 明年 希望 喜欢 开心 高兴 快乐 努力 加油 建议 注意 保持 可能 重要 不错 很好
+太好 真是 真好 太棒 厉害 学习 工作 生活 朋友 老师 同学 同事 大家 家人 心情 感受 情况 方面 方法
+方式 选择 决定 考虑 尝试 试试 帮助 支持 理解 相信 记得 忘记 告诉 听到 听说 看到 看见 发现 开始
+结束 继续 完成 准备 安排 计划 推荐 介绍 分享 讨论 聊天 交流 回答 回复 消息 信息 内容 部分 地方
+这次 那次 下次 上次 第一 第二 一种 很多 许多 不少 更好 越来越 一直 经常 常常 有时候 偶尔 当然
+确实 果然 居然 原来 可惜 终于 马上 立刻 赶紧 突然 直接 简单 容易 困难 复杂 有趣 有意思 好玩
+好看 好吃 好听 适合 比如说 例如 其他 另外 另一 一个人 自己 能够 愿意 想法 看法 意见 观点 主意
+经验 能力 水平 机会 过程 结果 原因 目标 压力 解决 处理 提高 提升 增加 减少 变成 成为 变得 觉得
+认识 知识 关系 世界 社会 人生 生日 祝 祝你 祝福 恭喜 感谢 谢谢 抱歉 对不起 没事 没关系 不客气
+一定要 一些 几天 几个 有人 有点 一下子 随时 随便 到时候 到时 回家 出去 出门 回来 起床 睡觉 吃饭
+休息 身体 健康 东西 事情 事儿 问题 需要 可以 明白 清楚 知道 了解 确定 肯定 放心 担心 害怕 难过
+伤心 生气 累 忙 一起 特别 非常 真的 感觉 好像 似乎 应该 必须 千万 哈哈哈 呵呵 嘻嘻 早点 晚点
+差点 快点 一点 半天 刚才 待会 一会 一会儿 哪天 改天 发给 发到 发个 拿到 收到 行不行 不行 没空
+有空 有没有 美好 愉快 轻松 期待 享受 体验 推薦 喜歡 時間 開心 讓我 如果你 推荐你 適合 记住 不要
+可爱 帅 漂亮 年轻 女生 男生 小姐姐 老板 先生 女士 亲爱 陪伴
+好好 再聊 下次 拜拜 再见 晚安 早安 回见 找到 感到 遇到 叫做 聊聊 想想 通常 有用 合适 不同 寻找 打算 有所 话题
+"""
+
+_BROAD = """
+add app base book build car change channel city code color command create data day download element error example file
+food function home house image input install key line link list load log machine message method name number output
+package page picture problem remove run server session set setup site size solution start state test text update url
+user value version video
+天气 活动 经历 故事 环境 技巧 作品 功能 数据 代码 文件 链接 版本 图片 视频 程序 软件 系统 用户
+页面 网站 项目 公司 学校 城市 名字 价格 手机 电脑
+"""
+
+WEEKDAY = "@"
+"""The prefix of a weekday's key."""
+
+GENERAL = frozenset(map(stem, _ENGLISH.split())) | frozenset(_CHINESE.split()) | ENGLISH | CHINESE
+
+
+_TOO_BROAD = frozenset(map(stem, _BROAD.split()))
+
+
+def is_topical(key: str) -> bool:
+    """Return True if the word can be a topic, and is not just a number or a point of time."""
+    return not (key in GENERAL or key.startswith(WEEKDAY) or key[:1].isdigit())
+
+
+def is_telling(key: str) -> bool:
+    """Return True if the word alone can be a topic."""
+    return is_topical(key) and key not in _TOO_BROAD
+
 
 _MOST_CHARACTERS = 2_000
 _MOST_SENTENCES = 12
@@ -43,7 +114,7 @@ _CONTRACTION = re.compile(r"['’](?:s|re|ve|ll|d|m|t)$")
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Line:
     """A sentence somebody wrote. `number`: its place among all. `handle`: of its message. `day`: in the group's zone.
-    `fresh`: of a message that no evolution has read before. `spans`: where each key stands in `folded`."""
+    `fresh`: True if no evolution has read its message before. `spans`: position of each key in `folded`."""
 
     number: int
     handle: str
@@ -58,31 +129,32 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """`lines`: in order of time. `days`: on which anything was said that could be read, in order."""
+    """The sentences of a room. `lines`: in order of time. `days`: days with a readable message, in order."""
 
     lines: tuple[Line, ...]
     days: tuple[date, ...]
 
 
 def readable(message: StoredMessage) -> bool:
-    """Whether a person wrote it."""
+    """Return True if a person wrote it."""
     person = message.role is Role.USER and not message.has_tool_calls
     return person and not sounds_like_agent(message.sender_name or message.sender_id)
 
 
 def plain(text: str) -> str:
-    """Without what cannot be seen, on one line."""
+    """Return the text on one line, without invisible characters."""
     return " ".join(_INVISIBLE.sub("", text).split())
 
 
 def own_text(message: StoredMessage) -> str:
-    """What the sender wrote: nothing quoted, nothing injected."""
+    """Return the sender's own text, without quotations and injected blocks."""
     parts = split_quotes(own_words(message)[:_MOST_CHARACTERS])
     return "\n".join(part for part in parts if isinstance(part, str))
 
 
 def keys_of(folded: str) -> dict[str, tuple[int, int]]:
-    """The words of a sentence that carry meaning, each with its first place. A weekday is one in either language."""
+    """Return the meaningful words of a sentence, each with its first position. A weekday has the same key in both
+    languages."""
     found: dict[str, tuple[int, int]] = {}
     rest = _blanked(URL, folded) if "://" in folded else folded
     rest = _blanked(_MENTION, rest) if _MARKED.search(rest) else rest
@@ -115,23 +187,23 @@ def _latin(token: str) -> str:
 
 
 def _han(run: str, at: int) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Words of two characters and more; of a longer one, which a segmenter cuts now here, now there, its pairs too."""
+    """Yield words of two or more characters; of a longer word, which a segmenter cuts inconsistently, its pairs too."""
     for word in segment(run):
-        if _carries(word):
+        if _is_content_word(word):
             yield word, (at, at + len(word))
             for start in range(at, at + len(word) - 1) if len(word) > 2 else ():
-                if _carries(part := word[start - at : start - at + 2]):
+                if _is_content_word(part := word[start - at : start - at + 2]):
                     yield part, (start, start + 2)
         at += len(word)
 
 
 @lru_cache(maxsize=1 << 15)
-def _carries(word: str) -> bool:
+def _is_content_word(word: str) -> bool:
     return len(word) > 1 and word not in CHINESE and word[0] not in _NO_BEGINNING and word[-1] not in _NO_END
 
 
 def read(messages: Sequence[tuple[str, StoredMessage, bool]], *, zone: tzinfo, people: Mapping[str, str]) -> Reading:
-    """`messages`: handle, message and whether it is fresh, in order of time."""
+    """Read messages. `messages`: handle, message and True if it is fresh, in order of time."""
     kept = [one for one in messages if readable(one[1])]
     called = {name for _, one, _ in kept for name in (one.sender_id, one.sender_name, people.get(one.sender_id, ""))}
     names = frozenset(part for name in called for part in _name_parts(name))
@@ -170,3 +242,138 @@ def _lines(
             folded=folded,
             spans={key: span for key, span in keys_of(folded).items() if key not in names},
         )
+
+
+ALIKE = 0.5
+"""Least share of common words of two sentences that say the same."""
+CONTAINED, MOST_LONGER = 0.85, 3.0
+"""Or the least share of a sentence that another contains, and the most times longer the other may be."""
+_FEW = 100
+_NEGATED = re.compile(
+    r"\b(?:not|never|no|cannot|without|neither|nor|stop(?:ped|s)?|cancel(?:l?ed)?|instead|changed|moved|postponed"
+    r"|[a-z]+n['’]t|dont|doesnt|didnt|cant|wont|isnt)\b"
+    r"|不(?![错錯过過仅僅但])|[没沒勿]|取消|[别別](?![人的墅忘])|停止|改[到成为為]|推[迟遲]",
+)
+_REMINDER = re.compile(r"\b(?:do not|don['’]?t|never) forget\b")
+_NUMBER = re.compile(
+    r"\d+(?:[.:]\d+)*|(?<![一二两兩三四五六七八九十百千万半])[一二两兩三四五六七八九十百千万半]++(?=[点點号號元块塊個个次天周月年岁歲层層楼樓分])"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """A sentence with its terms. `details`: numbers and weekdays. `turned`: it contains a denial or says that something
+    changed."""
+
+    terms: frozenset[str]
+    details: frozenset[str]
+    turned: bool
+
+    @classmethod
+    def of(cls, text: str, keys: Iterable[str] | None = None) -> "Wording":
+        """Build from a text. `keys`: of the text, if known."""
+        folded = fold(text)
+        days = {key for key in (keys_of(folded) if keys is None else keys) if key.startswith(WEEKDAY)}
+        details = frozenset(days.union(_NUMBER.findall(folded)))
+        return cls(frozenset(terms(text)), details, bool(_NEGATED.search(_REMINDER.sub("", folded))))
+
+    def allows(self, other: "Wording") -> bool:
+        """Return True if the other one has all its details and the same polarity."""
+        return self.turned == other.turned and self.details <= other.details
+
+
+class Weights(dict[str, float]):
+    """Rarity of terms among some wordings, as in BM25; computed on first use. Among few wordings no term counts as
+    common, since repetition is what is looked for."""
+
+    def __init__(self, wordings: Iterable[Wording]) -> None:
+        super().__init__()
+        self._counts = Counter[str]()
+        self._all = 0
+        for wording in wordings:
+            self._counts.update(wording.terms)
+            self._all += 1
+
+    def __missing__(self, term: str) -> float:
+        found = self._counts[term]
+        self[term] = weight = math.log1p((max(self._all, _FEW) - found + 0.5) / (found + 0.5))
+        return weight
+
+    def total(self, found: Iterable[str]) -> float:
+        """Return the summed weight, independent of order."""
+        return math.fsum([self[term] for term in found])
+
+    def likeness(self, one: Wording, other: Wording) -> float:
+        """Return the share of all their terms that both have, in [0, 1]."""
+        every = self.total(one.terms | other.terms)
+        return self.total(one.terms & other.terms) / every if every else 0.0
+
+    def share(self, part: Wording, whole: Wording) -> float:
+        """Return the share of a part's terms that the whole has, in [0, 1]."""
+        size = self.total(part.terms)
+        return self.total(part.terms & whole.terms) / size if size else 0.0
+
+    def says(self, said: Wording, other: Wording) -> bool:
+        """Return True if the other one says what was said."""
+        if not said.allows(other):
+            return False
+        short = self.total(other.terms) <= MOST_LONGER * self.total(said.terms)
+        return self.likeness(said, other) >= ALIKE or (short and self.share(said, other) >= CONTAINED)
+
+
+MOST_EVIDENCE = 60
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Support:
+    """The lines that say something, one of each message, in order of time. Never empty."""
+
+    lines: tuple[Line, ...]
+
+    @classmethod
+    def of(cls, lines: Iterable[Line]) -> "Support":
+        """Build the support. If there are too many messages, keep those that cover each day and each person, then the
+        latest."""
+        first: dict[str, Line] = {}
+        for line in lines:
+            first.setdefault(line.handle, line)
+        return cls(tuple(_sampled(list(first.values()))))
+
+    @property
+    def days(self) -> frozenset[date]:
+        return frozenset(line.day for line in self.lines)
+
+    @property
+    def people(self) -> frozenset[str]:
+        return frozenset(line.sender for line in self.lines)
+
+    @property
+    def handles(self) -> tuple[str, ...]:
+        return tuple(line.handle for line in self.lines)
+
+    @property
+    def fresh(self) -> bool:
+        return any(line.fresh for line in self.lines)
+
+    def holds(self, *, messages: int, days: int, people: int) -> bool:
+        """Return True if it has at least this many of each, and without its most frequent speaker still covers two
+        days."""
+        enough = len(self.lines) >= messages and len(self.days) >= days and len(self.people) >= people
+        return enough and self.fresh and len({line.day for line in self._without_loudest()}) >= 2
+
+    def _without_loudest(self) -> list[Line]:
+        loudest = max(Counter(line.sender for line in self.lines).items(), key=lambda pair: pair[1])[0]
+        return [line for line in self.lines if line.sender != loudest]
+
+
+def _sampled(lines: Sequence[Line]) -> Sequence[Line]:
+    if len(lines) <= MOST_EVIDENCE:
+        return lines
+    kept: dict[str, None] = {}
+    for key in ("sender", "day"):
+        kept |= {line.handle: None for line in {getattr(line, key): line for line in lines}.values()}
+    for line in reversed(lines):
+        if len(kept) >= MOST_EVIDENCE:
+            break
+        kept[line.handle] = None
+    return [line for line in lines if line.handle in kept][-4 * MOST_EVIDENCE :]

@@ -6,8 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import TSVECTOR
 
-from roomlore.adapters.sql.spelling import spell_message
-from roomlore.adapters.sql.values import read_mapping, unescape
+from roomlore.adapters.sql.rows import read_mapping, unescape
+from roomlore.adapters.sql.words import spell_message
 from roomlore.core.models import Message
 
 revision = "0002"
@@ -55,7 +55,7 @@ def _index_words() -> None:
 
 
 def _fill_words() -> None:
-    """Reads the words of the messages that are there already, a page at a time."""
+    """Index the words of stored messages, one page at a time."""
     bind = op.get_bind()
     place = (0, 0)
     while page := bind.execute(_PAGE, {"room_key": place[0], "arrival": place[1]}).all():
@@ -176,12 +176,12 @@ _FTS5 = (
     f"{_LEAVE.format(row='old')} {_ENTER.format(row='new')} END",
 )
 
-# Without the list of pending entries, which every look-up would have to read through.
+# Without the list of pending entries, which every search would have to read.
 _GIN = "CREATE INDEX ix_message_words_words ON message_words USING gin (words) WITH (fastupdate = off)"
 
-# A function, because it takes settings along: a GIN index is read by a bitmap scan, which connections have switched
-# off, and its plan is kept. Of a message it gives its number as in SQLite's index, and the word's rank; 0 where each
-# word of the message stands there once, which is quicker to see.
+# A function, because it has its own settings: a GIN index needs a bitmap scan, which connections have switched off, and
+# its plan is kept. It returns each message's number, as SQLite's index does, and the word's rank; 0 if each word of the
+# message occurs once, which is faster to detect.
 _POSTINGS = """
 CREATE FUNCTION roomlore_postings(its_room BIGINT, its_tenant TEXT, asked TEXT)
 RETURNS TABLE (place BIGINT, found BYTEA)

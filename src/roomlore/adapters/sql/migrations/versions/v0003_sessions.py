@@ -1,4 +1,4 @@
-"""Sessions and their checkpoints, which the view of turns shows too."""
+"""Sessions and their checkpoints, which the view of turns includes."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -68,7 +68,7 @@ def _make_checkpoints() -> None:
 
 
 def _make_view() -> None:
-    """PostgreSQL replaces it, so that grants on it and what others built over it stay."""
+    """Replace the view on PostgreSQL, so that grants on it and views built on it stay."""
     if op.get_bind().dialect.name == "sqlite":
         op.execute("DROP VIEW ai_message")
         op.execute(_view("sqlite", _READABLE))

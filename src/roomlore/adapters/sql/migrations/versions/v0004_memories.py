@@ -1,4 +1,4 @@
-"""Memories, their log, what made them, and how far work on rooms has come."""
+"""Memories, their log, their evolutions, and the progress of work on rooms."""
 
 from typing import Any
 

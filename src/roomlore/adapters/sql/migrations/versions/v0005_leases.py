@@ -1,4 +1,4 @@
-"""Who works on what, the rooms in which a person has spoken, and what became of a version of a memory."""
+"""Leases, the rooms in which a person wrote, and the successors of a memory's version."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What keeps the vectors of memories in step with the log."""
+"""The outbox and state for vectors of memories."""
 
 import sqlalchemy as sa
 from alembic import op

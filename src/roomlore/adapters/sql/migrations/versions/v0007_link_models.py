@@ -1,4 +1,4 @@
-"""Which link model made the links of a room."""
+"""The link model that made the links of a room."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,7 +10,7 @@ _NAME = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
-    """Of the rooms that are there nobody knows it: their links are made anew."""
+    """Add the columns. The model of existing rooms is unknown, so their links are made again."""
     for name, kind, default in (
         ("linked_by", _NAME, ""),
         ("link_walk", _NAME, ""),

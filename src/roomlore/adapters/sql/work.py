@@ -1,0 +1,209 @@
+"""The ports `RoomsDue`, `Leases` and `Watermarks`: pending work on rooms, its holders and its progress."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, delete, func, literal_column, null, or_, select, tuple_, update
+from sqlalchemy.dialects.postgresql import insert
+
+from roomlore.adapters.sql import schema
+from roomlore.adapters.sql.engine import Connection, Statement, among
+from roomlore.adapters.sql.rooms import Locks
+from roomlore.adapters.sql.rows import escape, names_text, to_micros, unescape
+from roomlore.ports.memories import RoomBehind
+from roomlore.ports.storage import DueRoom
+
+_d = schema.rooms_due
+_key = (_d.c.work, _d.c.tenant, _d.c.room_id)
+
+
+def _note() -> Any:
+    given = insert(_d).values(
+        work=bindparam("its_work"),
+        tenant=bindparam("tenant"),
+        room_id=bindparam("room_id"),
+        noted=1,
+        noted_at=bindparam("now"),
+        leased_until=None,
+    )
+    return given.on_conflict_do_update(index_elements=_key, set_={"noted": _d.c.noted + 1, "leased_until": null()})
+
+
+def _claim() -> Any:
+    free = or_(_d.c.leased_until.is_(None), _d.c.leased_until <= bindparam("now"))
+    first = select(*_key).where(_d.c.work == bindparam("its_work"), free).order_by(_d.c.noted_at)
+    taken = first.limit(bindparam("count")).with_for_update(skip_locked=True).cte("taken")
+    claimed = update(_d).where(tuple_(*_key).in_(select(*taken.c))).values(leased_until=bindparam("until"))
+    return claimed.returning(_d.c.noted_at, _d.c.tenant, _d.c.room_id, _d.c.noted)
+
+
+def _own() -> Any:
+    named = (_d.c.tenant == bindparam("its_tenant")) & (_d.c.room_id == bindparam("its_room"))
+    return (_d.c.work == bindparam("its_work")) & named
+
+
+_NOTE = Statement(_note)
+_CLAIM = Statement(_claim)
+_DONE = Statement(lambda: delete(_d).where(_own(), _d.c.noted == bindparam("seen")).returning(_d.c.noted))
+_FREE = Statement(lambda: update(_d).where(_own()).values(leased_until=null()))
+_PUT_OFF = Statement(
+    lambda: update(_d).where(_own(), _d.c.noted == bindparam("seen")).values(leased_until=bindparam("until"))
+)
+_ANY = Statement(lambda: select(_d.c.room_id).where(_d.c.work == bindparam("its_work")).limit(1))
+
+
+class SqlRoomsDue:
+    """The port `RoomsDue`."""
+
+    def __init__(self, connection: Connection, locks: Locks) -> None:
+        self._sql = connection
+        self._locks = locks
+
+    async def note(self, *, tenant: str, room_id: str, work: str, now: datetime) -> None:
+        self._locks.check_writing()
+        named = {"its_work": escape(work), "tenant": escape(tenant), "room_id": escape(room_id)}
+        await self._sql.fetch(_NOTE, now=to_micros(now), **named)
+
+    async def claim(self, *, work: str, now: datetime, lease_until: datetime, limit: int) -> Sequence[DueRoom]:
+        self._locks.check_writing()
+        times = {"now": to_micros(now), "until": to_micros(lease_until)}
+        rows = await self._sql.fetch(_CLAIM, its_work=escape(work), count=limit, **times)
+        return [DueRoom(unescape(row[1]), unescape(row[2]), row[3]) for row in sorted(rows, key=tuple)]
+
+    async def put_off(self, *, room: DueRoom, work: str, until: datetime) -> None:
+        self._locks.check_writing()
+        await self._sql.fetch(_PUT_OFF, seen=room.noted, until=to_micros(until), **_named(room, work))
+
+    async def done(self, *, room: DueRoom, work: str) -> bool:
+        self._locks.check_writing()
+        named = _named(room, work)
+        if await self._sql.fetch(_DONE, seen=room.noted, **named):
+            return True
+        await self._sql.fetch(_FREE, **named)
+        return False
+
+    async def any(self, *, work: str) -> bool:
+        return bool(await self._sql.fetch(_ANY, its_work=escape(work)))
+
+
+def _named(room: DueRoom, work: str) -> dict[str, str]:
+    return {"its_work": escape(work), "its_tenant": escape(room.tenant), "its_room": escape(room.room_id)}
+
+
+_l = schema.leases
+
+
+def _take() -> Any:
+    given = insert(_l).values({column.name: bindparam(column.name) for column in _l.c})
+    free = (_l.c.holder == given.excluded.holder) | (_l.c.until <= bindparam("now"))
+    taken = {"holder": given.excluded.holder, "until": given.excluded.until}
+    upsert = given.on_conflict_do_update(index_elements=[_l.c.tenant, _l.c.name], set_=taken, where=free)
+    return upsert.returning(_l.c.name)
+
+
+_TAKE = Statement(_take)
+_FREE_LEASE = Statement(
+    lambda: delete(_l).where(
+        _l.c.tenant == bindparam("tenant"), _l.c.name == bindparam("name"), _l.c.holder == bindparam("holder")
+    )
+)
+
+
+class SqlLeases:
+    """The port `Leases`."""
+
+    def __init__(self, connection: Connection, locks: Locks) -> None:
+        self._sql = connection
+        self._locks = locks
+
+    async def take(self, *, tenant: str, name: str, holder: str, now: datetime, until: datetime) -> bool:
+        self._locks.check_writing()
+        times = {"now": to_micros(now), "until": to_micros(until)}
+        return bool(await self._sql.fetch(_TAKE, **_held_by(tenant, name, holder), **times))
+
+    async def free(self, *, tenant: str, name: str, holder: str) -> None:
+        self._locks.check_writing()
+        await self._sql.fetch(_FREE_LEASE, **_held_by(tenant, name, holder))
+
+
+def _held_by(tenant: str, name: str, holder: str) -> dict[str, str]:
+    return {"tenant": escape(tenant), "name": escape(name), "holder": escape(holder)}
+
+
+_r, _w = schema.rooms, schema.watermarks
+_here = (_w.c.tenant == bindparam("tenant")) & (_w.c.room_id == bindparam("room_id"))
+
+
+def _begin() -> Any:
+    """Insert a mark at 0, which equals no mark."""
+    given = insert(_w).values({column.name: bindparam(column.name) for column in _w.c})
+    moved = {"arrival": given.excluded.arrival, "updated_at": given.excluded.updated_at}
+    upsert = given.on_conflict_do_update(
+        index_elements=[_w.c.tenant, _w.c.room_id, _w.c.name], set_=moved, where=_w.c.arrival == 0
+    )
+    return upsert.returning(_w.c.arrival)
+
+
+def _move() -> Any:
+    at_was = (_w.c.name == bindparam("its_name")) & (_w.c.arrival == bindparam("was"))
+    moved = update(_w).where(_here, at_was).values(arrival=bindparam("new_arrival"), updated_at=bindparam("now"))
+    return moved.returning(_w.c.arrival)
+
+
+def _behind() -> Any:
+    """Select rooms in order of their names, each with its mark."""
+    place = tuple_(_r.c.tenant, _r.c.room_id)
+    after = tuple_(bindparam("after_tenant", type_=_r.c.tenant.type), bindparam("after_room", type_=_r.c.room_id.type))
+    its = (_w.c.tenant == _r.c.tenant) & (_w.c.room_id == _r.c.room_id) & (_w.c.name == bindparam("its_name"))
+    mark = func.coalesce(_w.c.arrival, literal_column("0"))
+    late = _r.c.next_arrival - literal_column("1") - mark >= bindparam("least")
+    rooms = select(_r.c.tenant, _r.c.room_id, mark).select_from(_r.outerjoin(_w, its)).where(place > after, late)
+    return rooms.order_by(_r.c.tenant, _r.c.room_id).limit(bindparam("count"))
+
+
+_FIND = Statement(lambda: select(_w.c.name, _w.c.arrival).where(_here, among(_w.c.name, "names")))
+_OF_ROOM = Statement(lambda: select(_w.c.name, _w.c.arrival).where(_here).order_by(_w.c.name))
+_BEGIN = Statement(_begin)
+_MOVE = Statement(_move)
+_BEHIND = Statement(_behind)
+
+
+class SqlWatermarks:
+    """The port `Watermarks`."""
+
+    def __init__(self, connection: Connection, locks: Locks) -> None:
+        self._sql = connection
+        self._locks = locks
+
+    async def find(self, *, tenant: str, room_id: str, names: Sequence[str]) -> dict[str, int]:
+        here = {"tenant": escape(tenant), "room_id": escape(room_id)}
+        rows = await self._sql.fetch(_FIND, names=names_text(names), **here)
+        return {unescape(name): arrival for name, arrival in rows}
+
+    async def of_room(self, *, tenant: str, room_id: str, prefix: str) -> dict[str, int]:
+        rows = await self._sql.fetch(_OF_ROOM, tenant=escape(tenant), room_id=escape(room_id))
+        marks = {unescape(name): arrival for name, arrival in rows}
+        return {name: arrival for name, arrival in marks.items() if name.startswith(prefix)}
+
+    async def move(self, *, tenant: str, room_id: str, name: str, arrival: int, was: int, now: datetime) -> bool:
+        self._locks.check_writing()
+        here = {"tenant": escape(tenant), "room_id": escape(room_id)}
+        at = to_micros(now)
+        if was == 0:
+            rows = await self._sql.fetch(_BEGIN, name=escape(name), arrival=arrival, updated_at=at, **here)
+        else:
+            rows = await self._sql.fetch(_MOVE, its_name=escape(name), new_arrival=arrival, was=was, now=at, **here)
+        return bool(rows)
+
+    async def behind(self, *, name: str, least: int, after: tuple[str, str], limit: int) -> list[RoomBehind]:
+        tenant, room_id = after
+        rows = await self._sql.fetch(
+            _BEHIND,
+            its_name=escape(name),
+            least=least,
+            after_tenant=escape(tenant),
+            after_room=escape(room_id),
+            count=limit,
+        )
+        return [RoomBehind(unescape(row[0]), unescape(row[1]), row[2]) for row in rows]

@@ -1,0 +1,349 @@
+"""Language models: requests and answers as in OpenAI's protocol, the registry of models, circuit breakers."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from roomlore.core.errors import BadModelOutput, InvalidInput, ModelUnavailable, NotFound
+
+ChatMessage = Mapping[str, Any]
+"""A message of OpenAI's protocol: role, content, and for tools tool_calls or tool_call_id."""
+
+FinishReason = Literal["stop", "length", "content_filter", "tool_calls"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The tokens of a call, as counted by the provider."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool call requested by the model. `arguments`: JSON text as the model wrote it, which may be incomplete."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """A request. None leaves a value to the provider."""
+
+    messages: Sequence[ChatMessage]
+    temperature: float | None = None
+    max_tokens: int | None = None
+    tools: Sequence[Mapping[str, Any]] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatAnswer:
+    """The answer of a model. `model`: the model that answered. `finish_reason`: None if the provider gives none."""
+
+    text: str
+    finish_reason: FinishReason | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    provider: str = ""
+    model_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatPiece:
+    """A piece of a streamed answer. The last one has `finish_reason`, complete `tool_calls` and the usage."""
+
+    text: str = ""
+    finish_reason: FinishReason | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    provider: str = ""
+    model_id: str = ""
+
+
+Failure = ModelUnavailable | BadModelOutput
+
+
+def all_failed(model_id: str, failures: Sequence[tuple[str, Failure]]) -> Failure:
+    """Return one error for all failures. `failures`: provider name and error, in the order of the calls; at least one.
+    Kind, cause and wait are those of the last; a single failure keeps its text."""
+    last = failures[-1][1]
+    if len(failures) == 1:
+        return last
+    told = " ".join(f"{place}. {_named_text(name, error)}" for place, (name, error) in enumerate(failures, start=1))
+    message = f"None of the {len(failures)} providers of the model {model_id!r} that were asked could be used: {told}"
+    if isinstance(last, ModelUnavailable):
+        return ModelUnavailable(message, cause=last.cause, wait_seconds=last.wait_seconds)
+    return BadModelOutput(message)
+
+
+def _named_text(name: str, error: Failure) -> str:
+    """Return the error's text with the provider's name."""
+    text = str(error)
+    return text if f"provider {name} " in text else f"The provider {name}: {text}"
+
+
+FAILURES = 3
+FIRST_PAUSE_SECONDS = 15.0
+LONGEST_PAUSE_SECONDS = 300.0
+_DOUBLINGS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """The circuit-breaker state of one provider's model. Times are seconds of a monotonic clock.
+
+    `failures`: consecutive failures. No call is made before `open_until`. After too many failures one call may then
+    probe; `trying_until` blocks others while it runs.
+    """
+
+    failures: int = 0
+    open_until: float = float("-inf")
+    trying_until: float = float("-inf")
+
+    @property
+    def is_open(self) -> bool:
+        """True if calls are blocked, except one probe after each pause."""
+        return self.failures >= FAILURES
+
+    def allows(self, now: float) -> bool:
+        """Return True if a call may be made now."""
+        return now >= self.open_until and (not self.is_open or now >= self.trying_until)
+
+    def tried(self, now: float, *, seconds: float) -> "Breaker":
+        """Return the state after a call begins that may last this many seconds."""
+        return replace(self, trying_until=now + seconds) if self.is_open else self
+
+    def succeeded(self) -> "Breaker":
+        return Breaker()
+
+    def failed(self, now: float, *, wait_seconds: float | None = None) -> "Breaker":
+        """Return the state after a failed call. `wait_seconds`: the pause that the provider asks for. Concurrent calls
+        that fail together count only until the breaker opens."""
+        if self.is_open and now < self.open_until:
+            return self
+        failures = self.failures + 1
+        pause = max(wait_seconds or 0.0, _pause(failures))
+        return Breaker(failures=failures, open_until=now + min(pause, LONGEST_PAUSE_SECONDS))
+
+    def abandoned(self) -> "Breaker":
+        """Return the state after a call that ended without a result because the caller stopped waiting. Another may
+        probe."""
+        return replace(self, trying_until=float("-inf"))
+
+
+def _pause(failures: int) -> float:
+    """Return the pause in seconds; it doubles with each failure after the one that opened the breaker."""
+    if failures < FAILURES:
+        return 0.0
+    return FIRST_PAUSE_SECONDS * 2.0 ** min(failures - FAILURES, _DOUBLINGS)
+
+
+SUMMARY_MODEL = "memory-summary-model"
+EVOLVE_MODEL = "memory-evolve-model"
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A server that speaks OpenAI's protocol. `key_variable`: the environment variable with its API key, None if it
+    needs none. `limit_field`: the provider's name for the maximum of answer tokens."""
+
+    name: str
+    base_url: str
+    key_variable: str | None = None
+    limit_field: str = "max_tokens"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A model at a provider, under the provider's id for it."""
+
+    provider: Provider
+    model_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelEntry:
+    """A model by the id that callers use. `internal`: hidden from callers. `offers`: its providers, in order."""
+
+    model_id: str
+    display_name: str
+    internal: bool
+    offers: tuple[Offer, ...]
+
+
+KNOWN_PROVIDERS: Mapping[str, Provider] = {
+    provider.name: provider
+    for provider in (
+        Provider("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+        Provider("siliconflow", "https://api.siliconflow.cn/v1", "SILICONFLOW_API_KEY"),
+        Provider("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "max_completion_tokens"),
+        Provider("ollama", "http://127.0.0.1:11434/v1"),
+    )
+}
+
+_SHIPPED: Mapping[str, Any] = {
+    SUMMARY_MODEL: {
+        "display_name": "Memory summary",
+        "internal": True,
+        "providers": [
+            {"name": "openrouter", "model_id": "google/gemma-3-12b-it"},
+            {"name": "siliconflow", "model_id": "Qwen/Qwen2.5-7B-Instruct"},
+        ],
+    },
+    EVOLVE_MODEL: {
+        "display_name": "Memory evolution",
+        "internal": True,
+        "providers": [
+            {"name": "openrouter", "model_id": "google/gemini-2.5-flash"},
+            {"name": "siliconflow", "model_id": "Qwen/Qwen2.5-72B-Instruct"},
+        ],
+    },
+}
+
+
+class ModelRegistry:
+    """Every configured model, including the built-in ones."""
+
+    def __init__(self, entries: Iterable[ModelEntry]) -> None:
+        self._entries = {entry.model_id: entry for entry in entries}
+
+    @classmethod
+    def read(cls, models: Mapping[str, Any], providers: Mapping[str, Any]) -> "ModelRegistry":
+        """Read the settings `models` and `providers`.
+
+        An entry replaces a built-in one of the same name; null removes it. A known provider keeps the fields that its
+        entry omits. Raises `InvalidInput` that names the entry and the fix. The error never contains the given value,
+        which may be a misplaced key.
+        """
+        known = {**KNOWN_PROVIDERS}
+        for name, form in _named("providers", providers).items():
+            known[name] = _provider(name, form, KNOWN_PROVIDERS.get(name))
+        forms = {**_SHIPPED, **_named("models", models)}
+        return cls(_entry(name, form, known) for name, form in forms.items() if form is not None)
+
+    def list_available_models(self) -> list[ModelEntry]:
+        """Return the models that callers may choose, in configuration order, without internal ones."""
+        return [entry for entry in self._entries.values() if not entry.internal]
+
+    def all(self) -> list[ModelEntry]:
+        """Return all models, including internal ones."""
+        return list(self._entries.values())
+
+    def find(self, model_id: str) -> ModelEntry | None:
+        return self._entries.get(model_id)
+
+    def require(self, model_id: str) -> ModelEntry:
+        """Return the entry. Raises `NotFound` that names the known models."""
+        entry = self._entries.get(model_id)
+        if entry is None:
+            names = ", ".join(e.model_id for e in self.list_available_models()) or "none; name some under `models:`"
+            raise NotFound(f"There is no model {model_id!r:.80}; there are {names}.")
+        return entry
+
+    def key_variables(self) -> frozenset[str]:
+        """Return the environment variables that hold API keys."""
+        offers = (offer for entry in self._entries.values() for offer in entry.offers)
+        return frozenset(o.provider.key_variable for o in offers if o.provider.key_variable)
+
+
+def _named(setting: str, forms: Any) -> Mapping[str, Any]:
+    if not isinstance(forms, Mapping):
+        raise InvalidInput(f"{setting} must be a mapping of names to entries.")
+    if not all(isinstance(name, str) and name.strip() for name in forms):
+        raise InvalidInput(f"Every name under {setting} must be a text; put it in quotes.")
+    return forms
+
+
+def _provider(name: str, form: Any, shipped: Provider | None) -> Provider:
+    what = f"provider {name!r}"
+    given = _mapping(what, form, _PROVIDER_FIELDS, f"{{base_url: {_EXAMPLE_URL}}}")
+    limit = given.get("limit_field", shipped.limit_field if shipped else "max_tokens")
+    if limit not in _LIMIT_FIELDS:
+        raise InvalidInput(f"limit_field of {what} must be {' or '.join(_LIMIT_FIELDS)}.")
+    return Provider(
+        name,
+        _base_url(what, given.get("base_url", shipped.base_url if shipped else None)),
+        _key_variable(what, given.get("key_variable", shipped.key_variable if shipped else None)),
+        limit,
+    )
+
+
+def _base_url(what: str, url: Any) -> str:
+    if not isinstance(url, str) or not _is_web_address(url):
+        raise InvalidInput(f"{what} needs a base_url, such as {_EXAMPLE_URL}.")
+    if "@" in urlsplit(url).netloc:
+        raise InvalidInput(f"base_url of {what} must hold no password; name a variable with the key in key_variable.")
+    return url.rstrip("/")
+
+
+def _is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        sound = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    plain = url.isprintable() and not any(mark in url for mark in " ?#")
+    return sound and plain and parts.scheme in ("http", "https")
+
+
+def _key_variable(what: str, variable: Any) -> str | None:
+    if variable is None or variable == "":
+        return None
+    if not isinstance(variable, str) or not _VARIABLE.fullmatch(variable):
+        raise InvalidInput(f"key_variable of {what} must be the name of an environment variable, never the key itself.")
+    return variable
+
+
+def _entry(name: str, form: Any, known: Mapping[str, Provider]) -> ModelEntry:
+    what = f"model {name!r}"
+    given = _mapping(what, form, _MODEL_FIELDS, "{providers: [{name: openai, model_id: ...}]}")
+    internal, shown = given.get("internal", False), given.get("display_name")
+    if not isinstance(internal, bool):
+        raise InvalidInput(f"internal of {what} must be true or false.")
+    if not isinstance(shown, str | None):
+        raise InvalidInput(f"display_name of {what} must be a text.")
+    offers = given.get("providers")
+    if not isinstance(offers, Sequence) or isinstance(offers, str | bytes) or not offers:
+        raise InvalidInput(f"{what} needs providers: a list of {{name: ..., model_id: ...}} in order.")
+    return ModelEntry(
+        model_id=name,
+        display_name=shown or name,
+        internal=internal,
+        offers=tuple(_offer(what, offer, known) for offer in offers),
+    )
+
+
+def _offer(what: str, form: Any, known: Mapping[str, Provider]) -> Offer:
+    given = _mapping(f"A provider of {what}", form, ("name", "model_id"), "{name: openai, model_id: ...}")
+    name, model_id = given.get("name"), given.get("model_id")
+    if not isinstance(name, str) or name not in known:
+        others = f"there are {', '.join(known)}, and any other under `providers:`"
+        raise InvalidInput(f"{what} names a provider that nobody knows; {others}.")
+    if not isinstance(model_id, str) or not model_id.strip():
+        raise InvalidInput(f"{what} at {name!r} needs a model_id: what the provider calls it.")
+    return Offer(known[name], model_id)
+
+
+def _mapping(what: str, form: Any, fields: Sequence[str], example: str) -> Mapping[str, Any]:
+    if not isinstance(form, Mapping):
+        raise InvalidInput(f"{what} must be a mapping, such as {example}.")
+    strangers = sorted(str(name) for name in form if name not in fields)
+    if strangers:
+        raise InvalidInput(f"{what} has no field {strangers[0]!r:.60}; there are {', '.join(fields)}.")
+    return form
+
+
+_EXAMPLE_URL = "http://localhost:8000/v1"
+_LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
+_MODEL_FIELDS = ("display_name", "internal", "providers")
+_PROVIDER_FIELDS = ("base_url", "key_variable", "limit_field")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -1,0 +1,556 @@
+"""Read times in English and in figures."""
+
+import re
+from collections.abc import Callable
+from datetime import date
+
+from roomlore.core.dates.calendar import ENGLISH as HOLIDAYS
+from roomlore.core.dates.calendar import (
+    ONE_DAY,
+    Asked,
+    Build,
+    Found,
+    Period,
+    Rule,
+    ago,
+    beside,
+    built,
+    clock,
+    current,
+    days,
+    edge,
+    later,
+    latest,
+    latest_over,
+    latest_unless_near,
+    latest_weekday,
+    month,
+    months,
+    next_one,
+    nth,
+    part,
+    past,
+    preceded,
+    quarter,
+    season,
+    third,
+    week,
+    weekend,
+    year,
+)
+
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
+# April, June and August are also names, "may" and "march" are verbs, and "sat" and "dec" are ambiguous.
+SURE_MONTHS = frozenset(("january", "february", "july", "september", "october", "november", "december"))
+SPOKEN_DAYS = {
+    "day before yesterday": -2,
+    "yesterday": -1,
+    "today": 0,
+    "tonight": 0,
+    "tomorrow": 1,
+    "day after tomorrow": 2,
+}
+
+MONTH = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b(?:(?<!may)\.(?= ?[0-9]))?"
+)
+WEEKDAY = (
+    r"(?P<weekday>mon(?:day)?|tue(?:s(?:day)?)?|wed(?:nesday)?|thu(?:r(?:s(?:day)?)?)?|fri(?:day)?|sat(?:urday)?"
+    r"|sun(?:day)?)\b"
+)
+DAY = r"(?P<day>3[01]|[12][0-9]|0?[1-9])(?P<suffix>st|nd|rd|th)?"
+TO_DAY = r"(?: ?(?:-|to|until|through|till|and) ?(?P<last>3[01]|[12][0-9]|0?[1-9])(?:st|nd|rd|th)?)?"
+A_YEAR = r"(?:19|20)[0-9]{2}"
+YEAR = rf"(?P<year>{A_YEAR}(?![0-9])|(?:last|this|next) year\b)"
+OF_YEAR = rf"(?:,? ?(?:of the |of |in )?{YEAR})?"
+COUNT = (
+    rf"(?P<count>[0-9]{{1,3}}|(?:a )?couple of|(?:a )?couple|a few|few|several|half an?|half|an?|{'|'.join(NUMBERS)})"
+)
+LOW = rf"(?:(?P<low>[0-9]{{1,3}}|{'|'.join(NUMBERS)})(?: or | to |-))?"
+UNIT = r"(?P<unit>minute|min|hour|hr|day|week|fortnight|month|year|yr)s?\b"
+AGO = rf"{LOW}{COUNT} {UNIT} (?:ago|back)\b(?: today\b)?"
+SEASON = r"(?P<season>spring|summer|fall|autumn|winter)\b"
+HOLIDAY = (
+    r"(?P<holiday>new year'?s (?:eve|day)|(?:chinese |lunar )?new year|spring festival|mid-autumn festival"
+    r"|dragon boat festival|valentine'?s day|easter|halloween|thanksgiving|christmas(?: eve| day)?)\b"
+)
+WHICH = r"(?P<which>this past|this coming|last|past|previous|this|next|coming) "
+# A number that is no part of a version, a price, an address or a fraction.
+ALONE = r"(?<![.,/:$#@+])(?<![0-9]-)"
+
+START = re.compile(
+    rf"""(?<![a-z0-9_])(?:
+    (?P<number>[0-9])
+    |(?P<month_name>(?:{"|".join(MONTHS)})[a-z]*\b)
+    |(?P<which>(?:last|past|previous|this|next|coming)[ ])
+    |(?P<weekday_name>(?:{"|".join(WEEKDAYS)})[a-z]*\b)
+    |(?P<spoken>today|yesterday|tomorrow|tonight|day[ ](?:before|after)[ ]|other[ ]day|earlier[ ]today|just[ ]now
+      |(?:week|month|year|weekend|night)[ ]before[ ]last)
+    |(?P<ago>{re.sub(r"[?]P<[a-z]+>", "?:", AGO).replace(" ", "[ ]")})
+    |(?P<season_name>spring|summer|fall|autumn|winter)
+    |(?P<quarter_name>q[1-4]|(?:first|second|third|fourth)[ ]quarter)
+    |(?P<holiday_name>new[ ]year|chinese[ ]n|lunar[ ]n|mid-a|dragon[ ]b|valen|easter|hallow|thanksg|christm)
+    )""",
+    re.VERBOSE,
+)
+
+_PIECE_OF = (
+    r"(?:end|start|beginning|middle|half|quarters?|weeks?|weekends?|months?|days?|rest|part|night|morning) (?:of|in)"
+)
+_FULL_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+ENDS = re.compile(r" ?(?:[?!,;:)\"]|\.(?![0-9])|$)")
+ENDS_OR_PART = re.compile(rf",? (?:morning|afternoon|evening|night)\b|{ENDS.pattern}")
+DATE_FOLLOWS = re.compile(rf",? (?:{'|'.join(MONTHS)}|[0-9])")
+IN = re.compile(
+    r"(?:\b(?:in|during|since|throughout|until|till|early|late|mid|middle|through|[a-z]+day (?:of|in)"
+    rf"|{_PIECE_OF})[ -]|\b(?:{_FULL_MONTHS})(?: and | or | to | ?- ?))$"
+)
+AROUND = re.compile(r"\b(?:before|after|between|around|about|by) $")
+FROM = re.compile(r"\bfrom $")
+LONE = re.compile(rf"{ENDS.pattern}| (?:and|or|to|until|till|through)\b| ?-")
+RANGE_GOES_ON = re.compile(r" (?:to|until|till|through|and|onwards?)\b| ?-")
+ON_DATE = re.compile(
+    r"\b(?:on|since|before|after|by|until|till|from|to|of|through|between|around|last|this|next|[a-z]+day,?) $"
+)
+ON_WEEKDAY = re.compile(
+    r"\b(?:(?:on|since|before|after|until|till|from|between|by) (?:the )?"
+    r"|(?:(?<!every )[a-z]+day|week|month|morning|evening|night|[0-9](?:st|nd|rd|th)?)"
+    r"(?: and | or | to | until | through | ?- ?|, ?))$"
+)
+THE = re.compile(r"\bthe $")
+SOME = re.compile(r"\b(?:every|each|a|any|black|good|most|some) $")
+IN_YEAR = re.compile(
+    r"\b(?:(?:in|during|since|throughout|before|after|by|until|till|through|from|between|early|late|mid|around"
+    rf"|{_PIECE_OF})[ -](?:the )?(?:year )?|(?:in|during|from|between) {A_YEAR} (?:and|or|to) )$"
+)
+COUNTED = re.compile(
+    r" ?(?:[a-z]+ )?(?:words?|steps?|met(?:er|re)s?|miles?|km|kg|dollars?|euros?|yuan|people|users?|lines?|rows?"
+    r"|char(?:acter)?s?|tokens?|messages?|pieces?|calories|kcal|points?|times|hours?|minutes?|seconds?|feet|bytes"
+    r"|requests?|items?|units?)\b|[%$€]"
+)
+AT_HOLIDAY = re.compile(
+    r"\b(?:on|at|over|during|since|before|after|until|till|by|around|from|to|between|and|celebrated?|spen[dt]"
+    r"|(?:day|night|week|weekend|end|morning|evening) (?:of|before|after)) (?:the )?$"
+)
+FESTIVE = re.compile(
+    r"[ -](?:trees?|gifts?|presents?|part(?:y|ies)|cards?|carols?|dinner|cake|cookies?|songs?|movies?|films?|shopping"
+    r"|decorations?|lights?|markets?|island|resolutions?|costumes?|eggs?|bunny|menu|plans?|sales?|concert|show"
+    r"|special)\b|'s"
+)
+VERSION = re.compile(r"(?:\bv|version |release |build )$")
+
+
+_UNITS = {"min": "minute", "hr": "hour", "yr": "year"}
+_VAGUE = {"couple": (2.0, 3.0), "few": (2.0, 7.0), "several": (2.0, 7.0), "half": (0.5, 0.5)}
+_STEPS = {"last": -1, "previous": -1, "past": -1, "this past": -1, "this": 0, "next": 1, "coming": 1, "this coming": 1}
+Maker = Callable[[int], Period]
+
+
+def counted(match: re.Match[str]) -> tuple[float, float, str]:
+    """Return the least and the greatest number of units meant, and the unit."""
+    word, unit = match["count"], _UNITS.get(match["unit"], match["unit"])
+    low, high = next((range_ for key, range_ in _VAGUE.items() if key in word), (_number(word), _number(word)))
+    if match.groupdict().get("low"):
+        low = min(high, _number(match["low"]))
+    return (2 * low, 2 * high, "week") if unit == "fortnight" else (low, high, unit)
+
+
+def _number(word: str) -> float:
+    if word.isdigit():
+        return float(word)
+    return NUMBERS.index(word) + 1.0 if word in NUMBERS else 1.0
+
+
+def weekday_number(word: str) -> int:
+    return WEEKDAYS.index(word[:3])
+
+
+def _month_number(match: re.Match[str]) -> int:
+    return MONTHS.index(match["month"][:3]) + 1
+
+
+def _capital(match: re.Match[str], group: str, asked: Asked) -> bool:
+    """Return True if the group has a capital letter and does not begin the question."""
+    return bool(match.start(group)) and asked.written[match.start(group)].isupper()
+
+
+def _chosen_year(match: re.Match[str], asked: Asked) -> int | None:
+    word = match["year"]
+    if not word:
+        return None
+    return int(word) if word.isdigit() else asked.now.year + _STEPS[word.split()[0]]
+
+
+def _yearly(make: Maker, match: re.Match[str], asked: Asked) -> Period:
+    """Return the event in the year named, or the latest one."""
+    chosen = _chosen_year(match, asked)
+    return latest(make, asked.now) if chosen is None else make(chosen)
+
+
+def _which_one(make: Maker, match: re.Match[str], asked: Asked) -> Period:
+    """Return the last, this or the next of a yearly event."""
+    return (current, next_one, latest_over)[_STEPS[match["which"]]](make, asked.now)
+
+
+def _monthly(match: re.Match[str]) -> Maker:
+    return lambda y: month(y, _month_number(match))
+
+
+def _seasonal(match: re.Match[str]) -> Maker:
+    name = match["season"]
+    return lambda y: season(y, "autumn" if name == "fall" else name)
+
+
+def _holiday_maker(match: re.Match[str]) -> Maker:
+    return HOLIDAYS[match["holiday"].replace("'", "")]
+
+
+def _date(match: re.Match[str], asked: Asked) -> Period | None:
+    number, first, last = _month_number(match), int(match["day"]), int(match["last"] or match["day"])
+    if last < first or not _is_date(match, asked):
+        return None
+    count = last - first + 1
+    return _yearly(lambda y: days(date(y, number, first), count, "day" if count == 1 else "stretch"), match, asked)
+
+
+def _is_date(match: re.Match[str], asked: Asked) -> bool:
+    """Return True if "may" or "march" beside a number is not a verb."""
+    if match["month"] not in ("may", "march", "mar") or match["year"] or match["suffix"]:
+        return True
+    if _capital(match, "month", asked) or LONE.match(asked.text, match.end()):
+        return True
+    return preceded(ON_DATE, asked, match.start()) is not None
+
+
+def _month(match: re.Match[str], asked: Asked) -> Period | None:
+    return _yearly(_monthly(match), match, asked) if match["year"] or _is_month(match, asked) else None
+
+
+def _is_month(match: re.Match[str], asked: Asked) -> bool:
+    """Return True if a month's name alone means the month."""
+    if match["month"] in SURE_MONTHS or preceded(IN, asked, match.start()):
+        return True
+    if preceded(AROUND, asked, match.start()):
+        return LONE.match(asked.text, match.end()) is not None
+    return bool(preceded(FROM, asked, match.start()) and RANGE_GOES_ON.match(asked.text, match.end()))
+
+
+def _iso(match: re.Match[str], asked: Asked) -> Period | None:
+    if match["mark"] == "." and preceded(VERSION, asked, match.start()):
+        return None
+    return days(date(int(match["year"]), int(match["month"]), int(match["day"])))
+
+
+def _day_first(match: re.Match[str], asked: Asked) -> Period | None:
+    """Return the date of figures. Dots separate day.month.year. Slashes may mean either order; only unambiguous dates
+    are read."""
+    a, b, number = int(match["a"]), int(match["b"]), int(match["year"])
+    if b > 12:
+        return days(date(number, a, b))
+    return days(date(number, b, a)) if match["mark"] == "." or a > 12 or a == b else None
+
+
+def _year_month(match: re.Match[str], asked: Asked) -> Period:
+    return month(int(match["year"]), int(match["month"]))
+
+
+def _years(match: re.Match[str], asked: Asked) -> Period | None:
+    count = int(match["last"]) - int(match["first"]) + 1
+    if count < 2 or not preceded(IN_YEAR, asked, match.start()):
+        return None
+    return months(date(int(match["first"]), 1, 1), 12 * count, "stretch")
+
+
+def _year(match: re.Match[str], asked: Asked) -> Period | None:
+    named = preceded(IN_YEAR, asked, match.start()) and not COUNTED.match(asked.text, match.end())
+    return year(int(match["year"])) if named else None
+
+
+def _decade(match: re.Match[str], asked: Asked) -> Period:
+    return months(date(int(match["year"]), 1, 1), 120, "stretch")
+
+
+def _ago(match: re.Match[str], asked: Asked) -> Period:
+    return ago(asked.now, *counted(match))
+
+
+def _past(match: re.Match[str], asked: Asked) -> Period:
+    _, high, unit = counted(match)
+    return past(asked.now, high, unit)
+
+
+def _which_unit(match: re.Match[str], asked: Asked) -> Period | None:
+    """Return the unit: "last week" is the calendar's, "the last week" and "the past week" are seven days up to now."""
+    steps, unit, today = _STEPS[match["which"]], match["unit"], asked.now.date()
+    rolling = "past" in match["which"] or (match["which"] == "last" and preceded(THE, asked, match.start()))
+    if rolling and unit in ("hour", "week", "month", "year"):
+        return past(asked.now, 1, unit)
+    if unit in ("week", "weekend"):
+        return (week if unit == "week" else weekend)(today + 7 * steps * ONE_DAY)
+    if unit == "quarter":
+        return months(later(quarter(today.year, (today.month + 2) // 3).start, 3 * steps), 3, "quarter")
+    if unit == "month":
+        return months(later(today.replace(day=1), steps))
+    return year(today.year + steps) if unit == "year" else None
+
+
+def _which_weekday(match: re.Match[str], asked: Asked) -> Period | None:
+    steps, weekday, today = _STEPS[match["which"]], weekday_number(match["weekday"]), asked.now.date()
+    if not _is_weekday(match, asked):
+        return None
+    if steps < 0:
+        return days(latest_weekday(today, weekday).start)
+    return days(today + (weekday - today.weekday() + 7 * steps) * ONE_DAY)
+
+
+def _which_month(match: re.Match[str], asked: Asked) -> Period | None:
+    """Return the month; "this may" and "this march" are rather no months."""
+    sure = match["month"] not in ("may", "march") or match["which"] != "this" or _capital(match, "month", asked)
+    return _which_one(_monthly(match), match, asked) if sure or ENDS.match(asked.text, match.end()) else None
+
+
+def _which_season(match: re.Match[str], asked: Asked) -> Period:
+    return _which_one(_seasonal(match), match, asked)
+
+
+def _which_holiday(match: re.Match[str], asked: Asked) -> Period:
+    return _which_one(_holiday_maker(match), match, asked)
+
+
+def _which_part(match: re.Match[str], asked: Asked) -> Period:
+    return part(days(asked.now.date() + _STEPS[match["which"]] * ONE_DAY), match["part"])
+
+
+def _weekday(match: re.Match[str], asked: Asked) -> Period | None:
+    """Return the weekday; a weekday alone is a time only if a word before or after it indicates so."""
+    if not _is_weekday(match, asked) or DATE_FOLLOWS.match(asked.text, match.end()):
+        return None
+    if preceded(SOME, asked, match.start()):
+        return None
+    said = preceded(ON_WEEKDAY, asked, match.start()) or ENDS_OR_PART.match(asked.text, match.end())
+    return latest_weekday(asked.now.date(), weekday_number(match["weekday"])) if said else None
+
+
+def _is_weekday(match: re.Match[str], asked: Asked) -> bool:
+    """Return True if "sat" or "sun" is not another word."""
+    if match["weekday"].endswith("day") or _capital(match, "weekday", asked):
+        return True
+    return ENDS_OR_PART.match(asked.text, match.end()) is not None
+
+
+def _weekday_of(match: re.Match[str], asked: Asked) -> Period:
+    monday = week(asked.now.date() + 7 * _STEPS[match["which"]] * ONE_DAY).start
+    return days(monday + weekday_number(match["weekday"]) * ONE_DAY)
+
+
+def _spoken(match: re.Match[str], asked: Asked) -> Period:
+    found = days(asked.now.date() + SPOKEN_DAYS[match["day"]] * ONE_DAY)
+    return part(found, "night") if match["day"] == "tonight" else found
+
+
+def _before_last(match: re.Match[str], asked: Asked) -> Period:
+    unit, today = match["unit"], asked.now.date()
+    if unit == "night":
+        return part(days(today - 2 * ONE_DAY), "night")
+    if unit in ("week", "weekend"):
+        return (week if unit == "week" else weekend)(today - 14 * ONE_DAY)
+    return months(later(today.replace(day=1), -2)) if unit == "month" else year(today.year - 2)
+
+
+def _season(match: re.Match[str], asked: Asked) -> Period:
+    return _yearly(_seasonal(match), match, asked)
+
+
+def _quarter(match: re.Match[str], asked: Asked) -> Period | None:
+    name = match["quarter"]
+    number = int(name[1]) if name[0] == "q" else ("fi", "se", "th", "fo").index(name[:2]) + 1
+    if not match["year"] and not preceded(IN, asked, match.start()):
+        return None
+    return _yearly(lambda y: quarter(y, number), match, asked)
+
+
+def _holiday(match: re.Match[str], asked: Asked) -> Period | None:
+    """Return the holiday, if it has a year or a word before it indicates a time; "Christmas tree" is not one."""
+    chosen = _chosen_year(match, asked)
+    if chosen is not None:
+        return _holiday_maker(match)(chosen)
+    if not preceded(AT_HOLIDAY, asked, match.start()) or FESTIVE.match(asked.text, match.end()):
+        return None
+    return latest_unless_near(_holiday_maker(match), asked.now)
+
+
+def _rule(pattern: str, build: Build) -> Rule:
+    return re.compile(pattern), build
+
+
+_LONG_YEAR = rf"(?P<year>{A_YEAR})"
+_DATE_END = r"(?![0-9]|[-/.][0-9])"
+RULES: dict[str, tuple[Rule, ...]] = {
+    "number": (
+        _rule(rf"{ALONE}{DAY}{TO_DAY}(?: of)? {MONTH}{OF_YEAR}", _date),
+        _rule(
+            rf"{ALONE}{_LONG_YEAR}(?P<mark>[-/.])(?P<month>[0-9]{{1,2}})(?P=mark)(?P<day>[0-9]{{1,2}}){_DATE_END}",
+            _iso,
+        ),
+        _rule(
+            rf"{ALONE}(?P<a>[0-9]{{1,2}})(?P<mark>[-/.])(?P<b>[0-9]{{1,2}})(?P=mark){_LONG_YEAR}{_DATE_END}",
+            _day_first,
+        ),
+        _rule(rf"{ALONE}{_LONG_YEAR}-(?P<month>1[0-2]|0[1-9])(?![0-9-])", _year_month),
+        _rule(rf"{ALONE}(?P<month>1[0-2]|0?[1-9])/{_LONG_YEAR}(?![0-9/])", _year_month),
+        _rule(rf"{ALONE}(?P<year>(?:19|20)[0-9]0)'?s\b", _decade),
+        _rule(rf"{ALONE}{_LONG_YEAR},? (?P<quarter>q[1-4])\b", _quarter),
+        _rule(
+            rf"{ALONE}(?P<first>{A_YEAR})(?: ?- ?| to | and | until | through )"
+            rf"(?P<last>{A_YEAR})(?![0-9.])",
+            _years,
+        ),
+        _rule(rf"{ALONE}{_LONG_YEAR}(?![0-9:/]|[.,-][0-9])", _year),
+        _rule(rf"{ALONE}{AGO}", _ago),
+    ),
+    "month_name": (
+        _rule(rf"{MONTH} (?:the )?{DAY}{TO_DAY}(?![0-9%]|[.:/][0-9]){OF_YEAR}", _date),
+        _rule(rf"{MONTH}{OF_YEAR}", _month),
+    ),
+    "which": (
+        _rule(rf"(?P<which>last|past|previous) {COUNT} {UNIT}(?! of\b)", _past),
+        _rule(rf"{WHICH}(?P<unit>hour|weekend|week|month|quarter|year)\b(?! of\b)", _which_unit),
+        _rule(rf"{WHICH}{WEEKDAY}", _which_weekday),
+        _rule(rf"{WHICH}{MONTH}(?! [0-9])", _which_month),
+        _rule(rf"{WHICH}{SEASON}", _which_season),
+        _rule(r"(?P<which>last|this) (?P<part>morning|afternoon|evening|night)\b", _which_part),
+        _rule(rf"{WHICH}{HOLIDAY}", _which_holiday),
+    ),
+    "weekday_name": (
+        _rule(rf"{WEEKDAY}(?: of)?,? (?P<which>last|this|next) week\b", _weekday_of),
+        _rule(WEEKDAY, _weekday),
+    ),
+    "spoken": (
+        _rule(rf"(?P<day>{'|'.join(SPOKEN_DAYS)})\b", _spoken),
+        _rule(r"(?P<unit>weekend|week|month|year|night) before last\b", _before_last),
+        _rule(r"other day\b", lambda match, asked: ago(asked.now, 2, 7, "day")),
+        _rule(r"earlier today\b", lambda match, asked: past(asked.now, 0, "day")),
+        _rule(r"just now\b", lambda match, asked: past(asked.now, 1, "hour")),
+    ),
+    "ago": (_rule(AGO, _ago),),
+    "season_name": (
+        _rule(
+            rf"{SEASON}(?: break| term| semester)?,? ?(?:of |in )?{YEAR}(?: ?[-/] ?(?:20)?[0-9]{{2}}\b)?",
+            _season,
+        ),
+    ),
+    "quarter_name": (_rule(rf"(?P<quarter>q[1-4]|(?:first|second|third|fourth) quarter)\b{OF_YEAR}", _quarter),),
+    "holiday_name": (_rule(rf"{HOLIDAY}(?: day)?{OF_YEAR}", _holiday),),
+}
+
+
+_ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": -1, "final": -1}
+_ORDINAL = r"(?P<ordinal>first|second|third|fourth|last|final|1st|2nd|3rd|4th)"
+_CLOCK = r"(?P<hour>1[0-9]|2[0-3]|0?[0-9])(?::(?P<minute>[0-5][0-9])(?::[0-5][0-9])?)?(?: ?(?P<half>[ap])\.?m\b\.?)?"
+_LARGE = ("week", "month", "season", "quarter", "half", "year", "stretch")
+
+
+def _early(match: re.Match[str], period: Period) -> Period | None:
+    number = {"early": 1, "late": 3}.get(match["which"], 2)
+    return third(period, number) if period.unit in _LARGE else None
+
+
+def _edge(match: re.Match[str], period: Period) -> Period | None:
+    return edge(period, 3 if match["which"] == "end" else 1) if period.unit in _LARGE else None
+
+
+def _nth(match: re.Match[str], period: Period) -> Period | None:
+    word = match["ordinal"]
+    number = int(word[0]) if word[0].isdigit() else _ORDINALS[word]
+    what = weekday_number(match["weekday"]) if match["weekday"] else match["what"]
+    return nth(period, number, what) if period.unit in _LARGE else None
+
+
+def _day_of(match: re.Match[str], period: Period) -> Period | None:
+    return nth(period, int(match["day"]), "day") if period.unit == "month" else None
+
+
+def _part_of_day(match: re.Match[str], period: Period) -> Period | None:
+    return part(period, match["part"]) if period.unit == "day" else None
+
+
+def _week_of(match: re.Match[str], period: Period) -> Period | None:
+    return week(period.start.date()) if period.unit in ("day", "stretch") else None
+
+
+def _beside(match: re.Match[str], period: Period) -> Period | None:
+    what = weekday_number(match["weekday"]) if match["weekday"] else match["what"]
+    return beside(period, what, after=match["side"] == "after")
+
+
+def _shortly(match: re.Match[str], period: Period) -> Period:
+    if match["side"] == "after":
+        return days(period.end, 7, "stretch")
+    return days(period.start - 7 * ONE_DAY, 7, "stretch")
+
+
+def _offset(match: re.Match[str], period: Period) -> Period:
+    low, high, unit = counted(match)
+    if match["side"] == "before":
+        return ago(period.start, low, high, unit)
+    return ago(period.end - ONE_DAY, -low, -low, unit)
+
+
+def _clock(match: re.Match[str], period: Period) -> Period | None:
+    """Return the clock time, which needs a day, and "pm", a minute or a part of the day that tells the half."""
+    hour, minute, first_half = int(match["hour"]), match["minute"], match["half"]
+    if period.unit not in ("day", "part") or not (minute or first_half):
+        return None
+    if hour < 12 and (first_half == "p" or (not first_half and period.unit == "part" and period.start.hour >= 12)):
+        hour += 12
+    elif hour == 12 and first_half == "a":
+        hour = 0
+    return clock(period, hour, int(minute) if minute else None)
+
+
+Narrow = Callable[[re.Match[str], Period], Period | None]
+_AFTER: tuple[tuple[re.Pattern[str], Narrow], ...] = (
+    (
+        re.compile(r",?(?: in the| at)? (?:early |late )?(?P<part>morning|noon|afternoon|evening|night|midnight)\b"),
+        _part_of_day,
+    ),
+    (re.compile(rf"(?:,? (?:at )?|t){_CLOCK}(?![0-9:/.-]?[0-9])"), _clock),
+)
+_BEFORE: tuple[tuple[re.Pattern[str], Narrow], ...] = (
+    (re.compile(r"\b(?P<which>early|mid|middle|late)(?: of| in)?(?: the)?[ -]$"), _early),
+    (re.compile(r"\b(?P<which>end|start|beginning)(?: of)(?: the)? $"), _edge),
+    (
+        re.compile(rf"\b{_ORDINAL} (?:(?P<what>day|week|weekend|month|quarter|half)|{WEEKDAY}) (?:of|in)(?: the)? $"),
+        _nth,
+    ),
+    (re.compile(r"\b(?P<day>[0-9]{1,2})(?:st|nd|rd|th) (?:day )?of (?:the )?$"), _day_of),
+    (re.compile(r"\b(?P<part>morning|afternoon|evening|night) (?:of|on) (?:the )?$"), _part_of_day),
+    (re.compile(rf"\b(?:at )?{_CLOCK} (?:on )?$"), _clock),
+    (re.compile(r"\bweek of (?:the )?$"), _week_of),
+    (re.compile(r"\b(?:shortly|right|just|soon|immediately) (?P<side>before|after) (?:the )?$"), _shortly),
+    (re.compile(rf"\b{COUNT} {UNIT} (?P<side>before|after) (?:the )?$"), _offset),
+    (
+        re.compile(rf"\b(?:(?P<what>day|night|week|weekend|month|year)|{WEEKDAY}) (?P<side>before|after) (?:the )?$"),
+        _beside,
+    ),
+)
+
+
+def narrowed(found: Found, asked: Asked) -> Found:
+    """Return the period, with the words right after and right before it that narrow it."""
+    for pattern, narrow in _AFTER:
+        match = pattern.match(asked.text, found.to)
+        if match and (period := _narrowed_or_none(narrow, match, found.period, asked)):
+            found = Found(found.at, match.end(), period)
+    for pattern, narrow in _BEFORE:
+        match = preceded(pattern, asked, found.at)
+        if match and (period := _narrowed_or_none(narrow, match, found.period, asked)):
+            found = Found(match.start(), found.to, period)
+    return found
+
+
+def _narrowed_or_none(narrow: Narrow, match: re.Match[str], period: Period, asked: Asked) -> Period | None:
+    return built(lambda match, asked: narrow(match, period), match, asked)

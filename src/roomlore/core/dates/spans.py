@@ -1,0 +1,239 @@
+"""Combine adjacent times: "from X to Y", "since X", "before X", "on Friday last week"."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roomlore.core.dates import chinese, english
+from roomlore.core.dates.calendar import LONG_AGO, Asked, Found, Period, again, preceded, read
+from roomlore.core.dates.english import narrowed
+
+_TO = re.compile(r" ?(?:-|~|到|至|to|until|till|through|thru|up to) ?(?:the )?")
+_AND = re.compile(r" ?(?:and|和|与|跟|以及) ?(?:the )?")
+_FROM = re.compile(r"(?:\b(?:from|between) (?:the )?|[从自在])$")
+_BETWEEN = re.compile(r"\bbetween (?:the )?$")
+_AMID = re.compile(r" ?(?:之间|期间)")
+_INSIDE = re.compile(r",?(?: on| in| of|的)? ?")
+_OWNED = re.compile(r"'s\b")
+_HEAD = re.compile(r"(?:\bfrom (?:the )?|[从自到])$")
+_NOT_AHEAD = r"(?![后面台天年辈往途进夕任端线景])"
+_NOT_BEHIND = r"(?![来面台天年续期悔勤方])"
+Bounds = Callable[[Period, datetime], tuple[datetime, datetime]]
+# The words before or after a period that make it a bound, and the bounds.
+_BOUNDS: tuple[tuple[re.Pattern[str], re.Pattern[str], Bounds], ...] = (
+    (
+        re.compile(r"(?:\b(?:ever )?since (?:the )?|自从|(?<!来)自)$"),
+        re.compile(
+            r" ?(?:以来|开始|起(?![来床飞])|(?:to|until|till|up to|-) ?(?:now|date|the present|present)\b"
+            r"|[到至] ?(?:现在|目前|今(?![天日晚早年]))|on(?:wards?)?\b(?= ?(?:[?!.,]|$)))"
+        ),
+        lambda period, now: (period.start, now),
+    ),
+    (
+        re.compile(r"\bafter (?:the )?$"),
+        re.compile(rf" ?(?:之后|以后|后{_NOT_BEHIND})"),
+        lambda period, now: (period.end, now),
+    ),
+    (
+        re.compile(r"(?:\b(?:by|until|till|up to|up until) (?:the )?|截[至止]到?)$"),
+        re.compile(r" ?为止"),
+        lambda period, now: (LONG_AGO, period.end),
+    ),
+    (
+        re.compile(r"\b(?:before|prior to) (?:the )?$"),
+        re.compile(rf" ?(?:之前|以前|前{_NOT_AHEAD})"),
+        lambda period, now: (LONG_AGO, period.start),
+    ),
+)
+
+
+def joined(found: Sequence[Found], asked: Asked) -> list[Found]:
+    """Return the periods combined with their neighbours and surrounding words, in order."""
+    whole: list[Found] = []
+    left = list(found)
+    while left:
+        first = left.pop(0)
+        if left and (both := _nested(first, left[0], asked) or _range(first, left[0], asked)):
+            left[0] = both
+        elif bounded := _bounded(first, asked):
+            whole.append(bounded)
+    return whole
+
+
+def _nested(first: Found, second: Found, asked: Asked) -> Found | None:
+    """Return the second period inside the first: the Friday in "last week on Friday"."""
+    if not _INSIDE.fullmatch(asked.text, first.to, second.at):
+        return None
+    for inner, outer in ((second.period, first.period), (first.period, second.period)):
+        if outer.every or inner.every != outer.unit:
+            continue
+        for steps in (0, 1, -1, 2, -2):
+            moved = again(inner, steps)
+            if outer.start <= moved.start < outer.end:
+                return Found(first.at, second.to, replace(moved, every=""))
+    return None
+
+
+def _range(first: Found, second: Found, asked: Asked) -> Found | None:
+    closed = _AMID.match(asked.text, second.to)
+    joint = (asked.text, first.to, second.at)
+    paired = (closed or preceded(_BETWEEN, asked, first.at)) and _AND.fullmatch(*joint)
+    if not paired and not _TO.fullmatch(*joint):
+        return None
+    start, end = _ordered(first.period, second.period)
+    if start.start >= end.end:
+        return None
+    opened = preceded(_FROM, asked, first.at)
+    at, to = opened.start() if opened else first.at, closed.end() if closed else second.to
+    return Found(at, to, Period(start.start, end.end, "stretch"))
+
+
+def _ordered(first: Period, second: Period) -> tuple[Period, Period]:
+    """Return both ends of a range: a recurring one is the next after the first, or the last before the second."""
+    if second.every == "week" and second.start < first.start:
+        return first, again(second, 1)
+    if second.every and second.start < first.start:
+        second = again(second, first.start.year - second.start.year)
+        return first, again(second, 1) if second.start < first.start else second
+    if first.every == "year" and not second.every:
+        first = again(first, second.start.year - first.start.year)
+        return again(first, -1) if first.start > second.start else first, second
+    return first, second
+
+
+def _bounded(found: Found, asked: Asked) -> Found | None:
+    """Return a period as a bound: since, after, before, until. None if nothing of the past is left, or if a weekday is
+    more likely a future one ("before Friday"). "After yesterday's meeting" is yesterday."""
+    if _OWNED.match(asked.text, found.to) or found.period.end == asked.now:
+        return found
+    for opening, closing, bounds in _BOUNDS:
+        opened, closed = preceded(opening, asked, found.at), closing.match(asked.text, found.to)
+        if not opened and not closed:
+            continue
+        start, end = bounds(found.period, asked.now)
+        if start >= end or end > asked.now or (start == LONG_AGO and found.period.every == "week"):
+            return None
+        opened = opened or preceded(_HEAD, asked, found.at)
+        at, to = opened.start() if opened else found.at, closed.end() if closed else found.to
+        return Found(at, to, Period(start, end, "stretch"))
+    return found
+
+
+FAR_PAST = datetime(1900, 1, 1, tzinfo=UTC)
+MOST_SPANS = 16
+_READ_LIMIT = 4_000
+# Limits within which no arithmetic leaves the calendar; a clock outside them is wrong anyway.
+_YEARS_ASKED = range(1910, 9000)
+_MOST_READ = 4 * MOST_SPANS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeSpan:
+    """From `start` up to `end`, exclusive (aware, UTC); `text` is the expression, at `position` (the first character
+    and the one after the last). A span that is open to the past starts at FAR_PAST, one that is open to the future ends
+    when the question is asked."""
+
+    start: datetime
+    end: datetime
+    text: str
+    position: tuple[int, int]
+
+
+_SAME = (
+    "週周個个後后號号點点兩两禮礼間间這这過过來来開开終终節节聖圣誕诞國国慶庆勞劳動动兒儿萬万雙双陽阳現现從从幾几鐘钟時时陣阵內内當当於于裡里"
+    "裏里剛刚與与將将會会歲岁報报長长圍围轉转腦脑頭头條条氣气臺台點点學学線线樓楼門门應应該该還还歷历曆历農农陰阴舊旧鄉乡號号淩凌師师親亲戀恋"
+    "婦妇書书課课環环運运餅饼燈灯禮礼業业畢毕項项場场張张歷历數数劉刘陳陈楊杨趙赵黃黄吳吴孫孙馬马羅罗檔档裝装價价賀贺經经據据樂乐〇零○零"
+)
+_FOLD = {
+    **{code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)},
+    **{ord(old): ord(new) for old, new in zip(_SAME[::2], _SAME[1::2], strict=True)},
+    **{code: code + 32 for code in range(ord("A"), ord("Z") + 1)},
+    **{code - 0x20 + 0xFEE0: code for code in range(ord("a"), ord("z") + 1)},
+    **dict.fromkeys(map(ord, "\u3000\u00a0\t\n\r"), ord(" ")),
+    **dict.fromkeys(map(ord, "‘’ʼ"), ord("'")),
+    **dict.fromkeys(map(ord, "–—―−"), ord("-")),
+    ord("〜"): ord("~"),
+    ord("～"): ord("~"),
+}
+_COMING = re.compile(
+    r"\b(?:will|won't|shall|(?<!was )(?<!were )going to|gonna|upcoming|tomorrow|plans for)\b|'ll\b"
+    r"|即将|将要|将会|明天|打算"
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_DAY = timedelta(days=1) / _MICROSECOND
+
+
+def time_spans(text: str, *, now: datetime, zone: tzinfo = UTC) -> tuple[TimeSpan, ...]:
+    """Return the times a question names, in the order of its words, at most 16.
+
+    `now` is when it is asked (aware); days, weeks (from Monday) and months are those of `zone`. Ambiguous words give no
+    span: a wrong one hurts a search more than a missing one. Never raises; reads the first 4,000 characters. Nothing is
+    read before 1910 or after the year 9000.
+    """
+    if now.year not in _YEARS_ASKED:
+        return ()
+    asked = Asked(text[:_READ_LIMIT].translate(_FOLD), text, now.astimezone(zone).replace(tzinfo=None))
+    found = _without_overlaps([*islice(_english(asked), _MOST_READ), *islice(_chinese(asked), _MOST_READ)])
+    if any(one.period.every for one in found) and _COMING.search(asked.text):
+        found = [one for one in found if not one.period.every]
+    spans = (_span(one, text, zone) for one in joined(found, asked))
+    return tuple(span for span in spans if span.start < span.end)[:MOST_SPANS]
+
+
+def _english(asked: Asked) -> Iterator[Found]:
+    position = 0
+    while match := english.START.search(asked.text, position):
+        found = read(english.RULES[match.lastgroup or ""], asked, match.start())
+        if found:
+            found = narrowed(found, asked)
+            yield chinese.narrowed(found, asked)
+        position = found.to if found else match.end()
+
+
+def _chinese(asked: Asked) -> Iterator[Found]:
+    if asked.text.isascii():
+        return
+    position = 0
+    while (position := chinese.start(asked.text, position)) >= 0:
+        found = chinese.read_chinese(asked, position)
+        yield from found
+        position = found[-1].to if found else position + 1
+
+
+def _without_overlaps(found: Sequence[Found]) -> list[Found]:
+    """Return the periods in order; of two that overlap the longer."""
+    apart: list[Found] = []
+    for one in sorted(found, key=lambda one: (one.at, -one.to)):
+        if not apart or one.at >= apart[-1].to:
+            apart.append(one)
+        elif one.to - one.at > apart[-1].to - apart[-1].at:
+            apart[-1] = one
+    return apart
+
+
+def _span(found: Found, text: str, zone: tzinfo) -> TimeSpan:
+    start, end = found.period.start, found.period.end
+    first = FAR_PAST if start <= LONG_AGO else start.replace(tzinfo=zone).astimezone(UTC)
+    last = FAR_PAST if end <= LONG_AGO else end.replace(tzinfo=zone).astimezone(UTC)
+    return TimeSpan(start=first, end=last, text=text[found.at : found.to], position=(found.at, found.to))
+
+
+def closeness(spans: Sequence[TimeSpan], at: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the closeness of messages to the nearest of some spans, in [0, 1]; `at` in microseconds since 1970.
+
+    1 inside a span. Events are discussed afterwards: the value halves with each length of the span after its end (at
+    least a day, at most 14), and eight times as fast before its start. Without spans every time has 1.
+    """
+    near = np.zeros(at.shape) if spans else np.ones(at.shape)
+    for span in spans:
+        start, end = (span.start - _EPOCH) / _MICROSECOND, (span.end - _EPOCH) / _MICROSECOND
+        half_life = min(max(end - start, _DAY), 14 * _DAY)
+        away = np.maximum(at - end, 0) + 8 * np.maximum(start - at, 0)
+        near = np.maximum(near, np.exp2(-away / half_life))
+    return near

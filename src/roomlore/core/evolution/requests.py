@@ -1,0 +1,185 @@
+"""The input, answer, plan and result of an evolution, and the strength of memories."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal, get_args
+
+from roomlore.core.chat import Usage
+from roomlore.core.errors import InvalidInput
+from roomlore.core.memory.memory import Change, Memory
+
+Kind = Literal["keep", "update", "create", "delete"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """A readable line of a model's answer. `line`: its place in the answer, from 1. `handles`: the memories it names,
+    as offered; none for a create, several for an update that merges. `statement`, `reason`, `tags`, `evidence`: as
+    given; '' and () if absent. `evidence`: handles of messages. `repaired`: the line was not valid JSON."""
+
+    line: int
+    kind: Kind
+    handles: tuple[str, ...] = ()
+    statement: str = ""
+    reason: str = ""
+    tags: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    confidence: float | None = None
+    repaired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A part of an answer that is not followed. `line`: from 1. `text`: its beginning. `reason`: a sentence."""
+
+    line: int
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A model's answer, read: the wishes in order, and the rejected parts."""
+
+    wishes: tuple[Wish, ...]
+    rejected: tuple[Rejected, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The guards of an evolution. `delete_share`: the share of active memories that it may delete, at least one.
+    `most_active`: the cap above which merges are requested. `most_merged`: memories in one merge. `same`: the
+    similarity from which a create repeats a memory. `first_strength`: strength of a new memory, half of it without a
+    supporting message. `raised`: the share of the missing strength (to 1) that support adds."""
+
+    delete_share: float = 0.3
+    most_active: int = 30
+    most_merged: int = 5
+    same: float = 0.85
+    statement_chars: int = 400
+    first_strength: float = 0.5
+    raised: float = 0.1
+    half_life_days: float = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """The state that a plan is based on. `number`: of the scope's last change. `active`: how many of its memories of
+    this kind are active, offered or not. `latest`: the highest version of each lineage by its id; for a missing
+    lineage, the offered version."""
+
+    scope: str
+    number: int
+    active: int
+    latest: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The changes to make, all or none. `changes`: numbered after the log's last one. `based_on`: the versions that a
+    change touches, which must still be active. `kept`: how many offered memories keep their statement, mentioned or
+    not, confirmed or not. `rejected`: unreadable and refused parts, by line."""
+
+    changes: tuple[Change, ...] = ()
+    based_on: tuple[Memory, ...] = ()
+    kept: int = 0
+    rejected: tuple[Rejected, ...] = field(default=())
+
+
+Mode = Literal["auto", "llm", "offline"]
+"""The reader of the messages: a model, rules only, or a model if a provider is configured and rules otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Counts of memories kept, changed (including merges), created and deprecated."""
+
+    kept: int = 0
+    updated: int = 0
+    created: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvolutionResult:
+    """The result of an evolution.
+
+    `mode`: the reader, 'llm' or 'offline'. `message`: the reason in a sentence if nothing was done, else ''. `failed`:
+    nothing in the model's answer could be followed, so the messages stay unread. `changes`: those of the log, in order.
+    `rejected`: lines of the model's answer that were not followed, each with its reason. `messages`: how many were
+    read; `remaining`: how many new ones are still to be read. `model`: the model that answered, '' without one. If
+    nothing was read, nothing is recorded under `evolution_id`.
+    """
+
+    evolution_id: str
+    scope: str
+    mode: Mode
+    at: datetime
+    message: str = ""
+    failed: bool = False
+    stats: Stats = field(default_factory=Stats)
+    changes: tuple[Change, ...] = ()
+    rejected: tuple[Rejected, ...] = ()
+    messages: int = 0
+    remaining: int = 0
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BegunEvolution:
+    """An evolution submitted as durable work. `job_id`: its id in `lore.jobs`."""
+
+    job_id: str
+    evolution_id: str
+
+
+def check_mode(given: object) -> Mode:
+    if given not in get_args(Mode):
+        raise InvalidInput(f"mode is {given!r:.60}; it is one of {', '.join(get_args(Mode))}.")
+    return given  # type: ignore[return-value]
+
+
+def check_days(given: object) -> float:
+    """Return the days that a first evolution reads back. Raises `InvalidInput` unless it is above 0 and at most
+    3,650."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= 3_650:
+        raise InvalidInput(f"days is {given!r:.60}; it must be a number above 0, at most 3650.")
+    return float(given)
+
+
+_DAY = timedelta(days=1)
+_LONG = timedelta(days=14)
+
+
+def decayed(strength: float, since_support_days: float, half_life_days: float) -> float:
+    """Return the decayed strength, in [0, 1]: halved with each half-life, which is above 0. Support in the future
+    counts as now."""
+    return _bounded(strength) * math.exp2(-max(since_support_days, 0.0) / half_life_days)
+
+
+def raised(strength: float, by: float) -> float:
+    """Return the strength raised by this share, in [0, 1], of what is missing to 1."""
+    start = _bounded(strength)
+    return _bounded(start + _bounded(by) * (1.0 - start))
+
+
+def strength_at(memory: Memory, now: datetime, half_life_days: float) -> float:
+    """Return the strength at `now`, in [0, 1]. The stored strength is that at the time of the last support."""
+    return decayed(memory.strength, (now - memory.supported_at) / _DAY, half_life_days)
+
+
+def is_stale(memory: Memory, now: datetime, floor: float, half_life_days: float) -> bool:
+    """Return True if the strength has decayed below the floor."""
+    return strength_at(memory, now, half_life_days) < floor
+
+
+def is_quiet(memory: Memory, now: datetime, floor: float, half_life_days: float) -> bool:
+    """Return True if silence about the memory is evidence against it: it is stale, or had no support for two weeks."""
+    return is_stale(memory, now, floor, half_life_days) or now - memory.supported_at >= _LONG
+
+
+def _bounded(value: float) -> float:
+    return min(max(value, 0.0), 1.0)

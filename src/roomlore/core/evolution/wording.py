@@ -1,0 +1,359 @@
+"""Compare statements by their words: likeness, numbers, days, names, denials, and what an update leaves out."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from roomlore.core.evolution.prompt import found, said
+from roomlore.core.text import HAN, fold, terms
+
+_OTHERWISE = 0.8
+"""The maximum for two statements that each say something that the other does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words of one statement: in order, and as a set."""
+
+    in_order: Sequence[str]
+    different: frozenset[str]
+
+
+def likeness(one: str, other: str) -> float:
+    """Return the likeness in [0, 1]; 1 if they differ only in word forms and in words without meaning of their own."""
+    short, long = sorted((_words(one), _words(other)), key=lambda words: len(words.in_order))
+    if not short.in_order:
+        return 0.0
+    shared = len(short.different & long.different)
+    if shared == len(short.different) and _is_within(short.in_order, iter(long.in_order)):
+        return 2 * len(short.in_order) / (len(short.in_order) + len(long.in_order))
+    return min(2 * shared / (len(short.different) + len(long.different)), _OTHERWISE)
+
+
+@lru_cache(maxsize=1 << 12)
+def _words(statement: str) -> _Words:
+    """Return stems of words, and single Chinese characters, since pairs would change at every insertion."""
+    found = tuple(term for term in terms(statement) if not _is_pair(term))
+    return _Words(found, frozenset(found))
+
+
+def _is_pair(term: str) -> bool:
+    return len(term) == 2 and all(ord(character) > 0x2E7F for character in term)
+
+
+def _is_within(short: Sequence[str], long: Iterator[str]) -> bool:
+    return all(word in long for word in short)
+
+
+_DAY = re.compile(
+    r"(?<![a-z])(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=s?(?![a-z]))|(?<![a-z])weekend(?=s?(?![a-z]))"
+    r"|(?:周|週|星期|礼拜|禮拜)(?P<zh>[一二三四五六日天末])(?![次年间間回遍])"
+)
+_SHORT_DAY = re.compile(r"\b(?:Mon|Tues?|Wed|Thu(?:rs)?|Fri|Sat|Sun)\b")
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun", "weekend")
+_CHINESE_DAYS = dict(zip("一二三四五六日天末", (*_DAYS[:7], "sun", "weekend"), strict=True))
+_DIGITS = re.compile(r"(?<![a-z\d_.:])\d+(?:[.:]\d+)*")
+_NUMERALS = {**{digit: at for at, digit in enumerate("零一二三四五六七八九")}, "〇": 0, "两": 2, "兩": 2}
+_POWERS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "萬": 10_000}
+_NUMERAL = f"[{''.join(_NUMERALS)}{''.join(_POWERS)}]"
+_CHINESE = re.compile(
+    # Sixteen: a longer run is not a number, and each run is read once, even in hostile messages.
+    rf"(?<!{_NUMERAL})(?P<number>{_NUMERAL}{{1,16}})"
+    r"(?=[点點时時号號元块塊个個次天周週月年岁歲层層楼樓位名人条條斤里米刻级級])|(?<=[点點])半"
+)
+_ENGLISH = {
+    "half": "half",
+    **{
+        form: str(number)
+        for number, forms in {
+            2: "two second twice",
+            3: "three third",
+            4: "four fourth",
+            5: "five fifth",
+            6: "six sixth",
+            7: "seven seventh",
+            8: "eight eighth",
+            9: "nine ninth",
+            10: "ten tenth",
+            11: "eleven eleventh",
+            12: "twelve twelfth noon",
+            15: "fifteen quarter",
+            20: "twenty",
+            30: "thirty",
+            40: "forty",
+            50: "fifty",
+            100: "hundred",
+        }.items()
+        for form in forms.split()
+    },
+}
+_WORD = re.compile(rf"(?<![a-z])(?:{'|'.join(_ENGLISH)})(?![a-z])")
+_ONE = re.compile(r"(?<![a-z])(?:one|once|first)(?![a-z])")
+_DENIAL = re.compile(
+    r"\b(?:not|no|never|cannot|without|neither|nor|nobody|nothing|none|forbid(?:den|s)?|banned|prohibited"
+    r"|off[ -]limits|[a-z]+n['’]t|dont|doesnt|cant|wont|isnt)\b"
+    r"|不(?!过(?!敏)|過(?!敏)|[错錯仅僅但然少久断斷管论論同])|[没沒](?![错錯])|勿|[无無](?![论論])|[别別](?![人的墅忘])|禁"
+)
+_REMINDER = re.compile(r"\b(?:do not|don['’]?t|never) forget\b|\bno (?:doubt|problem|worries)\b|\bnot only\b")
+_TURN = re.compile(
+    r"\b(?:any ?more|instead|chang(?:ed?|es|ing)|mov(?:ed?|es|ing)|cancel(?:l?ed)?|stop(?:ped|s)?|clos(?:ed?|es)|over"
+    r"|ended|quit|left|leav(?:es?|ing)|out|postponed|replac(?:ed?|es)|from now on|used to|wrong|only)\b"
+    r"|改|换|換|取消|停|关了|關了|退出|离开|離開|搬|以后|以後|从今|只|错了|錯了|结束|結束"
+)
+_HAN = re.compile(f"[{HAN}]")
+_NAME = re.compile(r"(?:(?<=[^\W\d_] )|(?<=[,;)] ))[A-Z][^\W\d_]*[^\W\d_A-Z]+")
+_LETTERS = re.compile(r"[^\W\d_]+")
+_NO_NAMES = frozenset(("Ok", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"))
+_MOST_NAMES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Particular:
+    """A particular. `kind`: 'number', 'day' or 'name'. `value`: for numbers and days the same in both languages."""
+
+    kind: str
+    value: str
+
+
+class Names:
+    """Names: those of the speakers, and words with a capital letter that do not begin a sentence."""
+
+    def __init__(self, speakers: Iterable[str], texts: Iterable[str]) -> None:
+        own = [name for name in speakers if (len(name) > 1 and name != name.lower()) or _HAN.search(name)]
+        found = dict.fromkeys([*own, *(name for text in texts for name in _NAME.findall(text))])
+        names = [name for name in found if name not in _NO_NAMES][:_MOST_NAMES]
+        self._words = frozenset(name for name in names if _is_word(name))
+        self._others = tuple(name for name in names if not _is_word(name))
+
+    def within(self, text: str) -> list[str]:
+        """Return the names that occur in the text, the longest first."""
+        found = self._words.intersection(_LETTERS.findall(text))
+        return sorted([*found, *(name for name in self._others if name in text)], key=lambda one: (-len(one), one))
+
+
+def particulars(text: str, names: Names) -> frozenset[Particular]:
+    """Return its numbers above one, its days of the week, and its names.
+
+    The number one is omitted: 'a', 'one of them' and 一起 carry no information.
+    """
+    return _counted(text).union(Particular("name", name) for name in names.within(text))
+
+
+def without_particulars(text: str, names: Names) -> str:
+    """Return the text without its particulars, folded."""
+    for name in names.within(text):
+        text = text.replace(name, " ")
+    rest = fold(text)
+    for pattern in (_DAY, _CHINESE, _DIGITS, _WORD, _ONE):
+        rest = pattern.sub(" ", rest)
+    return rest
+
+
+def denials(text: str) -> int:
+    """Return the number of denials and prohibitions."""
+    return len(_DENIAL.findall(_REMINDER.sub(" ", fold(text))))
+
+
+def turns(text: str) -> bool:
+    """Return True if it denies, or says that something is no longer as it was."""
+    return bool(denials(text) or _TURN.search(fold(text)))
+
+
+@lru_cache(maxsize=1 << 12)
+def _counted(text: str) -> frozenset[Particular]:
+    folded = fold(text)
+    days = {_CHINESE_DAYS[day["zh"]] if day["zh"] else _short(day[0]) for day in _DAY.finditer(folded)}
+    days |= {_short(day.lower()) for day in _SHORT_DAY.findall(text)}
+    rest = _DAY.sub(" ", folded)
+    numbers = {part for run in _DIGITS.findall(rest) for part in _parts(run)}
+    numbers |= {_ENGLISH[word] for word in _WORD.findall(rest)}
+    numbers |= {str(_value(found["number"])) if found["number"] else "half" for found in _CHINESE.finditer(rest)}
+    told = {Particular("number", one) for one in numbers - {"0", "1"}}
+    return frozenset(told | {Particular("day", day) for day in days})
+
+
+def _short(day: str) -> str:
+    return day if day == "weekend" else day[:3]
+
+
+def _parts(run: str) -> list[str]:
+    """Split a run: 9:30 becomes nine and half an hour; 1.5 is one number."""
+    return [("half" if at and part == "30" else part.lstrip("0") or "0") for at, part in enumerate(run.split(":"))]
+
+
+def _value(numerals: str) -> int:
+    """Return the value: 150 of 一百五十; 2026 of 二零二六."""
+    if not any(power in numerals for power in _POWERS):
+        return int("".join(str(_NUMERALS[one]) for one in numerals))
+    total, part, digit = 0, 0, 0
+    for one in numerals:
+        if one in _NUMERALS:
+            digit = _NUMERALS[one]
+        elif (power := _POWERS[one]) == 10_000:
+            total, part, digit = (total + part + digit) * power, 0, 0
+        else:
+            part, digit = part + (digit or 1) * power, 0
+    return total + part + digit
+
+
+def _is_word(name: str) -> bool:
+    return bool(_LETTERS.fullmatch(name)) and not _HAN.search(name)
+
+
+_RELATED = 1 / 3
+"""Least share of the shorter statement's words in both, if they have the same subject."""
+_STILL = 0.7
+"""Least share of a memory's words in a message that says it."""
+_HAN_WORD = 3
+"""Chinese characters that may be one word or name."""
+_GENERAL_WORDS = """
+group member peopl everybodi everyon team usual alway typic regular time day week
+群 里 组 組 大 家 每 天 日 周 週 晚 早 上 下 午 个 個 们 們 人 点 點 从 從 对 對 为 為 以 及
+"""
+_GENERAL = frozenset(_GENERAL_WORDS.split())
+
+
+class Wording:
+    """A parsed text. `words`: its content words, without names, numbers, days and common words; in Chinese single
+    characters. `pairs`: neighbouring Chinese characters."""
+
+    def __init__(self, text: str, names: Names) -> None:
+        self.text = text
+        self._names = names
+
+    @cached_property
+    def particulars(self) -> frozenset[Particular]:
+        return particulars(self.text, self._names)
+
+    @cached_property
+    def named(self) -> frozenset[Particular]:
+        return frozenset(one for one in self.particulars if one.kind == "name")
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return frozenset(term for term in self._terms if not _is_pair(term))
+
+    @cached_property
+    def telling(self) -> frozenset[str]:
+        """Stems, and pairs of Chinese characters: single characters are too frequent."""
+        return frozenset(term for term in self._terms if _is_pair(term) or term[0] < "\u2e80")
+
+    @cached_property
+    def denials(self) -> int:
+        return denials(self.text)
+
+    @cached_property
+    def turns(self) -> bool:
+        return turns(self.text)
+
+    @cached_property
+    def _terms(self) -> list[str]:
+        return [term for term in terms(without_particulars(self.text, self._names)) if term not in _GENERAL]
+
+
+class Talk:
+    """The messages by handle, as 'name: text', and the memories. Each text is parsed once."""
+
+    def __init__(self, lines: Mapping[str, str], statements: Sequence[str]) -> None:
+        speakers = {line.partition(": ")[0].partition(" (re ")[0] for line in lines.values()}
+        self._names = Names(sorted(speakers), [*lines.values(), *statements])
+        self._found: dict[str, Wording] = {}
+        self._lines = lines
+
+    @property
+    def every(self) -> list[Wording]:
+        return [self.of(line) for line in self._lines.values()]
+
+    def cited(self, handles: Sequence[str]) -> list[Wording]:
+        """Return the wordings of the messages with these handles."""
+        return [self.of(line) for handle in handles if (line := found(handle, self._lines))]
+
+    def of(self, text: str) -> Wording:
+        if text not in self._found:
+            self._found[text] = Wording(text, self._names)
+        return self._found[text]
+
+
+def is_related(memory: Wording, statement: Wording) -> bool:
+    """Return True if both have the same subject."""
+    if not memory.words or not statement.words:
+        return bool(set(terms(memory.text)) & set(terms(statement.text)))
+    return len(memory.words & statement.words) >= _RELATED * min(len(memory.words), len(statement.words))
+
+
+def is_spoken_of(one: Wording, messages: Sequence[Wording]) -> bool:
+    """Return True if a message has a word or a name of it, in Chinese two neighbouring characters."""
+    return any(one.telling & message.telling or one.named & message.named for message in messages)
+
+
+def still_says(memory: Wording, messages: Sequence[Wording]) -> bool:
+    """Return True if a message says what the memory says and no message about it withdraws it."""
+    shares = [(_share(memory, message), message) for message in messages]
+    same = any(share >= _STILL and _same_polarity(memory, message) for share, message in shares)
+    return same and all(_same_polarity(memory, message) or not message.turns for share, message in shares if share)
+
+
+def loss(memory: Wording, statement: Wording, messages: Sequence[Wording], *, merged: bool = False) -> str:
+    """Return the reason why the statement must not replace the memory, though both have the same subject; '' if it may.
+
+    `merged`: it replaces other memories too, so it may say more.
+    """
+    if said(memory.text) == said(statement.text):
+        return ""
+    lost = _lost_particular(memory, statement, messages) or _lost_denial(memory, statement, messages)
+    return lost if lost or merged else _denied(memory, statement, messages) or _lost_words(memory, statement, messages)
+
+
+def _share(memory: Wording, message: Wording) -> float:
+    return len(memory.words & message.words) / len(memory.words) if memory.words else 0.0
+
+
+def _same_polarity(one: Wording, other: Wording) -> bool:
+    return bool(one.denials) == bool(other.denials)
+
+
+def _lost_particular(memory: Wording, statement: Wording, messages: Sequence[Wording]) -> str:
+    """Return the reason for a lost particular. One that a message withdraws or replaces may be dropped."""
+    off = {one for message in messages if message.turns for one in message.particulars}
+    named = {one for message in messages for one in message.particulars}
+    new = {one.kind for one in (statement.particulars - memory.particulars) & named}
+    gone = [one for one in memory.particulars - statement.particulars - off if one.kind not in new]
+    first = min(((one.kind, one.value) for one in gone), default=None)
+    return f"It drops the {first[0]} {first[1]!r}, and no message gives another or calls it off." if first else ""
+
+
+def _lost_denial(memory: Wording, statement: Wording, messages: Sequence[Wording]) -> str:
+    about = _about(memory, statement, messages)
+    if statement.denials < memory.denials and all(message.denials for message in about):
+        return "It no longer denies what the memory denies, and no message says so."
+    return ""
+
+
+def _denied(memory: Wording, statement: Wording, messages: Sequence[Wording]) -> str:
+    about = _about(memory, statement, messages)
+    if statement.denials > memory.denials and not any(message.denials for message in about):
+        return "It denies what the memory says, and no message does."
+    return ""
+
+
+def _about(memory: Wording, statement: Wording, messages: Sequence[Wording]) -> list[Wording]:
+    return [message for message in messages if message.words & (memory.words | statement.words)]
+
+
+def _lost_words(memory: Wording, statement: Wording, messages: Sequence[Wording]) -> str:
+    """Return the reason for lost words. A statement that only leaves words out, or replaces several by one, needs a
+    message that does so."""
+    put = statement.words - memory.words
+    if not memory.words - statement.words:
+        return ""
+    counted = statement.particulars - memory.particulars - statement.named
+    if not put and not counted and not any(message.turns for message in messages):
+        return "It only leaves out a part of the memory."
+    if put and _is_a_word(put) and not any(put & message.words for message in messages):
+        return "It differs from the memory in a word that no message says."
+    return ""
+
+
+def _is_a_word(put: frozenset[str]) -> bool:
+    return len(put) <= (1 if any(term[0] < "\u2e80" for term in put) else _HAN_WORD)

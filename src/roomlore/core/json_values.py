@@ -1,0 +1,46 @@
+"""Plain JSON values, equal to what is read after storage."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from roomlore.core.errors import InvalidInput
+
+_LEAST_ID = 100_000
+
+
+def plain(value: Any, *, what: str) -> dict[str, Any]:
+    """Return a deep copy. `what` names the value in the error. Raises `InvalidInput` if it is not a JSON object, or
+    holds a value that JSON cannot."""
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{what} must be a JSON object, not {type(value).__name__}.")
+    try:
+        copy: dict[str, Any] = json.loads(json.dumps(dict(value)))
+    except (TypeError, ValueError) as exc:
+        raise InvalidInput(f"{what} must be plain JSON: ids, numbers and texts, never objects.") from exc
+    return copy
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield every text in a JSON value, including field names, and numbers that may be ids, as texts."""
+    if isinstance(value, str):
+        yield value
+    elif is_id(value):
+        yield str(value)
+    elif isinstance(value, Mapping):
+        for name, one in value.items():
+            yield name
+            yield from texts_in(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from texts_in(one)
+
+
+def is_id(value: Any) -> bool:
+    """Return True if a number is long enough to be somebody's id."""
+    return isinstance(value, int) and value >= _LEAST_ID
+
+
+def storable(text: str) -> str:
+    """Return the text in a form that every engine can store: without NUL and lone surrogates."""
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()

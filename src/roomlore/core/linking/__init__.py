@@ -1,0 +1,1 @@
+"""Linking: which earlier message each message answers, and which messages share its thread."""

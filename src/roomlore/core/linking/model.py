@@ -1,0 +1,235 @@
+"""The link model: the message that a message answers, and those that share its thread."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from roomlore.core.linking.calibration import errors_of, tempered
+from roomlore.core.linking.candidates import Mates
+from roomlore.core.linking.features import PAIR, SELF, View, spread, view
+from roomlore.core.linking.window import CANDIDATES, SIZE, UNANSWERED, Floats, RoomWindow, product
+from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, StoredMessage
+
+READ_AS = 1
+"""Raise it where features or links come out otherwise with the same weights: then links are made anew."""
+LEAST_SHARE = 0.01
+MOST_MATES = 64
+MOST_FOR_NEW, LEAST_FOR_NEW = 5, 0.02
+_HARDLY = 1e-300
+_NOTHING = np.array(0.0, np.float32)
+_LEAST = np.array(LEAST_SHARE, np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkModel:
+    """A feed-forward net that scores each candidate, and "starts something new" beside them.
+
+    All float32. `pair` (hidden, len(PAIR)), `own` (hidden, len(SELF)) and `first` (hidden,) make the first layer,
+    `inner` (inner, hidden) and `second` (inner,) the next, `out` (inner,) the score; `new_own` (inner, len(SELF)),
+    `new_first`, `new_out` (inner,) and `new_bias` (1,) the score of something new.
+    """
+
+    pair: Floats
+    own: Floats
+    first: Floats
+    inner: Floats
+    second: Floats
+    out: Floats
+    new_own: Floats
+    new_first: Floats
+    new_out: Floats
+    new_bias: Floats
+
+    @classmethod
+    def of(cls, arrays: Mapping[str, npt.NDArray[np.float32]]) -> "LinkModel":
+        return cls(**{name: np.ascontiguousarray(arrays[name], np.float32) for name in cls.__slots__})
+
+    def scores(self, seen: View) -> Floats:
+        """Logits: one a candidate, the last one for something new; -inf for what may not be answered."""
+        own = seen.own
+        first = self.own.dot(own) + self.first
+        hidden = _from(product(self.pair, seen.pairs), first)
+        second = self.inner.dot(first) + self.second
+        hidden = _from(product(self.inner, hidden), second)
+        logits = np.empty(CANDIDATES + 1, np.float32)
+        np.add(self.out.dot(hidden), self.out.dot(second), logits[:-1])
+        logits[:-1][~seen.open] = -np.inf
+        begun = self.new_own.dot(own) + self.new_first
+        logits[-1] = self.new_out.dot(np.maximum(begun, _NOTHING, out=begun)) + self.new_bias[0]
+        return logits
+
+
+def version_of(model: LinkModel) -> str:
+    """Name the model: two models have the same name only if they have the same weights and see the same features."""
+    named = hashlib.sha256(repr((READ_AS, PAIR, SELF)).encode())
+    for name in LinkModel.__slots__:
+        weights = np.ascontiguousarray(getattr(model, name), "<f4")
+        named.update(repr((name, weights.shape)).encode() + weights.tobytes())
+    return named.hexdigest()[:16]
+
+
+def _from(sums: Floats, bias: Floats) -> Floats:
+    """Return the output of a layer, less its bias: max(sum + bias, 0) - bias. The next layer's bias makes up for it."""
+    return np.maximum(sums, np.negative(bias)[:, None], out=sums)
+
+
+def answers(model: LinkModel, seen: View) -> tuple[npt.NDArray[np.float64], float]:
+    """P(answers it) for each candidate, and P(starts something new); together 1."""
+    odds = model.scores(seen).astype(np.float64)
+    odds -= odds[odds.argmax()]
+    np.exp(odds, odds)
+    odds /= np.add.reduce(odds)
+    return odds[:-1], float(odds[-1])
+
+
+def link(
+    model: LinkModel,
+    window: RoomWindow,
+    message: StoredMessage,
+    features: MessageFeatures,
+    target: Entry | None = None,
+    temperature: float = 1.0,
+) -> Link:
+    """The place of `message` among the messages of the window, which end just before it.
+
+    `target`: the stored message it replies to, where the platform says so and the message is known; the window is asked
+    where it is not given; while it is not known, the link is a guess. A platform thread (`root_id`) leaves only the
+    messages of that thread to choose from. `temperature`: of this room's guesses (`calibration`).
+    """
+    if message.role in UNANSWERED:
+        return _start(message)
+    target = target or (window.find(message.reply_to) if message.reply_to else None)
+    if target is not None and target.message.arrival != message.arrival:
+        return _certain(window, message, target)
+    seen = view(window, message, features)
+    if message.root_id is not None and message.root_id != message.id:
+        found = _within(model, window, message, _only(seen, window, message.root_id), temperature)
+        unseen = message.reply_to is not None and found.kind is LinkKind.PLATFORM
+        return replace(found, kind=LinkKind.GUESS) if unseen else found
+    return _guess(model, window, message, seen, temperature)
+
+
+def surprise(
+    model: LinkModel, window: RoomWindow, message: StoredMessage, features: MessageFeatures, target: Entry
+) -> npt.NDArray[np.float64] | None:
+    """Ask the model as if it was not known that `message` answers `target`; return its squared error at each
+    temperature (`calibration`), None where the target is not among those that it may choose from."""
+    seen = view(window, message, features)
+    found = (seen.open & (window.arrival[seen.rows] == target.message.arrival)).nonzero()[0]
+    if not len(found):
+        return None
+    chances, new = answers(model, seen)
+    near = seen.rows - (window.end - SIZE)
+    kin = np.concatenate((seen.older_kin.take(near, 1), seen.newest_kin.take(near, 1))).astype(np.float64)
+    return errors_of(chances / max(1.0 - new, _HARDLY), kin, kin[found[0]])
+
+
+def _start(message: StoredMessage) -> Link:
+    return Link(kind=LinkKind.NEW, thread=message.arrival)
+
+
+def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: View, temperature: float) -> Link:
+    if not np.count_nonzero(seen.open):
+        return _start(message)
+    chances, new = answers(model, seen)
+    chances = tempered(chances, temperature)
+    best = chances.argmax()
+    row, likeliest = seen.rows[best], float(chances[best])
+    kind = LinkKind.NEW if new >= likeliest else LinkKind.GUESS
+    return Link(
+        kind=kind,
+        thread=message.arrival if kind is LinkKind.NEW else int(window.thread[row]),
+        parent=int(window.arrival[row]),
+        parent_probability=likeliest,
+        new_probability=new,
+        mates=_mates(window, message, spread(seen, chances)),
+    )
+
+
+def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: View, temperature: float) -> Link:
+    """In a platform thread: its likeliest message, or else its newest one still in the window."""
+    if not seen.open.any():
+        newest = window.newest_of_root(message.root_id)
+        return _start(message) if newest is None else _certain(window, message, newest)
+    chances, new = answers(model, seen)
+    chances = tempered(chances / max(1.0 - new, _HARDLY), temperature)
+    row = seen.rows[chances.argmax()]
+    return Link(
+        kind=LinkKind.PLATFORM,
+        thread=int(window.thread[row]),
+        parent=int(window.arrival[row]),
+        parent_probability=1.0,
+        new_probability=0.0,
+        mates=_mates(window, message, spread(seen, chances)),
+    )
+
+
+def _only(seen: View, window: RoomWindow, root_id: str) -> View:
+    among = window.of_root(root_id)[seen.rows - (window.end - SIZE)]
+    return seen._replace(open=seen.open & among)
+
+
+def _mates(window: RoomWindow, message: StoredMessage, shares: Floats) -> Mates:
+    first = window.end - SIZE
+    fitting = shares >= _LEAST
+    fitting &= window.at[first : window.end] <= message.at.timestamp()
+    likely = fitting.nonzero()[0]
+    return _likeliest(window.arrival[first : window.end].take(likely), shares.take(likely))
+
+
+def _likeliest(arrivals: npt.NDArray[np.int64], shares: npt.NDArray[np.floating]) -> Mates:
+    """Of these, in ascending order, as many as are kept."""
+    if len(arrivals) > MOST_MATES:
+        order = shares.argsort(kind="stable")[-MOST_MATES:]
+        order.sort()
+        arrivals, shares = arrivals[order], shares[order]
+    return Mates.ascending(arrivals, shares)
+
+
+def _certain(window: RoomWindow, message: StoredMessage, target: Entry) -> Link:
+    """A platform reply: the target, the target's mates, and what has joined the target since."""
+    mates = target.link.mates
+    joined, joining = window.mates_of(target.message.arrival)
+    arrivals = np.concatenate((mates.arrivals, [target.message.arrival], joined))
+    shares = np.concatenate((mates.probabilities, [1.0], joining))
+    fitting = (arrivals < message.arrival) & (shares >= LEAST_SHARE)
+    return Link(
+        kind=LinkKind.PLATFORM,
+        thread=target.link.thread,
+        parent=target.message.arrival,
+        parent_probability=1.0,
+        new_probability=0.0,
+        mates=_likeliest(arrivals[fitting], shares[fitting]),
+    )
+
+
+def select(found: Link, max_messages: int) -> list[tuple[int, float]]:
+    """Return (arrival, P(same thread)) of the earlier messages to show, likeliest first, the newer one among equals.
+
+    The set with the highest expected F1 of at most `max_messages`: it ends where 2 * sum(p) / (size + sum of all p)
+    peaks. It holds the likeliest parent unless something new is likelier. Who rather starts something new gets at most
+    `MOST_FOR_NEW` messages, none less likely than `LEAST_FOR_NEW`; that may be none.
+    """
+    likeliest = sorted([(share, arrival) for arrival, share in found.mates.by_arrival().items()], reverse=True)
+    if found.kind is LinkKind.NEW:
+        size = best_size([share for share, _ in likeliest], min(max_messages, MOST_FOR_NEW))
+        return [(arrival, share) for share, arrival in likeliest[:size] if share >= LEAST_FOR_NEW]
+    chosen = likeliest[: best_size([share for share, _ in likeliest], max_messages)]
+    if found.parent not in [arrival for _, arrival in chosen]:
+        parent = [mate for mate in likeliest if mate[1] == found.parent]
+        chosen = chosen[: max_messages - len(parent)] + parent if max_messages else []
+    return [(arrival, share) for share, arrival in chosen]
+
+
+def best_size(shares: Sequence[float], most: int, squared: float = 1.0) -> int:
+    """Return how many of these, likeliest first, have the highest expected F-beta. `squared`: this beta, squared."""
+    total, held, best, size = sum(shares), 0.0, 0.0, 0
+    for count, share in enumerate(shares[:most], 1):
+        held += share
+        gain = held / (count + squared * total)
+        if gain > best:
+            best, size = gain, count
+    return size

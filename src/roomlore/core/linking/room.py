@@ -1,0 +1,257 @@
+"""The state of a room for ingest: its people, its last messages, and the effect of the next one."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import numpy as np
+
+from roomlore.core.analysis import Participants, analyse
+from roomlore.core.intake import as_stored
+from roomlore.core.linking.calibration import UNCALIBRATED, Calibration
+from roomlore.core.linking.model import LinkModel, link, surprise
+from roomlore.core.linking.window import UNANSWERED, RoomWindow
+from roomlore.core.models import Entry, Link, LinkKind, Message, MessageFeatures, Room, StoredMessage
+from roomlore.core.relevance import CONTINUITY_MESSAGES, partners
+
+WINDOW = 400
+_SOON_MADE = 16
+"""The number of entries from which a window is built in less than a millisecond."""
+_STATE_BYTES, _ENTRY_BYTES, _PERSON_BYTES = 20_000, 1_500, 800
+"""Approximate memory of objects besides texts and arrays."""
+_WORD_CHARACTERS, _WORD_BYTES = 500, 64
+"""A window keeps this many characters of a text as words; each word takes this much for its features."""
+
+
+class RoomState:
+    """The state of one room from a known revision on.
+
+    Built from what is stored (the people, the last `WINDOW` entries and the calibration), it gives the same features
+    and links as one that has followed the room from its first message: nothing depends on how the messages were split
+    into batches. `learning`: True if further replies change the calibration.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: LinkModel,
+        room: Room,
+        participants: Mapping[str, str],
+        entries: Sequence[Entry],
+        calibration: Calibration = UNCALIBRATED,
+        learning: bool = True,
+    ) -> None:
+        self.revision = room.revision
+        self.next_arrival = room.next_arrival
+        self.model = model
+        self.participants = Participants.of(participants)
+        self.entries: deque[Entry] = deque(maxlen=WINDOW)
+        self._entry_bytes = 0
+        for entry in entries:
+            self.take_in(entry)
+        self._window: RoomWindow | None = None
+        self.learning = learning
+        self.calibration = calibration
+        self.temperature = calibration.temperature()
+
+    @property
+    def window(self) -> RoomWindow:
+        """The window over the entries, built on first use."""
+        if self._window is None:
+            self._window = RoomWindow.of(self.entries)
+        return self._window
+
+    def make_window_anew(self) -> None:
+        """Rebuild the window from the entries on next use, after some of them changed."""
+        self._window = None
+
+    def rest(self) -> None:
+        """Drop the window of a small room: it takes a megabyte and more, and is rebuilt quickly."""
+        if len(self.entries) <= _SOON_MADE:
+            self._window = None
+
+    def take_in(self, entry: Entry) -> None:
+        """Append an entry, and drop the oldest if there are more than `WINDOW`."""
+        if len(self.entries) == WINDOW:
+            self._entry_bytes -= _bytes_of(self.entries[0])
+        self.entries.append(entry)
+        self._entry_bytes += _bytes_of(entry)
+
+    def swap(self, place: int, entry: Entry) -> None:
+        """Replace the entry at this index."""
+        self._entry_bytes += _bytes_of(entry) - _bytes_of(self.entries[place])
+        self.entries[place] = entry
+
+    @property
+    def rests(self) -> bool:
+        """True if the window is still to be built, which takes processor time."""
+        return self._window is None
+
+    def woken(self) -> "RoomState":
+        """Return the state with its window built."""
+        assert self.window is not None
+        return self
+
+    def size_bytes(self) -> int:
+        """Return the approximate memory size in bytes."""
+        parts = vars(self._window).values() if self._window is not None else ()
+        arrays = sum(value.nbytes for value in parts if isinstance(value, np.ndarray))
+        return _STATE_BYTES + arrays + self._entry_bytes + _PERSON_BYTES * len(self.participants)
+
+    def hear(self, message: StoredMessage, features: MessageFeatures, target: Entry | None) -> None:
+        """Update the calibration from a platform reply."""
+        if not self.learning or target is None or target.message.id == message.id or message.role in UNANSWERED:
+            return
+        errors = surprise(self.model, self.window, message, features, target) if self.calibration.due else None
+        known = self.calibration
+        self.calibration = known.passed() if errors is None else known.heard(errors)
+        if errors is not None:
+            self.temperature = self.calibration.temperature()
+
+    def ids(self) -> set[str]:
+        """Return the ids of the messages in memory."""
+        return {entry.message.id for entry in self.entries}
+
+    def sender_of(self, message_id: str) -> str | None:
+        entry = self.window.find(message_id)
+        return entry.message.sender_id if entry else None
+
+    def last(self, count: int) -> list[Entry]:
+        """Return the newest `count` entries, in order of arrival."""
+        return [self.entries[place] for place in range(max(0, len(self.entries) - count), len(self.entries))]
+
+    def begin(self, targets: Iterable[Entry], waiting: Iterable[Entry]) -> "Arrivals":
+        """Start a batch.
+
+        `targets`: stored messages that the batch replies to; `waiting`: stored replies to messages of the batch that
+        arrived before their target did.
+        """
+        return Arrivals(self, targets, waiting)
+
+
+def _bytes_of(entry: Entry) -> int:
+    """Return the approximate size of an entry; a mate is kept packed and as two numbers."""
+    message = entry.message
+    told = len(repr(message.metadata)) if message.metadata else 0
+    words = _WORD_BYTES * min(len(message.text), _WORD_CHARACTERS)
+    return _ENTRY_BYTES + words + 4 * (len(message.text) + told) + 3 * len(entry.link.mates.pack())
+
+
+class Arrivals:
+    """A batch in progress: the entries to append and the changed links of older messages."""
+
+    def __init__(self, state: RoomState, targets: Iterable[Entry], waiting: Iterable[Entry]) -> None:
+        self._state = state
+        self._targets = {entry.message.id: entry for entry in (*state.entries, *targets)}
+        self._waiting: dict[str, list[int]] = {}
+        self._older = {entry.message.arrival: entry for entry in waiting}
+        for entry in self._older.values():
+            self._wait(entry.message)
+        self._fresh: dict[int, Entry] = {}
+        self.relinked: dict[int, Link] = {}
+
+    @property
+    def entries(self) -> list[Entry]:
+        return list(self._fresh.values())
+
+    def absorb(self, message: Message, *, tokens: int, now: datetime) -> None:
+        """Assign arrival, features and link to the message, and link replies that waited for it."""
+        state = self._state
+        previous = state.entries[-1].message.at if state.entries else None
+        self.take(as_stored(message, arrival=state.next_arrival, tokens=tokens, previous=previous, now=now))
+
+    def take(self, stored: StoredMessage) -> None:
+        """Process a message that has an arrival already: the next one of the room."""
+        entry = self._place(stored)
+        self._fresh[entry.message.arrival] = entry
+        self._targets[entry.message.id] = entry
+        self._adopt_all(self._waiting.pop(stored.id, ()), entry)
+        self._wait(entry.message)
+
+    def _place(self, stored: StoredMessage) -> Entry:
+        state = self._state
+        spoken_to = partners(stored, state.last(CONTINUITY_MESSAGES), state.sender_of)
+        features = analyse(stored, state.participants, spoken_to)
+        target = self._targets.get(stored.reply_to) if stored.reply_to else None
+        state.hear(stored, features, target)
+        found = link(state.model, state.window, stored, features, target, state.temperature)
+        entry = Entry(message=stored, features=features, link=found)
+        state.participants.see(stored.sender_id, stored.sender_name)
+        state.take_in(entry)
+        state.window.push(entry)
+        state.next_arrival = stored.arrival + 1
+        return entry
+
+    def _wait(self, message: StoredMessage) -> None:
+        if message.reply_to and message.reply_to != message.id and message.reply_to not in self._targets:
+            self._waiting.setdefault(message.reply_to, []).append(message.arrival)
+
+    def _adopt_all(self, arrivals: Iterable[int], target: Entry) -> None:
+        """Link these messages, which replied to `target` before it arrived. All are linked by the present window, which
+        is rebuilt once, however many they are."""
+        left = {arrival: thread for arrival in arrivals if (thread := self._adopt(arrival, target)) is not None}
+        if left:
+            self._move(left, target.link.thread)
+            self._state.make_window_anew()
+
+    def _adopt(self, arrival: int, target: Entry) -> int | None:
+        """Make one link certain. Return the thread the message leaves, None if the link cannot be made."""
+        entry = self._at(arrival)
+        if entry is None or self._is_descendant(target, arrival):
+            return None
+        new = link(self._state.model, self._state.window, entry.message, entry.features, target)
+        if new.kind is not LinkKind.PLATFORM:
+            return None
+        if arrival not in self._fresh:
+            self.relinked[arrival] = new
+        self._put(replace(entry, link=new))
+        return entry.link.thread
+
+    def _is_descendant(self, entry: Entry, arrival: int) -> bool:
+        """Return True if linking the message at `arrival` to `entry` would close a cycle."""
+        seen: set[int] = set()
+        here: Entry | None = entry
+        while here is not None and here.message.arrival not in seen:
+            if here.message.arrival == arrival:
+                return True
+            seen.add(here.message.arrival)
+            here = self._at(here.link.parent) if here.link.kind is not LinkKind.NEW and here.link.parent else None
+        return False
+
+    def _move(self, left: Mapping[int, int], new: int) -> None:
+        """Move the descendants of these messages, in the thread each left, into the new one, as far as they are in
+        memory."""
+        known = {e.message.arrival: e for e in (*self._older.values(), *self._state.entries, *self._fresh.values())}
+        below: dict[tuple[int | None, int], list[Entry]] = {}
+        for entry in known.values():
+            if entry.link.kind is not LinkKind.NEW:
+                below.setdefault((entry.link.parent, entry.link.thread), []).append(entry)
+        moved, here = set(left), list(left.items())
+        while here:
+            parent, old = here.pop()
+            for entry in below.get((parent, old), ()):
+                if entry.message.arrival not in moved:
+                    moved.add(entry.message.arrival)
+                    here.append((entry.message.arrival, old))
+                    self._put(replace(entry, link=replace(entry.link, thread=new)))
+
+    def _at(self, arrival: int) -> Entry | None:
+        if arrival in self._fresh:
+            return self._fresh[arrival]
+        inside = next((e for e in self._state.entries if e.message.arrival == arrival), None)
+        return inside or self._older.get(arrival)
+
+    def _put(self, entry: Entry) -> None:
+        arrival = entry.message.arrival
+        if arrival in self._fresh:
+            self._fresh[arrival] = entry
+        if arrival in self._older:
+            self._older[arrival] = entry
+        if arrival in self.relinked:
+            self.relinked[arrival] = entry.link
+        self._targets[entry.message.id] = entry
+        entries = self._state.entries
+        for place, known in enumerate(entries):
+            if known.message.arrival == arrival:
+                self._state.swap(place, entry)

@@ -1,0 +1,566 @@
+"""The last messages of a room and their traits, kept so that linking the next one is a handful of array operations."""
+
+import math
+import re
+from collections import deque
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import Stemmer
+
+from roomlore.core.linking.candidates import Mates
+from roomlore.core.models import Entry, LinkKind, MessageFeatures, Role, StoredMessage
+from roomlore.core.text import HAN, HANGUL, KANA, words
+
+Vector = npt.NDArray[np.float32]
+
+READ_CHARACTERS = 1500
+MAX_WORDS = 128
+MAX_NAMED = 4
+
+
+class _Cue(NamedTuple):
+    """English words, where they count (in the first `within` words), and a Chinese pattern."""
+
+    english: tuple[str, ...]
+    chinese: re.Pattern[str]
+    within: int = 1000
+
+
+def _cue(english: str, chinese: str, within: int = 1000) -> _Cue:
+    return _Cue(tuple(english.split()), re.compile(chinese), within)
+
+
+_CUES = {
+    "asks": _cue(
+        "what how why where who which when what's where's how's anyone anybody whats wheres",
+        "[吗嘛呢么][?？。!！~\\s]*$|怎么|怎样|如何|为什么|为何|什么|哪|谁|几[个点]|多少|是不是|有没有|能不能|可不可以|请问",
+    ),
+    "begins_asking": _cue(
+        "what how why where who which when whats what's is are do does did can could should would will has "
+        "have any anyone",
+        "^(怎么|如何|为什么|为何|什么|哪|谁|请问|有没有|是不是|能不能|有人)",
+        1,
+    ),
+    "greets": _cue(
+        "hi hello hey hiya yo morning evening greetings howdy sup bye goodnight cya",
+        "你好|您好|大家好|早上好|早安|晚上好|晚安|哈[喽啰]|^嗨|^早|再见|拜拜",
+        4,
+    ),
+    "thanks": _cue("thanks thank thx ty tnx thanx cheers appreciated appreciate tks", "谢|感恩|辛苦了"),
+    "agrees": _cue(
+        "yes yeah yep yup no nope nah ok okay sure right exactly true indeed agreed k kk cool great nice ah oh "
+        "hmm hm done",
+        "^(好|嗯|对|是的|是啊|行|没问题|可以|不是|不行|没有|不用|收到|明白|了解|知道|确实|哦|噢|啊|恩|当然|同意)",
+        2,
+    ),
+    "continues": _cue(
+        "and but or so because also then cause cuz plus which with unless except though anyway",
+        "^(而且|但是|但|还有|因为|所以|不过|然后|或者|另外|并且|以及|就是)",
+        1,
+    ),
+    "points": _cue("it that this they them these those its it's that's thats he she", "^(这|那|它|他|她)", 3),
+    "you": _cue("you your you're youre u ur yours yourself try use check", "[你您]|试试|可以用|建议"),
+    "i": _cue("i i'm im my me i've ive mine i'd we our", "[我咱俺]"),
+    "calls": _cue(
+        "anyone anybody someone somebody everyone everybody guys all folks people help problem question trying",
+        "有人|请问|大家|各位|谁|求助|求教|问题|大佬|群里|所有人",
+    ),
+    "laughs": _cue("lol haha hehe heh rofl lmao hah xd hahaha", "哈哈|呵呵|嘿嘿|嘻嘻|笑死|233"),
+}
+
+_TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?")
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+_URL = re.compile(r"https?://|www\.")
+_SYLLABLES = re.compile(f"[{HAN}{KANA}{HANGUL}]")
+_OTHER_LETTERS = re.compile(rf"[^\W\d_\u0000-\u024f\u1e00-\u1eff{HAN}{KANA}{HANGUL}]")
+_CALLED = re.compile(r"@[^\s:,，：]+")
+_LATIN_RUN = re.compile(r"[!-~\u00c0-\u024f]+")
+_CODE = re.compile(r"[a-z0-9_]/[a-z0-9_]|[_=<>{}|`]|[a-z]\.[a-z]|[0-9]")
+_TRAILS = ("..", "…", ",", "，", ":", "：")
+_SMILE = re.compile(r"[:;=]-?[)(dpo/|]|[\U0001F300-\U0001FAFF]|:[a-z_]+:")
+_LEADING_NAME = re.compile(r"^@?[^\s:,：，]{1,40}\s?[:,：，]*\s*")
+
+TRAITS = (
+    "words", "characters", "asked", "url", "code", "trails", "smiles", *_CUES,
+    "addresses", "mentions", "mentions_all", "assistant",
+)  # fmt: skip
+
+
+class Reading(NamedTuple):
+    """`traits`: float32, one for each of `TRAITS`. `words`: distinct. `named`: ids, the addressed ones first;
+    `addressed` says how many those are. `lean`: of the script, from -1 (Latin letters) to 1 (others), 0 for no letters
+    or as many of either; the more words, the nearer to the ends."""
+
+    traits: Vector
+    words: tuple[str, ...]
+    named: tuple[str, ...]
+    addressed: int
+    lean: float
+
+
+def read(message: StoredMessage, features: MessageFeatures) -> Reading:
+    """Return the traits of one message by itself."""
+    text = message.text[:READ_CHARACTERS].lower()
+    known = tuple(dict.fromkeys(map(stemmed, words(text))))[:MAX_WORDS]
+    named = tuple(dict.fromkeys((*features.addressed, *features.mentions)))[:MAX_NAMED]
+    addressed = min(len(features.addressed), MAX_NAMED)
+    body = _LEADING_NAME.sub("", text, count=1) if features.addressed else text
+    tokens, chinese = _TOKEN.findall(body), 0 if body.isascii() else len(_CHINESE.findall(body))
+    relations = (addressed > 0, len(named) > addressed, features.mentions_all, message.role is Role.ASSISTANT)
+    traits = (*_measures(body, len(tokens) + chinese * 0.6), *_cues(body, tokens, chinese > 0), *relations)
+    return Reading(np.array(traits, np.float32), known, named, addressed, _lean(body))
+
+
+@lru_cache(maxsize=1 << 15)
+def stemmed(word: str) -> str:
+    """Return the stem of an English word, so that "optimize" meets "optimization"; any other word unchanged."""
+    if not (word.isascii() and word.isalpha()):
+        return word
+    stem: str = Stemmer.Stemmer("english").stemWord(word)  # made anew, since one stemmer must not serve two threads
+    return stem
+
+
+def _lean(text: str) -> float:
+    """Return how far a text leans to Latin letters or to others; links, names called, code and Latin words
+    of two letters, as "ok" or "XL", say nothing of that."""
+    text = _CALLED.sub(" ", text)
+    plain = " ".join([run for run in _LATIN_RUN.findall(text) if not (_CODE.search(run) or _URL.match(run))])
+    latin = sum(len(word) > 2 for word in _TOKEN.findall(plain))
+    other = 0.0 if text.isascii() else 0.6 * len(_SYLLABLES.findall(text)) + 0.2 * len(_OTHER_LETTERS.findall(text))
+    return (other - latin) / (other + latin + 1.0)
+
+
+def _measures(text: str, length: float) -> tuple[float, ...]:
+    return (
+        math.log1p(length),
+        math.log1p(len(text)) / 2,
+        "?" in text or "？" in text,
+        _URL.search(text) is not None,
+        _CODE.search(text) is not None,
+        text.rstrip().endswith(_TRAILS),
+        _SMILE.search(text) is not None,
+    )
+
+
+def _cues(text: str, tokens: list[str], chinese: bool) -> list[bool]:
+    seen = [False] * len(_CUES)
+    for place, token in enumerate(tokens):
+        for cue, within in _CUES_OF.get(token, ()):
+            seen[cue] |= place < within
+    if chinese:
+        for cue, known in enumerate(_CUES.values()):
+            seen[cue] = seen[cue] or known.chinese.search(text) is not None
+    return seen
+
+
+def _by_word() -> dict[str, list[tuple[int, int]]]:
+    """English word to (number of the cue, how far into the text the word counts)."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    for number, cue in enumerate(_CUES.values()):
+        for word in cue.english:
+            found.setdefault(word, []).append((number, cue.within))
+    return found
+
+
+_CUES_OF = _by_word()
+
+
+SIZE = 400
+CANDIDATES = 100
+REACH = 300
+BEHIND = 100
+
+Floats = npt.NDArray[np.float32]
+Places = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Marks = dict[int, int]
+
+UNANSWERED = frozenset({Role.SYSTEM, Role.TOOL})
+COUNTS = ("fresh", "run", "pause", "calls_agent", "answered", "continued", "spoke_since", "called_since", "joined")
+FRESH, RUN, PAUSE, CALLS_AGENT, ANSWERED, CONTINUED, SPOKE_SINCE, CALLED_SINCE, JOINED = range(len(COUNTS))
+SAME_THREAD = 0.5
+LONGEST_RUN = 4
+BEAT = 30
+LONG_PAUSE = 8.0
+MOMENT = 0.02
+SENDER, PARTNER = 0, 1
+_SPARE = 200
+_ALONE = 250_000
+"""Multiplications of a block."""
+_NEVER = -(10**9)
+_RARITY = [math.log((SIZE + 1) / (uses + 0.5)) for uses in range(SIZE + 1)]
+_NOBODY = (-1,) * MAX_NAMED
+
+
+def product(left: Floats, right: Floats, result: Floats | None = None) -> Floats:
+    """Return `left @ right`, written to `result` if given, block by block: a matrix library would start threads for
+    more, which costs more than it brings."""
+    rows = max(1, _ALONE // right.size)
+    if result is None:
+        result = np.empty((len(left), right.shape[1]), np.float32)
+    for first in range(0, len(left), rows):
+        np.matmul(left[first : first + rows], right, result[first : first + rows])
+    return result
+
+
+class _Names:
+    """Numbers for the people of a window; a number is free again when nobody in the window uses it."""
+
+    def __init__(self) -> None:
+        self._slots: dict[str, int] = {}
+        self._uses: list[int] = []
+        self._free: list[int] = []
+        self.highest = 1
+
+    def find(self, name: str) -> int:
+        """-2 for a stranger: a number nobody has."""
+        return self._slots.get(name, -2)
+
+    def take(self, name: str) -> int:
+        slot = self._slots.get(name)
+        if slot is None:
+            slot = self._free.pop() if self._free else len(self._uses)
+            self._slots[name] = slot
+            if slot == len(self._uses):
+                self._uses.append(0)
+                self.highest = slot + 1
+        self._uses[slot] += 1
+        return slot
+
+    def drop(self, name: str) -> None:
+        slot = self._slots[name]
+        self._uses[slot] -= 1
+        if not self._uses[slot]:
+            del self._slots[name]
+            self._free.append(slot)
+
+
+class _Slot(NamedTuple):
+    """An entry of the window; `reading` is None where it can never be answered (system and tool lines)."""
+
+    entry: Entry
+    reading: Reading | None
+
+
+def _of_root(slot: _Slot, root_id: str | None) -> bool:
+    return root_id in (slot.entry.message.id, slot.entry.message.root_id)
+
+
+_Key = TypeVar("_Key", int, str)
+
+
+def _unmark(marks: dict[_Key, int], key: _Key, bit: int) -> None:
+    left = marks[key] ^ bit
+    if left:
+        marks[key] = left
+    else:
+        del marks[key]
+
+
+class RoomWindow:
+    """The last `SIZE` entries of a room. Not safe for use by two threads at once.
+
+    Messages that can be answered have a row each; the newest is at `end - 1`, and the `SIZE` rows before `end` are
+    always there, blank (people: -1, time: never) before the `alive` ones. `place` counts entries, system lines
+    included; the rows from `within` on are at most `REACH` entries back. `facts` holds a column of `COUNTS` and
+    `TRAITS` for each row, `kin` P(same thread) of any two rows, `speakers` how many people spoke after a row, `people`
+    a column of names: the sender, the partner and those named. `counts` is how often each name, plus one, spoke.
+    `lean` is the script of each row, `across` how far each differs in it from what it likely answers.
+
+    Sets of rows are numbers, with bit n set for row n: the rows that each name `said`, those that call it, speak `to`
+    it or answer it (`answered`, as far as within), those that speak to anybody (`addressing`), the `last` of each
+    sender. Python works on such numbers many times faster than numpy on arrays this short.
+    """
+
+    def __init__(self) -> None:
+        self.end = self.within = SIZE
+        self.pushed = 0
+        self.alive = 0
+        self.names = _Names()
+        self.said: Marks = {}
+        self.called: Marks = {}
+        self.to: Marks = {}
+        self.answered: Marks = {}
+        self.addressing = self.answering = self.last = 0
+        self.counts = np.zeros(SIZE * (2 + MAX_NAMED), np.float32)
+        self._uses: dict[str, int] = {}
+        self._slots: deque[_Slot] = deque()
+        self._by_id: dict[str, Entry] = {}
+        self._agents: dict[str, int] = {}
+        self._last: tuple[StoredMessage, MessageFeatures, Reading] | None = None
+        self._make_rows(SIZE + _SPARE)
+
+    def _make_rows(self, rows: int) -> None:
+        self.facts = np.zeros((len(COUNTS) + len(TRAITS), rows), np.float32)
+        self.kin = np.zeros((rows, rows), np.float32)
+        self.arrival = np.zeros(rows, np.int64)
+        self.thread = np.zeros(rows, np.int64)
+        self.place = np.full(rows, _NEVER, np.int64)
+        self.at = np.full(rows, np.inf)
+        self.latest = np.full(rows, np.inf)
+        self.gaps = np.zeros(rows, np.float32)
+        self.began = np.zeros(rows, np.float32)
+        self.lean = np.zeros(rows, np.float32)
+        self.across = np.zeros(rows, np.float32)
+        self.people = np.full((2 + MAX_NAMED, rows), -1, np.int64)
+        self.speakers = np.zeros(rows, np.float32)
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry]) -> "RoomWindow":
+        """The window after these entries, in order of arrival; only the last `SIZE` matter."""
+        window = cls()
+        for entry in list(entries)[-SIZE:]:
+            window.push(entry)
+        return window
+
+    def find(self, message_id: str) -> Entry | None:
+        return self._by_id.get(message_id)
+
+    def of_root(self, root_id: str) -> Flags:
+        """Return a mask of the newest `SIZE` rows that belong to this platform thread."""
+        flags = [_of_root(slot, root_id) for slot in self._slots if slot.reading is not None]
+        return np.array([False] * (SIZE - len(flags)) + flags, np.bool_)
+
+    def newest_of_root(self, root_id: str | None) -> Entry | None:
+        return next((slot.entry for slot in reversed(self._slots) if _of_root(slot, root_id)), None)
+
+    def mates_of(self, arrival: int) -> tuple[npt.NDArray[np.int64], Floats]:
+        """Arrivals of the messages after this one that may share its thread, and how likely each does."""
+        first = self.end - SIZE
+        row = first + int(self.arrival[first : self.end].searchsorted(arrival))
+        if row == self.end or self.arrival[row] != arrival or self.place[row] == _NEVER:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        return self.arrival[row + 1 : self.end], self.kin[row, row + 1 : self.end]
+
+    def read(self, message: StoredMessage, features: MessageFeatures) -> Reading:
+        """Reads a message, once for linking it and pushing it."""
+        if self._last is None or self._last[0] is not message or self._last[1] is not features:
+            self._last = (message, features, read(message, features))
+        return self._last[2]
+
+    def agents(self, named: Iterable[str], within: int = REACH) -> int:
+        """Return how many of these people are agents that spoke in the last `within` entries."""
+        return sum(self._agents.get(name, _NEVER) >= self.pushed - within for name in named)
+
+    def spoke_agent(self) -> bool:
+        """Return whether an agent spoke in the last `BEHIND` entries."""
+        return any(at >= self.pushed - BEHIND for at in self._agents.values())
+
+    def beat(self) -> float:
+        """Return the mean log of the minutes between the newest `BEAT` messages, which long pauses hardly move."""
+        count = min(BEAT, self.alive, self.end - self.within)
+        return float(np.add.reduce(self.gaps[self.end - count : self.end])) / count if count else 0.0
+
+    def habits(self, beat: float) -> tuple[float, float, float]:
+        """Return how often the newest messages began something new, how often those after a pause did, and the log of
+        how many messages followed each in its thread."""
+        first = self.end - min(CANDIDATES, self.alive, self.end - self.within)
+        if first == self.end:
+            return 0.0, 0.0, 0.0
+        newest = slice(first, self.end)
+        began, pauses = self.began[newest], np.maximum(self.gaps[newest] - np.float32(beat), 0)
+        count = self.end - first
+        return (
+            float(np.add.reduce(began)) / count,
+            float(began.dot(pauses)) / (float(np.add.reduce(pauses)) + 1.0),
+            math.log1p(float(np.add.reduce(self.facts[JOINED, newest])) / count),
+        )
+
+    def mixing(self) -> float:
+        """Return how often what the newest messages answer is in another script, beside how often that would be so by
+        chance: 0 in a room of one script."""
+        count = min(CANDIDATES, self.alive, self.end - self.within)
+        newest = slice(self.end - count, self.end)
+        lean = self.lean[newest]
+        other = float(np.add.reduce(np.maximum(lean, 0)))
+        latin = other - float(np.add.reduce(lean))
+        if not other or not latin:
+            return 0.0
+        return float(np.add.reduce(self.across[newest])) * count / (2 * other * latin + count)
+
+    def shared(self, known: tuple[str, ...]) -> tuple[list[int], list[float], float]:
+        """The rows that use each of these words, words nobody used left out; the rarity of each of those words, and of
+        all words together."""
+        found = [uses for word in known if (uses := self._uses.get(word))]
+        rarities = [_RARITY[uses.bit_count()] for uses in found]
+        return found, rarities, sum(rarities) + _RARITY[0] * (len(known) - len(found))
+
+    def unpack(self, marks: Iterable[int]) -> Flags:
+        """Sets of rows as flags: a line for each, a column for each of the newest `SIZE` rows."""
+        first, width = self.end - SIZE, SIZE // 8
+        packed = b"".join([(rows >> first).to_bytes(width, "little") for rows in marks])
+        return np.unpackbits(np.frombuffer(packed, np.uint8), bitorder="little").view(np.bool_).reshape(-1, SIZE)
+
+    def push(self, entry: Entry) -> None:
+        """Takes in the next entry of the room and lets go of the oldest one if there are more than `SIZE`."""
+        if len(self._slots) == SIZE:
+            self._evict()
+        message = entry.message
+        reading = None if message.role in UNANSWERED else self.read(message, entry.features)
+        self._slots.append(_Slot(entry, reading))
+        self._by_id[message.id] = entry
+        if reading is not None:
+            self._write(entry, reading)
+        if message.role is Role.ASSISTANT:
+            self._agents[message.sender_id] = self.pushed
+        self.pushed += 1
+        while self.within < self.end and self.place[self.within] < self.pushed - REACH:
+            self._pass(self.within)
+            self.within += 1
+
+    def _pass(self, row: int) -> None:
+        """Lets go of what is not known of a row beyond reach once the window is rebuilt."""
+        partner = int(self.people[PARTNER, row])
+        if partner >= 0:
+            _unmark(self.answered, partner, 1 << row)
+            self.answering &= ~(1 << row)
+            self.people[PARTNER, row] = -1
+
+    def _evict(self) -> None:
+        old, reading = self._slots.popleft()
+        self._by_id.pop(old.message.id, None)
+        if reading is None:
+            return
+        row = self.end - self.alive
+        self.alive -= 1
+        self._forget(row, old.message.sender_id, reading)
+        self.place[row], self.at[row], self.latest[row] = _NEVER, np.inf, np.inf
+        self.people[:, row] = -1
+        self.facts[:, row] = 0.0
+        self.lean[row] = 0.0
+
+    def _forget(self, row: int, sender: str, reading: Reading) -> None:
+        bit, me = 1 << row, self.names.find(sender)
+        self.counts[me + 1] -= 1
+        self.last &= ~bit
+        _unmark(self.said, me, bit)
+        if reading.addressed:
+            self.addressing ^= bit
+            _unmark(self.to, self.names.find(reading.named[0]), bit)
+        for name in reading.named:
+            _unmark(self.called, self.names.find(name), bit)
+            self.names.drop(name)
+        self.names.drop(sender)
+        for word in reading.words:
+            _unmark(self._uses, word, bit)
+
+    def _write(self, entry: Entry, reading: Reading) -> None:
+        if self.end == len(self.at):
+            self._make_room()
+        row, message = self.end, entry.message
+        me = self.names.take(message.sender_id)
+        named = [self.names.take(name) for name in reading.named]
+        at = message.at.timestamp()
+        self.arrival[row], self.place[row], self.at[row], self.latest[row] = message.arrival, self.pushed, at, at
+        self.lean[row], self.across[row] = reading.lean, 0.0
+        self._look_back(row, me, reading)
+        self._note_later(row, me, named)
+        self.people[:, row] = (me, -1, *named, *_NOBODY[len(named) :])
+        self._mark_row(row, me, named, reading)
+        self._note_link(row, me, entry)
+        self.end += 1
+        self.alive += 1
+
+    def _mark_row(self, row: int, me: int, named: list[int], reading: Reading) -> None:
+        bit, said, uses = 1 << row, self.said.get(me, 0), self._uses
+        self.counts[me + 1] += 1
+        self.last = (self.last & ~said) | bit
+        self.said[me] = said | bit
+        if reading.addressed:
+            self.addressing |= bit
+            self.to[named[0]] = self.to.get(named[0], 0) | bit
+        for name in named:
+            self.called[name] = self.called.get(name, 0) | bit
+        for word in reading.words:
+            uses[word] = uses.get(word, 0) | bit
+
+    def _look_back(self, row: int, me: int, reading: Reading) -> None:
+        """Fill in the part of the row that earlier messages decide, at most `BEHIND` entries back."""
+        facts, oldest, said = self.facts[:, row], self.pushed - BEHIND, self.said.get(me, 0)
+        facts[: len(COUNTS)] = 0.0
+        facts[len(COUNTS) :] = reading.traits
+        facts[FRESH] = not said or self.place[said.bit_length() - 1] < oldest
+        facts[RUN] = self._run(row, said, oldest)
+        recent = self.place[row - 1] >= oldest
+        facts[CALLS_AGENT] = self.agents(reading.named, BEHIND) > 0
+        pause = max(0.0, self.at[row] - self.at[row - 1]) / 60
+        facts[PAUSE] = math.log1p(pause) if recent else LONG_PAUSE
+        self.gaps[row] = math.log(pause + MOMENT) if recent else LONG_PAUSE
+
+    def _run(self, row: int, said: int, oldest: int) -> int:
+        """Return the number of messages just before this one, without a break, by the same sender."""
+        for run in range(LONGEST_RUN - 1):
+            if not said >> (row - run - 1) & 1 or self.place[row - run - 1] < oldest:
+                return run
+        return LONGEST_RUN - 1
+
+    def _note_later(self, row: int, me: int, named: list[int]) -> None:
+        """Update the rows before the message; one who spoke before is no new speaker before that."""
+        first = row - REACH
+        senders = self.people[SENDER, first:row]
+        spoken = self.facts[SPOKE_SINCE, first:row]
+        spoken += senders == me
+        for name in named:
+            called = self.facts[CALLED_SINCE, first:row]
+            called += senders == name
+        self.speakers[max(self.said.get(me, 0).bit_length() - 1, first) : row] += 1.0
+        self.speakers[row] = 0.0
+
+    def _note_link(self, row: int, me: int, entry: Entry) -> None:
+        self.thread[row], self.began[row] = entry.link.thread, entry.link.new_probability
+        where, shares = self._known(row, entry.link.mates)
+        kin = self.kin[row]
+        kin[where] = shares
+        kin[row] = 1.0
+        self.kin[:, row][where] = shares
+        self.facts[JOINED][where] += shares
+        mates = where[shares >= SAME_THREAD]
+        self.latest[mates] = np.maximum(self.latest[mates], self.at[row])
+        if entry.link.parent is not None and entry.link.kind is not LinkKind.NEW:
+            self._note_parent(row, me, entry.link.parent, entry.link.parent_probability)
+
+    def _known(self, row: int, mates: Mates) -> tuple[Places, Floats]:
+        """The rows of those mates that have one, and their shares."""
+        arrivals, shares = mates.arrivals, mates.probabilities.astype(np.float32)
+        before = self.arrival[row - SIZE : row]
+        where = before.searchsorted(arrivals)
+        known = before.take(where, mode="clip") == arrivals
+        where += row - SIZE
+        return (where, shares) if np.count_nonzero(known) == len(known) else (where[known], shares[known])
+
+    def _note_parent(self, row: int, me: int, parent: int, probability: float) -> None:
+        at = int(self.arrival[row - REACH : row].searchsorted(parent)) + row - REACH
+        if at == row or self.arrival[at] != parent or self.place[at] < self.pushed - BEHIND:
+            return
+        self.across[row] = probability * max(0.0, -float(self.lean[row] * self.lean[at]))
+        sender = int(self.people[SENDER, at])
+        self.people[PARTNER, row] = sender
+        self.answered[sender] = self.answered.get(sender, 0) | 1 << row
+        self.answering |= 1 << row
+        self.facts[CONTINUED if sender == me else ANSWERED, at] += probability
+
+    def _make_room(self) -> None:
+        """Moves the newest rows to the front, step by step where numpy would otherwise copy them twice."""
+        size, moved, kept = SIZE, self.end - SIZE, slice(self.end - SIZE, self.end)
+        for rows in (self.arrival, self.thread, self.place, self.at, self.latest, self.gaps, self.speakers):
+            rows[:size] = rows[kept]
+        for numbers in (self.began, self.lean, self.across):
+            numbers[:size] = numbers[kept]
+        self.people[:, :size] = self.people[:, kept]
+        self.facts[:, :size] = self.facts[:, kept]
+        for row in range(0, size, moved):
+            self.kin[row : row + moved, :size] = self.kin[row + moved : row + 2 * moved, kept]
+        self.kin[size:] = 0.0
+        self.kin[:size, size:] = 0.0
+        for marks in (self.said, self.called, self.to, self.answered):
+            marks.update([(name, rows >> moved) for name, rows in marks.items()])
+        self._uses = {word: rows >> moved for word, rows in self._uses.items()}
+        self.addressing >>= moved
+        self.answering >>= moved
+        self.last >>= moved
+        self.within -= moved
+        self.end = size

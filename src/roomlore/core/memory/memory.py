@@ -1,0 +1,249 @@
+"""Memories, their changes, what made them, and what searches and histories return."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+from roomlore.core.chat import Usage
+from roomlore.core.errors import InvalidInput
+from roomlore.core.models import StoredMessage
+from roomlore.core.search.hits import SearchMode
+
+MAX_SCOPE_CHARS = 512 + 8
+MAX_GROUP_CHARS = MAX_SCOPE_CHARS - len("group:")
+SCOPES = ("group", "user", "agent")
+SCOPE_PATTERN = f"^({'|'.join(SCOPES)}):[\\s\\S]"
+
+
+class MemoryKind(StrEnum):
+    """`short`: a summary of a few messages. `fact`: something known of a person, an agent or a group. `group`: a group
+    memory, made by evolution."""
+
+    SHORT = "short"
+    FACT = "fact"
+    GROUP = "group"
+
+
+class MemoryStatus(StrEnum):
+    ACTIVE = "active"
+    DEPRECATED = "deprecated"
+
+
+class Action(StrEnum):
+    """The kind of a change. Keeping a memory is not a change."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    MERGE = "merge"
+    DELETE = "delete"
+    RESTORE = "restore"
+    REVERT = "revert"
+    STRENGTH = "strength"
+    REDACT = "redact"
+
+
+def check_scope(scope: str) -> str:
+    """Return the scope. Raises `InvalidInput` unless it is 'group:<id>', 'user:<id>' or 'agent:<id>'."""
+    kind, colon, name = scope.partition(":") if isinstance(scope, str) else ("", "", "")
+    if kind not in SCOPES or not colon or not name:
+        raise InvalidInput(f"A scope is group:<id>, user:<id> or agent:<id>, not {scope!r:.60}.")
+    if len(scope) > MAX_SCOPE_CHARS:
+        raise InvalidInput(f"The scope has {len(scope)} characters; at most {MAX_SCOPE_CHARS}.")
+    return scope
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A message that supports a memory."""
+
+    room_id: str
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One version of a memory.
+
+    `lineage_id`: the id of its first version. `version`: from 1. `parents`: the ids of the versions it replaced,
+    several if memories were merged. `strength`, `confidence`: in [0, 1]; a confidence of None was never given.
+    `sources`: the messages that support it. `made_by`: a model's name, 'caller', or the name of the maker without a
+    model. `fallback`: it was made without a model, and is made again when one is available. `created_at`: when the
+    lineage began; `updated_at`: when this version was made; `supported_at`: when a message last supported it.
+    """
+
+    memory_id: str
+    lineage_id: str
+    scope: str
+    kind: MemoryKind
+    statement: str
+    version: int = 1
+    parents: tuple[str, ...] = ()
+    status: MemoryStatus = MemoryStatus.ACTIVE
+    tags: tuple[str, ...] = ()
+    category: str = ""
+    strength: float = 1.0
+    confidence: float | None = None
+    sources: tuple[Source, ...] = ()
+    change_summary: str = ""
+    evolution_id: str | None = None
+    made_by: str = "caller"
+    fallback: bool = False
+    created_at: datetime
+    updated_at: datetime
+    supported_at: datetime
+
+    @property
+    def parent_id(self) -> str | None:
+        """The id of the version before; of its own lineage if there are several."""
+        return self.parents[0] if self.parents else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """An entry of a scope's log. `number`: from 1, without a gap.
+
+    `memory`: the version it made or touched, in its state after the change. `closes`: the ids of the versions it
+    deprecated beside that. `old_statement`: the statement before, None for a new memory. `undoes`: the evolution that a
+    revert undoes. `actor`: 'caller' or the maker of the memory.
+    """
+
+    number: int
+    scope: str
+    action: Action
+    memory: Memory
+    closes: tuple[str, ...] = ()
+    old_statement: str | None = None
+    reason: str = ""
+    evolution_id: str | None = None
+    undoes: str | None = None
+    actor: str = "caller"
+    at: datetime
+
+
+EvolutionKind = Literal["extraction", "evolution"]
+EvolutionStatus = Literal["applied", "nothing", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evolution:
+    """The record of an evolution or extraction: messages read by a model, or without one.
+
+    `room_id`, `first_arrival`, `last_arrival`: the messages read. `prompt_hash`: SHA-256 of the prompt's text, ''
+    without a model. `raw_answer`: the model's answer, verbatim. `quarantined`: lines of it that could not be used, each
+    with the reason.
+    """
+
+    evolution_id: str
+    scope: str
+    kind: EvolutionKind
+    status: EvolutionStatus
+    room_id: str
+    first_arrival: int
+    last_arrival: int
+    messages: int
+    prompt_name: str = ""
+    prompt_hash: str = ""
+    model: str = ""
+    usage: Usage = field(default_factory=Usage)
+    raw_answer: str = ""
+    quarantined: tuple[tuple[str, str], ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+    started_at: datetime
+    finished_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """A scope as stored: the number of changes in its log and of active memories."""
+
+    tenant: str
+    scope: str
+    changes: int = 0
+    active: int = 0
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedMemory:
+    """A version of a memory with its tenant and row number, by which vectors refer to it."""
+
+    tenant: str
+    number: int
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHit:
+    """A memory with its score in [0, 1] and the parts of the score."""
+
+    memory: Memory
+    score: float
+    signals: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryAnswer:
+    """The result of a search, best first. `mode`: the kind of search. `degraded`: None, or the reason for a reduced
+    search."""
+
+    scope: str
+    query: str
+    mode: SearchMode
+    hits: tuple[MemoryHit, ...] = ()
+    degraded: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Revised:
+    """A lineage whose version in force differs between the beginning and the end, or whose version was redacted.
+    `changes`: its entries of the log in between, in order."""
+
+    before: Memory
+    after: Memory
+    changes: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryDiff:
+    """The memories in force at `end` compared with `start`, lineages in the order in which they began.
+
+    A lineage merged into another one is among `removed`, and named among the parents of the version in `changed`.
+    """
+
+    scope: str
+    start: datetime
+    end: datetime
+    added: tuple[Memory, ...] = ()
+    removed: tuple[Memory, ...] = ()
+    changed: tuple[Revised, ...] = ()
+    unchanged: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A message that supports a memory. `message`: None if it was deleted since, or is not known here."""
+
+    source: Source
+    message: StoredMessage | None
+
+
+@dataclass(frozen=True, slots=True)
+class BlamedVersion:
+    """A version with the change that made it, its evolution (None if a caller made it or the record is gone) and the
+    messages that it added to those of its parents."""
+
+    memory: Memory
+    change: Change | None
+    evolution: Evolution | None
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """The origin of a memory: its version in force, and all its ancestors, including merged ones, the newest first."""
+
+    memory: Memory
+    versions: tuple[BlamedVersion, ...]

@@ -1,0 +1,1 @@
+"""Searching messages: the question, the index, the facts of a room, and the ranking."""

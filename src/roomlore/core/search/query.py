@@ -1,0 +1,158 @@
+"""Parse a question: its words and their worth, the people it names, the speaker, and the time."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roomlore.core.dates import TimeSpan
+from roomlore.core.mentions import Utterance, sounds_like_agent, utterances
+from roomlore.core.models import Role
+from roomlore.core.search.hits import ROLES, WEIGHTS, RoomFacts, SearchWeights
+from roomlore.core.text import terms
+
+# Words about the request or about talking itself, which seldom occur in what is searched for.
+_ASKING = frozenset(
+    terms(
+        """
+        list order mention item summary summarize summarise comprehensive clear complete overview describe explain
+        discuss discussion talk conversation tell remember recall bring brought walk step name detail different aspect
+        various question answer say said think thought opinion according only one two three four five six seven eight
+        nine ten many much kind type sort thing
+        聊 聊天 话题 提到 曾经 提 过 名字 名 哪些 哪 什么 怎么 如何 多少 几 吗 分享 记得 告诉
+        """
+    )
+)
+# Words of which a question may consist that asks only for a time: "what did you all talk about yesterday?"
+_FRAME = frozenset(
+    terms(
+        """
+        anything everything something everyone everybody anyone anybody people guys folks team group room chat channel
+        say said talk speak discuss discussion conversation chat mention tell told happen go going on new news update
+        message thing stuff topic subject write wrote post miss catch recap summarize summarise summary overview list
+        show give get find look please back know remember around during day week month time
+        """
+    )
+)
+_FRAME_HAN = re.compile(
+    r"大家|我们|你们|他们|咱们|大伙儿?|各位|有人|群里|群|这里|里面?|都|还|又|有没有|有|没有?|聊天|聊到|聊|说话|说到|说|讲|讨论"
+    r"|谈到|谈论|谈|提到|提|发生|发言|发|干|做|事情|事儿?|话题|话|内容|消息|聊天记录|记录|东西|情况|过|些|哪些|哪|什么|甚么|啥"
+    r"|怎么样|怎样|怎么|关于|在|是|和|给我|帮我|帮|请|总结|汇总|回顾|概括|列出|看看|看|一下|告诉|知道|新|那天|那会儿|时候|时|的|了|吗|呢|吧|啊"
+    r"|么|我|你|您"
+)
+_REQUEST = re.compile(
+    r"\W*(?:(?:can|could|would|will) you(?: please)?|please|do you (?:remember|recall|know)"
+    r"|(?:can|could|may) i (?:get|have|ask)|i (?:want|would like|need) (?:you )?to"
+    r"|(?:请问|请|麻烦)?[你您]?还?(?:能不能|能否|可不可以|可以|能|记不记得|记得|知不知道|知道))",
+    re.IGNORECASE,
+)
+_SPEAKER = re.compile(r"\b(?:i|my|me|mine|we|our|us)\b|[我咱]", re.IGNORECASE)
+_SPOKEN_TO = re.compile(r"\b(?:you|your|yours)\b|[你您]", re.IGNORECASE)
+
+Voice = Literal["", "asker", "agent"]
+MOST_TERMS = 128
+_EMBEDDED_CHARS = 1_500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchQuery:
+    """A parsed question.
+
+    `terms`: the distinct terms to look up; `worth`: the weight of each before its rarity is known. `embed`: the texts
+    to embed. `spans`: the times it names. `people`: the senders it names, as indices into the room's `sender_ids`.
+    `voice`: the side it is about, if people talk with an agent. `only_then`: it asks for nothing but the times, so
+    nothing else may be found.
+    """
+
+    terms: tuple[str, ...]
+    embed: tuple[str, ...]
+    spans: tuple[TimeSpan, ...] = ()
+    worth: tuple[float, ...] = ()
+    people: tuple[int, ...] = ()
+    voice: Voice = ""
+    only_then: bool = False
+
+
+def read_query(
+    text: str,
+    *,
+    facts: RoomFacts,
+    spans: Sequence[TimeSpan] = (),
+    now: datetime | None = None,
+    weights: SearchWeights = WEIGHTS,
+) -> SearchQuery:
+    """Parse a question to the room of these facts; `spans` are the times that it names.
+
+    Words that name a time are not content, unless the time is later than `now`. In a dialogue the people's own words
+    count most, the latest above all, and alone give the vector; times in it are statements, not filters.
+    """
+    lines = utterances(text)
+    begun = [] if lines else [span for span in spans if now is None or span.start <= now]
+    content = _without_times(text, begun)
+    counts: Mapping[str, float] = _in_dialogue(lines, weights) if lines else Counter(terms(content))
+    worth = {
+        term: count**weights.repeats * (weights.asking if term in _ASKING else 1) for term, count in counts.items()
+    }
+    if begun and _is_frame(content):
+        return SearchQuery(terms=(), embed=(), spans=tuple(begun), only_then=True)
+    owners = map(facts.naming.owner, counts)
+    kept = sorted(worth, key=lambda term: -worth[term])[:MOST_TERMS] if len(worth) > MOST_TERMS else list(worth)
+    return SearchQuery(
+        terms=tuple(kept),
+        worth=tuple(worth[term] for term in kept),
+        embed=(_own_words(lines) or text,),
+        spans=() if lines else tuple(spans),
+        people=tuple(sorted({owner for owner in owners if owner is not None})),
+        voice="" if lines else _voice(text),
+    )
+
+
+def _without_times(text: str, spans: Sequence[TimeSpan]) -> str:
+    """Return the text with a gap in place of each time."""
+    kept, end = [], 0
+    for span in sorted(spans, key=lambda span: span.position):
+        kept.append(text[end : max(end, span.position[0])])
+        end = max(end, span.position[1])
+    return " ".join([*kept, text[end:]])
+
+
+def _is_frame(content: str) -> bool:
+    """Return True if nothing but general words of questions is left without the times."""
+    return all(term in _FRAME for term in terms(_FRAME_HAN.sub(" ", content)))
+
+
+def _in_dialogue(lines: Sequence[Utterance], weights: SearchWeights) -> Mapping[str, float]:
+    own = {at for at, line in enumerate(lines) if not sounds_like_agent(line.speaker)}
+    latest = max(own, default=-1)
+    counts: dict[str, float] = {}
+    for at, line in enumerate(lines):
+        share = weights.partner if at not in own else 1 + weights.latest * (at == latest)
+        for term in terms(line.said):
+            counts[term] = counts.get(term, 0.0) + share
+    return counts
+
+
+def _own_words(lines: Sequence[Utterance]) -> str:
+    return " ".join(line.said for line in lines if not sounds_like_agent(line.speaker))[-_EMBEDDED_CHARS:]
+
+
+def _voice(text: str) -> Voice:
+    """Return the side that is meant first, after a polite "can you tell me"."""
+    request = _REQUEST.match(text)
+    start = request.end() if request else 0
+    asker, other = _SPEAKER.search(text, start), _SPOKEN_TO.search(text, start)
+    if asker is None and other is None:
+        return ""
+    return "agent" if asker is None or (other is not None and other.start() < asker.start()) else "asker"
+
+
+def agent_messages(facts: RoomFacts) -> NDArray[np.bool_]:
+    """Return True for an agent's messages: by role or, since many exports have no roles, by the sender's name."""
+    bots = facts.naming.agents
+    found: NDArray[np.bool_] = facts.roles == ROLES.index(Role.ASSISTANT)
+    return found | np.isin(facts.senders, bots) if bots else found

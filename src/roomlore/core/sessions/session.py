@@ -1,0 +1,352 @@
+"""A session, its checkpoints and its state as stored, and the answers to the calls on it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.models import Role
+
+Json = Mapping[str, Any]
+_Part = TypeVar("_Part", bound="_Fields")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fields:
+    """A JSON object: fields by name, `extra` for the others."""
+
+    extra: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meta(_Fields):
+    """`updated_at`: Unix time in seconds."""
+
+    conversation_id: str = ""
+    user_id: str = ""
+    updated_at: int = 0
+    enterprise_id: str | None = None
+    patient_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowContext(_Fields):
+    """The agent that answers, the last answer, and the number of turns since the last reset."""
+
+    current_agent_key: str = ""
+    last_bot_message: str = ""
+    turn_count: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageContext(_Fields):
+    """The summary ('' if none), the last turns as role and content, the mode, and the checkpoint ('' if none)."""
+
+    summary: str = ""
+    window_messages: tuple[Mapping[str, str], ...] = ()
+    mode: str = "FULL_HISTORY"
+    checkpoint_message_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalState(_Fields):
+    """The state that agents share in a conversation; roomlore stores it and never reads it."""
+
+    shared: Json = field(default_factory=dict)
+    entities: Json = field(default_factory=dict)
+    agent_slots: Json = field(default_factory=dict)
+    current_intent: str = ""
+    pending_action: Json | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserSnapshot(_Fields):
+    """The data of the user. `history`: chronic diseases."""
+
+    user_id: str = ""
+    name: str = ""
+    allergies: tuple[str, ...] = ()
+    history: tuple[str, ...] = ()
+    surgery_history: tuple[str, ...] = ()
+    preferences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionValue(_Fields):
+    """A session for other programs to read."""
+
+    meta: Meta = field(default_factory=Meta)
+    flow_context: FlowContext = field(default_factory=FlowContext)
+    message_context: MessageContext = field(default_factory=MessageContext)
+    global_state: GlobalState = field(default_factory=GlobalState)
+    user_snapshot: UserSnapshot = field(default_factory=UserSnapshot)
+
+    @classmethod
+    def from_json(cls, data: Json) -> "SessionValue":
+        """Parse the output of `to_json`, of an older or a newer version too; null counts as omitted.
+
+        A session without a checkpoint is FULL_HISTORY whatever its mode says. Raises `InvalidInput` naming the field
+        that has the wrong type.
+        """
+        value = _read(cls, data, "the session")
+        if value.message_context.checkpoint_message_id:
+            return value
+        return _with_mode(value, "FULL_HISTORY")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the session as plain JSON."""
+        return _write(self)
+
+
+DERIVED: Mapping[str, frozenset[str]] = {
+    "meta": frozenset({"conversation_id", "user_id", "updated_at", "enterprise_id", "patient_id"}),
+    "flow_context": frozenset({"current_agent_key", "last_bot_message", "turn_count"}),
+    "message_context": frozenset({"summary", "window_messages", "mode", "checkpoint_message_id"}),
+}
+"""Fields derived from other stored values, of which no second copy is kept."""
+
+_PARTS = frozenset(f.name for f in fields(SessionValue)) - {"extra"}
+
+
+def own_state(data: Json) -> dict[str, Any]:
+    """Return the part of a session's JSON that is kept with it: everything but the derived fields."""
+    kept = {name: _without(value, DERIVED.get(name, frozenset())) for name, value in data.items()}
+    return {name: value for name, value in kept.items() if value not in ({}, None) or name not in _PARTS}
+
+
+def _without(value: Any, names: frozenset[str]) -> Any:
+    return {k: v for k, v in value.items() if k not in names} if isinstance(value, Mapping) else value
+
+
+def merge(data: Any, patch: Any) -> Any:
+    """Apply the JSON merge patch of RFC 7396: objects are merged, null removes, everything else replaces."""
+    if not isinstance(patch, Mapping):
+        return patch
+    merged = dict(data) if isinstance(data, Mapping) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge(merged.get(name), value)
+    return merged
+
+
+def check_patch(patch: Json) -> None:
+    """Raise `InvalidInput` if the patch sets a value that is derived from the messages."""
+    if not isinstance(patch, Mapping):
+        raise InvalidInput(f"A patch is a JSON object such as {{'global_state': {{...}}}}, not {patch!r:.60}.")
+    for part, names in DERIVED.items():
+        given = patch.get(part)
+        if part in patch and not isinstance(given, Mapping):
+            raise InvalidInput(f"{part} cannot be removed or replaced; patch its fields one by one.")
+        for name in sorted(names & set(given or {})):
+            raise InvalidInput(f"{part}.{name} follows from what is stored and cannot be set; leave it out.")
+
+
+def _with_mode(value: SessionValue, mode: str) -> SessionValue:
+    context = value.message_context
+    parts = {f.name: getattr(context, f.name) for f in fields(context)}
+    changed = MessageContext(**{**parts, "mode": mode})
+    return SessionValue(**{**{f.name: getattr(value, f.name) for f in fields(value)}, "message_context": changed})
+
+
+def _read(kind: type[_Part], data: Any, place: str) -> _Part:
+    if data is None:
+        return kind()
+    if not isinstance(data, Mapping):
+        raise InvalidInput(f"{place} is {data!r:.60}; it must be a JSON object.")
+    known = {f.name: f for f in fields(kind) if f.name != "extra"}
+    values: dict[str, Any] = {"extra": {name: value for name, value in data.items() if name not in known}}
+    default = kind()
+    for name, value in data.items():
+        if name in known and value is not None:
+            values[name] = _read_field(name, value, getattr(default, name))
+    return kind(**values)
+
+
+def _read_field(name: str, value: Any, default: Any) -> Any:
+    if isinstance(default, _Fields):
+        return _read(type(default), value, name)
+    if name == "window_messages":
+        return tuple(_each(name, value, Mapping, "objects with role and content"))
+    if isinstance(default, tuple):
+        return tuple(_each(name, value, str, "texts"))
+    wanted, words = _expected_type(name, default)
+    if not isinstance(value, wanted) or isinstance(value, bool):
+        raise InvalidInput(f"{name} is {value!r:.60}; it must be {words}.")
+    return value
+
+
+def _expected_type(name: str, default: Any) -> tuple[type[Any], str]:
+    if isinstance(default, int):
+        return int, "a whole number"
+    if isinstance(default, Mapping) or name == "pending_action":
+        return Mapping, "a JSON object"
+    return str, "a text"
+
+
+def _each(name: str, value: Any, kind: type[Any], words: str) -> list[Any]:
+    if not isinstance(value, list | tuple) or not all(isinstance(item, kind) for item in value):
+        raise InvalidInput(f"{name} is {value!r:.60}; it must be a list of {words}.")
+    return list(value)
+
+
+def _write(part: _Fields) -> dict[str, Any]:
+    written: dict[str, Any] = dict(part.extra)
+    for f in fields(part):
+        value = getattr(part, f.name)
+        if f.name == "extra" or (value is None and f.name in ("enterprise_id", "patient_id")):
+            continue
+        written[f.name] = _write(value) if isinstance(value, _Fields) else _plain(value)
+    return written
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+Language = Literal["zh", "en"]
+CheckpointKind = Literal["summary", "reset"]
+
+CALLER = "caller"
+EXTRACT = "extract"
+
+
+class SessionMode(StrEnum):
+    """The form in which a conversation is shown: whole, or as a summary and the turns after it."""
+
+    FULL_HISTORY = "FULL_HISTORY"
+    SUMMARY_N = "SUMMARY_N"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A summary that stands for everything before a point of a conversation; or a reset, which hides what was before
+    it.
+
+    `number` counts the checkpoints of the conversation from 1. `covers_arrival`, `covers_through`: arrival and id of
+    the last message it covers, 0 and None if there was none. `turns`: the number of turns since the last reset that it
+    covers. `tokens`: length of the summary. `recent_turns`: the minimum of verbatim turns that its maker asks for.
+    `made_by`: 'caller', 'extract' (sentences chosen without a model) or the name of a model.
+    """
+
+    checkpoint_id: str
+    conversation_id: str
+    number: int
+    kind: CheckpointKind = "summary"
+    summary: str = ""
+    covers_arrival: int = 0
+    covers_through: str | None = None
+    turns: int = 0
+    tokens: int = 0
+    recent_turns: int = 0
+    language: Language = "en"
+    made_by: str = CALLER
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """A checkpoint that roomlore has to make: not before `at`, after `tries` failed attempts, for a model with a window
+    of `window` tokens (0 if unknown)."""
+
+    at: datetime
+    tries: int = 0
+    window: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A conversation's session as stored, with the position of its room.
+
+    `revision`, `next_arrival`: the room's. `version` grows with every change of the session itself; 0 if the room has
+    none of its own yet. `boundary`: arrival of the last message before the last reset. `state`: the callers' JSON, in
+    the form of `SessionValue` without derived fields. `checkpoint`: the one in force.
+    """
+
+    tenant: str
+    conversation_id: str
+    revision: int
+    next_arrival: int
+    version: int = 0
+    user_id: str = ""
+    enterprise_id: str | None = None
+    patient_id: str | None = None
+    agent_key: str = ""
+    boundary: int = 0
+    state: Mapping[str, Any] = field(default_factory=dict)
+    checkpoint: Checkpoint | None = None
+    due: Due | None = None
+    marks: int = 0
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def mode(self) -> SessionMode:
+        return SessionMode.SUMMARY_N if self.checkpoint else SessionMode.FULL_HISTORY
+
+    @property
+    def covered(self) -> int:
+        """The arrival of the last message that need not be shown."""
+        return self.checkpoint.covers_arrival if self.checkpoint else self.boundary
+
+    @property
+    def checkpoint_id(self) -> str:
+        """The id of the checkpoint in force, '' if none."""
+        return self.checkpoint.checkpoint_id if self.checkpoint else ""
+
+
+class SessionMessage(NamedTuple):
+    """A message as a session shows it. `name`: the sender's, if the platform gave one. A named tuple, since every read
+    makes many, and a frozen dataclass takes five times as long."""
+
+    arrival: int
+    id: str
+    role: Role
+    name: str
+    text: str
+    turn_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionContext:
+    """A conversation inside the model's window.
+
+    `history`: as one text; `messages`: the same as role and content, for a chat model. `full_history`: the earlier
+    summary and every turn after it, without the limit of the window, the input of the next summary; `covers_through`:
+    the id of its last message. `estimated_tokens`: of `history` and the query, counted exactly in the configured
+    encoding; `token_ratio`: their share of the window. `truncated`: the window was too small for every message that no
+    summary covers, or for as many turns as asked for. `turns`: the number of verbatim turns; `message_ids`: their
+    messages, including those without a text. `checkpoint_id`: the checkpoint in force, '' if none.
+    """
+
+    conversation_id: str
+    mode: SessionMode
+    session: SessionValue
+    history: str
+    messages: Sequence[Mapping[str, str]]
+    full_history: str
+    covers_through: str | None
+    checkpoint_id: str
+    estimated_tokens: int
+    token_ratio: float
+    should_checkpoint_summary: bool
+    truncated: bool
+    turns: int
+    message_ids: tuple[str, ...]
+    language: Language
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnResult:
+    """A stored turn. `updated_at`: Unix time in seconds. `message_ids`: of the query, the answer, or both."""
+
+    conversation_id: str
+    mode: SessionMode
+    updated_at: int
+    turn_id: str
+    message_ids: tuple[str, ...]

@@ -1,1 +1,0 @@
-"""Whether what is stored holds together: pure functions over what was read."""

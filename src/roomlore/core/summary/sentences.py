@@ -1,0 +1,450 @@
+"""The sentences and clauses that a summary is chosen from, and how likely each is to be asked for later."""
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import fmean
+from typing import NamedTuple
+
+import regex
+
+from roomlore.core.mentions import sounds_like_agent
+from roomlore.core.text import HAN, READ_LIMIT, asks, greets, head, language, sentences, truncate, words
+
+_LONGEST = 600
+_MOST = 6
+_PAIRS = tuple(
+    (re.compile(opening), re.compile(closing))
+    for opening, closing in (
+        ("“", "”"),
+        ("「", "」"),
+        ("『", "』"),
+        ("《", "》"),
+        ("【", "】"),
+        (r"(?<![:;=-])[(（]", r"(?<![:;=-])[)）]"),
+        (r"\[", r"\]"),
+    )
+)
+# An apostrophe closes nothing, so only opening single quotation marks are matched with an end.
+_SINGLE = re.compile(r"(?<![^\s(“\"])['‘](?=[^\W\d])"), re.compile(r"(?<=\S)['’](?!\w)")
+# Text that continues a sentence after a quotation.
+_GOES_ON = re.compile(r"[a-z，、]|就|便|才|然后|然後")
+
+
+def unsplit(text: str) -> list[str]:
+    """Return the sentences of a text; those within one quotation or bracket are joined if it ends on the same line,
+    within six sentences and 600 characters."""
+    spans = _spans(text)
+    found, at = [], 0
+    while at < len(spans):
+        upto = _whole(text, spans, at)
+        found.append(text[spans[at][0] : spans[upto][1]])
+        at = upto + 1
+    return found
+
+
+def torn(part: str, whole: str) -> bool:
+    """Return True if a part of a sentence has one half of a quotation or bracket that the sentence has both halves
+    of."""
+    return not _is_balanced(part) and _is_balanced(whole)
+
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    found, at = [], 0
+    for sentence in sentences(text):
+        start = text.index(sentence, at)
+        at = start + len(sentence)
+        found.append((start, at))
+    return found
+
+
+def _whole(text: str, spans: list[tuple[int, int]], first: int) -> int:
+    """Return the last sentence that belongs to the quotation opened in the first; the first if it is not closed."""
+    start, whole = spans[first][0], first
+    for last, (_, end) in enumerate(spans[first : first + _MOST], first):
+        if end - start > _LONGEST or "\n" in text[start:end]:
+            break
+        if _opens(text[start:end]):
+            continue
+        whole = last
+        if last in (first, len(spans) - 1) or not _GOES_ON.match(text, spans[last + 1][0]):
+            break
+    return whole
+
+
+def _opens(text: str) -> bool:
+    return any(opened > closed for opened, closed in _marks(text))
+
+
+def _is_balanced(text: str) -> bool:
+    *pairs, single = _marks(text)
+    return all(opened == closed for opened, closed in pairs) and single[0] <= single[1]
+
+
+def _marks(text: str) -> list[tuple[int, int]]:
+    """Return how often each kind is opened and closed; the single quotation marks come last."""
+    found = [(len(opening.findall(text)), len(closing.findall(text))) for opening, closing in (*_PAIRS, _SINGLE)]
+    return [(text.count('"') % 2, 0), *found]
+
+
+class Cue(NamedTuple):
+    weight: float
+    sign: re.Pattern[str]
+
+
+def _cue(weight: float, english: str, other: str) -> Cue:
+    return Cue(weight, re.compile(rf"\b(?:{english})\b|{other}"))
+
+
+_DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+_MONTHS = "january|february|march|april|june|july|august|september|october|november|december"
+# a former state, and decisions
+CHANGED = re.compile(
+    r"\b(?:instead|no longer|actually|change of plans?|cancel[a-z]*|postponed?|rescheduled|switched to|decided on"
+    r"|changed to|(?:moved|brought|put) (?:[a-z]+ ){0,4}(?:to|back|forward) (?:the )?"
+    rf"(?:\d|next|noon|{_DAYS}|{_MONTHS}))\b"
+    r"|[改换換][到成为為在]|不[来來去](?:了|啦)|取消|推[迟遲]|最[后後终終][决決]定|[还還]是[选選]|定下[来來]|不再",
+    re.IGNORECASE,
+)
+_PHONE = re.compile(
+    r"(?<![a-z\d./-])(?!(?:19|20)\d\d[ -])\+?\(?\d{2,4}\)?(?:[ -]?\d{3,4}){1,4}(?<=\d{4})(?![a-z\d]|[.,/-]\d)"
+)
+_CUES = (
+    # speakers about themselves and their experiences
+    _cue(0.5, r"i|i['’](?:m|ve|d|ll)|my|me|mine|we|we['’](?:re|ve|d|ll)|our|us", "[我咱]"),
+    _cue(
+        0.3,
+        r"was|were|went|had|did|got|took|made|came|bought|found|met|saw|gave|won|lost|left|told|said|tried|been"
+        r"|[a-z]{3,}ed",
+        "[了过過]",
+    ),
+    # when
+    _cue(
+        0.6,
+        r"today|yesterday|tonight|tomorrow|ago|since|recently|deadline|birthday|christmas|every (?:day|week|month|year)"
+        rf"|(?:last|next|this|past) (?:week|month|year|night|weekend|summer|winter|fall|autumn|spring|few|{_DAYS})"
+        rf"|{_DAYS}|{_MONTHS}",
+        r"[今昨前明后後去]天|[今去明前]年|[上下这這]周|[上下这這]个?月|[上下]次|[昨今]晚|周[一二三四五六日末]"
+        r"|星期|最近|生日|小[时時]候|\d[月日号號年]",
+    ),
+    # how many
+    _cue(
+        0.1,
+        r"two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|million|once|twice",
+        r"[0-9]|[一二三四五六七八九十百千万萬两兩几幾半][个個只隻条條本年岁歲块塊元次位部首]",
+    ),
+    # what they like, and mean to do
+    _cue(
+        0.2,
+        r"love|loves|loved|enjoy[a-z]*|prefer[a-z]*|favou?rite|hate[a-z]*|fan of|passion[a-z]*|hobby|hobbies",
+        "喜[欢歡]|最[爱愛]|[爱愛]好|[热熱][爱愛]|[讨討][厌厭]|感[兴興]趣",
+    ),
+    _cue(
+        0.2,
+        r"plan[a-z]*|going to|gonna|decid[a-z]+|want[a-z]*|wanna|promise[a-z]*|goal|start(?:ed|ing)?|signed up"
+        "|working on",
+        "打算|[决決]定|[计計][划劃]|准备|準備|答[应應]|[约約]好|目[标標]|[开開]始",
+    ),
+    # family, and biography
+    _cue(
+        0.15,
+        r"mom|mum|mother|dad|father|parents?|wife|husband|son|daughter|sister|brother|kids?|child(?:ren)?|grand[a-z]+"
+        r"|uncle|aunt|cousin|boyfriend|girlfriend|partner|dog|cat|pets?|boss|colleague|roommate|neighbou?r",
+        "[妈媽]{2}|爸爸|[母父][亲親]|父母|妻子|丈夫|老[公婆]|[儿兒]子|女[儿兒]|[姐妹哥弟爷爺奶]{2}|孩子|同事|[男女]友"
+        "|[宠寵]物",
+    ),
+    _cue(
+        0.3,
+        r"work(?:s|ed)? (?:at|as|for)|my (?:job|name)|college|university|degree|born|live[sd]? in|moved|from|hospital"
+        r"|pregnan[a-z]+|married|divorced|engaged|hometown|salary|budget",
+        "医院|醫院|[结結離离]婚|[毕畢]业|職業|职业|公司|住在|老家|搬家|[来來]自|我叫|名字",
+    ),
+    # facts that are harmful to forget
+    _cue(
+        0.8,
+        r"allerg[a-z]+|intoleran[a-z]+|diagnos[a-z]+|medication|medicine|surgery|diabet[a-z]+|asthma|vegan|vegetarian"
+        r"|never (?:call|contact|mention|use|send)",
+        "[过過]敏|忌口|吃素|[诊診][断斷]|手[术術]|[药藥]|糖尿病|高血[压壓]|哮喘",
+    ),
+    # corrections of earlier statements
+    Cue(0.3, CHANGED),
+    # what the speaker asks to remember
+    _cue(
+        0.6,
+        r"(?<!\bi )(?<!\byou )remember|remind me|note (?:that|down)|don['’]t forget",
+        "[记記](?:一下|住|得)|提醒|[别別]忘",
+    ),
+    Cue(0.8, _PHONE),
+    # courtesies, and phrases that close a long answer
+    _cue(
+        -0.5,
+        r"great|awesome|cool|amazing|nice|wonderful|fantastic|lovely|good luck|congrat[a-z]*|proud of you|sounds|glad"
+        r"|so true|agree|thanks?|thank you|sorry|keep (?:it )?up|can['’]t wait|take care",
+        "不[错錯]|真棒|太棒|太好了|加油|祝你|[谢謝]{2}|[没沒]问题|希望你|很高[兴興]|好的|[当當]然|[听聽]起[来來]|同意",
+    ),
+    _cue(
+        -0.3,
+        r"let me know|feel free|here(?:['’]s| is| are)|hope this|certainly|absolutely|would you like|you can"
+        r"|if you (?:have|need|want)|make sure|consider|ensure",
+        "如果你|你可以|建[议議]你|[随隨][时時]|以下",
+    ),
+    _cue(-0.15, r"you|your|yours|you['’](?:re|ve|d|ll)", "[你您]"),
+    Cue(-0.8, re.compile(r"[{}<>=]|\(\)|^[#|`]")),
+)
+_NAME = re.compile(
+    rf"(?<=[a-z,;:'\"] )(?!I\b)[A-Z][A-Za-z]+|《[^《》]+》|(?<=[{HAN}])[A-Za-z]{{2,}}|[“「][^”」]{{2,30}}[”」]"
+)
+_NAMES, _MOST_NAMES = 0.25, 2
+# It says little without the sentence before it.
+_VAGUE = re.compile(
+    r"\A(?:it|they|these|those|that|this)\b"
+    r"|\b(?:it|them|these|those)(?=[\s.,!?]*\Z|,|\s+(?:for|to|at|on|in|with|from|by|too|again|yesterday|today)\b)"
+    r"|\A[这這那](?:[个個些]|是|$)|\A[它]|把(?:[它这這那])|[这這那][个個些](?=[\s。，,.!?！？]|\Z)"
+)
+_SIZE = re.compile(rf"[{HAN}]|[a-z]+(?:['’][a-z]+)?|\d+(?:[.,:]\d+)*")
+_SHORT, _FEW_HAN, _FEW = -0.7, 8, 5
+_POINTING, _POINTING_UPTO = -0.3, 1.6
+_QUESTION, _GREETING, AGENT, CROWD = -0.5, -0.8, -0.8, -0.5
+
+
+def worth(text: str) -> float:
+    """Return the log-odds of a sentence or a part of one, whoever said it."""
+    folded = head(text)
+    total = sum(cue.weight for cue in _CUES if cue.sign.search(folded))
+    total += _NAMES * min(_MOST_NAMES, len(_NAME.findall(text)))
+    total += _fragment(folded)
+    if asks(folded):
+        total += _QUESTION
+    return total + _GREETING if greets(folded) else total
+
+
+def _fragment(folded: str) -> float:
+    """Return the deduction for a short text and for one that refers to another."""
+    size = len(_SIZE.findall(folded)) / (_FEW_HAN if language(folded) == "zh" else _FEW)
+    if size >= _POINTING_UPTO:
+        return 0.0
+    return (_SHORT if size < 1 else 0.0) + (_POINTING if _VAGUE.search(folded) else 0.0)
+
+
+LONGEST = 600
+_MOST_CLAUSES = 8
+_PERSON = r"(?:i|we|he|she|it|they|you|my|our|there|this|that|his|her|their)\b"
+_LINK = r"(?:and|but|so|because|while|which|where|when|who|since|though|although|as|plus|or)"
+_CUT = re.compile(
+    r"(?<=[^\s\d];)\s+|\s+[-–—]+\s+|(?<=[，；])"
+    rf"|(?<=[^\s\d],)\s+(?=(?:{_LINK}\s)?{_PERSON})"
+    r"|(?<=[^\s\d],)\s+(?=(?:which|where|who|including|especially|with|but|because|so|while|since|although|though)\s)"
+    rf"|\s+(?=(?:so that|because|but|so|while|which)\s{_PERSON})",
+    re.IGNORECASE,
+)
+_JOINT = re.compile(
+    r"(?:and|but|so|or|plus|because|since|then)\s+|而且|然后|然後|但是|所以|不过|不過|并且|因为|因為|但|而",
+    re.IGNORECASE,
+)
+# A clause under a condition is not used without the condition.
+_CONDITION = re.compile(
+    r"\b(?:if|unless|even though|as long as|otherwise)\b"
+    r"|如果|要是|除非|假如|假设|若|只要|只有|即使|否则|不然|無論|无论",
+    re.IGNORECASE,
+)
+# `bare`: a number without a unit, matched whole so that it is read once. A sentence must not lose these, unless it is
+# long: a negation, an allergy, a number with its unit, a change.
+_UNITS = (
+    r"(?:[mk]?g|m?l|[ckm]?m|lbs?|oz|[gmk]b|[ap]\.?m|k|miles?|hours?|hrs?|min(?:ute)?s?|days?|weeks?|months?|years?|euros?"
+    r"|dollars?|pounds?|tablets?|pills?)\b"
+)
+_KEPT = re.compile(
+    r"\b(?:not|never|no|cannot|without|except|instead|rather than|neither|nor|dont|[a-z]+n['’]t)\b"
+    r"|不(?![错錯过過仅僅但])|[没沒勿]|(?<![特个個分区區性级級])[别別](?![人的名墅致])|千万|千萬|[过過]敏|\ballerg"
+    rf"|[€$£¥]\s?\d|\d[\d.,:/]*+(?:\s?(?:[%°{HAN}]|{_UNITS})|(?P<bare>))"
+    r"|(?:(?<![一二两兩三四五六七八九十百千万萬半])|(?<=千[万萬]))[一二两兩三四五六七八九十百千万萬半]++(?:[元块塊点點号號日月年岁歲斤克米平天周次片粒度]|公[里斤]|毫克|分[钟鐘]|小[时時])"
+    rf"|{CHANGED.pattern}",
+    re.IGNORECASE,
+)
+_LONG = 240
+_STANDS = re.compile(rf"(?i:{_PERSON})|[A-Z《“{HAN}]")
+_OPENING = re.compile(
+    r"(?:(?:wow|yeah|yep|yup|oh|hey|hi|hello|thanks|thank you|haha|lol|aww?|well|sure|ok|okay|um+|uh+|also|plus|totally"
+    r"|definitely|absolutely|certainly|anyway|btw|by the way|so|and|but)\b[,!.\s–-]*"
+    r"|(?:嗯+|哦|啊|哈+|好的|是的|对了|對了|当然|當然|而且|然后|然後|不过|不過|但是|所以|另外|其实|其實|嗨)[，,！。\s]+)+",
+    re.IGNORECASE,
+)
+_BULLET = re.compile(r"\A(?:[-*•#>|]+|\d{1,3}[.)、])\s+")
+_LOOSE = regex.compile(r"(?:[\s,，;；:：、~～–—-]|(?=[\u2600-\u27bf\U0001f300-\U0001faff])\X)++")
+_HAN = re.compile(f"[{HAN}]")
+_MARKS = tuple(".!?。！？…")
+_ENDS, _CLOSING = (*_MARKS, "；", ";"), "”’」』）)]\"'"
+
+
+def readings(sentence: str) -> list[str]:
+    """Return the readings of a sentence, the whole first; each ends with a mark that `sentences` splits at. Empty if
+    nothing but emoji or punctuation is left."""
+    sentence = truncate(_BULLET.sub("", sentence).replace("**", ""), LONGEST)
+    found = dict.fromkeys((closed(sentence), *_parts(_without_opening(sentence))))
+    return [reading for reading in found if reading]
+
+
+def closed(text: str) -> str:
+    """Return the text with a full stop unless it has an end mark; trailing emoji are removed."""
+    if text.endswith(_MARKS):
+        return text
+    tail = next((run.start() for run in _LOOSE.finditer(text) if run.end() == len(text)), None)
+    text = text[:tail]
+    if not text or text.rstrip(_CLOSING).endswith(_ENDS):
+        return text
+    return text + ("。" if language(text) == "zh" else ".")
+
+
+def _without_opening(sentence: str) -> str:
+    opening = _OPENING.match(sentence)
+    return _capital(sentence[opening.end() :]) if opening else sentence
+
+
+def _parts(sentence: str) -> list[str]:
+    """Return the sentence and the runs of its clauses that can begin a sentence."""
+    cuts = [found.span() for found in _CUT.finditer(sentence)]
+    if len(cuts) >= _MOST_CLAUSES or _CONDITION.search(sentence):
+        return [closed(sentence)]
+    starts = [0, *(end for _, end in cuts)]
+    ends = [*(start for start, _ in cuts), len(sentence)]
+    kept_from, kept_to = _kept(sentence)
+    found = [closed(sentence)]
+    for first, start in enumerate(starts):
+        opening = _JOINT.match(sentence, start) if first else None
+        start = opening.end() if opening else start
+        if start <= kept_from and (not first or _STANDS.match(sentence, start)):
+            parts = [sentence[start:end] for end in ends[first:] if end >= kept_to]
+            found += [closed(_capital(part)) for part in parts if not torn(part, sentence)]
+    return found
+
+
+def _kept(sentence: str) -> tuple[int, int]:
+    """Return the span that a part must include at least."""
+    spans = [found.span() for found in _KEPT.finditer(sentence) if found["bare"] is None]
+    if not spans or len(sentence) + 2 * len(_HAN.findall(sentence)) > _LONG:
+        return len(sentence), 0
+    return spans[0][0], spans[-1][1]
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:] if text[:2].isascii() and text else text
+
+
+# A sentence of the earlier summary represents those it was chosen over; one that a person wrote represents more, and it
+# lacks the features by which speech is scored.
+_EARLIER, _WRITTEN = math.log(1.3), 0.7
+_MACHINES = frozenset({"Tool", "System", "工具", "系统"})
+_LONGEST_LABEL = 40
+_LABEL = re.compile(r"(?P<label>[^\s:：。！？.!?][^:：。！？!?]{0,39}(?:: |：))(?=\S)")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One message. `speaker`: a label such as "User", "用户" or a name; may be ''."""
+
+    speaker: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One reading of a sentence. `place`: the sentence's position in time, shared by its readings. `label`: the
+    speaker, as written before it. `words`: each once. `odds`: the relative odds of being asked for."""
+
+    place: int
+    label: str
+    text: str
+    words: tuple[str, ...]
+    odds: float
+
+
+# A label and the sentences of one message.
+_Told = tuple[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """A sentence. `written`: a person wrote it as part of a summary, so it is short already."""
+
+    label: str
+    text: str
+    odds: float
+    written: bool = False
+
+
+def units(previous: str, said: Sequence[Said]) -> list[Unit]:
+    """Return all readings with at least one word, in order of time."""
+    told = [(label_of(one.speaker), prose(one.text)) for one in said]
+    read = lru_cache(maxsize=256)(_read)  # people repeat themselves
+    found = []
+    for place, sentence in enumerate((*_earlier(previous, told), *_since(told))):
+        parts = read(sentence.text)
+        for number, (text, held, worthy) in enumerate(parts[:1] if sentence.written else parts):
+            if len(held) > (number > 0):
+                found.append(Unit(place, sentence.label, text, held, math.exp(sentence.odds + worthy)))
+    return found
+
+
+def _read(sentence: str) -> list[tuple[str, tuple[str, ...], float]]:
+    """Return each reading of a sentence with its words and its worth, the whole sentence first."""
+    parts = readings(sentence) or [""]
+    return [(text, tuple(dict.fromkeys(words(text))), worth(text)) for text in parts]
+
+
+def _since(told: Sequence[_Told]) -> Iterator[_Sentence]:
+    for label, texts in told:
+        odds = _length_discount(texts) + _station(label)
+        for text in texts:
+            yield _Sentence(label, text, odds)
+
+
+def _earlier(previous: str, told: Sequence[_Told]) -> Iterator[_Sentence]:
+    """Yield the sentences of the earlier summary, discounted for their speakers' long messages like later ones."""
+    crowds = _speaker_discounts(told)
+    for line in previous.splitlines():
+        named = _LABEL.match(line)
+        label, text = (named["label"], line[named.end() :]) if named else ("", line)
+        written = not label and "" not in crowds
+        odds = _EARLIER + (_WRITTEN if written else crowds[label] + _station(label))
+        for sentence in unsplit(text[:READ_LIMIT]):
+            yield _Sentence(label, " ".join(sentence.split()), odds, written)
+
+
+def prose(text: str) -> list[str]:
+    """Return the sentences of a text, each on one line, without blocks of code. Reads the first 20,000 characters."""
+    found, code = [], False
+    for sentence in unsplit(text[:READ_LIMIT]):
+        fences = sentence.count("```")
+        if not (code or fences):
+            found.append(" ".join(sentence.split()))
+        code ^= fences % 2 == 1
+    return found
+
+
+def _length_discount(texts: Sequence[str]) -> float:
+    """Return the discount for long messages: the more sentences, the less likely each is asked for."""
+    return CROWD * math.log(max(len(texts), 1))
+
+
+def _speaker_discounts(told: Sequence[_Told]) -> defaultdict[str, float]:
+    """Return the usual discount of each speaker, and the default for one without later messages."""
+    found = defaultdict[str, list[float]](list)
+    for label, texts in told:
+        if texts:
+            found[label].append(_length_discount(texts))
+    usual = fmean(crowd for crowds in found.values() for crowd in crowds) if found else 0.0
+    return defaultdict(lambda: usual, {label: fmean(crowds) for label, crowds in found.items()})
+
+
+def _station(label: str) -> float:
+    name = label.rstrip(": ：")
+    return AGENT if name in _MACHINES or sounds_like_agent(name) else 0.0
+
+
+def label_of(speaker: str) -> str:
+    """Return the label before a speaker's words, such as "User: "; '' for nobody."""
+    name = truncate(" ".join(speaker.replace(":", " ").replace("：", " ").split()), _LONGEST_LABEL - 2).strip()
+    return f"{name}: " if name else ""

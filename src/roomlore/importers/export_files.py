@@ -1,0 +1,309 @@
+"""The export on disk: its files, encodings and lines, the progress of reading, and the options of an import."""
+
+import codecs
+import hashlib
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, date, tzinfo
+from functools import partial
+from lzma import LZMAError
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, cast
+
+from roomlore.core.errors import InvalidInput
+
+_EXCERPT = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The caller's knowledge about the export.
+
+    `room_id`: put everything into this room. `timezone`: of local times. `day`: the first day of a log without dates.
+    """
+
+    room_id: str | None = None
+    timezone: tzinfo = UTC
+    day: date | None = None
+
+
+def excerpt(text: str) -> str:
+    """Return the beginning of a text for a report, on one line and printable."""
+    line = " ".join(text[: 4 * _EXCERPT].split())
+    return line[:_EXCERPT].encode("utf-8", "replace").decode()
+
+
+def derived_id(*parts: object) -> str:
+    """Return a message id derived from the message itself, the same at every import."""
+    text = json.dumps(parts, default=str)
+    return "x" + hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+_NAMELESS = ("_chat", "result", "messages", "chat")
+"""Names that programs give every chat: then the name of the zip around it says more."""
+_ZIP_START = b"PK\x03\x04"
+_DAMAGE = (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, OSError)
+UNREADABLE = (*_DAMAGE, NotImplementedError, RuntimeError)
+"""The errors of reading from a zip: damage, an unknown compression, a missing password."""
+_SAMPLE = 1 << 16
+_SAMPLES = 8
+_BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_UTF8_SEQUENCE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}")
+_HIGH = re.compile(rb"[\x80-\xff]")
+_GB_PAIR = re.compile(rb"[\xa1-\xf7][\xa1-\xfe]")
+_GB_FREQUENT = re.compile(rb"[\xa1\xa3\xb0-\xd7][\xa1-\xfe]")
+
+
+class Source:
+    """A file or folder to import.
+
+    `total_bytes` and `bytes_read` are for a progress bar; `repaired` counts lines or records in which broken bytes were
+    replaced; `stem`: the name without its ending, for a room that has none. `member`: the file inside a zip that is
+    read in place of the zip. Raise `InvalidInput` if the path cannot be read.
+    """
+
+    def __init__(self, path: Path, member: str | None = None) -> None:
+        if not path.exists():
+            raise InvalidInput(f"{path} does not exist: give the path of an export")
+        self.path = path
+        self._member = member
+        self.total_bytes = _size(path) if member is None else _size_in_zip(path, member)
+        self.bytes_read = 0
+        self.repaired = 0
+        inside = Path(member).stem if member else ""
+        self.stem = inside if inside not in ("", *_NAMELESS) else path.resolve().stem or "import"
+
+    @contextmanager
+    def open(self) -> Iterator[BinaryIO]:
+        """Open the file's bytes. Raise `InvalidInput` if it cannot be opened."""
+        if self._member is not None:
+            with _open_inside(self.path, self._member) as inside:
+                yield inside
+            return
+        try:
+            file = self.path.open("rb")
+        except OSError as error:
+            raise InvalidInput(f"{self.path} cannot be read: {error.strerror}") from error
+        with file:
+            yield file
+
+    def encoding(self) -> tuple[str, int]:
+        """Return (codec name, bytes of byte order mark to skip), decided from samples of the whole file."""
+        with self.open() as file:
+            head = file.read(_SAMPLE)
+            for mark, name in _BOMS:
+                if head.startswith(mark) and (name == "utf-8" or _is_wide(head)):
+                    return name, len(mark)
+            return guess_encoding(head + self._samples(file)), 0
+
+    def _samples(self, file: BinaryIO) -> bytes:
+        """Return samples from further on, each cut at line ends so that no character is split."""
+        if self.total_bytes <= _SAMPLE:
+            return b""
+        pieces = [b"\n"]
+        for place in range(1, _SAMPLES):
+            file.seek(max(_SAMPLE, self.total_bytes * place // _SAMPLES - _SAMPLE // 2))
+            piece = file.read(_SAMPLE)
+            pieces.append(piece[piece.find(b"\n") + 1 : piece.rfind(b"\n") + 1])
+        return b"".join(pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The file to read among many: the one with the app's name (`stems`, the surest first), else the only one with one
+    of these `endings`."""
+
+    endings: tuple[str, ...]
+    stems: tuple[re.Pattern[str], ...] = ()
+
+    def among(self, names: Iterable[str]) -> list[str]:
+        """Return the file, or all candidates. A file deeper than a known name may be an attachment."""
+        found = [one for one in names if one.lower().endswith(self.endings) and not one.startswith("__MACOSX/")]
+        known = [one for one in found if any(self._is(stem, one) for stem in self.stems)]
+        level = min((one.count("/") for one in known), default=0)
+        for stem in self.stems:
+            nearest = [one for one in known if one.count("/") == level and self._is(stem, one)]
+            if len(nearest) == 1:
+                return nearest
+        return found
+
+    def _is(self, stem: re.Pattern[str], name: str) -> bool:
+        return stem.fullmatch(PurePosixPath(name).stem) is not None
+
+
+def in_zip(path: Path, wanted: Wanted) -> Source:
+    """Return the wanted file in a zip. Raise `InvalidInput` if there is none or several candidates."""
+    with open_zip(path) as archive:
+        found = wanted.among(archive.namelist())
+    if len(found) != 1:
+        raise InvalidInput(f"{path} is a zip with {_held(found, wanted)}: unpack it, and give one file")
+    return Source(path, found[0])
+
+
+def in_folder(path: Path, wanted: Wanted) -> Source:
+    """Return the wanted file in a folder. Raise `InvalidInput` if there is none or several candidates."""
+    found = wanted.among(one.relative_to(path).as_posix() for one in path.rglob("*") if one.is_file())
+    if len(found) != 1:
+        raise InvalidInput(f"{path} is a folder with {_held(found, wanted)}: give the file of the export")
+    return Source(path / found[0])
+
+
+def _held(found: list[str], wanted: Wanted) -> str:
+    held = f"{len(found)} files" if found else "no file"
+    return f"{held} ending in {' or '.join(wanted.endings)}"
+
+
+def is_zip(path: Path) -> bool:
+    """Return True if the file is a zip. Raise `InvalidInput` for a truncated zip, which is no text either."""
+    if zipfile.is_zipfile(path):
+        return True
+    with Source(path).open() as file:
+        if file.read(len(_ZIP_START)) == _ZIP_START:
+            raise _damaged(path, "its end is missing")
+    return False
+
+
+def open_zip(path: Path) -> zipfile.ZipFile:
+    """Open a zip. Raise `InvalidInput` if that fails."""
+    try:
+        return zipfile.ZipFile(path)
+    except UNREADABLE as error:
+        raise _damaged(path, error) from error
+
+
+@contextmanager
+def _open_inside(path: Path, member: str) -> Iterator[BinaryIO]:
+    with open_zip(path) as archive:
+        refuse_encrypted(path, archive, (member,))
+        try:
+            inside = archive.open(member)
+        except UNREADABLE as error:
+            raise _damaged(path, error) from error
+        with inside:
+            try:
+                yield cast(BinaryIO, inside)
+            except _DAMAGE as error:
+                raise _damaged(path, error) from error
+
+
+def refuse_encrypted(path: Path, archive: zipfile.ZipFile, names: Iterable[str]) -> None:
+    """Raise `InvalidInput` if one of the files needs a password."""
+    if any(archive.getinfo(name).flag_bits & 1 for name in names):
+        raise InvalidInput(f"{path} is encrypted: unpack it with its password, and give what was in it")
+
+
+def _damaged(path: Path, error: object) -> InvalidInput:
+    return InvalidInput(
+        f"{path} cannot be read as a zip ({error}): export or download it again, or unpack it with another program"
+        " and give what was in it"
+    )
+
+
+def _size_in_zip(path: Path, member: str) -> int:
+    with open_zip(path) as archive:
+        return archive.getinfo(member).file_size
+
+
+def guess_encoding(sample: bytes) -> str:
+    """Return utf-8 unless most of what is not ASCII contradicts it; then gb18030 if it looks Chinese, else cp1252."""
+    high = len(_HIGH.findall(sample))
+    if not high:
+        return "utf-8"
+    as_utf8 = sum(map(len, _UTF8_SEQUENCE.findall(sample)))
+    if as_utf8 * 2 >= high:
+        return "utf-8"
+    pairs = _GB_PAIR.findall(sample)
+    frequent = sum(1 for pair in pairs if _GB_FREQUENT.fullmatch(pair))
+    chinese = len(pairs) * 2 >= 0.7 * high and frequent >= 0.7 * len(pairs)
+    return "gb18030" if chinese else "cp1252"
+
+
+def _is_wide(head: bytes) -> bool:
+    """Return True if the text has two bytes per character: then digits and line ends have many zero bytes; with few the
+    byte order mark is there by chance."""
+    return 20 * head.count(0) >= len(head)
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return sum(one.stat().st_size for one in path.rglob("*.json"))
+    return path.stat().st_size
+
+
+LONGEST_LINE = 64 << 20
+_BEGINNING = 1 << 10
+TOO_LONG = f"the line is longer than {LONGEST_LINE >> 20} MiB"
+
+
+@dataclass(slots=True)
+class Line:
+    """A line. `text` has no line end; `start` and `end` are byte offsets, `end` after the line end. `whole`: False if
+    only the beginning of an overlong line is there."""
+
+    number: int
+    start: int
+    end: int
+    text: str
+    whole: bool = True
+
+
+def read_lines(source: Source, *, offset: int = 0, number: int = 0) -> Iterator[Line]:
+    """Yield lines from `offset` on, the first of them numbered `number` + 1."""
+    encoding, mark = source.encoding()
+    with source.open() as file:
+        start = max(offset, mark)
+        file.seek(start)
+        for raw, end in _raw_lines(file, start, encoding):
+            number += 1
+            source.bytes_read = end
+            whole = len(raw) == end - start
+            yield Line(number, start, end, _decode(source, raw if whole else raw[:_BEGINNING], encoding), whole)
+            start = end
+
+
+def _raw_lines(file: BinaryIO, start: int, encoding: str) -> Iterator[tuple[bytes, int]]:
+    """Yield (bytes of the line or of its beginning, offset of its end)."""
+    piece: Callable[[], bytes] = partial(file.readline, LONGEST_LINE)
+    ended: Callable[[bytes], bool] = _ends_line
+    if encoding.startswith("utf-16"):
+        piece, ended = partial(_utf16_line, file, encoding.endswith("le")), partial(_ends_utf16, encoding)
+    while raw := piece():
+        start += len(raw)
+        tail = raw
+        while len(tail) >= LONGEST_LINE and not ended(tail):
+            tail = piece()
+            start += len(tail)
+        yield raw, start
+
+
+def _ends_line(raw: bytes) -> bool:
+    return raw.endswith(b"\n")
+
+
+def _ends_utf16(encoding: str, raw: bytes) -> bool:
+    return len(raw) % 2 == 0 and raw.endswith("\n".encode(encoding))
+
+
+def _utf16_line(file: BinaryIO, little: bool) -> bytes:
+    line = bytearray()
+    while len(line) < LONGEST_LINE and (piece := file.readline(LONGEST_LINE)):
+        line += piece
+        if little and piece.endswith(b"\n") and len(line) % 2:
+            line += file.read(1)
+        if len(line) % 2 == 0 and line.endswith(b"\n\0" if little else b"\0\n"):
+            break
+    return bytes(line)
+
+
+def _decode(source: Source, raw: bytes, encoding: str) -> str:
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError:
+        source.repaired += 1
+        text = raw.decode(encoding, "replace")
+    return text.removesuffix("\n").removesuffix("\r")

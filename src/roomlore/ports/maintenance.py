@@ -1,0 +1,220 @@
+"""Removing a person from the store, and reading stored rows to check their integrity."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from roomlore.core.integrity import StoredVersion
+from roomlore.core.memory.memory import Change, Evolution, Memory
+from roomlore.core.models import StoredMessage
+
+
+@dataclass(frozen=True, slots=True)
+class RoomOfPerson:
+    """A room in which a person has spoken or has a session, or whose id contains theirs, alone or as a part between
+    colons. `others`: True if anybody else but assistants has spoken there."""
+
+    room_id: str
+    others: bool
+
+
+class People(Protocol):
+    """The data of people in rooms."""
+
+    async def rooms_of(self, *, tenant: str, user_id: str) -> list[RoomOfPerson]:
+        """Return the rooms, ascending by id."""
+
+    async def others_in(self, *, tenant: str, room_id: str, user_id: str) -> bool:
+        """Return True if anybody else but assistants has spoken in the room; False if there is no such room."""
+
+    async def said_by_others(self, *, tenant: str, user_id: str, texts: Sequence[str]) -> set[str]:
+        """Return those of these texts that are the whole of a message of another user."""
+
+    async def rename_messages(self, *, tenant: str, room_id: str, ids: Mapping[int, str]) -> None:
+        """Give the messages at these arrivals other ids. The room is locked."""
+
+    async def forget_session(self, *, tenant: str, room_id: str, user_id: str, first: int) -> int:
+        """Remove the person from the room's session, with everything that callers keep with it if it is theirs, and
+        delete the summaries that cover arrival `first` (0: none). Return the number of entries. The room is locked."""
+
+    async def remove_room(self, *, tenant: str, room_id: str, limit: int) -> int:
+        """Remove up to `limit` messages of a locked room with all dependent rows and, when none is left, the room with
+        everything stored under its id. Return 0 or more while work is left, -1 once the room is gone."""
+
+    async def drop_vector_scope(self, *, tenant: str, scope: str) -> None:
+        """Delete the name of a scope of vectors in this database, with its remaining vectors."""
+
+
+class Rewriting(Protocol):
+    """Rewriting of memories in place: the only way to change the past."""
+
+    async def versions(self, *, tenant: str, after: int, limit: int) -> list[tuple[int, Memory]]:
+        """Return every version of any scope with a row number above `after`, with that number, ascending."""
+
+    async def rewrite_versions(self, *, tenant: str, scope: str, memories: Sequence[Memory]) -> None:
+        """Replace the statements of these versions, and their sources; ids, order and status stay. The scope is
+        locked."""
+
+    async def rewrite_changes(self, *, tenant: str, scope: str, changes: Sequence[Change]) -> None:
+        """Replace the content of these log entries; ids, order and action stay. The scope is locked."""
+
+    async def rename_scope(self, *, tenant: str, scope: str, name: str) -> None:
+        """Rename a locked scope, with its memories, log and records."""
+
+    async def evolutions(self, *, tenant: str, after: str, limit: int) -> list[Evolution]:
+        """Return the tenant's records with an id above `after`, ascending."""
+
+    async def rewrite_evolution(self, *, tenant: str, evolution: Evolution) -> None:
+        """Replace the texts of the record, and its room."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """A row of any table. `key`: its primary key. `texts`: all texts of each column with text, several if it holds
+    JSON."""
+
+    key: tuple[Any, ...]
+    texts: Mapping[str, Sequence[str]]
+
+
+class StoredRows(Protocol):
+    """Everything stored of a tenant, row by row, in any table."""
+
+    async def tables(self) -> Sequence[str]:
+        """Return every table that holds rows of tenants."""
+
+    async def page(self, *, tenant: str, table: str, after: tuple[Any, ...] | None, limit: int) -> list[StoredRow]:
+        """Return rows with a key above `after`, ascending."""
+
+    async def redact(
+        self, *, tenant: str, table: str, key: tuple[Any, ...], columns: Sequence[str], change: Callable[[str], str]
+    ) -> None:
+        """Change every text in these columns of the row, and raise the revision of its room."""
+
+    async def drop(self, *, tenant: str, table: str, key: tuple[Any, ...]) -> None:
+        """Delete the row, to which no other row may refer."""
+
+
+class Upkeep(Protocol):
+    """Maintenance of the space of deleted rows."""
+
+    async def compact(self) -> None:
+        """Free unused pages and truncate the write-ahead log, so that no removed row can be read in the database's
+        files. Waits for other writers, and blocks them meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadVersion:
+    """A row of the table of memories. `stored`: None if it cannot be read; `why`: the reason."""
+
+    number: int
+    memory_id: str
+    stored: StoredVersion | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChange:
+    """An entry of a log. `change`: None if it cannot be read; `why`: the reason."""
+
+    number: int
+    change: Change | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSupport:
+    """A row by which a memory is found from a message. `number`: of the memory's row; `scope`, `memory_id`: None if the
+    tenant has no such row. `rests`: True if the memory names the message among its sources; None if these cannot be
+    read."""
+
+    room_id: str
+    message_id: str
+    number: int
+    scope: str | None = None
+    memory_id: str | None = None
+    rests: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMessage:
+    """A message with its derived rows. `number`: its arrival; `message`: None if it was deleted or cannot be read,
+    `why`: the reason in the latter case. `features`: True if they have a row; `words`: the state of its row of words,
+    'unknown' for an unreadable message; `length`: the number of words in that row."""
+
+    number: int
+    message_id: str
+    message: StoredMessage | None
+    features: bool
+    words: Literal["right", "other", "missing", "unknown"]
+    length: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WordsAstray:
+    """A room whose word index differs from the rows of its messages. `indexed`, `kept`: the number of words in each;
+    `missing`, `surplus`: arrivals of messages that only the rows, and only the index has."""
+
+    indexed: int
+    kept: int
+    missing: tuple[int, ...] = ()
+    surplus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """A row of a table whose message does not exist."""
+
+    table: str
+    room_key: int
+    arrival: int
+
+
+@dataclass(frozen=True, slots=True)
+class MarkAhead:
+    """A watermark beyond the end of its room. `last`: the room's last arrival, 0 if there is no such room."""
+
+    room_id: str
+    name: str
+    arrival: int
+    last: int
+
+
+class Audit(Protocol):
+    """The reads of a tenant's integrity check."""
+
+    async def versions(self, *, tenant: str, scope: str, after: int, limit: int) -> list[ReadVersion]:
+        """Return rows of the scope with a number above `after`, ascending."""
+
+    async def log(self, *, tenant: str, scope: str, after: int, limit: int) -> list[ReadChange]:
+        """Return entries of the scope's log with a number above `after`, ascending."""
+
+    async def found_from(
+        self, *, tenant: str, scope: str, room_id: str, message_ids: Sequence[str]
+    ) -> set[tuple[str, int]]:
+        """Return the scope's rows found from these messages, by message id and number."""
+
+    async def support_rows(
+        self, *, tenant: str, scope: str | None, after: tuple[str, str, int], limit: int
+    ) -> list[ReadSupport]:
+        """Return the rows by which memories are found from messages, of one scope or all, ascending by room, message
+        and number, and above `after`; ('', '', 0) begins. Rows of no memory only if `scope` is None."""
+
+    async def messages(
+        self, *, tenant: str, room_id: str, after: int, limit: int
+    ) -> Callable[[], Sequence[ReadMessage]]:
+        """Return a function that reads the room's messages with an arrival above `after`, ascending, including deleted
+        ones: up to `limit`, fewer if they are long, none at the room's end. The function uses the processor only; it
+        needs no open unit of work."""
+
+    async def words_astray(self, *, tenant: str, room_id: str) -> WordsAstray | None:
+        """Return the difference, or None if the index is derived from the rows, by their counts at least, or there is
+        no separate index."""
+
+    async def strays(self, *, tenant: str, after: Stray | None, limit: int) -> list[Stray]:
+        """Return rows of features and of words without a message, ascending by table, room and arrival, above
+        `after`."""
+
+    async def marks_ahead(self, *, tenant: str) -> list[MarkAhead]:
+        """Return the watermarks beyond the end of their room, by room and name."""

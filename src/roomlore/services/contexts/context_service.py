@@ -1,0 +1,425 @@
+"""The context service: contexts within a time limit, recall of older messages, and usage records."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from statistics import fmean
+from typing import Any, Protocol
+
+from roomlore.core.context import Context, ContextOptions, within_tokens
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, describe
+from roomlore.core.far import LEAST_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, need, weigh
+from roomlore.core.models import Candidate, ContextUsageRecord, Entry, Explanation, LinkKind, Room, Target
+from roomlore.ports.coordination import Clock, Ids, Telemetry
+from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.services.contexts.strategies import Explainer, Gatherer, choose, explain
+
+log = logging.getLogger(__name__)
+
+
+_QUEUE = 2_000
+_BATCH = 100
+_SETTLE_SECONDS = 2.0
+
+_SHARE = 0.5
+"""The share of a context's time that recall may take; the rest is for a context without recall."""
+_FALLBACK_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    tenant: str
+    record: ContextUsageRecord
+
+
+class UsageRecorder:
+    """Write usage records in the background: `put` never waits and never fails, and drops what it cannot keep."""
+
+    def __init__(self, *, storage: Storage, telemetry: Telemetry) -> None:
+        self._storage = storage
+        self._telemetry = telemetry
+        self._queue: asyncio.Queue[_Note] = asyncio.Queue(_QUEUE)
+        self._writer: asyncio.Task[None] | None = None
+
+    def put(self, tenant: str, record: ContextUsageRecord) -> None:
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.get_running_loop().create_task(self._write_all(), name="roomlore-usage")
+        try:
+            self._queue.put_nowait(_Note(tenant, record))
+        except asyncio.QueueFull:
+            self._lose(1, "the queue is full")
+
+    async def settle(self) -> None:
+        """Wait for a moment until the queued records are written."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._queue.join(), _SETTLE_SECONDS)
+
+    async def close(self) -> None:
+        """Write the queued records, as far as the database answers, and stop."""
+        await self.settle()
+        if self._writer is not None:
+            self._writer.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._writer
+
+    async def _write_all(self) -> None:
+        while True:
+            notes = [await self._queue.get()]
+            while len(notes) < _BATCH and not self._queue.empty():
+                notes.append(self._queue.get_nowait())
+            await self._write(notes)
+            for _ in notes:
+                self._queue.task_done()
+
+    async def _write(self, notes: list[_Note]) -> None:
+        by_tenant: dict[str, list[ContextUsageRecord]] = {}
+        for note in notes:
+            by_tenant.setdefault(note.tenant, []).append(note.record)
+        try:
+            async with self._storage.writing() as work:
+                for tenant, records in by_tenant.items():
+                    await work.usage.record(tenant=tenant, records=records)
+        except Exception as error:  # noqa: BLE001 - a worker loop: whatever is wrong with one batch, the next is tried
+            self._telemetry.unforeseen(error, attributes={"job": "usage records"})
+            self._lose(len(notes), describe(error))
+
+    def _lose(self, records: int, why: str) -> None:
+        self._telemetry.count("roomlore_usage_records_lost_total", records)
+        log.warning("usage records lost", extra={"records": records, "why": why})
+
+
+class PastSearch(Protocol):
+    """A search within a room."""
+
+    async def before(self, entry: Entry, *, limit: int) -> Earlier:
+        """Return the messages before this one that answer it best, at most `limit`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """The result of a recall. `problem`: None, or why less was searched than there is."""
+
+    past: Past
+    problem: str | None = None
+
+
+def needs(target: Target, options: ContextOptions) -> float:
+    """Return the probability that the message needs something that was said long ago.
+
+    Return 0 if it is too small to be worth a search, or if the settings switch recall off.
+    """
+    if not (options.context_recall and options.enable_intelligent_memory and options.strategy == "threaded"):
+        return 0.0
+    needed = need(target)
+    return needed if needed >= LEAST_NEED else 0.0
+
+
+class Recall:
+    """Recall older messages that a message needs, within a time limit."""
+
+    def __init__(self, search: PastSearch) -> None:
+        self._search = search
+
+    async def of(self, target: Target, needed: float, options: ContextOptions) -> Recalled:
+        """Return the candidates that were found; none if none are needed.
+
+        An error, or a search that takes too long, becomes the `problem` if `fallback_on_error` is on; else it is
+        raised.
+        """
+        if not needed:
+            return Recalled(NOTHING_FAR)
+        limit = max(MOST_HITS, options.max_context_messages)
+        if not options.fallback_on_error:
+            earlier = await self._search.before(target.entry, limit=limit)
+            return Recalled(weigh(target.entry.link, earlier, needed), earlier.problem)
+        try:
+            async with asyncio.timeout(_SHARE * options.context_build_timeout_seconds):
+                earlier = await self._search.before(target.entry, limit=limit)
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with the search, the thread is there
+            why = "timeout" if isinstance(error, TimeoutError) else describe(error)
+            log.warning("context without the past", extra={"room_id": target.room.room_id, "why": why})
+            return Recalled(NOTHING_FAR, f"nothing was searched for ({why})")
+        return Recalled(weigh(target.entry.link, earlier, needed), earlier.problem)
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """A context before it is measured and recorded. `target` is None if not even the target could be read."""
+
+    target: Target | None
+    strategy: str
+    candidates: tuple[Candidate, ...] = ()
+    arm: str | None = None
+    degraded: str | None = None
+
+
+@dataclass(slots=True)
+class _Rules:
+    """The settings of one context: the arguments override the settings. The room's own are added once the room is
+    read."""
+
+    given: Mapping[str, Any]
+    options: ContextOptions
+    arm: str | None = None
+
+
+class ContextService:
+    """Choose contexts for one tenant and record their use."""
+
+    def __init__(
+        self,
+        *,
+        tenant: str,
+        storage: Storage,
+        clock: Clock,
+        ids: Ids,
+        telemetry: Telemetry,
+        recorder: UsageRecorder,
+        past: PastSearch,
+        options: ContextOptions,
+        experiment: Mapping[str, Mapping[str, Any]],
+        recording: bool = True,
+    ) -> None:
+        self._tenant = tenant
+        self._storage = storage
+        self._clock = clock
+        self._ids = ids
+        self._telemetry = telemetry
+        self._recorder = recorder
+        self._recall = Recall(past)
+        self._options = options
+        self._experiment = {arm: dict(overrides) for arm, overrides in experiment.items()}
+        self._recording = recording
+
+    async def build(
+        self,
+        room_id: str,
+        message_id: str | None = None,
+        *,
+        strategy: str | None = None,
+        max_messages: int | None = None,
+        max_tokens: int | None = None,
+    ) -> Context:
+        """Return what matters for the message (by default the newest one of a user in the room).
+
+        `strategy`, `max_messages` and `max_tokens` (for all texts together) override the settings. If the token budget
+        is too small, the likeliest messages are taken first, each that still fits, and none is cut.
+
+        Raise `NotFound` for an unknown room or message, `InvalidInput` for a bad argument. Any other error, or a
+        context that takes longer than `context_build_timeout_seconds`, gives a simpler answer that says so in
+        `degraded`, if `fallback_on_error` is on; else the error is raised, a time-out as `TimedOut`.
+        """
+        asked = {"strategy": strategy, "max_context_messages": max_messages, "max_context_tokens": max_tokens}
+        given = {name: value for name, value in asked.items() if value is not None}
+        rules = _Rules(given, self._options.overridden(given))
+        started = self._clock.monotonic()
+        try:
+            async with asyncio.timeout(self._options.context_build_timeout_seconds):
+                draft = await self._draft(room_id, message_id, rules)
+        except (NotFound, InvalidInput):
+            raise
+        except Exception as error:
+            self._telemetry.count("roomlore_context_errors_total", labels={"kind": _kind(error)})
+            if not rules.options.fallback_on_error:
+                if isinstance(error, TimeoutError):
+                    raise TimedOut(_late(self._options.context_build_timeout_seconds)) from error
+                raise
+            draft = await self._fall_back(room_id, message_id, rules, error)
+        context = self._finish(room_id, message_id, draft, started)
+        self._measure(context)
+        self._record(context, draft)
+        return context
+
+    async def compare(
+        self,
+        room_id: str,
+        message_id: str | None = None,
+        *,
+        max_messages: int | None = None,
+        max_tokens: int | None = None,
+    ) -> list[Explanation]:
+        """Return what each strategy takes for the message (by default the newest one of a user), and what it leaves.
+
+        Meant for people: nothing is recorded or counted, and an error gives no simpler answer. Raise `NotFound`,
+        `InvalidInput`, `StorageUnavailable`.
+        """
+        asked = {"max_context_messages": max_messages, "max_context_tokens": max_tokens}
+        given = {name: value for name, value in asked.items() if value is not None}
+        rules = _Rules(given, self._options.overridden(given))
+        async with self._storage.reading() as work:
+            target = await self._target(work, room_id, message_id)
+            if target is None:
+                raise NotFound(_no_message(room_id, message_id))
+            self._apply(target.room, rules)
+        shown = replace(rules.options, strategy="threaded", enable_intelligent_memory=True, fallback_on_error=False)
+        recalled = await self._recall.of(target, needs(target, shown), shown)
+        async with self._storage.reading() as work:
+            explainer = Explainer(tenant=self._tenant, work=work, past=recalled.past)
+            return await explain(explainer, target, rules.options)
+
+    async def usage(self, context_id: str) -> ContextUsageRecord:
+        """Return the usage record of a context. Raise `NotFound` if there is none."""
+        await self._recorder.settle()
+        async with self._storage.reading() as work:
+            record = await work.usage.find(tenant=self._tenant, context_id=context_id)
+        if record is None:
+            raise NotFound(_unknown(context_id))
+        return record
+
+    async def respond(self, context_id: str, text: str) -> None:
+        """Record what the model answered with this context."""
+        await self._recorder.settle()
+        async with self._storage.writing() as work:
+            if not await work.usage.respond(tenant=self._tenant, context_id=context_id, llm_response=text):
+                raise NotFound(_unknown(context_id))
+
+    async def feedback(self, context_id: str, *, text: str | None = None, score: float | None = None) -> None:
+        """Record the feedback on a context: a text, a number in [0, 1], or both."""
+        if text is None and score is None:
+            raise InvalidInput("Feedback needs a text, a score in [0, 1], or both.")
+        if score is not None and (not isinstance(score, int | float) or not 0 <= score <= 1):
+            raise InvalidInput(f"A feedback score lies in [0, 1]; {score!r} does not.")
+        await self._recorder.settle()
+        async with self._storage.writing() as work:
+            if not await work.usage.judge(tenant=self._tenant, context_id=context_id, feedback=text, score=score):
+                raise NotFound(_unknown(context_id))
+        if score is not None:
+            self._telemetry.observe("roomlore_feedback_score", score)
+
+    async def _draft(self, room_id: str, message_id: str | None, rules: _Rules) -> _Draft:
+        async with self._storage.reading() as work:
+            target = await self._target(work, room_id, message_id)
+            if target is None:
+                raise NotFound(_no_message(room_id, message_id))
+            self._apply(target.room, rules)
+            needed = needs(target, rules.options)
+            if not needed:
+                return self._drafted(target, rules, await choose(self._gatherer(work), target, rules.options))
+        recalled = await self._recall.of(target, needed, rules.options)
+        async with self._storage.reading() as work:
+            chosen = await choose(self._gatherer(work, recalled.past), target, rules.options)
+        return self._drafted(target, rules, chosen, recalled.problem)
+
+    def _gatherer(self, work: UnitOfWork, past: Past = NOTHING_FAR) -> Gatherer:
+        return Gatherer(tenant=self._tenant, work=work, past=past)
+
+    def _drafted(
+        self, target: Target, rules: _Rules, chosen: Sequence[Candidate], degraded: str | None = None
+    ) -> _Draft:
+        name = rules.options.strategy if rules.options.enable_intelligent_memory else "recent"
+        return _Draft(target, name, tuple(chosen), rules.arm, degraded)
+
+    async def _target(self, work: UnitOfWork, room_id: str, message_id: str | None) -> Target | None:
+        return await work.threads.target(
+            tenant=self._tenant, room_id=room_id, message_id=message_id, window=self._options.max_context_messages
+        )
+
+    def _apply(self, room: Room, rules: _Rules) -> None:
+        """Raise `Conflict` if the room's own settings do not fit the current settings."""
+        rules.arm = arm = self._arm(room.room_id)
+        own = {**room.settings, **(self._experiment[arm] if arm else {}), **rules.given}
+        try:
+            rules.options = self._options.overridden(own)
+        except InvalidInput as error:
+            raise Conflict(f"The settings of room {room.room_id!r} do not fit those of all rooms: {error}") from error
+
+    def _arm(self, room_id: str) -> str | None:
+        """Return the arm of the experiment this room is in, by hash: the same in every process."""
+        if not self._experiment:
+            return None
+        arms = sorted(self._experiment)
+        digest = sha256(f"{self._tenant}\x00{room_id}".encode("utf-8", "surrogatepass")).digest()
+        return arms[int.from_bytes(digest[:8]) % len(arms)]
+
+    async def _fall_back(self, room_id: str, message_id: str | None, rules: _Rules, error: Exception) -> _Draft:
+        why = "timeout" if isinstance(error, TimeoutError) else describe(error)
+        place = {"room_id": room_id, "message_id": message_id}
+        log.warning("context degraded", extra={**place, "why": why})
+        try:
+            async with asyncio.timeout(_FALLBACK_SECONDS), self._storage.reading() as work:
+                target = await self._target(work, room_id, message_id)
+                if target is not None:
+                    recent = await self._gatherer(work).plain(target, rules.options)
+                    recent = within_tokens(recent, rules.options.max_context_tokens)
+                    return _Draft(target, "recent", tuple(recent), rules.arm, f"recent messages only ({why})")
+        except Exception as second:  # noqa: BLE001 - the last resort is an empty context
+            log.warning("context empty", extra={**place, "why": describe(second)})
+        return _Draft(None, "none", arm=rules.arm, degraded=f"empty ({why})")
+
+    def _finish(self, room_id: str, message_id: str | None, draft: _Draft, started: float) -> Context:
+        target = draft.target
+        link = target.entry.link if target else None
+        shown = {candidate.message.arrival: candidate.message.id for candidate in draft.candidates}
+        guessed = link is not None and link.kind is not LinkKind.NEW
+        parent = shown.get(link.parent or 0) if link and guessed else None
+        return Context(
+            context_id=self._ids.new(),
+            room_id=room_id,
+            message_id=target.entry.message.id if target else message_id or "",
+            strategy=draft.strategy,
+            messages=draft.candidates,
+            parent=parent,
+            parent_probability=link.parent_probability if link and parent else 0.0,
+            tokens=sum(candidate.message.tokens for candidate in draft.candidates),
+            window_tokens=target.window_tokens if target else 0,
+            window_messages=target.window_messages if target else 0,
+            build_ms=(self._clock.monotonic() - started) * 1000,
+            degraded=draft.degraded,
+            arm=draft.arm,
+        )
+
+    def _measure(self, context: Context) -> None:
+        labels = {"strategy": context.strategy, "degraded": "yes" if context.degraded else "no"}
+        self._telemetry.count("roomlore_contexts_total", labels=labels)
+        self._telemetry.observe("roomlore_context_build_seconds", context.build_ms / 1000)
+        self._telemetry.observe("roomlore_context_messages", len(context.messages))
+        self._telemetry.count("roomlore_context_tokens_total", context.tokens)
+        self._telemetry.count("roomlore_window_tokens_total", context.window_tokens)
+        self._telemetry.see("roomlore_rooms_served", f"{self._tenant}\x00{context.room_id}")
+        scores = [candidate.score for candidate in context.messages if candidate.signals is not None]
+        if scores:
+            self._telemetry.observe("roomlore_context_score", fmean(scores))
+
+    def _record(self, context: Context, draft: _Draft) -> None:
+        if not self._recording or draft.target is None:
+            return
+        record = ContextUsageRecord(
+            context_id=context.context_id,
+            room_id=context.room_id,
+            user_id=draft.target.entry.message.sender_id,
+            trigger_message_id=context.message_id,
+            strategy=context.strategy,
+            context_message_ids=tuple(candidate.message.id for candidate in context.messages),
+            relevance_scores={candidate.message.id: candidate.score for candidate in context.messages},
+            tokens=context.tokens,
+            window_tokens=context.window_tokens,
+            build_ms=context.build_ms,
+            created_at=self._clock.now(),
+            degraded=context.degraded,
+            arm=context.arm,
+        )
+        self._recorder.put(self._tenant, record)
+
+
+def _kind(error: Exception) -> str:
+    return "timeout" if isinstance(error, TimeoutError) else type(error).__name__
+
+
+def _late(seconds: float) -> str:
+    return (
+        f"The context was not built within context_build_timeout_seconds ({seconds:g}). Try again, allow more time, or "
+        "turn fallback_on_error on to be given the last messages in that case."
+    )
+
+
+def _no_message(room_id: str, message_id: str | None) -> str:
+    if message_id is None:
+        return f"Room {room_id!r} has no message of a user to build a context for."
+    return f"Room {room_id!r} has no message {message_id!r}; add the message first, then ask for its context."
+
+
+def _unknown(context_id: str) -> str:
+    return f"No context {context_id!r} was recorded (enable_async_data_collection may be off)."

@@ -1,0 +1,304 @@
+"""Evolutions as durable work: one of a scope at a time over all processes, by a lease, and the schedule that starts
+them."""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from roomlore.core.errors import Conflict, NotFound, RoomloreError, StorageUnavailable, describe
+from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode
+from roomlore.ports.coordination import Clock, Ids, Telemetry
+from roomlore.ports.durable import DurableWork, Json, Steps
+from roomlore.ports.memories import RoomBehind
+from roomlore.ports.storage import Storage
+from roomlore.services.evolution.applying import Applying, Asking, Overtaken, find_result
+from roomlore.services.evolution.piece import EVOLUTION, Direct, Piece, Read, Span
+from roomlore.services.evolution.reading import Reading
+
+log = logging.getLogger(__name__)
+
+
+_FIRST_LOOK_SECONDS = 0.02
+_LONGEST_LOOK_SECONDS = 0.5
+
+_ATTEMPTS = 3
+MARK = "schedule:evolution"
+_NOWHERE = {"tenant": "", "room_id": ""}
+_FIRST_DAYS = 7.0
+"""How far back the first evolution of a group reads: enough for a quiet group, without all of an import."""
+_PAGE = 100
+
+
+class EvolutionLeases:
+    """The leases of all tenants. An evolution that starts again after a kill still has its own lease."""
+
+    def __init__(self, *, storage: Storage, clock: Clock, lease_seconds: float) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._lease_seconds = lease_seconds
+
+    @asynccontextmanager
+    async def hold(self, piece: Piece) -> AsyncIterator[None]:
+        """Wait until no one else evolves the scope, and keep others waiting until the block ends."""
+        await self._wait(piece)
+        renewing = asyncio.create_task(self._renew(piece))
+        try:
+            yield
+        finally:
+            renewing.cancel()
+            await asyncio.gather(renewing, return_exceptions=True)
+            await self._free(piece)
+
+    async def _wait(self, piece: Piece) -> None:
+        pause = _FIRST_LOOK_SECONDS
+        while not await self._take(piece):
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, _LONGEST_LOOK_SECONDS)
+
+    async def _renew(self, piece: Piece) -> None:
+        """Renew the lease. A failed renewal stops nothing: before a write, the store is compared with what was read."""
+        while True:
+            await asyncio.sleep(self._lease_seconds / 3)
+            try:
+                await self._take(piece)
+            except StorageUnavailable as error:
+                log.warning("the lease of an evolution could not be kept up", extra={"why": describe(error)})
+
+    async def _take(self, piece: Piece) -> bool:
+        now = self._clock.now()
+        async with self._storage.writing() as work:
+            return await work.leases.take(
+                tenant=piece.tenant,
+                name=_name(piece),
+                holder=piece.evolution_id,
+                now=now,
+                until=now + timedelta(seconds=self._lease_seconds),
+            )
+
+    async def _free(self, piece: Piece) -> None:
+        try:
+            async with self._storage.writing() as work:
+                await work.leases.free(tenant=piece.tenant, name=_name(piece), holder=piece.evolution_id)
+        except StorageUnavailable as error:
+            log.warning("the lease of an evolution runs out by itself", extra={"why": describe(error)})
+
+
+def _name(piece: Piece) -> str:
+    return f"{EVOLUTION}:{piece.scope}"
+
+
+class EvolutionService:
+    """Evolutions of all tenants."""
+
+    def __init__(
+        self,
+        *,
+        storage: Storage,
+        durable: DurableWork,
+        reading: Reading,
+        asking: Asking,
+        applying: Applying,
+        leases: EvolutionLeases,
+        clock: Clock,
+        ids: Ids,
+        telemetry: Telemetry,
+    ) -> None:
+        self._storage = storage
+        self._durable = durable
+        self._reading = reading
+        self._asking = asking
+        self._applying = applying
+        self._leases = leases
+        self._clock = clock
+        self._ids = ids
+        self._telemetry = telemetry
+
+    async def evolve(self, *, tenant: str, scope: str, days: float, mode: Mode) -> EvolutionResult:
+        """Evolve a scope in this process, and return when it is done."""
+        piece = Piece.of(tenant=tenant, scope=scope, days=days, mode=mode, evolution_id=self._ids.new())
+        return await self._evolve(piece, Direct())
+
+    async def begin(self, *, tenant: str, scope: str, days: float, mode: Mode) -> BegunEvolution:
+        """Start the same as durable work. If there is nothing to read, the work is done, its progress says so, and
+        `result` raises `NotFound`."""
+        piece = Piece.of(tenant=tenant, scope=scope, days=days, mode=mode, evolution_id=self._ids.new())
+        if mode == "llm":
+            await self._asking.check()
+        await self.enqueue(piece)
+        return BegunEvolution(job_id=piece.job_id, evolution_id=piece.evolution_id)
+
+    async def result(self, *, tenant: str, evolution_id: str) -> EvolutionResult:
+        """Return the result. Raise `NotFound` if none was recorded."""
+        async with self._storage.reading() as work:
+            found = await find_result(work, tenant=tenant, evolution_id=evolution_id)
+        if found is None:
+            raise NotFound(f"There is no evolution {evolution_id!r:.80}: it is not done, or had nothing to read.")
+        return found
+
+    async def enqueue(self, piece: Piece) -> None:
+        """Enqueue a piece; do nothing if it was enqueued before."""
+        await self._durable.start(
+            EVOLUTION, work_id=piece.work_id, partition=piece.partition, arguments=piece.to_json()
+        )
+
+    async def work(self, steps: Steps, arguments: Json) -> None:
+        """Run one evolution, as durable work."""
+        piece = Piece(**arguments)
+        result = await self._evolve(piece, steps)
+        if piece.goes_on and result.remaining >= piece.goes_on and not result.failed:
+            await self.enqueue(piece.next())
+        if result.failed:
+            log.warning("an evolution's answer could not be used", extra={"evolution": piece.evolution_id})
+        if result.message:
+            await steps.report(result.message)
+
+    async def _evolve(self, piece: Piece, steps: Steps) -> EvolutionResult:
+        begun, result = self._clock.monotonic(), "stopped"
+        done: EvolutionResult | None = None
+        try:
+            async with self._leases.hold(piece):
+                done = await self._done(piece) or await self._attempt(piece, steps)
+            result = _kind(done)
+        except RoomloreError:
+            result = "error"
+            raise
+        finally:
+            self._count(piece, done, result, self._clock.monotonic() - begun)
+        return done
+
+    async def _done(self, piece: Piece) -> EvolutionResult | None:
+        """Return the result that was written before a kill, or None."""
+        async with self._storage.reading() as work:
+            return await find_result(work, tenant=piece.tenant, evolution_id=piece.evolution_id)
+
+    async def _attempt(self, piece: Piece, steps: Steps) -> EvolutionResult:
+        attempt = 1
+        while True:
+            read = await self._read(piece, steps)
+            if read is None:
+                return piece.nothing(await self._reading.why_nothing(piece), self._clock.now())
+            count = len(read.handles)
+            await steps.report(f"reading {count} message{'' if count == 1 else 's'}")
+            answered = await self._asking.answer(piece, read, steps)
+            try:
+                return await self._applying.apply(piece, read, answered)
+            except Overtaken as error:
+                if attempt == _ATTEMPTS:
+                    raise Conflict(str(error)) from error
+                attempt += 1
+
+    async def _read(self, piece: Piece, steps: Steps) -> Read | None:
+        """Return the new messages, or after a kill the ones that were new when the evolution began."""
+        read = await self._reading.read(piece)
+        if read is None:
+            return None
+        fresh = read.span
+
+        async def step() -> Json:
+            return fresh.to_json()
+
+        span = Span.from_json(await steps.once(f"span-{read.was}-{read.room_id}", step))
+        return read if span == fresh else await self._reading.read(piece, span) or read
+
+    def _count(self, piece: Piece, done: EvolutionResult | None, result: str, seconds: float) -> None:
+        mode = done.mode if done else piece.mode
+        self._telemetry.count("roomlore_evolutions_total", labels={"result": result, "mode": mode})
+        self._telemetry.observe("roomlore_evolution_seconds", seconds, labels={"mode": mode})
+        if done and done.rejected:
+            self._telemetry.count("roomlore_evolution_rejected_total", len(done.rejected))
+
+
+def _kind(done: EvolutionResult) -> str:
+    if done.changes:
+        return "applied"
+    if done.failed:
+        return "failed"
+    return "nothing" if done.messages else "empty"
+
+
+class Times(Protocol):
+    """The times of the schedule."""
+
+    def last(self, now: datetime) -> datetime:
+        """Return the last time at or before `now`, UTC."""
+
+
+class Schedule:
+    """The schedule of all tenants. `times`: None if nothing evolves by schedule. `least`: the new messages that make a
+    group evolve."""
+
+    def __init__(
+        self, *, storage: Storage, evolutions: EvolutionService, clock: Clock, times: Times | None, least: int
+    ) -> None:
+        self._storage = storage
+        self._evolutions = evolutions
+        self._clock = clock
+        self._times = times
+        self._least = least
+
+    async def sweep(self) -> list[str]:
+        """Enqueue the work of the last scheduled time, unless that was done, and return the ids of the work."""
+        if self._times is None:
+            return []
+        mark = await self._mark()
+        if mark is None:
+            await self._move(int(self._clock.now().timestamp()), was=0)
+            return []
+        tick = int(self._times.last(self._clock.now()).timestamp())
+        if tick <= mark:
+            return []
+        enqueued = [await self._enqueue(room, tick) async for room in self._behind()]
+        await self._move(tick, was=mark)
+        return enqueued
+
+    async def _mark(self) -> int | None:
+        """Return the last scheduled time that was handled; None for a new database."""
+        async with self._storage.reading() as work:
+            return (await work.watermarks.find(**_NOWHERE, names=[MARK])).get(MARK)
+
+    async def _move(self, tick: int, *, was: int) -> None:
+        """Move the mark; do nothing if another worker moved it."""
+        async with self._storage.writing() as work:
+            await work.watermarks.move(**_NOWHERE, name=MARK, arrival=tick, was=was, now=self._clock.now())
+
+    async def _behind(self) -> AsyncIterator[RoomBehind]:
+        after = ("", "")
+        while True:
+            async with self._storage.reading() as work:
+                page = await work.watermarks.behind(name=EVOLUTION, least=self._least, after=after, limit=_PAGE)
+            for room in page:
+                if room.mark or await self._has_enough_messages(room):
+                    yield room
+            if len(page) < _PAGE:
+                return
+            after = (page[-1].tenant, page[-1].room_id)
+
+    async def _has_enough_messages(self, room: RoomBehind) -> bool:
+        """Return True if a room that never evolved has enough recent messages: older ones are history."""
+        here = {"tenant": room.tenant, "room_id": room.room_id}
+        async with self._storage.reading() as work:
+            first = await work.messages.first_since(**here, since=self._clock.now() - timedelta(days=_FIRST_DAYS))
+            return first is not None and await work.messages.count(**here, after=first - 1) >= self._least
+
+    async def _enqueue(self, room: RoomBehind, tick: int) -> str:
+        scope = f"group:{room.room_id}"
+        piece = Piece.of(
+            tenant=room.tenant,
+            scope=scope,
+            days=_FIRST_DAYS,
+            mode="auto",
+            evolution_id=scheduled_id(room.tenant, scope, tick),
+            goes_on=max(self._least, 1),
+        )
+        await self._evolutions.enqueue(piece)
+        return piece.work_id
+
+
+def scheduled_id(tenant: str, scope: str, tick: int) -> str:
+    """Return the id of the evolution of a scope at a scheduled time. It sorts by that time among other ids."""
+    own = hashlib.sha256("\0".join((tenant, scope)).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{tick * 1000:012x}8{own[:19]}"

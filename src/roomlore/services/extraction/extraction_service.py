@@ -1,0 +1,450 @@
+"""Extraction of short memories: noting the rooms that are due, summarising by a model, and the durable work."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any, Protocol
+
+from roomlore.core.chat import SUMMARY_MODEL, ChatAnswer, ChatRequest, Usage
+from roomlore.core.errors import describe
+from roomlore.core.json_values import storable
+from roomlore.core.memory.extraction import (
+    EXTRACT_EVERY,
+    FALLBACK,
+    SUMMARY_TOKENS,
+    extraction_end,
+    extraction_id,
+    fallback,
+    kept,
+    watermark,
+)
+from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, Source
+from roomlore.core.memory.reading import as_conversation, own_words
+from roomlore.core.models import Entry, Role, StoredMessage
+from roomlore.core.text import language
+from roomlore.core.work import work_name
+from roomlore.ports.coordination import Clock, Jobs, Telemetry
+from roomlore.ports.durable import DurableWork, Json, Steps
+from roomlore.ports.language import Prompts
+from roomlore.ports.storage import DueRoom, Storage, UnitOfWork
+
+log = logging.getLogger(__name__)
+
+
+EXTRACTION = "extraction"
+"""The work that turns replies into short memories, and the background job that enqueues it."""
+_MOST_KNOWN = 100_000
+PROMPT = "memory_summary"
+_LOOK_AGAIN_SECONDS = 30.0
+_CLAIM_SECONDS = 5.0
+_ROOMS_AT_ONCE = 50
+_ERRORS_IN_A_ROW = 5
+"""After so many errors in a row the rooms are not the cause."""
+
+
+class RepliesDue:
+    """Watch new messages for replies of agents.
+
+    An agent's count in a room begins with the first reply seen here: what was imported before it is history, not part
+    of an ongoing conversation.
+    """
+
+    def __init__(self, *, clock: Clock, jobs: Jobs) -> None:
+        self._clock = clock
+        self._jobs = jobs
+        self._begun: set[tuple[str, str, str]] = set()
+
+    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
+        """Note the room, in the transaction that writes the entries, if there is a reply among them."""
+        first: dict[str, int] = {}
+        for entry in entries:
+            if _is_reply(entry.message):
+                first.setdefault(entry.message.sender_id, entry.message.arrival)
+        if first:
+            await self._begin(work, tenant, room_id, first)
+            await work.rooms_due.note(tenant=tenant, room_id=room_id, work=EXTRACTION, now=self._clock.now())
+
+    def announce(self) -> None:
+        """Request the work once the transaction is committed."""
+        self._jobs.ask(EXTRACTION)
+
+    async def _begin(self, work: UnitOfWork, tenant: str, room_id: str, first: dict[str, int]) -> None:
+        named = {"tenant": tenant, "room_id": room_id}
+        unknown = {agent: arrival for agent, arrival in first.items() if (tenant, room_id, agent) not in self._begun}
+        names = {agent: watermark(agent) for agent in unknown}
+        marks = await work.watermarks.find(**named, names=list(names.values())) if names else {}
+        for agent, arrival in unknown.items():
+            if names[agent] in marks:
+                self._remember(tenant, room_id, agent)
+                continue
+            now = self._clock.now()
+            await work.watermarks.move(**named, name=names[agent], arrival=arrival - 1, was=0, now=now)
+
+    def _remember(self, tenant: str, room_id: str, agent_id: str) -> None:
+        if len(self._begun) >= _MOST_KNOWN:
+            self._begun.clear()
+        self._begun.add((tenant, room_id, agent_id))
+
+
+class RepliesImported:
+    """Watch imports. Imported messages are never extracted, so the count of an agent that is active in the room starts
+    again after them."""
+
+    def __init__(self, *, clock: Clock) -> None:
+        self._clock = clock
+
+    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
+        replies = [entry.message for entry in entries if _is_reply(entry.message)]
+        ends = {watermark(message.sender_id): message.arrival for message in replies}
+        while ends:
+            ends = await self._move(work, tenant, room_id, ends)
+
+    async def _move(self, work: UnitOfWork, tenant: str, room_id: str, ends: dict[str, int]) -> dict[str, int]:
+        """Move the existing watermarks; return those that a memory moved meanwhile, which locks no room."""
+        named = {"tenant": tenant, "room_id": room_id}
+        left: dict[str, int] = {}
+        for name, was in (await work.watermarks.find(**named, names=list(ends))).items():
+            if not await work.watermarks.move(**named, name=name, arrival=ends[name], was=was, now=self._clock.now()):
+                left[name] = ends[name]
+        return left
+
+    def announce(self) -> None:
+        """Do nothing: an import makes nothing due."""
+
+
+def _is_reply(message: StoredMessage) -> bool:
+    return message.role is Role.ASSISTANT and not message.has_tool_calls
+
+
+async def conversation_of(work: UnitOfWork, *, tenant: str, room_id: str, messages: Sequence[StoredMessage]) -> str:
+    """Return messages of one room in order as text, with the messages they reply to and the names of people looked
+    up."""
+    here = {"tenant": tenant, "room_id": room_id}
+    replied = [message.reply_to for message in messages if message.reply_to]
+    answered = await work.messages.by_id(**here, message_ids=replied)
+    people = await work.rooms.participants(**here)
+    quoted = {entry.message.id: entry.message for entry in answered}
+    return as_conversation(messages, quoted=quoted, people=people)
+
+
+class Completer(Protocol):
+    """The part of the model service that extraction uses."""
+
+    async def complete(
+        self, model_id: str, request: ChatRequest, *, timeout_seconds: float | None = None, check: Any = None
+    ) -> ChatAnswer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """The result for a conversation. `statement`: None if nothing is worth keeping. `made_by`: 'fallback' if no model
+    answered."""
+
+    statement: str | None
+    made_by: str
+    prompt_hash: str = ""
+    raw_answer: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def is_fallback(self) -> bool:
+        return self.made_by == FALLBACK
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(self.input_tokens, self.output_tokens)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Extracted":
+        return cls(**data)
+
+
+class MemorySummaries:
+    """Summaries by the model `memory-summary-model`, each provider with `timeout_seconds`."""
+
+    def __init__(self, *, models: Completer, prompts: Prompts, timeout_seconds: float) -> None:
+        self._models = models
+        self._prompts = prompts
+        self._timeout_seconds = timeout_seconds
+
+    async def of(self, conversation: str) -> Extracted:
+        """Return a summary. It never fails: without a model it falls back."""
+        try:
+            return await self.by_model(conversation)
+        except Exception as error:  # noqa: BLE001 - an answer nobody foresaw must not stop an agent's memories for good
+            log.warning("no model summarised a conversation for a memory", extra={"why": describe(error)})
+            return Extracted(fallback(conversation), FALLBACK)
+
+    async def by_model(self, conversation: str) -> Extracted:
+        """Return a model's summary. Raise `ModelUnavailable`, `BadModelOutput` or `NotFound` if no model gives one."""
+        prompt = await self._prompts.find(PROMPT, language=language(conversation))
+        content = prompt.fill({"conversation": conversation})
+        request = ChatRequest(messages=({"role": "user", "content": content},), max_tokens=SUMMARY_TOKENS)
+        answer = await self._models.complete(
+            SUMMARY_MODEL,
+            request,
+            timeout_seconds=self._timeout_seconds,
+            check=lambda given: kept(given.text, instructions=prompt.text),
+        )
+        statement = kept(answer.text)
+        if statement is None:
+            log.info("a model found nothing worth keeping")
+        return Extracted(
+            statement=statement,
+            made_by=f"{answer.provider}/{answer.model_id}",
+            prompt_hash=prompt.hash,
+            raw_answer=answer.text,
+            input_tokens=answer.usage.input_tokens,
+            output_tokens=answer.usage.output_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """The messages up to arrival `last` of a room as a memory of an agent. `after`: the end of the last extraction."""
+
+    tenant: str
+    room_id: str
+    agent_id: str
+    after: int
+    last: int
+    every: int = EXTRACT_EVERY
+    """The number of messages it is made of: the setting may have changed, even to 0, when it runs."""
+
+    @property
+    def id(self) -> str:
+        return extraction_id(self.tenant, self.agent_id, self.room_id, self.last)
+
+    @property
+    def work_id(self) -> str:
+        """The id includes the start: two pieces that end with the same reply are not the same work."""
+        return work_name(self.tenant, EXTRACTION, f"{self.id}-{self.after}")
+
+    @property
+    def partition(self) -> str:
+        return work_name(self.tenant, EXTRACTION, storable(self.room_id))
+
+    @property
+    def scope(self) -> str:
+        return f"agent:{self.agent_id}"
+
+    @property
+    def where(self) -> dict[str, str]:
+        return {"tenant": self.tenant, "room_id": self.room_id}
+
+
+class _Errors:
+    """Collect errors of one room after the other: a room that fails each time delays no other."""
+
+    def __init__(self) -> None:
+        self._last: Exception | None = None
+        self._in_a_row = 0
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _where: object) -> bool:
+        if not isinstance(error, Exception):
+            self._in_a_row = 0
+            return False
+        self._last = error
+        self._in_a_row += 1
+        return self._in_a_row < _ERRORS_IN_A_ROW
+
+    def raise_last(self) -> None:
+        """Raise the last error, if any."""
+        if self._last:
+            raise self._last
+
+
+class ExtractionService:
+    """Extraction in the rooms of all tenants. `every`: the number of replies, and of messages, that make a memory."""
+
+    def __init__(
+        self,
+        *,
+        storage: Storage,
+        durable: DurableWork,
+        summaries: MemorySummaries,
+        jobs: Jobs,
+        clock: Clock,
+        telemetry: Telemetry,
+        every: int,
+    ) -> None:
+        self._storage = storage
+        self._durable = durable
+        self._summaries = summaries
+        self._jobs = jobs
+        self._clock = clock
+        self._telemetry = telemetry
+        self._every = every
+        self._resumed = False
+
+    async def sweep(self) -> list[str]:
+        """Enqueue what is due in the noted rooms and return the ids of the work. Work that was enqueued before stays as
+        it is; it is tried again if it failed."""
+        await self._resume()
+        enqueued: list[str] = []
+        errors = _Errors()
+        while rooms := await self._claim():
+            for room in rooms:
+                with errors:
+                    enqueued += await self._enqueue_due(room)
+        errors.raise_last()
+        return enqueued
+
+    async def extract(self, steps: Steps, arguments: Json) -> None:
+        """Run one extraction, as durable work. The model is asked in a step of its own, so that an answer is never paid
+        for twice."""
+        piece = _Piece(**arguments)
+        if await self._is_next(piece):
+            messages, conversation = await self._read(piece)
+
+            async def summarise() -> Json:
+                await steps.report(f"asking a model about {len(messages)} messages")
+                found = await self._summaries.of(conversation) if conversation else Extracted(None, "nothing")
+                return found.to_json()
+
+            extracted = Extracted.from_json(await steps.once("summary", summarise))
+            await self._keep(piece, messages, extracted)
+        self._jobs.ask(EXTRACTION)
+
+    async def _resume(self) -> None:
+        """Open durable work if a process before this one may have left some: looking at it resumes it."""
+        if self._resumed:
+            return
+        async with self._storage.reading() as work:
+            left = await work.rooms_due.any(work=EXTRACTION)
+        if left:
+            await self._durable.page(limit=1)
+        self._resumed = True
+
+    async def _claim(self) -> Sequence[DueRoom]:
+        now = self._clock.now()
+        until = now + timedelta(seconds=_CLAIM_SECONDS)
+        async with self._storage.writing() as work:
+            return await work.rooms_due.claim(work=EXTRACTION, now=now, lease_until=until, limit=_ROOMS_AT_ONCE)
+
+    async def _enqueue_due(self, room: DueRoom) -> list[str]:
+        pieces = await self._due(room.tenant, room.room_id)
+        for piece in pieces:
+            await self._enqueue(piece)
+        async with self._storage.writing() as work:
+            if pieces:
+                until = self._clock.now() + timedelta(seconds=_LOOK_AGAIN_SECONDS)
+                await work.rooms_due.put_off(room=room, work=EXTRACTION, until=until)
+            else:
+                await work.rooms_due.done(room=room, work=EXTRACTION)
+        return [piece.work_id for piece in pieces]
+
+    async def _enqueue(self, piece: _Piece) -> None:
+        if await self._start(piece, piece.work_id):
+            return
+        if await self._durable.retry(piece.work_id):
+            self._telemetry.count("roomlore_work_total", labels={"kind": EXTRACTION, "result": "retried"})
+        elif await self._was_undone(piece):
+            await self._start(piece, f"{piece.work_id}-{self._clock.now():%Y%m%dT%H%M%S}")
+
+    async def _start(self, piece: _Piece, work_id: str) -> bool:
+        return await self._durable.start(
+            EXTRACTION, work_id=work_id, partition=piece.partition, arguments=asdict(piece)
+        )
+
+    async def _was_undone(self, piece: _Piece) -> bool:
+        """Return True if the work was done but its result is missing: an older state of the database was restored."""
+        state = await self._durable.find(piece.work_id)
+        return state is not None and state.status == "done" and await self._is_next(piece)
+
+    async def _due(self, tenant: str, room_id: str) -> list[_Piece]:
+        """Return the next piece of each agent in the room. The one after it is found once it is done."""
+        pieces: list[_Piece] = []
+        named = {"tenant": tenant, "room_id": room_id}
+        async with self._storage.reading() as work:
+            marks = await work.watermarks.of_room(**named, prefix=watermark(""))
+            for name, after in marks.items():
+                agent = name.removeprefix(watermark(""))
+                replies = await work.messages.replies_of(**named, agent_id=agent, after=after, limit=self._every)
+                last = extraction_end(replies, self._every)
+                if last is not None:
+                    pieces.append(_Piece(tenant, room_id, agent, after, last, self._every))
+        return pieces
+
+    async def _is_next(self, piece: _Piece) -> bool:
+        name = watermark(piece.agent_id)
+        async with self._storage.reading() as work:
+            return (await work.watermarks.find(**piece.where, names=[name])).get(name, 0) == piece.after
+
+    async def _read(self, piece: _Piece) -> tuple[list[StoredMessage], str]:
+        """Return the messages, none of which was extracted before, and the conversation as text for the model."""
+        async with self._storage.reading() as work:
+            recent = await work.messages.recent(**piece.where, limit=piece.every, before=piece.last + 1)
+            messages = [message for message in recent if message.arrival > piece.after]
+            return messages, await conversation_of(work, **piece.where, messages=messages)
+
+    async def _keep(self, piece: _Piece, messages: Sequence[StoredMessage], extracted: Extracted) -> None:
+        """Store the memory, its evidence and its end, all or none; nothing if the watermark moved."""
+        now, name = self._clock.now(), watermark(piece.agent_id)
+        async with self._storage.writing() as work:
+            if not await work.watermarks.move(**piece.where, name=name, arrival=piece.last, was=piece.after, now=now):
+                return
+            await work.evolutions.add(tenant=piece.tenant, evolution=self._record(piece, messages, extracted))
+            if extracted.statement:
+                await self._remember(work, piece, messages, extracted)
+            await work.rooms_due.note(**piece.where, work=EXTRACTION, now=now)
+        result = "fallback" if extracted.is_fallback else "kept" if extracted.statement else "nothing"
+        self._telemetry.count("roomlore_extractions_total", labels={"result": result})
+
+    async def _remember(
+        self, work: UnitOfWork, piece: _Piece, messages: Sequence[StoredMessage], extracted: Extracted
+    ) -> None:
+        now = self._clock.now()
+        scope = await work.memory_log.lock(tenant=piece.tenant, scope=piece.scope, now=now)
+        memory = Memory(
+            memory_id=piece.id,
+            lineage_id=piece.id,
+            scope=piece.scope,
+            kind=MemoryKind.SHORT,
+            statement=extracted.statement or "",
+            sources=tuple(Source(piece.room_id, message.id) for message in messages if own_words(message)),
+            evolution_id=piece.id,
+            made_by=extracted.made_by,
+            fallback=extracted.is_fallback,
+            created_at=now,
+            updated_at=now,
+            supported_at=max((message.at for message in messages), default=now),
+        )
+        change = Change(
+            number=scope.changes + 1,
+            scope=piece.scope,
+            action=Action.CREATE,
+            memory=memory,
+            evolution_id=piece.id,
+            actor=extracted.made_by,
+            at=now,
+        )
+        await work.memory_log.apply(tenant=piece.tenant, scope=piece.scope, changes=[change])
+
+    def _record(self, piece: _Piece, messages: Sequence[StoredMessage], extracted: Extracted) -> Evolution:
+        now = self._clock.now()
+        return Evolution(
+            evolution_id=piece.id,
+            scope=piece.scope,
+            kind="extraction",
+            status="applied" if extracted.statement else "nothing",
+            room_id=piece.room_id,
+            first_arrival=messages[0].arrival if messages else piece.last,
+            last_arrival=piece.last,
+            messages=len(messages),
+            prompt_name=PROMPT if extracted.prompt_hash else "",
+            prompt_hash=extracted.prompt_hash,
+            model=extracted.made_by if extracted.prompt_hash else "",
+            usage=extracted.usage,
+            raw_answer=extracted.raw_answer,
+            started_at=now,
+            finished_at=now,
+        )

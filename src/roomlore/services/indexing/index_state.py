@@ -1,0 +1,313 @@
+"""The state of the indexes, what they hold, walks over all of it in pages, and dense search."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from roomlore.core.errors import InvalidInput, ModelUnavailable, VectorsUnavailable, describe
+from roomlore.core.memory.memory import NumberedMemory
+from roomlore.core.models import StoredMessage
+from roomlore.core.search.hits import Dense, EmbeddingModel, IndexState, Ints
+from roomlore.core.search.lexical import WORDS_MODEL, passage
+from roomlore.ports.coordination import Clock, Jobs
+from roomlore.ports.language import Embedder
+from roomlore.ports.storage import INDEXING, MEMORY_VECTORS, VECTORS, WORDS, Outbox, Storage, UnitOfWork
+from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
+
+log = logging.getLogger(__name__)
+
+
+Cursor = tuple[str, str, int]
+START: Cursor = ("", "", 0)
+_FRESH_SECONDS = 2.0
+_NEIGHBOURHOOD = 512
+_REST_SECONDS = 5.0
+_WORDS_ALONE = "Words alone were searched."
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Messages of one room after a cursor, and the next cursor (None: no more)."""
+
+    tenant: str
+    room_id: str
+    messages: tuple[StoredMessage, ...]
+    cursor: Cursor | None
+
+
+async def page_after(work: UnitOfWork, cursor: Cursor, *, limit: int) -> Page:
+    """Return the next messages; a page without messages moves on to the next room."""
+    tenant, room_id, arrival = cursor
+    messages = await work.messages.page(tenant=tenant, room_id=room_id, after=arrival, limit=limit) if tenant else []
+    if messages:
+        return Page(tenant, room_id, tuple(messages), (tenant, room_id, messages[-1].arrival))
+    rooms = await work.index_states.rooms_after(tenant=tenant, room_id=room_id, limit=1)
+    return Page(tenant, room_id, (), (rooms[0].tenant, rooms[0].room_id, 0) if rooms else None)
+
+
+async def messages_in_all(work: UnitOfWork) -> int:
+    """Return the number of messages in all rooms of all tenants."""
+    total, place = 0, ("", "")
+    while rooms := await work.index_states.rooms_after(tenant=place[0], room_id=place[1], limit=1000):
+        total += sum(room.messages for room in rooms)
+        place = (rooms[-1].tenant, rooms[-1].room_id)
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A text to embed, with its number in its scope and what is stored beside the vector."""
+
+    number: int
+    text: str
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Numbers by tenant and scope, from one page of a walk, and the next cursor (None: no more)."""
+
+    found: Mapping[tuple[str, str], Sequence[int]]
+    cursor: Cursor | None
+
+
+class Indexed(Protocol):
+    """A kind of content with a vector index. `name`: of its state; `collection`: of its vectors; `noun`: the content in
+    words; `metric`: counts what was indexed."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def collection(self) -> str: ...
+    @property
+    def noun(self) -> str: ...
+    @property
+    def metric(self) -> str: ...
+
+    def outbox(self, work: UnitOfWork) -> Outbox: ...
+
+    async def page(self, work: UnitOfWork, cursor: Cursor, *, limit: int) -> Found:
+        """Return the next part of a walk over everything."""
+
+    async def count(self, work: UnitOfWork) -> int:
+        """Return about how many items a walk visits."""
+
+    async def lock(self, work: UnitOfWork, tenant: str, scope: str, now: datetime) -> None: ...
+
+    async def passages(self, work: UnitOfWork, tenant: str, scope: str, numbers: Sequence[int]) -> list[Passage]:
+        """Return the texts of these numbers; deleted ones are left out."""
+
+
+class IndexedMessages:
+    """Messages, by arrival in their room."""
+
+    name = VECTORS
+    collection = MESSAGES
+    noun = "messages"
+    metric = "roomlore_messages_indexed_total"
+
+    def outbox(self, work: UnitOfWork) -> Outbox:
+        return work.outbox
+
+    async def page(self, work: UnitOfWork, cursor: Cursor, *, limit: int) -> Found:
+        page = await page_after(work, cursor, limit=limit)
+        arrivals = [message.arrival for message in page.messages]
+        return Found({(page.tenant, page.room_id): arrivals} if arrivals else {}, page.cursor)
+
+    async def count(self, work: UnitOfWork) -> int:
+        return await messages_in_all(work)
+
+    async def lock(self, work: UnitOfWork, tenant: str, scope: str, now: datetime) -> None:
+        await work.rooms.lock(tenant=tenant, room_id=scope, now=now)
+
+    async def passages(self, work: UnitOfWork, tenant: str, scope: str, numbers: Sequence[int]) -> list[Passage]:
+        found = await work.messages.plain(tenant=tenant, room_id=scope, arrivals=numbers)
+        return [Passage(message.arrival, passage(message), _of_message(message)) for message in found]
+
+
+class IndexedMemories:
+    """The active versions of memories, by row number. A walk covers all tenants at once, by number alone."""
+
+    name = MEMORY_VECTORS
+    collection = MEMORIES
+    noun = "memories"
+    metric = "roomlore_memories_indexed_total"
+
+    def outbox(self, work: UnitOfWork) -> Outbox:
+        return work.memory_outbox
+
+    async def page(self, work: UnitOfWork, cursor: Cursor, *, limit: int) -> Found:
+        memories = await work.indexed_memories.after(number=cursor[2], limit=limit)
+        found: dict[tuple[str, str], list[int]] = {}
+        for one in memories:
+            found.setdefault((one.tenant, one.memory.scope), []).append(one.number)
+        return Found(found, ("", "", memories[-1].number) if memories else None)
+
+    async def count(self, work: UnitOfWork) -> int:
+        return await work.indexed_memories.count()
+
+    async def lock(self, work: UnitOfWork, tenant: str, scope: str, now: datetime) -> None:
+        await work.memory_log.lock(tenant=tenant, scope=scope, now=now)
+
+    async def passages(self, work: UnitOfWork, tenant: str, scope: str, numbers: Sequence[int]) -> list[Passage]:
+        found = await work.indexed_memories.by_number(tenant=tenant, scope=scope, numbers=numbers)
+        return [Passage(one.number, one.memory.statement.strip(), _of_memory(one)) for one in found]
+
+
+def _of_message(message: StoredMessage) -> dict[str, Any]:
+    return {
+        "message_id": message.id,
+        "arrival": message.arrival,
+        "sender_id": message.sender_id,
+        "role": message.role.value,
+        "sent_at": message.at.isoformat(),
+    }
+
+
+def _of_memory(one: NumberedMemory) -> dict[str, Any]:
+    memory = one.memory
+    return {
+        "memory_id": memory.memory_id,
+        "lineage_id": memory.lineage_id,
+        "kind": memory.kind.value,
+        "statement": memory.statement,
+        "version": memory.version,
+        "created_at": memory.created_at.isoformat(),
+        "updated_at": memory.updated_at.isoformat(),
+        "parent_id": memory.parent_id,
+        "change_summary": memory.change_summary,
+        "status": memory.status.value,
+        "tags": list(memory.tags),
+        "strength": memory.strength,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The state that a search sees. `generation`: of the vectors that may be searched, None if none may. `problem`: why
+    the answer is incomplete, or None."""
+
+    generation: str | None
+    problem: str | None
+
+
+class Standings:
+    """Read the state of a vector index, and of the word index together with that of messages, at most every two
+    seconds."""
+
+    def __init__(
+        self, *, storage: Storage, clock: Clock, model: EmbeddingModel | None, indexed: Indexed | None = None
+    ) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._model = model
+        self._indexed = indexed or IndexedMessages()
+        self._known: Standing | None = None
+        self._read_at = 0.0
+
+    async def now(self) -> Standing:
+        if self._known is None or self._clock.monotonic() - self._read_at > _FRESH_SECONDS:
+            self._read_at = self._clock.monotonic()
+            self._known = await self._read()
+        return self._known
+
+    def forget(self) -> None:
+        """Read the state again the next time: a search failed although the state allowed it."""
+        self._known = None
+
+    async def _read(self) -> Standing:
+        async with self._storage.reading() as work:
+            words = await work.index_states.find(name=WORDS) if self._indexed.name == VECTORS else None
+            vectors = await work.index_states.find(name=self._indexed.name) if self._model else None
+        if self._model is None:
+            return Standing(None, words_problem(words))
+        generation, problem = _vectors(vectors, self._model, self._indexed.noun)
+        return Standing(generation, problem or words_problem(words))
+
+
+def words_problem(state: IndexState | None) -> str | None:
+    if state is not None and (state.cursor or state.model != WORDS_MODEL):
+        return "The word index is being rebuilt; some messages may be missing."
+    return None
+
+
+def model_problem(state: IndexState, model: EmbeddingModel) -> str | None:
+    """Return why these vectors cannot be compared with those of the model, or None."""
+    if state.model == model:
+        return None
+    return (
+        f"The vector index was made with {state.model.name} ({state.model.dimensions} dimensions), but {model.name} "
+        f"({model.dimensions}) is configured: run `roomlore reindex`, or configure the earlier model again."
+    )
+
+
+def _vectors(state: IndexState | None, model: EmbeddingModel, noun: str) -> tuple[str | None, str | None]:
+    if state is None:
+        return None, "The vector index is not made yet; words alone were searched."
+    if problem := model_problem(state, model):
+        return None, problem
+    if state.cursor is not None:
+        return state.generation, f"The vector index is being rebuilt; {noun} not in it yet were found by words alone."
+    return state.generation, None
+
+
+class DenseSearch:
+    """Search by meaning, shared by all tenants of a process. After a failure it pauses, so that a server that is down
+    slows one search and not every one."""
+
+    def __init__(
+        self,
+        *,
+        collection: str,
+        embedder: Embedder | None,
+        vectors: VectorIndex | None,
+        standings: Standings,
+        clock: Clock,
+        jobs: Jobs,
+    ) -> None:
+        self._collection = collection
+        self._embedder = embedder
+        self._vectors = vectors
+        self._standings = standings
+        self._clock = clock
+        self._jobs = jobs
+        self._resting_until = 0.0
+        self._last_failure: str | None = None
+
+    async def near(self, tenant: str, scope: str, texts: Sequence[str], only: Ints | None) -> Dense:
+        """Return the nearest neighbours of each text, or the problem if they are not available."""
+        standing = await self._standings.now()
+        if self._embedder is None or self._vectors is None or standing.generation is None:
+            return Dense(problem=standing.problem)
+        if self._clock.monotonic() < self._resting_until:
+            return Dense(problem=self._last_failure)
+        try:
+            vectors = await self._embedder.embed(texts, kind="query")
+            found = await self._vectors.nearest(
+                collection=self._collection,
+                generation=standing.generation,
+                tenant=tenant,
+                scope=scope,
+                vectors=vectors,
+                limit=_NEIGHBOURHOOD,
+                only=only,
+            )
+        except InvalidInput as error:
+            return Dense(problem=f"{_WORDS_ALONE} {error}")
+        except (ModelUnavailable, VectorsUnavailable) as error:
+            return self._rest(error)
+        return Dense(found, vectors, used=True, problem=standing.problem)
+
+    async def problem(self) -> str | None:
+        """Return the problem of the indexes, for a search by words alone."""
+        return (await self._standings.now()).problem
+
+    def _rest(self, error: Exception) -> Dense:
+        self._resting_until = self._clock.monotonic() + _REST_SECONDS
+        self._last_failure = f"{_WORDS_ALONE} {error}"
+        self._standings.forget()
+        self._jobs.ask(INDEXING)
+        log.warning("search goes on without vectors", extra={"why": describe(error)})
+        return Dense(problem=self._last_failure)

@@ -1,0 +1,142 @@
+"""The memories of a scope at a time, and the origin of a memory, read from the log of the scope."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.memory import log
+from roomlore.core.memory.log import Touch, Walk
+from roomlore.core.memory.memory import Blame, BlamedVersion, Change, Evidence, Evolution, Memory, MemoryDiff, Source
+from roomlore.core.memory.writing import check_moment
+from roomlore.core.models import StoredMessage
+from roomlore.ports.coordination import Clock
+from roomlore.ports.storage import Storage, UnitOfWork
+
+_PAGE = 500
+_TOUCHES = 5000
+
+
+class Past:
+    """The past of one tenant's memories."""
+
+    def __init__(self, *, tenant: str, storage: Storage, clock: Clock) -> None:
+        self._tenant = tenant
+        self._storage = storage
+        self._clock = clock
+
+    async def as_of(self, scope: str, at: datetime) -> list[Memory]:
+        """Return what the scope remembered at a time, the oldest lineage first. The time is that of storing, not the
+        one since when the fact is said to be known. Raise `InvalidInput`."""
+        walk = Walk(_moment(at, "at"))
+        await self._along(scope, walk)
+        return await self._chosen(scope, walk)
+
+    async def diff(self, scope: str, start: datetime, end: datetime | None = None) -> MemoryDiff:
+        """Return the changes between `start` and `end`; `end` is now by default. Raise `InvalidInput`."""
+        begins, ends = _moment(start, "start"), self._clock.now() if end is None else _moment(end, "end")
+        if ends < begins:
+            raise InvalidInput(f"The end, {ends.isoformat()}, is before the start, {begins.isoformat()}; swap them.")
+        before = Walk(begins)
+        await self._along(scope, before)
+        was = await self._chosen(scope, before)
+        known, after = {memory.lineage_id for memory in was}, Walk(ends, after=before)
+        changes = [one async for one in self._between(scope, after) if one.memory.lineage_id in known]
+        now = await self._chosen(scope, after)
+        counted = [change for change in changes if change.number <= after.number]
+        return log.diff(scope, begins, ends, before=was, after=now, changes=counted)
+
+    async def blame(self, memory_id: str) -> Blame:
+        """Return what made a memory: every version that its current version goes back to, the newest first. Raise
+        `NotFound`."""
+        async with self._storage.reading() as work:
+            heads = await work.memories.heads(tenant=self._tenant, memory_ids=[memory_id])
+            if memory_id not in heads:
+                raise NotFound(f"There is no memory {memory_id!r:.80}.")
+            head = heads[memory_id]
+            versions = await self._origins(work, head)
+            logged = await work.memory_log.of_memories(tenant=self._tenant, memory_ids=list(versions))
+            made_by = await self._evolutions(work, versions.values())
+            messages = await self._messages(work, versions.values())
+        makers = log.makers(logged)
+        ordered = sorted(versions, key=lambda name: makers[name].number if name in makers else 0, reverse=True)
+        blamed = [_blamed(versions[name], versions, makers, made_by, messages) for name in ordered]
+        return Blame(memory=head, versions=tuple(blamed))
+
+    async def _along(self, scope: str, walk: Walk) -> None:
+        """Follow the changes without their contents, which are the larger part of the work."""
+        while not walk.done:
+            async with self._storage.reading() as work:
+                page = await work.memory_log.touches(tenant=self._tenant, scope=scope, after=walk.read, limit=_TOUCHES)
+            walk.take(page)
+
+    async def _between(self, scope: str, walk: Walk) -> AsyncIterator[Change]:
+        """Yield the changes that the walk looks at, with their contents; no page is read while another one is
+        processed."""
+        while not walk.done:
+            async with self._storage.reading() as work:
+                page = await work.memory_log.changes(tenant=self._tenant, scope=scope, after=walk.read, limit=_PAGE)
+            walk.take([Touch.of(change) for change in page])
+            for change in page:
+                yield change
+
+    async def _chosen(self, scope: str, walk: Walk) -> list[Memory]:
+        async with self._storage.reading() as work:
+            changes = await work.memory_log.of_memories(tenant=self._tenant, memory_ids=list(walk.in_force))
+        return walk.chosen(change for change in changes if change.scope == scope)
+
+    async def _origins(self, work: UnitOfWork, head: Memory) -> dict[str, Memory]:
+        """Read lineage by lineage: the number of reads follows the merges, not the versions."""
+        known: dict[str, Memory] = {}
+        lineages = {head.lineage_id}
+        while lineages:
+            for lineage_id in sorted(lineages):
+                found = await work.memories.lineage(tenant=self._tenant, lineage_id=lineage_id)
+                known |= {memory.memory_id: memory for memory in found}
+            reached, missing = log.origins(head.memory_id, known)
+            others = await work.memories.by_id(tenant=self._tenant, memory_ids=sorted(missing))
+            lineages = {memory.lineage_id for memory in others}
+        return reached
+
+    async def _evolutions(self, work: UnitOfWork, versions: Iterable[Memory]) -> dict[str, Evolution]:
+        names = sorted({memory.evolution_id for memory in versions if memory.evolution_id is not None})
+        found = await work.evolutions.by_id(tenant=self._tenant, evolution_ids=names)
+        return {one.evolution_id: one for one in found}
+
+    async def _messages(self, work: UnitOfWork, versions: Iterable[Memory]) -> dict[Source, StoredMessage]:
+        by_room: dict[str, set[str]] = {}
+        for source in (source for memory in versions for source in memory.sources):
+            by_room.setdefault(source.room_id, set()).add(source.message_id)
+        found: dict[Source, StoredMessage] = {}
+        for room_id, ids in sorted(by_room.items()):
+            entries = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=sorted(ids))
+            found |= {Source(room_id, entry.message.id): entry.message for entry in entries}
+        return found
+
+
+def _blamed(
+    version: Memory,
+    versions: Mapping[str, Memory],
+    makers: Mapping[str, Change],
+    made_by: Mapping[str, Evolution],
+    messages: Mapping[Source, StoredMessage],
+) -> BlamedVersion:
+    return BlamedVersion(
+        memory=version,
+        change=makers.get(version.memory_id),
+        evolution=made_by.get(version.evolution_id or ""),
+        evidence=tuple(Evidence(source, messages.get(source)) for source in _added(version, versions)),
+    )
+
+
+def _added(version: Memory, versions: Mapping[str, Memory]) -> Sequence[Source]:
+    """Return the messages that support it and none of its parents."""
+    before = {source for name in version.parents if name in versions for source in versions[name].sources}
+    return [source for source in version.sources if source not in before]
+
+
+def _moment(given: datetime, name: str) -> datetime:
+    """Return the time in UTC. Raise `InvalidInput` if it is no time."""
+    moment = check_moment(given, name)
+    if moment is None:
+        raise InvalidInput(f"{name} is None; give a datetime.")
+    return moment

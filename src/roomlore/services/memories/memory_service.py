@@ -1,0 +1,451 @@
+"""The verbs of `lore.memories`, the search for an id by a part of it, and the import of another system's memories."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol, get_args
+
+from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode, check_days, check_mode
+from roomlore.core.intake import check_page
+from roomlore.core.memory.memory import (
+    Blame,
+    Change,
+    Evolution,
+    Memory,
+    MemoryAnswer,
+    MemoryDiff,
+    MemoryKind,
+    MemoryStatus,
+    Source,
+    check_scope,
+)
+from roomlore.core.memory.writing import (
+    KEEP,
+    MAX_BATCH,
+    Edit,
+    FactImport,
+    ForeignMemories,
+    Keep,
+    NewMemory,
+    Remembered,
+    Skipped,
+    check_kinds,
+    check_moment,
+    checked,
+    scope_of,
+)
+from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.services.memories.history import Past
+from roomlore.services.memories.writer import MemoryWriter, OnConflict, Reviser
+
+Named = Literal["memory", "evolution"]
+_SHORTEST = 4
+_SHOWN = 5
+Foreign = Path | str | bytes | Mapping[str, Any] | Sequence[Any]
+_EXCERPT = 80
+Status = Literal["active", "deprecated", "all"]
+_STATUSES: dict[str, MemoryStatus | None] = {
+    "active": MemoryStatus.ACTIVE,
+    "deprecated": MemoryStatus.DEPRECATED,
+    "all": None,
+}
+
+
+async def the_only(work: UnitOfWork, *, tenant: str, part: str, what: Named) -> str:
+    """Return the id that is `part`, or the only one that begins or ends with it; `part` needs four characters.
+
+    Raise `NotFound`, and `InvalidInput` if there are several.
+    """
+    if what not in get_args(Named):
+        raise InvalidInput(f"what is {what!r:.60}; it is one of {', '.join(get_args(Named))}.")
+    if not isinstance(part, str) or not part:
+        raise InvalidInput(f"The id is {part!r:.60}; give the id of a {what}, or its beginning or end.")
+    if await _is_there(work, tenant, part, what):
+        return part
+    found = await _like(work, tenant, part, what) if len(part) >= _SHORTEST else []
+    if not found:
+        raise NotFound(f"There is no {what} {part!r:.80}.")
+    if len(found) > 1:
+        named = ", ".join(found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
+        raise InvalidInput(f"Several ids begin or end with {part!r:.80}: {named}. Give more of the one you mean.")
+    return found[0]
+
+
+async def _is_there(work: UnitOfWork, tenant: str, known: str, what: Named) -> bool:
+    if what == "memory":
+        return bool(await work.memories.by_id(tenant=tenant, memory_ids=[known]))
+    return bool(await work.evolutions.by_id(tenant=tenant, evolution_ids=[known]))
+
+
+async def _like(work: UnitOfWork, tenant: str, part: str, what: Named) -> list[str]:
+    port = work.memories if what == "memory" else work.evolutions
+    return await port.ids_like(tenant=tenant, part=part, limit=_SHOWN + 1)
+
+
+class Evolver(Protocol):
+    """A service that evolves scopes, of any tenant."""
+
+    async def evolve(self, *, tenant: str, scope: str, days: float, mode: Mode) -> EvolutionResult:
+        """Evolve a scope in this process, and return when it is done."""
+
+    async def begin(self, *, tenant: str, scope: str, days: float, mode: Mode) -> BegunEvolution:
+        """Start the same as durable work."""
+
+    async def result(self, *, tenant: str, evolution_id: str) -> EvolutionResult:
+        """Return the result. Raise `NotFound` if none was recorded."""
+
+
+class Searcher(Protocol):
+    """A service that searches the active memories of a scope, of any tenant."""
+
+    async def search(self, *, tenant: str, scope: str, query: str, limit: int, threshold: float) -> MemoryAnswer: ...
+
+
+class ReadMemories(Protocol):
+    """A reader of another system's file. Raise `InvalidInput` if nothing of it can be read."""
+
+    def __call__(self, source: Foreign, *, form: str | None, scope: str | None) -> ForeignMemories: ...
+
+
+async def bring(writer: MemoryWriter, found: ForeignMemories, *, dry_run: bool) -> FactImport:
+    """Write the memories that were read, in as few transactions as possible."""
+    good: list[tuple[str, NewMemory]] = []
+    skipped = list(found.skipped)
+    for place, memory in found.memories:
+        try:
+            good.append((place, checked(memory)))
+        except InvalidInput as error:
+            skipped.append(Skipped(place, str(error), memory.statement[:_EXCERPT]))
+    counts: Counter[str] = Counter()
+    for start in range(0, len(good), MAX_BATCH):
+        part = good[start : start + MAX_BATCH]
+        done = await writer.add([memory for _, memory in part], on_conflict="report", refresh=True, dry_run=dry_run)
+        counts.update(one.outcome for one in done)
+        skipped += [_left(*entry, one) for entry, one in zip(part, done, strict=True) if one.outcome == "conflict"]
+    return FactImport(
+        form=found.form,
+        added=counts["added"],
+        updated=counts["updated"],
+        unchanged=counts["unchanged"],
+        skipped=tuple(skipped),
+        scopes=tuple(dict.fromkeys(memory.scope for _, memory in good)),
+        dry_run=dry_run,
+    )
+
+
+def _left(place: str, new: NewMemory, done: Remembered) -> Skipped:
+    there = done.memory
+    what = "deleted" if there.status is not MemoryStatus.ACTIVE else "changed here, or is newer,"
+    return Skipped(place, f"memory {there.memory_id!r:.80} was {what} and stays as it is", new.statement[:_EXCERPT])
+
+
+class MemoryService:
+    """The memories of one tenant."""
+
+    def __init__(
+        self,
+        *,
+        tenant: str,
+        storage: Storage,
+        writer: MemoryWriter,
+        past: Past,
+        reviser: Reviser,
+        read_memories: ReadMemories,
+        evolver: Evolver,
+        searcher: Searcher,
+    ) -> None:
+        self._tenant = tenant
+        self._storage = storage
+        self._writer = writer
+        self._past = past
+        self._reviser = reviser
+        self._read_memories = read_memories
+        self._evolver = evolver
+        self._searcher = searcher
+
+    async def add(
+        self,
+        scope: str,
+        statement: str,
+        *,
+        kind: MemoryKind = MemoryKind.FACT,
+        confidence: float | None = None,
+        category: str = "",
+        tags: Sequence[str] = (),
+        sources: Sequence[Source] = (),
+        memory_id: str | None = None,
+    ) -> Memory:
+        """Add a memory to a scope ('user:anna', 'agent:bot', 'group:team') and return the stored one.
+
+        `confidence`: in [0, 1]; None if unknown. `sources`: the messages that support it. If the scope already has a
+        memory in the same words (letter case and white space apart), that one is returned unchanged. `memory_id`: an id
+        of your own makes the call safe to repeat; the same id with the same content changes nothing, even after it was
+        changed or deleted. Raise `Conflict` if the id exists with other content, `InvalidInput`, `StorageUnavailable`.
+        """
+        new = NewMemory(
+            scope=scope,
+            statement=statement,
+            kind=kind,
+            confidence=confidence,
+            category=category,
+            tags=tags,
+            sources=sources,
+            memory_id=memory_id,
+        )
+        return (await self._writer.add([new], on_conflict="raise"))[0].memory
+
+    async def add_all(self, memories: Sequence[NewMemory], *, on_conflict: OnConflict = "raise") -> list[Remembered]:
+        """Add up to 10,000 memories of any scopes in one transaction, as `add` does; return the outcomes in the same
+        order.
+
+        `on_conflict`: 'raise' adds nothing and raises `Conflict`, 'report' adds the others. Raise `InvalidInput`,
+        `StorageUnavailable`.
+        """
+        if not isinstance(memories, Iterable) or isinstance(memories, str):
+            raise InvalidInput(f"Give a list of roomlore.NewMemory, not {memories!r:.60}.")
+        if on_conflict not in ("raise", "report"):
+            raise InvalidInput(f"on_conflict is 'raise' or 'report', not {on_conflict!r:.60}.")
+        return await self._writer.add(list(memories), on_conflict=on_conflict)
+
+    async def update(
+        self,
+        memory_id: str,
+        *,
+        statement: str | None = None,
+        confidence: float | Keep | None = KEEP,
+        category: str | None = None,
+        tags: Sequence[str] | None = None,
+        sources: Sequence[Source] | None = None,
+        expected: str | None = None,
+        reason: str = "",
+    ) -> Memory:
+        """Make a new version of a memory, under a new id; the old one is deprecated. Any version's id works.
+
+        Arguments left out keep their values; a `confidence` of None removes it. If nothing changes there is no new
+        version. `expected`: the id of the version that you saw; without it the change applies to the current version.
+        Raise `Conflict` if another version than `expected` is active, if the memory was deleted, or if another memory
+        of the scope says the same; `NotFound`, `InvalidInput`, `StorageUnavailable`.
+        """
+        edit = Edit(
+            statement=statement,
+            confidence=confidence,
+            category=category,
+            tags=tags,
+            sources=sources,
+        )
+        return await self._writer.update(memory_id, edit, expected=expected, reason=reason)
+
+    async def delete(self, memory_id: str, reason: str = "", *, expected: str | None = None) -> Memory:
+        """Delete a memory: it is deprecated, stays in the history and is no longer recalled. Any version's id works.
+
+        Deleting it again changes nothing. Raise `Conflict` if another version than `expected` is active, `NotFound`,
+        `InvalidInput`, `StorageUnavailable`.
+        """
+        return await self._writer.delete(memory_id, expected=expected, reason=reason)
+
+    async def import_facts(
+        self,
+        source: Foreign,
+        *,
+        form: str | None = None,
+        scope: str | None = None,
+        dry_run: bool = False,
+    ) -> FactImport:
+        """Import what another system remembers: a path, the file's bytes, or its JSON as Python values.
+
+        `form`: 'deerflow' or 'mem0'; None detects it. `scope`: of entries that do not name one. Importing the same
+        again changes nothing. An entry that changed there becomes a new version, unless the memory was changed or
+        deleted here. Entries that cannot be read are listed and skipped. `dry_run`: report what would happen. Raise
+        `InvalidInput` if nothing of it can be read, `StorageUnavailable`.
+        """
+        found = await asyncio.to_thread(self._read_memories, source, form=form, scope=scope)
+        return await bring(self._writer, found, dry_run=dry_run)
+
+    async def head(self, memory_id: str) -> Memory:
+        """Return the active version of the memory that this id is a version of, or its last one. Raise `NotFound`."""
+        return await self._writer.head(memory_id)
+
+    async def count(
+        self, scope: str, *, kinds: Sequence[MemoryKind] = tuple(MemoryKind), status: Status = "active"
+    ) -> int:
+        """Return the total number of memories that `page` lists."""
+        async with self._storage.reading() as work:
+            return await work.memories.count(
+                tenant=self._tenant, scopes=[check_scope(scope)], kinds=check_kinds(kinds), status=_status(status)
+            )
+
+    async def page(
+        self,
+        scope: str,
+        *,
+        kinds: Sequence[MemoryKind] = tuple(MemoryKind),
+        status: Status = "active",
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[Memory]:
+        """Return the newest version of each memory of a scope, such as 'agent:bot', the last changed first.
+
+        Raise `InvalidInput` for an invalid scope, kind or status.
+        """
+        check_page(limit=limit, after=offset)
+        async with self._storage.reading() as work:
+            return await work.memories.page(
+                tenant=self._tenant,
+                scopes=[check_scope(scope)],
+                kinds=check_kinds(kinds),
+                status=_status(status),
+                limit=limit,
+                offset=offset,
+            )
+
+    async def get(self, memory_id: str) -> Memory:
+        """Return the version with this id. Raise `NotFound` if there is none."""
+        async with self._storage.reading() as work:
+            found = await work.memories.by_id(tenant=self._tenant, memory_ids=[memory_id])
+        if not found:
+            raise NotFound(f"There is no memory {memory_id!r:.80}.")
+        return found[0]
+
+    async def named(self, part: str, what: Named = "memory") -> str:
+        """Return the id of a version, or of an evolution, that is `part`, or the only one that begins or ends with it.
+
+        Raise `NotFound` if there is none, `InvalidInput` if several match.
+        """
+        async with self._storage.reading() as work:
+            return await the_only(work, tenant=self._tenant, part=part, what=what)
+
+    async def history(self, memory_id: str) -> list[Memory]:
+        """Return every version of the memory that this id is a version of, the first one first. Raise `NotFound`.
+
+        A memory that was merged into another has the versions until then: `head` returns what it became, and `blame`
+        goes back over everything that was merged.
+        """
+        known = await self.get(memory_id)
+        async with self._storage.reading() as work:
+            return await work.memories.lineage(tenant=self._tenant, lineage_id=known.lineage_id)
+
+    async def changes(
+        self, scope: str, *, after: int = 0, limit: int = 100, since: datetime | None = None
+    ) -> list[Change]:
+        """Return the log of a scope in the order of the changes: entries with a number above `after`, made at `since`
+        or later."""
+        check_page(limit=limit, after=after)
+        async with self._storage.reading() as work:
+            return await work.memory_log.changes(
+                tenant=self._tenant, scope=check_scope(scope), after=after, limit=limit, since=check_moment(since)
+            )
+
+    async def latest_changes(
+        self, scope: str, *, before: int | None = None, limit: int = 100, since: datetime | None = None
+    ) -> list[Change]:
+        """Return the log of a scope, the newest entry first: entries with a number below `before`, by default all, made
+        at `since` or later."""
+        check_page(limit=limit, after=before or 0)
+        async with self._storage.reading() as work:
+            return await work.memory_log.latest(
+                tenant=self._tenant, scope=check_scope(scope), limit=limit, before=before, since=check_moment(since)
+            )
+
+    async def as_of(self, scope: str, at: datetime) -> list[Memory]:
+        """Return what the scope remembered at a time, the oldest lineage first. Raise `InvalidInput`."""
+        return await self._past.as_of(check_scope(scope), at)
+
+    async def diff(self, scope: str, start: datetime, end: datetime | None = None) -> MemoryDiff:
+        """Return what the scope remembers at `end` (by default now) and did not at `start`, and the reverse.
+
+        Raise `InvalidInput` if the end is before the start.
+        """
+        return await self._past.diff(check_scope(scope), start, end)
+
+    async def blame(self, memory_id: str) -> Blame:
+        """Return the messages and evolutions that made the memory that this id is a version of. Raise `NotFound`."""
+        return await self._past.blame(memory_id)
+
+    async def revert(self, evolution_id: str, reason: str = "") -> list[Change]:
+        """Undo an evolution, by new changes of the log: memories it made are removed, memories it replaced are active
+        again, with the same words and ids.
+
+        If others changed such a memory since, or another memory now says the same as one to come back, nothing is
+        reverted and `Conflict` names the memories. Evolutions that build on each other are reverted from the last to
+        the first. One that was reverted already, or that changed nothing, gives an empty list. Raise `NotFound`,
+        `StorageUnavailable`.
+        """
+        return await self._reviser.revert(evolution_id, reason)
+
+    async def restore(self, memory_id: str, reason: str = "") -> Memory:
+        """Make the version with this id active again, in place of the active version of its lineage.
+
+        A memory that was merged into another one becomes active beside it; `revert` undoes a merge. Restoring an active
+        version changes nothing. Raise `Conflict` if another memory of the scope says the same, `InvalidInput` if it was
+        redacted, `NotFound`, `StorageUnavailable`.
+        """
+        return await self._reviser.restore(memory_id, reason)
+
+    async def strength(self, memory_id: str, value: float, reason: str = "") -> Memory:
+        """Set the strength of a memory now, in [0, 1]; it fades from there. Any version's id works.
+
+        Raise `Conflict` if the memory was deleted, `NotFound`, `InvalidInput`, `StorageUnavailable`.
+        """
+        return await self._reviser.strength(memory_id, value, reason)
+
+    async def search(self, group_id: str, q: str, *, limit: int = 5, threshold: float = 0.7) -> MemoryAnswer:
+        """Return the memories of a group that answer a question, best first, those with a score of `threshold` or
+        above. `group_id` may also be a scope, such as 'user:anna'.
+
+        Scores are in [0, 1] and mean the same for every embedder. Without an embedder, or while it cannot be used, the
+        search uses words alone and says so. Raise `InvalidInput`, `StorageUnavailable`.
+        """
+        return await self._searcher.search(
+            tenant=self._tenant, scope=scope_of(group_id), query=q, limit=limit, threshold=threshold
+        )
+
+    async def evolve(self, group_id: str, *, days: float = 1, mode: Mode = "auto") -> EvolutionResult:
+        """Read the new messages of a group and let its memories evolve.
+
+        The oldest 200 new messages are read; `remaining` is the number left for the next call. `days`: how far back the
+        first evolution of a group reads. `mode`: 'llm' asks a model once, 'offline' uses rules alone, 'auto' is 'llm'
+        if a provider is set up. Only one evolution of a group runs at a time, over all processes: this call waits for
+        another one. `group_id` may also be a scope such as 'user:anna': then what that person said becomes facts, one
+        room at a time, and a model is needed, because the rules find nothing about one person.
+
+        Raise `ModelUnavailable` if 'llm' is requested and no provider answers; nothing is changed then. Raise
+        `Conflict` if others kept changing the same memories meanwhile, `InvalidInput`, `StorageUnavailable`.
+        """
+        return await self._evolver.evolve(
+            tenant=self._tenant, scope=scope_of(group_id), days=check_days(days), mode=check_mode(mode)
+        )
+
+    async def begin_evolution(self, group_id: str, *, days: float = 1, mode: Mode = "auto") -> BegunEvolution:
+        """Start `evolve` as durable work and return at once. `lore.jobs.wait` waits for it, `evolved` returns the
+        result. Raise `ModelUnavailable` if 'llm' is requested and no provider has a key, `InvalidInput`,
+        `StorageUnavailable`."""
+        return await self._evolver.begin(
+            tenant=self._tenant, scope=scope_of(group_id), days=check_days(days), mode=check_mode(mode)
+        )
+
+    async def evolved(self, evolution_id: str) -> EvolutionResult:
+        """Return the result of an evolution. Raise `NotFound` if it is not done, or if there was nothing to read."""
+        return await self._evolver.result(tenant=self._tenant, evolution_id=evolution_id)
+
+    async def evolution(self, evolution_id: str) -> Evolution:
+        """Return the record of an evolution: the messages it read, the model and its answer. Raise `NotFound`."""
+        async with self._storage.reading() as work:
+            found = await work.evolutions.by_id(tenant=self._tenant, evolution_ids=[evolution_id])
+        if not found:
+            raise NotFound(f"There is no record {evolution_id!r:.80} of what made memories.")
+        return found[0]
+
+    async def evolutions(self, scope: str, *, before: str | None = None, limit: int = 20) -> list[Evolution]:
+        """Return the records of evolutions of a scope, the newest first; `before`: an id to continue from."""
+        check_page(limit=limit, after=0)
+        async with self._storage.reading() as work:
+            return await work.evolutions.page(tenant=self._tenant, scope=check_scope(scope), before=before, limit=limit)
+
+
+def _status(status: Status) -> MemoryStatus | None:
+    if not isinstance(status, str) or status not in _STATUSES:
+        raise InvalidInput(f"status is {status!r:.60}; it is one of {', '.join(_STATUSES)}.")
+    return _STATUSES[status]

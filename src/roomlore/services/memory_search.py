@@ -1,0 +1,261 @@
+"""Search of memories: the memories of scopes prepared for search and cached until the scope changes."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+import numpy as np
+
+from roomlore.core.errors import InvalidInput, ModelUnavailable
+from roomlore.core.memory.memory import Memory, MemoryAnswer, MemoryHit, NumberedMemory
+from roomlore.core.memory.scoring import (
+    BACKGROUND,
+    Background,
+    Cosines,
+    Flags,
+    Question,
+    Scores,
+    Words,
+    cosines_of,
+    is_dense_script,
+    nearness,
+    read_question,
+    score,
+)
+from roomlore.core.search.hits import Dense, Floats, Ints, Nearest
+from roomlore.ports.coordination import Clock, Jobs, Telemetry
+from roomlore.ports.language import Embedder
+from roomlore.ports.storage import INDEXING, Storage, UnitOfWork
+
+MOST_MEMORIES = 20_000
+_HELD = 3 * MOST_MEMORIES
+_INLINE = 500
+"""Memories that are prepared on the event loop; more use another thread."""
+_ENTRY = 4
+"""The cost of a scope without a memory, in memories."""
+MAX_QUERY_CHARS = 20_000
+MAX_HITS = 200
+_AT_ONCE = 32
+_SAMPLE = 128
+"""Memories that stand for all others of a scope if only the nearest are found."""
+
+
+class Ready:
+    """The active memories of a scope, the last changed first. `numbers`: their row numbers; `said`: which have any
+    text; `dense_script`: which are in a dense script, such as Chinese."""
+
+    def __init__(self, found: list[NumberedMemory]) -> None:
+        self.memories: tuple[Memory, ...] = tuple(one.memory for one in found)
+        self.numbers: Ints = np.array([one.number for one in found], np.int64)
+        self.said: Flags = np.array([bool(memory.statement.strip()) for memory in self.memories], np.bool_)
+        self.dense_script: Flags = np.array([is_dense_script(memory.statement) for memory in self.memories], np.bool_)
+        self.words = Words([memory.statement for memory in self.memories])
+        self._order = np.argsort(self.numbers)
+
+    def places(self, numbers: Ints) -> Ints:
+        """Return the positions of these numbers; -1 for one that is not of an active memory."""
+        if not self.numbers.size:
+            return np.full(numbers.size, -1)
+        ordered = self.numbers[self._order]
+        at = np.minimum(np.searchsorted(ordered, numbers), ordered.size - 1)
+        return np.where(ordered[at] == numbers, self._order[at], -1)
+
+
+@dataclass(slots=True)
+class _Cached:
+    """A cached scope. `stamp`: its creation time, and the number of its changes when its memories were read: a
+    forgotten scope may be created again."""
+
+    stamp: tuple[datetime, int] | None = None
+    ready: Ready | None = None
+    size: int = 0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class MemorySearchCache:
+    """A cache of the scopes searched last, of all tenants; of a scope the 20,000 memories that changed last."""
+
+    def __init__(self, *, storage: Storage, held: int = _HELD) -> None:
+        self._storage = storage
+        self._most = held
+        self._held = 0
+        self._cached: OrderedDict[tuple[str, str], _Cached] = OrderedDict()
+
+    async def find(self, tenant: str, scope: str) -> Ready:
+        """Return the current memories. Raise `StorageUnavailable`."""
+        key = (tenant, scope)
+        cached = self._cached.setdefault(key, _Cached())
+        self._cached.move_to_end(key)
+        async with cached.lock, self._storage.reading() as work:
+            ready = await self._current(work, cached, tenant, scope)
+        if self._cached.get(key) is cached:
+            self._weigh(cached, _ENTRY + len(ready.memories))
+        return ready
+
+    async def _current(self, work: UnitOfWork, cached: _Cached, tenant: str, scope: str) -> Ready:
+        """The stamp is read first: a change in between is read again next time."""
+        known = await work.memory_log.scope(tenant=tenant, scope=scope)
+        stamp = (known.created_at, known.changes) if known else None
+        if cached.ready is None or cached.stamp != stamp:
+            found = await work.indexed_memories.active(tenant=tenant, scope=scope, limit=MOST_MEMORIES)
+            large = len(found) > _INLINE
+            cached.ready = await asyncio.to_thread(Ready, found) if large else Ready(found)
+            cached.stamp = stamp
+        return cached.ready
+
+    def _weigh(self, cached: _Cached, size: int) -> None:
+        """Drop the scopes requested longest ago to make room; the last one stays."""
+        self._held += size - cached.size
+        cached.size = size
+        while self._held > self._most and len(self._cached) > 1:
+            _, dropped = self._cached.popitem(last=False)
+            self._held -= dropped.size
+
+
+class Meaning(Protocol):
+    """A search of memories by meaning, for all tenants."""
+
+    async def near(self, tenant: str, scope: str, texts: Sequence[str], only: Ints | None) -> Dense:
+        """Return the nearest neighbours of each text, or the problem if they are not available."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    tenant: str
+    scope: str
+    question: Question
+
+
+class MemorySearch:
+    """Search scopes of all tenants. `embedder`: the one that made the vectors, None if there are none."""
+
+    def __init__(
+        self,
+        *,
+        cache: MemorySearchCache,
+        meaning: Meaning,
+        embedder: Embedder | None,
+        clock: Clock,
+        jobs: Jobs,
+        telemetry: Telemetry,
+    ) -> None:
+        self._cache = cache
+        self._meaning = meaning
+        self._embedder = embedder
+        self._clock = clock
+        self._jobs = jobs
+        self._telemetry = telemetry
+        self._background: Background | None = None
+        self._making = asyncio.Lock()
+
+    async def search(self, *, tenant: str, scope: str, query: str, limit: int, threshold: float) -> MemoryAnswer:
+        """Return the active memories with a score of `threshold` or above, best first. Raise `InvalidInput`,
+        `StorageUnavailable`."""
+        _check(query, limit=limit, threshold=threshold)
+        started = self._clock.monotonic()
+        asked = _Asked(tenant, scope, read_question(query, of_group=scope.startswith("group:")))
+        ready = await self._cache.find(tenant, scope)
+        dense, background = await self._near(asked)
+        near, problem = None, dense.problem
+        if background is not None:
+            near, unknown = await self._nearness(asked, ready, dense, background)
+            problem = problem or (
+                f"{unknown} memories have no vector yet; words alone speak for them." if unknown else None
+            )
+        scores = score(asked.question, ready.words, near)
+        answer = MemoryAnswer(
+            scope=scope,
+            query=query,
+            mode="hybrid" if background else "lexical",
+            hits=tuple(_hit(ready, scores, place) for place in scores.best(threshold, limit).tolist()),
+            degraded=problem,
+        )
+        self._measure(answer, self._clock.monotonic() - started)
+        return answer
+
+    async def _near(self, asked: _Asked) -> tuple[Dense, Cosines | None]:
+        """Return the nearest neighbours, and the cosines of the background; None if meaning is not available."""
+        dense = await self._meaning.near(asked.tenant, asked.scope, [asked.question.embed], None)
+        if not dense.used or dense.asked is None or self._embedder is None:
+            return dense, None
+        try:
+            background = await self._made_background(self._embedder)
+        except (ModelUnavailable, InvalidInput) as error:
+            return Dense(problem=f"Words alone were searched. {error}"), None
+        return dense, background.cosines(dense.asked[0])
+
+    async def _made_background(self, embedder: Embedder) -> Background:
+        if self._background is None:
+            async with self._making:
+                if self._background is None:
+                    self._background = Background(await embedder.embed(BACKGROUND, kind="passage"))
+        return self._background
+
+    async def _nearness(self, asked: _Asked, ready: Ready, dense: Dense, background: Cosines) -> tuple[Floats, int]:
+        """Return the nearness of every memory, NaN for those without a vector yet, and how many these are."""
+        cosines = _cosines(ready, dense.found[0])
+        unknown = np.flatnonzero(np.isnan(cosines.values) & ready.said)
+        if unknown.size > _SAMPLE and cosines.values.size - unknown.size > _SAMPLE:
+            return await self._among_many(asked, ready, cosines, background), 0
+        if unknown.size:
+            self._jobs.ask(INDEXING)
+            unknown = await self._embed(ready, unknown, dense, cosines)
+        return nearness(cosines, background), unknown.size
+
+    async def _embed(self, ready: Ready, unknown: Ints, dense: Dense, cosines: Cosines) -> Ints:
+        """Embed a few memories that are not indexed yet; return those that are left."""
+        if unknown.size > _AT_ONCE or self._embedder is None or dense.asked is None:
+            return unknown
+        try:
+            statements = [ready.memories[place].statement.strip() for place in unknown.tolist()]
+            vectors = await self._embedder.embed(statements, kind="passage")
+        except (ModelUnavailable, InvalidInput):
+            return unknown
+        cosines.values[unknown] = cosines_of(vectors, dense.asked[0])
+        return unknown[:0]
+
+    async def _among_many(self, asked: _Asked, ready: Ready, cosines: Cosines, background: Cosines) -> Floats:
+        """In a large scope the nearest say nothing about the rest: an even sample does. A memory that was not found is
+        no nearer than the farthest that was."""
+        farthest = np.nanmin(cosines.values)
+        cosines = Cosines(np.where(np.isnan(cosines.values), farthest, cosines.values), cosines.dense_script)
+        step = max(1, ready.numbers.size // _SAMPLE)
+        some = await self._meaning.near(
+            asked.tenant, asked.scope, [asked.question.embed], np.sort(ready.numbers)[::step]
+        )
+        if not some.used:
+            return nearness(cosines, background)
+        sample = _cosines(ready, some.found[0])
+        kept = ~np.isnan(sample.values)
+        return nearness(cosines, background, Cosines(sample.values[kept], sample.dense_script[kept]))
+
+    def _measure(self, answer: MemoryAnswer, seconds: float) -> None:
+        labels = {"mode": answer.mode, "degraded": "yes" if answer.degraded else "no"}
+        self._telemetry.observe("roomlore_memory_search_seconds", seconds, labels=labels)
+
+
+def _cosines(ready: Ready, nearest: Nearest) -> Cosines:
+    """Return the cosine of every memory, NaN for those that were not found; results that are not active are dropped."""
+    values = np.full(len(ready.memories), np.nan)
+    places = ready.places(nearest.numbers)
+    values[places[places >= 0]] = 2 * nearest.similarities[places >= 0] - 1
+    return Cosines(values, ready.dense_script)
+
+
+def _hit(ready: Ready, scores: Scores, place: int) -> MemoryHit:
+    signals = {"words": float(scores.words[place]), "meaning": float(scores.meaning[place])}
+    return MemoryHit(memory=ready.memories[place], score=float(scores.total[place]), signals=signals)
+
+
+def _check(query: str, *, limit: int, threshold: float) -> None:
+    if not isinstance(query, str) or not query.strip():
+        raise InvalidInput("The query is empty; give a few words or a question.")
+    if len(query) > MAX_QUERY_CHARS:
+        raise InvalidInput(f"The query has {len(query)} characters; give at most {MAX_QUERY_CHARS}.")
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_HITS:
+        raise InvalidInput(f"limit is {limit!r}; give a whole number from 1 to {MAX_HITS}.")
+    if not isinstance(threshold, int | float) or isinstance(threshold, bool) or not 0 <= threshold <= 1:
+        raise InvalidInput(f"threshold is {threshold!r}; give a number from 0 to 1.")

@@ -1,0 +1,211 @@
+"""The verbs of `lore.messages`."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any, Literal
+
+from roomlore.core.analysis import Participants, analyse
+from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.intake import Limits, check, check_page
+from roomlore.core.models import AddReport, Entry, Message, StoredMessage
+from roomlore.core.search.hits import SearchAnswer, SearchMode
+from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.ports.language import TokenCounter
+from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.services.messages.ingest import Ingest, Plan, VectorsDue, aside, weight
+from roomlore.services.messages.search import AskedAt, Filters, MessageSearch
+
+OnConflict = Literal["raise", "report"]
+
+_PAGE = 500
+
+
+class MessageService:
+    """The messages of one tenant."""
+
+    def __init__(
+        self,
+        *,
+        tenant: str,
+        storage: Storage,
+        ingest: Ingest,
+        tokens: TokenCounter,
+        clock: Clock,
+        telemetry: Telemetry,
+        limits: Limits,
+        due: VectorsDue,
+        search: MessageSearch,
+    ) -> None:
+        self._tenant = tenant
+        self._storage = storage
+        self._ingest = ingest
+        self._tokens = tokens
+        self._clock = clock
+        self._telemetry = telemetry
+        self._limits = limits
+        self._due = due
+        self._search = search
+
+    async def add(self, messages: Message | Sequence[Message], *, on_conflict: OnConflict = "raise") -> AddReport:
+        """Store one message or a batch (of any rooms) in one transaction, in the order given.
+
+        An id that exists already with the same content changes nothing and is a duplicate. With other content it is a
+        conflict: `on_conflict="raise"` stores nothing and raises `Conflict`; `"report"` stores the rest and lists it.
+        Raise `InvalidInput` for input that cannot be stored, `StorageUnavailable`.
+        """
+        if not isinstance(messages, Iterable | Message):
+            raise InvalidInput(f"Give one roomlore.Message or a list of them, not {messages!r:.60}.")
+        batch = [messages] if isinstance(messages, Message) else list(messages)
+        if on_conflict not in ("raise", "report"):
+            raise InvalidInput(f"on_conflict is 'raise' or 'report', not {on_conflict!r}.")
+        await aside(weight(batch), lambda: check(batch, self._limits))
+        by_room: dict[str, list[Message]] = {}
+        for message in batch:
+            by_room.setdefault(message.room_id, []).append(message)
+        report = _report(await self._ingest.add(by_room, strict=on_conflict == "raise"))
+        self._telemetry.count("roomlore_messages_added_total", len(report.added))
+        return report
+
+    async def get(self, room_id: str, message_id: str) -> Entry:
+        """Return the message with its features and link. Raise `NotFound` if it does not exist or was deleted."""
+        async with self._storage.reading() as work:
+            return await self._entry(work, room_id, message_id)
+
+    async def page(self, room_id: str, *, after: int = 0, limit: int = 100) -> list[StoredMessage]:
+        """Return up to `limit` messages in order of arrival, those above `after`. Raise `NotFound` for an unknown
+        room."""
+        check_page(limit=limit, after=after)
+        async with self._storage.reading() as work:
+            await self._require_room(work, room_id)
+            return await work.messages.page(tenant=self._tenant, room_id=room_id, after=after, limit=limit)
+
+    async def search(
+        self,
+        room_id: str,
+        query: str,
+        *,
+        limit: int = 10,
+        mode: SearchMode = "hybrid",
+        sender_ids: Sequence[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        asked_at: AskedAt = None,
+        conversation: bool = False,
+    ) -> SearchAnswer:
+        """Return the messages of the room that answer the query best, at most `limit` (1 to 200), best first.
+
+        `mode`: 'hybrid' searches by words and by meaning, and by words alone if no embedder is configured or the index
+        cannot be used; the answer's `mode` and `degraded` say so. 'lexical' searches by words alone. `sender_ids`,
+        `since`, `until`: if given, only messages of these senders, sent in [`since`, `until`), are found. Time
+        expressions in the query are read relative to `asked_at`: now by default, or a time, or 'newest' for the time of
+        the room's newest message; if the query contains only a time, everything sent then is found. With `conversation`
+        each hit brings the nearest messages of its conversation, at most 12 with itself. Raise `InvalidInput`,
+        `NotFound` for an unknown room, `StorageUnavailable`.
+        """
+        filters = Filters.of(sender_ids, since, until)
+        return await self._search.search(
+            room_id, query, limit=limit, mode=mode, filters=filters, asked_at=asked_at, conversation=conversation
+        )
+
+    async def edit(
+        self,
+        room_id: str,
+        message_id: str,
+        *,
+        text: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        mentions: Sequence[str] | None = None,
+    ) -> StoredMessage:
+        """Change the given fields and analyse the message again; its position, time and links stay."""
+        if text is None and metadata is None and mentions is None:
+            raise InvalidInput("Give what to change: text, metadata or mentions.")
+        if not isinstance(mentions, list | tuple | None):
+            raise InvalidInput(f"mentions is {mentions!r:.60}; it must be a list of sender ids.")
+        async with self._storage.writing() as work:
+            await self._lock(work, room_id)
+            entry = await self._entry(work, room_id, message_id)
+            message = replace(
+                entry.message,
+                text=entry.message.text if text is None else text,
+                metadata=entry.message.metadata if metadata is None else metadata,
+                mentions=entry.message.mentions if mentions is None else tuple(mentions),
+                edited_at=self._clock.now(),
+            )
+            check([message], self._limits)
+            people = await work.rooms.participants(tenant=self._tenant, room_id=room_id)
+            read = partial(self._read_anew, entry, message, people)
+            changed = await aside(weight([message]) + len(people), read)
+            await work.writer.replace(tenant=self._tenant, room_id=room_id, entries=[changed])
+            await self._due.note(work, self._tenant, room_id, [changed])
+        self._due.announce()
+        return changed.message
+
+    def _read_anew(self, entry: Entry, message: StoredMessage, people: Mapping[str, str]) -> Entry:
+        message = replace(message, tokens=self._tokens.count([message.text])[0])
+        features = analyse(message, Participants.of(people), entry.features.partners)
+        return replace(entry, message=message, features=features)
+
+    async def delete(self, room_id: str, message_ids: str | Sequence[str]) -> int:
+        """Empty and hide these messages; return how many existed. Their ids stay taken."""
+        ids = [message_ids] if isinstance(message_ids, str) else list(message_ids)
+        async with self._storage.writing() as work:
+            await self._lock(work, room_id)
+            found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=ids)
+            if found:
+                await work.writer.erase(
+                    tenant=self._tenant,
+                    room_id=room_id,
+                    arrivals=[entry.message.arrival for entry in found],
+                    now=self._clock.now(),
+                )
+                await self._due.note(work, self._tenant, room_id, found)
+        self._due.announce()
+        return len(found)
+
+    async def export(self, room_id: str | None = None) -> AsyncIterator[StoredMessage]:
+        """Yield every message of the room, or of all rooms by room id, in order of arrival."""
+        rooms = self._all_rooms() if room_id is None else self._one_room(room_id)
+        async for known in rooms:
+            after = 0
+            while page := await self.page(known, after=after, limit=_PAGE):
+                for message in page:
+                    yield message
+                after = page[-1].arrival
+
+    async def _one_room(self, room_id: str) -> AsyncIterator[str]:
+        yield room_id
+
+    async def _all_rooms(self) -> AsyncIterator[str]:
+        after: str | None = None
+        while True:
+            async with self._storage.reading() as work:
+                page = await work.rooms.page(tenant=self._tenant, after=after, limit=_PAGE)
+            for room in page:
+                yield room.room_id
+            if len(page) < _PAGE:
+                return
+            after = page[-1].room_id
+
+    async def _entry(self, work: UnitOfWork, room_id: str, message_id: str) -> Entry:
+        found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=[message_id])
+        if not found:
+            raise NotFound(f"Room {room_id!r} has no message {message_id!r}.")
+        return found[0]
+
+    async def _require_room(self, work: UnitOfWork, room_id: str) -> None:
+        if await work.rooms.find(tenant=self._tenant, room_id=room_id) is None:
+            raise NotFound(f"There is no room {room_id!r}; a room appears with its first message.")
+
+    async def _lock(self, work: UnitOfWork, room_id: str) -> None:
+        await self._require_room(work, room_id)
+        await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
+
+
+def _report(plans: Sequence[Plan]) -> AddReport:
+    return AddReport(
+        added=tuple(message.id for plan in plans for message in plan.intake.fresh),
+        duplicates=tuple(message_id for plan in plans for message_id in plan.intake.duplicates),
+        conflicts=tuple(message_id for plan in plans for message_id in plan.intake.conflicts),
+    )

@@ -1,0 +1,419 @@
+"""Calls to language models: providers in order, a circuit breaker for each, and summaries of sessions."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field
+
+from roomlore.core.chat import (
+    SUMMARY_MODEL,
+    Breaker,
+    ChatAnswer,
+    ChatPiece,
+    ChatRequest,
+    Failure,
+    ModelEntry,
+    ModelRegistry,
+    Offer,
+    Usage,
+    all_failed,
+)
+from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound, RoomloreError, describe
+from roomlore.core.prompt import neutral
+from roomlore.core.text import graphemes
+from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.ports.language import ChatClient, Language, Prompts
+
+log = logging.getLogger(__name__)
+
+
+_ANSWERED = "answered"
+_UNUSABLE = "unusable"
+_ABANDONED = "abandoned"
+_RETRY_SECONDS = 0.2
+_SHORT_WAIT_SECONDS = 2.0
+_TEST = ChatRequest(messages=({"role": "user", "content": "Say: ready"},), max_tokens=64)
+Check = Callable[[ChatAnswer], None]
+"""Raise `BadModelOutput` if an answer cannot be used, so that the next provider is asked."""
+PROMPT = "session_summary"
+_LEAST_CHARACTERS = 5
+
+
+@dataclass(slots=True)
+class Call:
+    """A call in progress. `begun`: the provider has sent something; `result`: how it ended."""
+
+    usage: Usage = field(default_factory=Usage)
+    begun: bool = False
+    result: str = _ABANDONED
+    wait_seconds: float | None = None
+
+    def add(self, usage: Usage) -> None:
+        self.begun = True
+        self.usage += usage
+
+
+class Calls:
+    """The calls of one process to all providers."""
+
+    def __init__(self, *, clock: Clock, telemetry: Telemetry) -> None:
+        self._clock = clock
+        self._telemetry = telemetry
+        self._breakers: dict[Offer, Breaker] = {}
+
+    def allows(self, offer: Offer) -> bool:
+        """Return True if the provider may be asked now."""
+        return self._breaker(offer).allows(self._clock.monotonic())
+
+    def opened(self, offer: Offer) -> bool:
+        """Return True if it has failed so often that it is paused."""
+        return self._breaker(offer).is_open
+
+    @contextmanager
+    def noting(self, offer: Offer, *, seconds: float) -> Iterator[Call]:
+        """Record how a call ends that may last so long."""
+        call, begun = Call(), self._clock.monotonic()
+        self._breakers[offer] = self._breaker(offer).tried(self._clock.monotonic(), seconds=seconds)
+        try:
+            yield call
+            call.result = _ANSWERED
+        except ModelUnavailable as error:
+            call.result, call.wait_seconds = error.cause, error.wait_seconds
+            raise
+        except BadModelOutput:
+            call.result = _UNUSABLE
+            raise
+        finally:
+            self._breakers[offer] = self._after(self._breaker(offer), call)
+            self._count(offer, call, self._clock.monotonic() - begun)
+
+    def _after(self, breaker: Breaker, call: Call) -> Breaker:
+        if call.result in (_ANSWERED, _UNUSABLE) or (call.result == _ABANDONED and call.begun):
+            return breaker.succeeded()
+        # A request that the provider refuses, or that the caller abandoned, says nothing about the provider.
+        if call.result in ("refused", _ABANDONED):
+            return breaker.abandoned()
+        return breaker.failed(self._clock.monotonic(), wait_seconds=call.wait_seconds)
+
+    def _count(self, offer: Offer, call: Call, seconds: float) -> None:
+        provider = offer.provider.name
+        became = {"provider": provider, "result": call.result}
+        self._telemetry.count("roomlore_model_calls_total", labels=became)
+        self._telemetry.observe("roomlore_model_call_seconds", seconds, labels=became)
+        for kind, tokens in (("input", call.usage.input_tokens), ("output", call.usage.output_tokens)):
+            labels = {"provider": provider, "kind": kind}
+            self._telemetry.count("roomlore_model_tokens_total", tokens, labels=labels)
+
+    def _breaker(self, offer: Offer) -> Breaker:
+        return self._breakers.get(offer, Breaker())
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderStanding:
+    """The state of a provider of a model: if it can be asked at all (it has a key or needs none), and if it is paused
+    after failures. `key_variable`: the environment variable of its key, None if it needs none."""
+
+    name: str
+    model_id: str
+    usable: bool
+    resting: bool
+    key_variable: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStanding:
+    """A model with its providers in order. `usable`: True if one of them can be asked."""
+
+    model_id: str
+    display_name: str
+    internal: bool
+    usable: bool
+    providers: tuple[ProviderStanding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTrial:
+    """The result of a short test request to a provider. `error`: '' if it answered, else why not."""
+
+    model_id: str
+    provider: str
+    provider_model_id: str
+    text: str
+    error: str
+    seconds: float
+    usage: Usage
+
+
+class ModelService:
+    """Models by the ids of the registry. `client`: None if the extra is not installed. `keys`: API keys by environment
+    variable."""
+
+    def __init__(
+        self,
+        *,
+        registry: ModelRegistry,
+        client: ChatClient | None,
+        keys: Mapping[str, str],
+        clock: Clock,
+        telemetry: Telemetry,
+        timeout_seconds: float,
+    ) -> None:
+        self._registry = registry
+        self._client = client
+        self._keys = keys
+        self._clock = clock
+        self._calls = Calls(clock=clock, telemetry=telemetry)
+        self._timeout_seconds = timeout_seconds
+
+    async def list_available_models(self, *, internal: bool = False) -> list[ModelStanding]:
+        """Return the models callers may choose from, in the configured order; `internal`: include those for roomlore's
+        own use."""
+        entries = self._registry.all() if internal else self._registry.list_available_models()
+        return [self._standing(entry) for entry in entries]
+
+    async def can_ask(self, model_id: str) -> bool:
+        """Return True if a provider of the model can be asked and is not paused; False for an unknown model."""
+        return any(self._usable(offer) and self._calls.allows(offer) for offer in self._offers(model_id))
+
+    async def has_provider(self, model_id: str) -> bool:
+        """Return True if a provider of the model has a key, or needs none, even if it is paused; False for an unknown
+        model."""
+        return any(map(self._usable, self._offers(model_id)))
+
+    async def test(self, model_id: str | None = None) -> list[ModelTrial]:
+        """Send a short request to every provider of one model, or of all, and return what came back, or what is
+        missing.
+
+        Paused providers are asked too. Raise `NotFound` for an unknown model.
+        """
+        entries = self._registry.all() if model_id is None else [self._registry.require(model_id)]
+        return [await self._trial(entry, offer) for entry in entries for offer in entry.offers]
+
+    async def complete(
+        self, model_id: str, request: ChatRequest, *, timeout_seconds: float | None = None, check: Check | None = None
+    ) -> ChatAnswer:
+        """Return the first usable answer of the model's providers in order, each of which gets `timeout_seconds`.
+
+        Raise `NotFound` for an unknown model, `BadModelOutput` if the last one asked failed the `check`, else
+        `ModelUnavailable`; if several were asked, the text names each with its cause.
+        """
+        entry = self._registry.require(model_id)
+        seconds = timeout_seconds or self._timeout_seconds
+        failures: list[tuple[str, Failure]] = []
+        for attempt, offer in enumerate(self._candidates(entry), 1):
+            try:
+                return await self._ask(offer, request, seconds, check)
+            except (ModelUnavailable, BadModelOutput) as error:
+                failures.append((offer.provider.name, error))
+                self._warn(entry, offer, attempt, error)
+        raise self._failed(entry, failures)
+
+    async def stream(
+        self, model_id: str, request: ChatRequest, *, timeout_seconds: float | None = None
+    ) -> AsyncGenerator[ChatPiece, None]:
+        """Yield the answer as it is written. Another provider is asked only before the first piece; a later
+        interruption raises `ModelUnavailable`. Closing the iterator ends the request."""
+        entry = self._registry.require(model_id)
+        seconds = timeout_seconds or self._timeout_seconds
+        failures: list[tuple[str, Failure]] = []
+        for attempt, offer in enumerate(self._candidates(entry), 1):
+            begun = False
+            try:
+                async with aclosing(self._stream(offer, request, seconds)) as pieces:
+                    async for piece in pieces:
+                        begun = True
+                        yield piece
+                return
+            except ModelUnavailable as error:
+                self._warn(entry, offer, attempt, error)
+                if begun:
+                    raise
+                failures.append((offer.provider.name, error))
+        raise self._failed(entry, failures)
+
+    async def _ask(self, offer: Offer, request: ChatRequest, seconds: float, check: Check | None) -> ChatAnswer:
+        ends = self._clock.monotonic() + seconds
+        try:
+            return await self._once(offer, request, seconds, check)
+        except ModelUnavailable as error:
+            await self._wait_to_retry(offer, error, ends)
+        return await self._once(offer, request, ends - self._clock.monotonic(), check)
+
+    async def _stream(self, offer: Offer, request: ChatRequest, seconds: float) -> AsyncGenerator[ChatPiece, None]:
+        ends = self._clock.monotonic() + seconds
+        begun = False
+        try:
+            async with aclosing(self._pieces(offer, request, seconds)) as pieces:
+                async for piece in pieces:
+                    begun = True
+                    yield piece
+            return
+        except ModelUnavailable as error:
+            if begun:
+                raise
+            await self._wait_to_retry(offer, error, ends)
+        async with aclosing(self._pieces(offer, request, seconds)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _wait_to_retry(self, offer: Offer, error: ModelUnavailable, ends: float) -> None:
+        """Wait until the same request may be sent to the provider again; raise the error if that would not be safe, or
+        not in time."""
+        wait = _safe_after(error)
+        if wait is None or self._calls.opened(offer) or self._clock.monotonic() + wait >= ends:
+            raise error
+        await asyncio.sleep(wait)
+
+    async def _once(self, offer: Offer, request: ChatRequest, seconds: float, check: Check | None) -> ChatAnswer:
+        with self._calls.noting(offer, seconds=seconds) as call:
+            key = self._key(offer)
+            answer = await self._connected().complete(offer, request, key=key, timeout_seconds=seconds)
+            call.add(answer.usage)
+            if check is not None:
+                check(answer)
+        return answer
+
+    async def _pieces(self, offer: Offer, request: ChatRequest, seconds: float) -> AsyncGenerator[ChatPiece, None]:
+        with self._calls.noting(offer, seconds=seconds) as call:
+            stream = self._connected().stream(offer, request, key=self._key(offer), timeout_seconds=seconds)
+            async with aclosing(stream) as pieces:
+                async for piece in pieces:
+                    call.add(piece.usage)
+                    yield piece
+
+    def _candidates(self, entry: ModelEntry) -> Iterator[Offer]:
+        """Yield usable providers in order; one that keeps failing is skipped until its pause is over."""
+        for offer in entry.offers:
+            if not self._usable(offer):
+                continue
+            if self._calls.allows(offer):
+                yield offer
+            else:
+                log.info("a model provider is left alone", extra={"provider": offer.provider.name})
+
+    def _offers(self, model_id: str) -> list[Offer]:
+        """Return the providers, usable or not; none for an unknown model."""
+        return [offer for entry in self._registry.all() if entry.model_id == model_id for offer in entry.offers]
+
+    def _usable(self, offer: Offer) -> bool:
+        """Return True if it has a key, or needs none."""
+        return self._client is not None and (offer.provider.key_variable is None or self._key(offer) is not None)
+
+    def _key(self, offer: Offer) -> str | None:
+        return self._keys.get(offer.provider.key_variable or "") or None
+
+    def _connected(self) -> ChatClient:
+        assert self._client is not None
+        return self._client
+
+    def _warn(self, entry: ModelEntry, offer: Offer, attempt: int, error: RoomloreError) -> None:
+        log.warning(
+            "a model provider gave no usable answer",
+            extra={
+                "model": entry.model_id,
+                "provider": offer.provider.name,
+                "attempt": attempt,
+                "cause": error.cause if isinstance(error, ModelUnavailable) else "unusable",
+                "why": describe(error),
+            },
+        )
+
+    def _standing(self, entry: ModelEntry) -> ModelStanding:
+        return ModelStanding(
+            model_id=entry.model_id,
+            display_name=entry.display_name,
+            internal=entry.internal,
+            usable=any(map(self._usable, entry.offers)),
+            providers=tuple(
+                ProviderStanding(
+                    name=offer.provider.name,
+                    model_id=offer.model_id,
+                    usable=self._usable(offer),
+                    resting=not self._calls.allows(offer),
+                    key_variable=offer.provider.key_variable,
+                )
+                for offer in entry.offers
+            ),
+        )
+
+    async def _trial(self, entry: ModelEntry, offer: Offer) -> ModelTrial:
+        begun = self._clock.monotonic()
+        text, error, usage = "", "", Usage()
+        if not self._usable(offer):
+            error = self._missing([offer])
+        else:
+            try:
+                answer = await self._once(offer, _TEST, self._timeout_seconds, None)
+                text, usage = answer.text, answer.usage
+            except ModelUnavailable as problem:
+                error = str(problem)
+        return ModelTrial(
+            model_id=entry.model_id,
+            provider=offer.provider.name,
+            provider_model_id=offer.model_id,
+            text=text,
+            error=error,
+            seconds=self._clock.monotonic() - begun,
+            usage=usage,
+        )
+
+    def _failed(self, entry: ModelEntry, failures: Sequence[tuple[str, Failure]]) -> Failure:
+        return all_failed(entry.model_id, failures) if failures else self._none_usable(entry)
+
+    def _none_usable(self, entry: ModelEntry) -> ModelUnavailable:
+        """Return the error that says why no provider was asked."""
+        resting = "each failed lately and is tried again soon."
+        lacking = resting if any(map(self._usable, entry.offers)) else self._missing(entry.offers)
+        return ModelUnavailable(
+            f"No provider of the model {entry.model_id!r} can be asked: {lacking}", cause="unreachable"
+        )
+
+    def _missing(self, offers: Sequence[Offer]) -> str:
+        if self._client is None:
+            return "install the extra: pip install 'roomlore[openai]'."
+        variables = dict.fromkeys(offer.provider.key_variable for offer in offers if offer.provider.key_variable)
+        return f"there is no key; set {' or '.join(variables)}."
+
+
+def _safe_after(error: ModelUnavailable) -> float | None:
+    """Return the seconds after which the same request may be sent again, because it was surely not paid for: it never
+    arrived, or was rejected for a moment. Return None if it must not be."""
+    if error.cause == "unreachable":
+        return _RETRY_SECONDS
+    short = error.wait_seconds is not None and error.wait_seconds <= _SHORT_WAIT_SECONDS
+    return (error.wait_seconds or _RETRY_SECONDS) if error.cause == "limited" and short else None
+
+
+class ChainSummarizer:
+    """The port `Summarizer` on the model `memory-summary-model`."""
+
+    def __init__(self, *, models: ModelService, prompts: Prompts, timeout_seconds: float) -> None:
+        self._models = models
+        self._prompts = prompts
+        self._timeout_seconds = timeout_seconds
+
+    @property
+    def name(self) -> str:
+        return SUMMARY_MODEL
+
+    async def summarise(self, *, previous: str, conversation: str, language: Language, max_tokens: int) -> str:
+        """Return a summary. Each provider gets the time; one whose answer is empty or too short is skipped."""
+        prompt = await self._prompts.find(PROMPT, language=language)
+        values = {"previous": neutral(previous), "conversation": conversation, "max_tokens": str(max_tokens)}
+        request = ChatRequest(messages=({"role": "user", "content": prompt.fill(values)},), max_tokens=max_tokens * 2)
+        try:
+            answer = await self._models.complete(
+                SUMMARY_MODEL, request, timeout_seconds=self._timeout_seconds, check=_long_enough
+            )
+        except NotFound as error:
+            raise ModelUnavailable(f"No model {SUMMARY_MODEL!r} is configured.") from error
+        return answer.text
+
+    async def close(self) -> None:
+        """Do nothing: there is nothing to close."""
+
+
+def _long_enough(answer: ChatAnswer) -> None:
+    if graphemes(answer.text.strip()) < _LEAST_CHARACTERS:
+        raise BadModelOutput(f"The answer is shorter than {_LEAST_CHARACTERS} characters.")

@@ -1,0 +1,451 @@
+"""Remove a person from memories, their log, and all other rows."""
+
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryStatus, Scope, Source
+from roomlore.core.models import Role
+from roomlore.core.privacy.redaction import Redaction, record_without
+from roomlore.ports.coordination import Clock, Ids
+from roomlore.ports.maintenance import StoredRow
+from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.vectors import MEMORIES
+from roomlore.services.privacy.forget_messages import Person, Tally, VectorEraser, goes
+
+_PAGE = 500
+_AT_ONCE = 100
+_WHY = "The person whose words this rested on was forgotten."
+_ACTOR = "roomlore"
+_VECTORS_LEFT = "Vectors of memories could not be removed; forget again when their store answers."
+_DROPPED = ("context_usage_records", "watermarks", "rooms_due", "leases", "import_positions")
+_REDACTED: Mapping[str, tuple[str, ...]] = {
+    "sessions": ("user_id", "enterprise_id", "patient_id", "agent_key", "state"),
+    "checkpoints": ("summary",),
+    "rooms": ("settings",),
+    "api_keys": ("name",),
+}
+_TELLS_NOTHING = frozenset(
+    {
+        "action", "content_hash", "keyword", "keywords", "kind", "language", "link_kind", "message_type", "model",
+        "prompt_hash", "prompt_name", "role", "secret_hash", "status", "strategy", "words", "work",
+    }
+)  # fmt: skip
+"""Columns with roomlore's own words, since a person may have the id 'user'; and values derived from the texts beside
+them, where 'users' becomes 'user'."""
+_NAMES = frozenset(
+    {
+        "addressed", "agent_key", "checkpoint_id", "closes", "context_id", "context_message_ids", "covers_through",
+        "enterprise_id", "evolution_id", "holder", "key_id", "lineage_id", "memory_id", "mentions",
+        "merged_into", "message_id", "parents", "partners", "patient_id", "reply", "reply_to", "room_id", "root_id",
+        "scope", "sender_id", "sources", "trigger_message_id", "turn_id", "undoes", "user_id",
+    }
+)  # fmt: skip
+"""Columns with ids, which are case sensitive."""
+_LABELS = frozenset({"name"})
+"""Columns with names in the caller's own words."""
+_STILL = "Rows that name the person: ids or names that callers chose, which others rest on. Change them, forget again."
+
+
+class MemoryEraser:
+    """Remove a person from memories. Entries of the log go first, from the last one back, and versions after them: so a
+    run that continues after a kill still finds what an earlier statement said."""
+
+    def __init__(self, *, storage: Storage, vectors: VectorEraser, clock: Clock, ids: Ids) -> None:
+        self._storage = storage
+        self._vectors = vectors
+        self._clock = clock
+        self._ids = ids
+
+    async def rewrite(self, person: Person, tally: Tally) -> None:
+        for scope in await self._scopes(person.tenant):
+            await self._rewrite_log(person, scope, tally)
+        await self._rewrite_versions(person, tally)
+        await self._rewrite_records(person, tally)
+        for scope in await self._scopes(person.tenant):
+            if person.owns(scope.scope):
+                await self._rename(person, scope.scope, tally)
+
+    async def _scopes(self, tenant: str) -> list[Scope]:
+        scopes: list[Scope] = []
+        async with self._storage.reading() as work:
+            while page := await work.memory_log.scopes(
+                tenant=tenant, after=scopes[-1].scope if scopes else None, limit=_PAGE
+            ):
+                scopes += page
+        return scopes
+
+    async def _rewrite_log(self, person: Person, scope: Scope, tally: Tally) -> None:
+        statements, found = await self._statements(person, scope)
+        if not found:
+            return
+        for start in range((scope.changes - 1) // _PAGE * _PAGE, -1, -_PAGE):
+            async with self._storage.reading() as work:
+                page = await work.memory_log.changes(tenant=person.tenant, scope=scope.scope, after=start, limit=_PAGE)
+                redaction = await self._redaction(work, person, scope.scope, [one.memory for one in page])
+            rewritten = [redaction.entry(change, statements) for change in page]
+            changed = [new for new, old in zip(rewritten, page, strict=True) if new != old]
+            tally.places["memory_changes"] += len(changed)
+            if changed and not tally.dry:
+                await self._write_entries(person.tenant, scope.scope, changed[::-1])
+
+    async def _statements(self, person: Person, scope: Scope) -> tuple[dict[str, str], bool]:
+        """Return the new statements, and True if anything of the log changes."""
+        statements: dict[str, str] = {}
+        found = False
+        for start in range(0, scope.changes, _PAGE):
+            async with self._storage.reading() as work:
+                page = await work.memory_log.changes(tenant=person.tenant, scope=scope.scope, after=start, limit=_PAGE)
+                redaction = await self._redaction(work, person, scope.scope, [one.memory for one in page])
+            statements |= redaction.statements(change.memory for change in page)
+            found = found or any(redaction.entry(change, statements) != change for change in page)
+        return statements, found
+
+    async def _write_entries(self, tenant: str, scope: str, changes: Sequence[Change]) -> None:
+        for start in range(0, len(changes), _AT_ONCE):
+            async with self._storage.writing() as work:
+                await work.memory_log.lock(tenant=tenant, scope=scope, now=self._clock.now())
+                await work.rewriting.rewrite_changes(
+                    tenant=tenant, scope=scope, changes=changes[start : start + _AT_ONCE]
+                )
+
+    async def _rewrite_versions(self, person: Person, tally: Tally) -> None:
+        after, alike = 0, 0
+        while True:
+            async with self._storage.reading() as work:
+                page = await work.rewriting.versions(tenant=person.tenant, after=after, limit=_PAGE)
+                told, same = await self._telling(work, person, page)
+            alike += same
+            for scope, versions in told.items():
+                tally.places["memories"] += len(versions)
+                for start in range(0, len(versions), _AT_ONCE):
+                    await self._rewrite_some(person, scope, versions[start : start + _AT_ONCE], tally)
+            if len(page) < _PAGE:
+                tally.same_words["memories"] = alike
+                return
+            after = page[-1][0]
+
+    async def _telling(
+        self, work: UnitOfWork, person: Person, page: Sequence[tuple[int, Memory]]
+    ) -> tuple[dict[str, list[tuple[str, int]]], int]:
+        """Return the memories to rewrite, by scope, with their row numbers; and how many active ones have the same
+        words afterwards."""
+        told: dict[str, list[tuple[str, int]]] = {}
+        alike = 0
+        for scope in dict.fromkeys(memory.scope for _, memory in page):
+            here = [(number, memory) for number, memory in page if memory.scope == scope]
+            redaction = await self._redaction(work, person, scope, [memory for _, memory in here])
+            left = [(redaction.version(memory), number, memory) for number, memory in here]
+            alike += sum(one.status is MemoryStatus.ACTIVE and person.words.repeated(one.statement) for one, *_ in left)
+            changed = [(memory.memory_id, number) for version, number, memory in left if version != memory]
+            if changed:
+                told[scope] = changed
+        return told, alike
+
+    async def _rewrite_some(
+        self, person: Person, scope: str, versions: Sequence[tuple[str, int]], tally: Tally
+    ) -> None:
+        ids = [memory_id for memory_id, _ in versions]
+        async with self._storage.reading() as work:
+            before = await work.memories.by_id(tenant=person.tenant, memory_ids=ids)
+            redaction = await self._redaction(work, person, scope, before)
+        self._note(redaction, before, tally)
+        if tally.dry:
+            return
+        async with self._storage.writing() as work:
+            stored = await work.memory_log.lock(tenant=person.tenant, scope=scope, now=self._clock.now())
+            before = await work.memories.by_id(tenant=person.tenant, memory_ids=ids)
+            after = {one.memory_id: redaction.version(one) for one in before}
+            await work.rewriting.rewrite_versions(tenant=person.tenant, scope=scope, memories=list(after.values()))
+            changes = self._changes(stored, redaction, [one for one in before if one.status is MemoryStatus.ACTIVE])
+            await work.memory_log.apply(tenant=person.tenant, scope=scope, changes=changes)
+        numbers = [number for _, number in versions]
+        if not await self._vectors.remove(collection=MEMORIES, tenant=person.tenant, scope=scope, numbers=numbers):
+            tally.leave("vectors of memories", len(numbers), _VECTORS_LEFT)
+
+    def _note(self, redaction: Redaction, before: Iterable[Memory], tally: Tally) -> None:
+        for memory in before:
+            if memory.status is MemoryStatus.ACTIVE:
+                alone = redaction.rests_on_them_alone(memory)
+                (tally.retired if alone else tally.rewritten)[memory.memory_id] = None
+
+    def _changes(self, scope: Scope, redaction: Redaction, active: Sequence[Memory]) -> list[Change]:
+        """Return the changes to active memories for the log, so that its readers see them."""
+        now = self._clock.now()
+        return [
+            _change(redaction, memory, scope=scope.scope, number=number, now=now)
+            for number, memory in enumerate(active, start=scope.changes + 1)
+        ]
+
+    async def _redaction(self, work: UnitOfWork, person: Person, scope: str, memories: Sequence[Memory]) -> Redaction:
+        room_id = _room_of(scope)
+        whole = person.owns(scope) and (room_id is None or await goes(work, person, room_id))
+        redaction = Redaction(
+            person.traces, person.said_in, whole=whole, shared=room_id in person.said, edited_at=person.edited_at
+        )
+        for gone in {source.room_id for memory in memories for source in memory.sources} & person.removed:
+            await goes(work, person, gone)
+        if redaction.whole:
+            return redaction
+        redaction = replace(redaction, deleted=await _deleted(work, person, scope, memories))
+        theirs = [memory for memory in memories if redaction.theirs(memory)]
+        sources = {source for memory in theirs for source in memory.sources if not redaction.supports(source)}
+        return replace(redaction, others=await _of_others(work, person, sources)) if sources else redaction
+
+    async def _rewrite_records(self, person: Person, tally: Tally) -> None:
+        after = ""
+        while True:
+            async with self._storage.reading() as work:
+                page = await work.rewriting.evolutions(tenant=person.tenant, after=after, limit=_PAGE)
+                affected = [record.evolution_id for record in page if await _has_read(work, person, record)]
+                for room_id in {record.room_id for record in page} & person.removed:
+                    await goes(work, person, room_id)
+            changed = []
+            for record in page:
+                gone = record.room_id in person.removed
+                touched = gone or record.evolution_id in affected or person.owns(record.scope)
+                new = record_without(record, person.traces, touched=touched)
+                new = replace(new, room_id="") if gone or person.traces.is_named(record.room_id) else new
+                changed += [new] if new != record else []
+            tally.places["evolutions"] += len(changed)
+            if changed and not tally.dry:
+                async with self._storage.writing() as work:
+                    for record in changed:
+                        await work.rewriting.rewrite_evolution(tenant=person.tenant, evolution=record)
+            if len(page) < _PAGE:
+                return
+            after = page[-1].evolution_id
+
+    async def _rename(self, person: Person, scope: str, tally: Tally) -> None:
+        """Rename the scope: last, and only if no vector is left under the old name, and the room is still to be
+        removed."""
+        tally.places["memory_scopes"] += 1
+        if tally.dry:
+            return
+        numbers = await self._numbers(person.tenant, scope)
+        if not await self._vectors.remove(collection=MEMORIES, tenant=person.tenant, scope=scope, numbers=numbers):
+            tally.leave("memory_scopes", 1, _VECTORS_LEFT)
+            return
+        async with self._storage.writing() as work:
+            stored = await work.memory_log.lock(tenant=person.tenant, scope=scope, now=self._clock.now())
+            room_id = _room_of(scope)
+            if room_id is not None and not await goes(work, person, room_id):
+                return
+            if stored.active:
+                tally.leave("memory_scopes", 1, "Something was remembered there meanwhile; forget again.")
+                return
+            await work.people.drop_vector_scope(tenant=person.tenant, scope=scope)
+            name = f"{scope.partition(':')[0]}:forgotten-{self._ids.new()}"
+            await work.rewriting.rename_scope(tenant=person.tenant, scope=scope, name=name)
+
+    async def _numbers(self, tenant: str, scope: str) -> list[int]:
+        numbers: list[int] = []
+        after = 0
+        while True:
+            async with self._storage.reading() as work:
+                page = await work.rewriting.versions(tenant=tenant, after=after, limit=_PAGE)
+            numbers += [number for number, memory in page if memory.scope == scope]
+            if len(page) < _PAGE:
+                return numbers
+            after = page[-1][0]
+
+
+def _room_of(scope: str) -> str | None:
+    """Return the room of a group's scope, None for any other scope."""
+    kind, _, name = scope.partition(":")
+    return name if kind == "group" else None
+
+
+def _change(redaction: Redaction, memory: Memory, *, scope: str, number: int, now: datetime) -> Change:
+    """Return the change: a retired memory is deleted, one that stays is redacted."""
+    new, alone = redaction.version(memory), redaction.rests_on_them_alone(memory)
+    return Change(
+        number=number,
+        scope=scope,
+        action=Action.DELETE if alone else Action.REDACT,
+        memory=replace(new, status=MemoryStatus.DEPRECATED) if alone else new,
+        old_statement=new.statement,
+        reason="" if redaction.whole else _WHY,
+        actor=_ACTOR,
+        at=now,
+    )
+
+
+async def _has_read(work: UnitOfWork, person: Person, record: Evolution) -> bool:
+    """Return True if it read what the person said, or something that was deleted since and may have been theirs."""
+    here, first, last = {"tenant": person.tenant, "room_id": record.room_id}, record.first_arrival, record.last_arrival
+    if record.room_id not in person.said or person.in_room(record.room_id).within(first, last):
+        return record.room_id in person.said
+    there = await work.messages.count(**here, after=first - 1) - await work.messages.count(**here, after=last)
+    return there < last - first + 1
+
+
+async def _deleted(work: UnitOfWork, person: Person, scope: str, memories: Iterable[Memory]) -> frozenset[Source]:
+    """Return the deleted sources that have the person's id, or lie in a room with messages of the person: their
+    authors are no longer known. For a fact about another person only the id counts, because it rests on that
+    person's messages."""
+    of_another = scope.startswith("user:")
+    asked: dict[str, set[str]] = {}
+    for source in {source for memory in memories for source in memory.sources}:
+        doubtful = not of_another and source.room_id in person.said
+        if person.said_in(source) is None and (doubtful or person.traces.named_in(source.message_id)):
+            asked.setdefault(source.room_id, set()).add(source.message_id)
+    found: set[Source] = set()
+    for room_id, ids in asked.items():
+        prints = await work.messages.fingerprints(tenant=person.tenant, room_id=room_id, message_ids=sorted(ids))
+        found |= {Source(room_id, message_id) for message_id, one in prints.items() if not one}
+    return frozenset(found)
+
+
+async def _of_others(work: UnitOfWork, person: Person, sources: Iterable[Source]) -> frozenset[Source]:
+    """Return the sources that are existing messages of other people."""
+    by_room: dict[str, list[str]] = {}
+    for source in sources:
+        by_room.setdefault(source.room_id, []).append(source.message_id)
+    found: set[Source] = set()
+    for room_id, ids in by_room.items():
+        entries = await work.messages.by_id(tenant=person.tenant, room_id=room_id, message_ids=ids)
+        said = (entry.message for entry in entries)
+        found |= {Source(room_id, one.id) for one in said if one.role is Role.USER and one.sender_id != person.user_id}
+    return frozenset(found)
+
+
+class RowEraser:
+    """Remove a person from the other rows: rows without further use are deleted, others are redacted."""
+
+    def __init__(self, *, storage: Storage, ids: Ids) -> None:
+        self._storage = storage
+        self._ids = ids
+
+    async def rewrite(self, person: Person, tally: Tally) -> None:
+        shared = await self._shared(person)
+        for table in _DROPPED:
+            async for row in self._rows(person.tenant, table):
+                if _tells(table, row, person, shared) or _rests_on(table, row, person):
+                    tally.places[table] += 1
+                    if not tally.dry:
+                        async with self._storage.writing() as work:
+                            await work.rows.drop(tenant=person.tenant, table=table, key=row.key)
+        for table, columns in _REDACTED.items():
+            async for row in self._rows(person.tenant, table):
+                told = [name for name in columns if _tells_in(name, row, person, words=_is_in(table, row, shared))]
+                if told:
+                    tally.places[table] += 1
+                    if not tally.dry:
+                        await self._redact(person, table, row, told)
+
+    async def _redact(self, person: Person, table: str, row: StoredRow, told: Sequence[str]) -> None:
+        traces = person.traces
+        names = [column for column in told if column in _NAMES or column in _LABELS]
+        texts = [column for column in told if column not in names]
+        async with self._storage.writing() as work:
+            for columns, redact in ((names, traces.redact_name), (texts, traces.redact)):
+                if columns:
+                    await work.rows.redact(
+                        tenant=person.tenant,
+                        table=table,
+                        key=row.key,
+                        columns=columns,
+                        change=lambda text, redact=redact: "" if traces.is_named(text) else redact(text),  # type: ignore[misc]
+                    )
+
+    async def rename_deleted(self, person: Person, tally: Tally) -> None:
+        """Rename messages that were deleted before and have the person's id in their own."""
+        async for row in self._rows(person.tenant, "messages"):
+            if row.texts["sender_id"] == ("",) and _tells_in("message_id", row, person, words=False):
+                tally.places["messages"] += 1
+                async with self._storage.writing() as work:
+                    await work.rows.redact(
+                        tenant=person.tenant,
+                        table="messages",
+                        key=row.key,
+                        columns=["message_id"],
+                        change=lambda _: f"forgotten-{self._ids.new()}",
+                    )
+
+    async def look_through(self, person: Person) -> tuple[dict[str, int], dict[str, int]]:
+        """Return how many rows each table has, and how many of them still contain the person."""
+        async with self._storage.reading() as work:
+            tables = await work.rows.tables()
+        shared = await self._shared(person)
+        seen: dict[str, int] = dict.fromkeys(tables, 0)
+        telling: dict[str, int] = {}
+        for table in tables:
+            async for row in self._rows(person.tenant, table):
+                seen[table] += 1
+                if _tells(table, row, person, shared):
+                    telling[table] = telling.get(table, 0) + 1
+        return seen, telling
+
+    async def _shared(self, person: Person) -> set[object]:
+        """Return the ids, and the keys, of the rooms in which the person spoke."""
+        shared: set[object] = set(person.said)
+        async for row in self._rows(person.tenant, "rooms"):
+            if row.texts["room_id"][0] in person.said:
+                shared.add(row.key[0])
+        return shared
+
+    async def _rows(self, tenant: str, table: str) -> AsyncIterator[StoredRow]:
+        after = None
+        while True:
+            async with self._storage.reading() as work:
+                page = await work.rows.page(tenant=tenant, table=table, after=after, limit=_PAGE)
+            for row in page:
+                yield row
+            if len(page) < _PAGE:
+                return
+            after = page[-1].key
+
+
+def still(tally: Tally, telling: Mapping[str, int]) -> None:
+    for table, count in telling.items():
+        if table not in tally.left:
+            tally.leave(table, count, _STILL)
+
+
+def _tells(table: str, row: StoredRow, person: Person, shared: set[object]) -> bool:
+    words = _is_in(table, row, shared)
+    if table == "messages":
+        return any(_names(column, row, person) for column in row.texts)
+    return any(_tells_in(column, row, person, words=words) for column in row.texts)
+
+
+def _is_in(table: str, row: StoredRow, shared: set[object]) -> bool:
+    """Return True if the row was made from a room in which the person spoke: then the same words are theirs."""
+    if table == "context_usage_records":
+        return row.texts["room_id"][0] in shared
+    return table in ("sessions", "checkpoints") and row.key[0] in shared
+
+
+def _names(column: str, row: StoredRow, person: Person) -> bool:
+    """Return True if a column of a message has the id: the words are handled when messages are rewritten."""
+    if column in _TELLS_NOTHING:
+        return False
+    if column == "text":
+        return any(next(person.traces.ids(text), None) for text in row.texts.get(column, ()))
+    named = person.traces.named_in if column in _NAMES else person.traces.has_id
+    return any(map(named, row.texts.get(column, ())))
+
+
+def _tells_in(column: str, row: StoredRow, person: Person, *, words: bool) -> bool:
+    """Return True if the column contains the person. `words`: True if a passage alone counts."""
+    if column in _TELLS_NOTHING:
+        return False
+    traces, texts = person.traces, row.texts.get(column, ())
+    if column in _NAMES or column == "memory":
+        return any(map(traces.named_in, texts))
+    if column in _LABELS:
+        return any(map(traces.in_label, texts))
+    return any(map(traces.mentioned if words else traces.tells, texts))
+
+
+def _rests_on(table: str, row: StoredRow, person: Person) -> bool:
+    """Return True if a context was chosen for, or from, what the person said, or an import is of a file named after
+    them."""
+    if table == "import_positions":
+        return any(person.traces.in_path(source) for source in row.texts["source"])
+    if table != "context_usage_records":
+        return False
+    said = person.in_room(row.texts["room_id"][0]).texts
+    chosen = (*row.texts["trigger_message_id"], *row.texts["context_message_ids"])
+    return any(one in said for one in chosen)

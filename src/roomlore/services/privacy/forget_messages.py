@@ -1,0 +1,497 @@
+"""Remove a person from messages: find what they said and where, redact what others took over, delete the rest."""
+
+import logging
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from roomlore.core.analysis import Participants, analyse
+from roomlore.core.errors import VectorsUnavailable, describe
+from roomlore.core.json_values import texts_in
+from roomlore.core.memory.memory import Source
+from roomlore.core.models import Entry, Role, StoredMessage
+from roomlore.core.privacy.redaction import Left, Taken, features_without, without_person
+from roomlore.core.privacy.traces import SURE, Traces, passages, weight
+from roomlore.ports.coordination import Clock, Ids
+from roomlore.ports.language import TokenCounter
+from roomlore.ports.maintenance import RoomOfPerson
+from roomlore.ports.storage import MEMORY_VECTORS, VECTORS, Storage, UnitOfWork
+from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
+
+log = logging.getLogger(__name__)
+
+
+_AT_ONCE = 1_000
+_STATES = {MESSAGES: VECTORS, MEMORIES: MEMORY_VECTORS}
+_PAGE = 500
+_ASKED_AT_ONCE = 50_000
+_REWRITTEN_AT_ONCE = 50
+_ERASED_AT_ONCE = 200
+_Own = Mapping[str, AbstractSet[str]]
+"""By sender, the passages of the person that the sender said before the person did."""
+_VECTORS_LEFT = "Vectors of messages could not be removed; the index removes them when their store answers."
+
+
+@dataclass(slots=True)
+class Tally:
+    """The counts of a run. `dry`: nothing is changed, only counted."""
+
+    dry: bool
+    places: Counter[str] = field(default_factory=Counter)
+    rooms_removed: list[str] = field(default_factory=list)
+    same_words: Counter[str] = field(default_factory=Counter)
+    retired: dict[str, None] = field(default_factory=dict)
+    rewritten: dict[str, None] = field(default_factory=dict)
+    left: dict[str, Left] = field(default_factory=dict)
+
+    def leave(self, place: str, count: int, why: str) -> None:
+        before = self.left.get(place)
+        self.left[place] = Left(place, count + (before.count if before else 0), why)
+
+
+class VectorEraser:
+    """Remove vectors. `left`: how many could not be removed now. `index`: None if this process keeps no vectors."""
+
+    def __init__(self, *, storage: Storage, index: VectorIndex | None) -> None:
+        self._storage = storage
+        self._index = index
+
+    async def remove(self, *, collection: str, tenant: str, scope: str, numbers: Sequence[int]) -> bool:
+        """Return True if none of them is left. If some are, the outbox of the index removes them later."""
+        if not numbers:
+            return True
+        if self._index is None:
+            return not await self._kept_by_others(collection)
+        try:
+            for start in range(0, len(numbers), _AT_ONCE):
+                await self._index.remove(
+                    collection=collection, tenant=tenant, scope=scope, numbers=numbers[start : start + _AT_ONCE]
+                )
+        except VectorsUnavailable as error:
+            log.warning("vectors of a forgotten person are left for later", extra={"why": describe(error)})
+            return False
+        return True
+
+    async def _kept_by_others(self, collection: str) -> bool:
+        async with self._storage.reading() as work:
+            return await work.index_states.find(name=_STATES[collection]) is not None
+
+
+@dataclass(slots=True)
+class Said:
+    """The person's texts in one room, by message id. `edited`: when a message they edited was changed; `arrivals`:
+    ascending; `first`: the time, and the arrival, at which each passage was first said."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    edited: dict[str, datetime] = field(default_factory=dict)
+    arrivals: list[int] = field(default_factory=list)
+    turns: dict[str, list[str]] = field(default_factory=dict)
+    first: dict[str, tuple[datetime, int]] = field(default_factory=dict)
+
+    def add(self, message: StoredMessage) -> None:
+        self.texts[message.id] = message.text
+        for passage in passages(message.text):
+            at = (message.at, message.arrival)
+            self.first[passage] = min(at, self.first.get(passage, at))
+        self.arrivals.append(message.arrival)
+        if message.edited_at is not None:
+            self.edited[message.id] = message.edited_at
+        if message.turn_id is not None:
+            self.turns.setdefault(message.turn_id, []).append(message.text)
+
+    def linked(self, message: StoredMessage, answered: Iterable[str | None] = ()) -> list[str]:
+        """Return the messages of the person that the platform, a turn or a quotation links another's message to."""
+        named = dict.fromkeys((message.reply_to, message.root_id, *answered))
+        texts = [self.texts[one] for one in named if one is not None and one in self.texts]
+        return texts + (self.turns.get(message.turn_id, []) if message.turn_id is not None else [])
+
+    def within(self, first: int, last: int) -> bool:
+        """Return True if any of it arrived between the two."""
+        return bisect_left(self.arrivals, first) < bisect_right(self.arrivals, last)
+
+    def and_also(self, more: "Said") -> "Said":
+        """Return this with what was said later."""
+        turns = {turn: self.turns.get(turn, []) + more.turns.get(turn, []) for turn in {**self.turns, **more.turns}}
+        return Said(
+            self.texts | more.texts, self.edited | more.edited, self.arrivals + more.arrivals, turns,
+            more.first | self.first,
+        )  # fmt: skip
+
+    def before(self, passage: str, message: StoredMessage) -> bool:
+        """Return True if the person had said the passage here before this message."""
+        return passage in self.first and self.first[passage] < (message.at, message.arrival)
+
+
+NOTHING_SAID = Said()
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """The person to forget.
+
+    `removed`: rooms without other speakers than assistants, which are removed as a whole; `goes` excludes those in
+    which another person speaks meanwhile. `words`: every passage of the person, those that others say independently
+    included. `same_words`: True if equal words of others are redacted too, in rooms that they shared.
+    """
+
+    tenant: str
+    user_id: str
+    said: Mapping[str, Said]
+    removed: set[str]
+    traces: Traces
+    words: Traces
+    same_words: bool = False
+
+    def in_room(self, room_id: str) -> Said:
+        return self.said.get(room_id, NOTHING_SAID)
+
+    def said_in(self, source: Source) -> str | None:
+        """Return what the person said in the message, None for another's; every message of a removed room is theirs."""
+        text = self.in_room(source.room_id).texts.get(source.message_id)
+        return "" if text is None and source.room_id in self.removed else text
+
+    def before(self, passage: str, message: StoredMessage) -> bool:
+        """Return True if the person had said the passage anywhere before this message."""
+        if self.in_room(message.room_id).before(passage, message):
+            return True
+        others = (said for room_id, said in self.said.items() if room_id != message.room_id)
+        return any(passage in said.first and said.first[passage][0] <= message.at for said in others)
+
+    def edited_at(self, source: Source) -> datetime | None:
+        """Return when the person last changed the message, None if they did not."""
+        return self.in_room(source.room_id).edited.get(source.message_id)
+
+    @property
+    def messages(self) -> int:
+        """The number of messages they wrote."""
+        return sum(len(said.arrivals) for said in self.said.values())
+
+    def and_also(self, more: "Person") -> "Person":
+        """Return the person with what they said later."""
+        rooms = {**self.said, **more.said}
+        return replace(
+            self,
+            said={room_id: self.in_room(room_id).and_also(more.in_room(room_id)) for room_id in rooms},
+            removed=(self.removed - more.said.keys()) | more.removed,
+            traces=self.traces.and_also(more.traces),
+            words=self.words.and_also(more.words),
+        )
+
+    def owns(self, scope: str) -> bool:
+        """Return True if all that is remembered in the scope is of the person."""
+        kind, _, name = scope.partition(":")
+        return scope == f"user:{self.user_id}" or (kind == "group" and name in self.removed)
+
+
+async def goes(work: UnitOfWork, person: Person, room_id: str) -> bool:
+    """Return True if the room is removed as a whole. Once another person has spoken there it stays; call this after
+    reading what may be the person's, or under the room's lock."""
+    asked = {"tenant": person.tenant, "room_id": room_id, "user_id": person.user_id}
+    if room_id in person.removed and await work.people.others_in(**asked):
+        person.removed.discard(room_id)
+    return room_id in person.removed
+
+
+async def gather(storage: Storage, *, tenant: str, user_id: str, same_words: bool = False) -> Person:
+    """Read what the person said, and find out which parts others say too."""
+    async with storage.reading() as work:
+        rooms = await work.people.rooms_of(tenant=tenant, user_id=user_id)
+        said, names = await _all_said(work, tenant, user_id, rooms)
+        known = {passage for room in said.values() for passage in room.first}
+        common = await _common(work, tenant, user_id, known)
+    traces = Traces(user_id, known - common, names)
+    return Person(
+        tenant=tenant,
+        user_id=user_id,
+        said=said,
+        removed={room.room_id for room in rooms if not room.others},
+        traces=traces,
+        words=Traces(user_id, known, names) if common else traces,
+        same_words=same_words,
+    )
+
+
+async def _all_said(
+    work: UnitOfWork, tenant: str, user_id: str, rooms: Sequence[RoomOfPerson]
+) -> tuple[dict[str, Said], set[str]]:
+    said: dict[str, Said] = {}
+    names: set[str] = set()
+    for room in rooms:
+        here = said[room.room_id] = Said()
+        async for message in messages_of(work, tenant, room.room_id, sender_id=user_id):
+            here.add(message)
+            names.add(message.sender_name)
+    return said, names
+
+
+async def messages_of(
+    work: UnitOfWork, tenant: str, room_id: str, *, sender_id: str | None = None
+) -> AsyncIterator[StoredMessage]:
+    """Yield the messages of a room, or of one sender there, in order of arrival."""
+    after = 0
+    while True:
+        page = await work.messages.page(tenant=tenant, room_id=room_id, after=after, limit=_PAGE, sender_id=sender_id)
+        for message in page:
+            yield message
+        if len(page) < _PAGE:
+            return
+        after = page[-1].arrival
+
+
+async def _common(work: UnitOfWork, tenant: str, user_id: str, known: Iterable[str]) -> set[str]:
+    doubtful = sorted(one for one in known if weight(one) < SURE)
+    common: set[str] = set()
+    for start in range(0, len(doubtful), _ASKED_AT_ONCE):
+        asked = doubtful[start : start + _ASKED_AT_ONCE]
+        common |= await work.people.said_by_others(tenant=tenant, user_id=user_id, texts=asked)
+    return common
+
+
+class MessageEraser:
+    """Remove a person from messages. Each room is locked for a few hundred messages at a time."""
+
+    def __init__(
+        self, *, storage: Storage, vectors: VectorEraser, tokens: TokenCounter, clock: Clock, ids: Ids, embedding: bool
+    ) -> None:
+        self._storage = storage
+        self._vectors = vectors
+        self._tokens = tokens
+        self._clock = clock
+        self._ids = ids
+        self._embedding = embedding
+
+    async def rewrite_others(self, person: Person, tally: Tally) -> None:
+        """Redact what others said, in every room that stays."""
+        alike = 0
+        for room_id in await self.rooms(person.tenant):
+            async with self._storage.reading() as work:
+                removed = await goes(work, person, room_id)
+            if not removed:
+                alike += await self._rewrite_room(person, room_id, tally)
+        tally.same_words["messages of others"] = alike
+
+    async def erase(self, person: Person, tally: Tally) -> None:
+        """Erase the person's own messages, with their sessions; and whole rooms."""
+        for room_id, said in person.said.items():
+            tally.places["messages"] += len(said.arrivals)
+            if tally.dry:
+                tally.rooms_removed += [room_id] if room_id in person.removed else []
+            elif room_id not in person.removed:
+                await self._erase_said(person, room_id, said.arrivals, tally)
+            elif await self._clear_vectors(person, room_id, tally):
+                await self._remove_room(person, room_id, tally)
+
+    async def rooms(self, tenant: str) -> list[str]:
+        """Return the ids of all rooms."""
+        rooms: list[str] = []
+        async with self._storage.reading() as work:
+            while page := await work.rooms.page(tenant=tenant, after=rooms[-1] if rooms else None, limit=_PAGE):
+                rooms += [room.room_id for room in page]
+        return rooms
+
+    async def _rewrite_room(self, person: Person, room_id: str, tally: Tally) -> int:
+        """Return how many messages merely have the same words, and keep them."""
+        told, alike, own = await self._telling(person, room_id)
+        tally.places["messages of others"] += len(told)
+        for start in range(0, 0 if tally.dry else len(told), _REWRITTEN_AT_ONCE):
+            await self._rewrite(person, room_id, told[start : start + _REWRITTEN_AT_ONCE], tally, own)
+        return alike
+
+    async def _telling(self, person: Person, room_id: str) -> tuple[list[int], int, _Own]:
+        """Return the arrivals of the messages to rewrite, how many messages have the same words afterwards, and what
+        the senders said on their own."""
+        told: list[int] = []
+        own: dict[str, set[str]] = {}
+        alike, after = 0, 0
+        while True:
+            async with self._storage.reading() as work:
+                page = await work.messages.page(tenant=person.tenant, room_id=room_id, after=after, limit=_PAGE)
+                read = await self._read(work, person, room_id, page)
+            for message, entry in read:
+                repeats = any(map(person.words.repeated, _texts(message)))
+                if repeats and (first := _said_first(message, person)):
+                    own.setdefault(message.sender_id, set()).update(first)
+                left = _without(message, person, own, entry)
+                told += [message.arrival] if left != message or (entry and _features_tell(entry, person)) else []
+                alike += repeats and any(map(person.words.repeated, _texts(left)))
+            if len(page) < _PAGE:
+                return told, alike, own
+            after = page[-1].arrival
+
+    async def _read(
+        self, work: UnitOfWork, person: Person, room_id: str, page: Sequence[StoredMessage]
+    ) -> list[tuple[StoredMessage, Entry | None]]:
+        """Return others' messages; with their features in rooms of the person, since elsewhere these do not refer to
+        them."""
+        others = [message for message in page if message.sender_id != person.user_id]
+        if room_id not in person.said:
+            return [(message, None) for message in others]
+        entries = await work.messages.by_arrival(
+            tenant=person.tenant, room_id=room_id, arrivals=[message.arrival for message in others]
+        )
+        return [(entry.message, entry) for entry in entries]
+
+    async def _rewrite(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally, own: _Own) -> None:
+        tenant = person.tenant
+        async with self._storage.writing() as work:
+            await work.rooms.lock(tenant=tenant, room_id=room_id, now=self._clock.now())
+            people = await work.rooms.participants(tenant=tenant, room_id=room_id)
+            people.pop(person.user_id, None)
+            known = Participants.of(people)
+            found = await work.messages.by_arrival(tenant=tenant, room_id=room_id, arrivals=arrivals)
+            entries = [self._entry(entry, person, known, own) for entry in found]
+            await work.writer.replace(tenant=tenant, room_id=room_id, entries=entries)
+            await self._owe_vectors(work, tenant, room_id, arrivals)
+        await self._remove_vectors(person, room_id, arrivals, tally)
+
+    def _entry(self, entry: Entry, person: Person, people: Participants, own: _Own) -> Entry:
+        message = _without(entry.message, person, own, entry)
+        features = features_without(entry.features, person.traces, gone=person.in_room(message.room_id).texts)
+        if message.text != entry.message.text:
+            message = replace(message, tokens=self._tokens.count([message.text])[0])
+            read = analyse(message, people)
+            features = replace(read, partners=features.partners, reply=read.reply or features.reply)
+        return replace(entry, message=message, features=features)
+
+    async def _erase_said(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally) -> None:
+        """Erase the messages and replace their ids, which may name the person; what remains is that a message
+        existed."""
+        await self._forget_session(person, room_id, first=arrivals[0] if arrivals else 0, tally=tally)
+        for start in range(0, len(arrivals), _ERASED_AT_ONCE):
+            some = arrivals[start : start + _ERASED_AT_ONCE]
+            here = {"tenant": person.tenant, "room_id": room_id}
+            async with self._storage.writing() as work:
+                await work.rooms.lock(**here, now=self._clock.now())
+                await work.writer.erase(**here, arrivals=some, now=self._clock.now())
+                names = {arrival: f"forgotten-{self._ids.new()}" for arrival in some}
+                await work.people.rename_messages(**here, ids=names)
+                await self._owe_vectors(work, person.tenant, room_id, some)
+            await self._remove_vectors(person, room_id, some, tally)
+
+    async def _forget_session(self, person: Person, room_id: str, *, first: int, tally: Tally) -> None:
+        """Forget the session. The empty erasure raises the room's revision, so that no cached state counts as
+        current."""
+        here = {"tenant": person.tenant, "room_id": room_id}
+        async with self._storage.writing() as work:
+            await work.rooms.lock(**here, now=self._clock.now())
+            tally.places["sessions"] += await work.people.forget_session(**here, user_id=person.user_id, first=first)
+            await work.writer.erase(**here, arrivals=[], now=self._clock.now())
+
+    async def _remove_room(self, person: Person, room_id: str, tally: Tally) -> None:
+        """Remove the room. Before each part, under the room's lock, check if another person has spoken meanwhile: then
+        it stays. The person's messages are erased first, so that the people and keywords of a room that stays are
+        counted right."""
+        here = {"tenant": person.tenant, "room_id": room_id}
+        left = 0
+        while left >= 0:
+            async with self._storage.writing() as work:
+                await work.rooms.lock(**here, now=self._clock.now())
+                if not await goes(work, person, room_id):
+                    break
+                first = await work.messages.page(**here, after=0, limit=_ERASED_AT_ONCE)
+                await work.writer.erase(**here, arrivals=[one.arrival for one in first], now=self._clock.now())
+                left = await work.people.remove_room(**here, limit=_ERASED_AT_ONCE)
+        else:
+            tally.rooms_removed.append(room_id)
+            return
+        await self._keep_room(person, room_id, tally)
+
+    async def _keep_room(self, person: Person, room_id: str, tally: Tally) -> None:
+        """Treat the room like one of several people."""
+        await self._rewrite_room(person, room_id, tally)
+        await self._erase_said(person, room_id, person.in_room(room_id).arrivals, tally)
+
+    async def _clear_vectors(self, person: Person, room_id: str, tally: Tally) -> bool:
+        """Return True if no vector is left, of messages deleted long ago either; in a room that stays, none of the
+        person's. Else the room is emptied, and stays until its vectors are gone."""
+        async with self._storage.reading() as work:
+            room = await work.rooms.find(tenant=person.tenant, room_id=room_id)
+            arrivals = [one.arrival async for one in messages_of(work, person.tenant, room_id)]
+            every: Sequence[int] = range(1, room.next_arrival if room else 1)
+            if not await goes(work, person, room_id):
+                every = arrivals = person.in_room(room_id).arrivals
+        if await self._vectors.remove(collection=MESSAGES, tenant=person.tenant, scope=room_id, numbers=every):
+            return True
+        await self._erase_said(person, room_id, arrivals, tally)
+        tally.leave("rooms", 1, "Emptied rooms stay until their vectors could be removed; forget again then.")
+        return False
+
+    async def _owe_vectors(self, work: UnitOfWork, tenant: str, room_id: str, arrivals: Sequence[int]) -> None:
+        await work.outbox.add(tenant=tenant, scope=room_id, numbers=arrivals, only_if_kept=not self._embedding)
+
+    async def _remove_vectors(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally) -> None:
+        if not await self._vectors.remove(collection=MESSAGES, tenant=person.tenant, scope=room_id, numbers=arrivals):
+            tally.leave("vectors of messages", len(arrivals), _VECTORS_LEFT)
+
+
+def _said_first(message: StoredMessage, person: Person) -> set[str]:
+    """Return the passages of the person that the message contains before the person said them."""
+    known = person.words.said.intersection(passages(message.text))
+    return {passage for passage in known if not person.before(passage, message)}
+
+
+def _without(message: StoredMessage, person: Person, own: _Own, entry: Entry | None) -> StoredMessage:
+    """Return the message without the person. `entry`: if its features are known, what it quotes counts as answered
+    too."""
+    gone = person.in_room(message.room_id).texts
+    without = without_person(
+        message, person.traces, taken=_taken(message, person, own.get(message.sender_id, frozenset()), entry), gone=gone
+    )
+    if not person.same_words or message.room_id not in person.said:
+        return without
+    repeated = Taken(counts=lambda one: person.in_room(message.room_id).before(one, message), linked=True)
+    return without_person(without, person.words, taken=repeated, gone=gone)
+
+
+def _taken(message: StoredMessage, person: Person, own: AbstractSet[str], entry: Entry | None) -> Taken:
+    """Return what the message has taken over. `own`: passages that its sender said before the person did."""
+    said = person.in_room(message.room_id)
+    reply = entry.features.reply if entry else None
+    mentioned = {*message.mentions, *(entry.features.mentions if entry else ()), reply.sender_id if reply else None}
+    called = person.user_id in mentioned
+    answered = said.linked(message, [reply.message_id] if reply else [])
+    return Taken(
+        answered=[_not_own(text, own) for text in answered],
+        counts=lambda passage: passage not in own and person.before(passage, message),
+        linked=called or _echoes(message, person) or any(map(person.traces.names_them, _texts(message))),
+        called=called,
+        named=_is_named(message, person, entry),
+    )
+
+
+def _is_named(message: StoredMessage, person: Person, entry: Entry | None) -> bool:
+    """Return True if the mentions or the reply link name the person; a bare word in the text, which is read as a
+    mention too, does not."""
+    named = {*message.mentions, *(entry.features.addressed if entry else ())}
+    reply = entry.features.reply if entry else None
+    theirs = person.in_room(message.room_id).texts
+    return person.user_id in named or message.reply_to in theirs or bool(reply and reply.sender_id == person.user_id)
+
+
+def _not_own(text: str, own: AbstractSet[str]) -> str:
+    """Return the person's text without the passages that another person said first."""
+    known = own & set(passages(text)) if own else frozenset()
+    kept, at = [], 0
+    for start, end in Traces("-", known).repeats(text) if known else ():
+        kept.append(text[at:start])
+        at = end
+    return "\n".join([*kept, text[at:]])
+
+
+def _echoes(message: StoredMessage, person: Person) -> bool:
+    """Return True if an assistant said it in a room of the person, and neither the platform nor a turn tells whom it
+    answers: it has no words of its own."""
+    unbound = message.reply_to is None and message.turn_id is None
+    return message.role is Role.ASSISTANT and unbound and message.room_id in person.said
+
+
+def _texts(message: StoredMessage) -> list[str]:
+    return [message.text, *texts_in(message.metadata)]
+
+
+def _features_tell(entry: Entry, person: Person) -> bool:
+    gone = person.in_room(entry.message.room_id).texts
+    return features_without(entry.features, person.traces, gone=gone) != entry.features

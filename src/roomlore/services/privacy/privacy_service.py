@@ -1,0 +1,253 @@
+"""Forgetting a person: the order of its steps, and the verbs of `lore.privacy`.
+
+What follows from a person's messages is removed before the messages: so a run that continues after a kill still finds
+by them what to look for. Finished work is removed first of all, and once more at the end, since work that ran meanwhile
+may have ended.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from roomlore.core.errors import CacheUnavailable, InvalidInput, StorageUnavailable, describe
+from roomlore.core.intake import MAX_ID_CHARS
+from roomlore.core.integrity import VerifyProgress, VerifyReport
+from roomlore.core.memory.memory import check_scope
+from roomlore.core.privacy.redaction import ForgetReport
+from roomlore.core.work import owner_prefix
+from roomlore.ports.coordination import Clock
+from roomlore.ports.durable import DurableWork
+from roomlore.ports.maintenance import Upkeep
+from roomlore.ports.storage import Storage
+from roomlore.services.privacy.forget_memories import MemoryEraser, RowEraser, still
+from roomlore.services.privacy.forget_messages import MessageEraser, Person, Tally, gather
+
+_WAIT_SECONDS = 10.0
+_ROUNDS = 3
+"""How many times messages that came in meanwhile are handled."""
+_RUNNING = "Work that read the person's words runs just now; forget again when it has ended."
+_CACHE = "The session cache does not answer; its entries go by themselves after session_ttl_seconds."
+_WRITES = "They write just now; forget again when they have ended."
+_PAGES = "Free pages and the write-ahead log could not be given back; forget again when no other program is reading."
+
+log = logging.getLogger(__name__)
+
+
+class CachedSessions(Protocol):
+    """The cache of sessions beside the database."""
+
+    async def drop(self, *, tenant: str, conversation_id: str) -> None:
+        """Drop a session's entry. Raise `CacheUnavailable`."""
+
+
+class Forgetter:
+    """Forget a person, for all tenants. One call at a time in this process; two processes at once do no harm."""
+
+    def __init__(
+        self,
+        *,
+        storage: Storage,
+        upkeep: Upkeep,
+        durable: DurableWork,
+        sessions: CachedSessions,
+        memories: MemoryEraser,
+        messages: MessageEraser,
+        rows: RowEraser,
+        clock: Clock,
+    ) -> None:
+        self._storage = storage
+        self._upkeep = upkeep
+        self._durable = durable
+        self._sessions = sessions
+        self._memories = memories
+        self._messages = messages
+        self._rows = rows
+        self._clock = clock
+        self._one = asyncio.Lock()
+
+    async def forget(self, *, tenant: str, user_id: str, dry_run: bool, same_words: bool = False) -> ForgetReport:
+        async with self._one:
+            begun, tally = self._clock.now(), Tally(dry=dry_run)
+            person = await gather(self._storage, tenant=tenant, user_id=user_id, same_words=same_words)
+            checked = await (self._count(person, tally) if dry_run else self._forget(person, tally))
+            report = self._report(person, tally, checked, begun)
+        if not dry_run:
+            _log_report(tenant, report)
+        return report
+
+    async def _count(self, person: Person, tally: Tally) -> dict[str, int]:
+        await self._memories.rewrite(person, tally)
+        await self._rows.rewrite(person, tally)
+        await self._messages.rewrite_others(person, tally)
+        await self._messages.erase(person, tally)
+        return {}
+
+    async def _forget(self, person: Person, tally: Tally) -> dict[str, int]:
+        await self._drop_cached(person, tally)
+        await self._drop_work(person, tally)
+        await self._rewrite(person, tally)
+        await self._messages.erase(person, tally)
+        person = await self._forget_new(person, tally)
+        await self._drop_work(person, tally)
+        checked = await self._follow_up(person, tally)
+        await self._drop_cached(person, tally)
+        await self._compact(tally)
+        return checked
+
+    async def _rewrite(self, person: Person, tally: Tally) -> None:
+        await self._memories.rewrite(person, tally)
+        await self._rows.rewrite(person, tally)
+        await self._messages.rewrite_others(person, tally)
+
+    async def _forget_new(self, person: Person, tally: Tally) -> Person:
+        """Handle what the person wrote meanwhile, and what others derived from the messages before they were erased.
+        After the erasure nothing more can be derived from them."""
+        for _ in range(_ROUNDS):
+            more = await gather(self._storage, tenant=person.tenant, user_id=person.user_id)
+            person = person.and_also(more)
+            await self._rewrite(person, tally)
+            if not more.messages:
+                return person
+            await self._messages.erase(more, tally)
+        tally.leave("messages", more.messages, _WRITES)
+        return person
+
+    async def _follow_up(self, person: Person, tally: Tally) -> dict[str, int]:
+        """Check everything, and handle what was written while the person was being forgotten."""
+        for _ in range(_ROUNDS):
+            checked, telling = await self._rows.look_through(person)
+            if not telling:
+                return checked
+            if "messages" in telling:
+                await self._rows.rename_deleted(person, tally)
+            await self._rewrite(person, tally)
+        checked, telling = await self._rows.look_through(person)
+        still(tally, telling)
+        return checked
+
+    async def _drop_work(self, person: Person, tally: Tally) -> None:
+        prefix, tells = owner_prefix(person.tenant), self._tells(person)
+        dropped = await self._durable.drop(prefix=prefix, tells=tells)
+        tally.places["durable work"] += dropped.count
+        if dropped.running:
+            await self._let_end(dropped.running)
+            dropped = await self._durable.drop(prefix=prefix, tells=tells)
+            tally.places["durable work"] += dropped.count
+        tally.left.pop("durable work", None)
+        if dropped.running:
+            tally.leave("durable work", len(dropped.running), _RUNNING)
+
+    def _tells(self, person: Person) -> Callable[[str], bool]:
+        """Return the test for finished work: work in a room where the person spoke may hold their words in other
+        forms."""
+        named = {*person.said, *(f"group:{room_id}" for room_id in person.said)}
+        return lambda text: text in named or person.traces.tells(text)
+
+    async def _let_end(self, work_ids: Sequence[str]) -> None:
+        await asyncio.gather(*(self._durable.wait(work_id, seconds=_WAIT_SECONDS) for work_id in work_ids))
+
+    async def _drop_cached(self, person: Person, tally: Tally) -> None:
+        """Drop the sessions of every room, since others may quote the person anywhere. Whatever a cache still holds is
+        older than its room, and never shown."""
+        rooms = {*person.said, *await self._messages.rooms(person.tenant)}
+        tally.left.pop("session cache", None)
+        try:
+            for room_id in rooms:
+                await self._sessions.drop(tenant=person.tenant, conversation_id=room_id)
+        except CacheUnavailable as error:
+            log.warning("sessions of a forgotten person stay cached", extra={"why": describe(error)})
+            tally.leave("session cache", len(rooms), _CACHE)
+
+    async def _compact(self, tally: Tally) -> None:
+        try:
+            await self._durable.compact()
+            await self._upkeep.compact()
+        except StorageUnavailable as error:
+            log.warning("a database could not be compacted", extra={"why": describe(error)})
+            tally.leave("free pages", 1, _PAGES)
+
+    def _report(self, person: Person, tally: Tally, checked: dict[str, int], begun: datetime) -> ForgetReport:
+        return ForgetReport(
+            user_id=person.user_id,
+            dry_run=tally.dry,
+            places={place: count for place, count in tally.places.items() if count},
+            rooms_removed=tuple(sorted(set(tally.rooms_removed))),
+            retired=tuple(tally.retired),
+            rewritten=tuple(tally.rewritten),
+            same_words={place: count for place, count in tally.same_words.items() if count},
+            left=tuple(tally.left.values()),
+            checked=checked,
+            started_at=begun,
+            finished_at=self._clock.now(),
+        )
+
+
+def _log_report(tenant: str, report: ForgetReport) -> None:
+    """Write a log line that names nobody."""
+    seconds = round((report.finished_at - report.started_at).total_seconds(), 2)
+    counts = {"removed": sum(report.places.values()), "rooms_removed": len(report.rooms_removed)}
+    log.info(
+        "a person was forgotten",
+        extra={"tenant": tenant, **counts, "complete": report.complete, "seconds": seconds},
+    )
+
+
+class Forgetting(Protocol):
+    """Remove a person from everything stored of one tenant."""
+
+    async def forget(self, *, tenant: str, user_id: str, dry_run: bool, same_words: bool) -> ForgetReport: ...
+
+
+class Verifying(Protocol):
+    """Check what is stored of one tenant."""
+
+    async def verify(
+        self, *, tenant: str, scope: str | None, progress: Callable[[VerifyProgress], None] | None
+    ) -> VerifyReport: ...
+
+
+class PrivacyService:
+    """The verbs of `lore.privacy`, for one tenant."""
+
+    def __init__(self, *, tenant: str, forgetting: Forgetting, verifying: Verifying) -> None:
+        self._tenant = tenant
+        self._forgetting = forgetting
+        self._verifying = verifying
+
+    async def forget(self, user_id: str, *, dry_run: bool = False, same_words: bool = False) -> ForgetReport:
+        """Remove what a person said and what follows from it: messages, features, vectors, sessions, facts, raw answers
+        of models, finished work. Memories that rest on the person alone are retired, others lose their part.
+
+        It cannot be undone: ask first. `dry_run` changes nothing and reports what would be removed. Messages of others
+        are redacted only if they are linked to the person: quotes, replies, mentions. Messages that merely have the
+        same words are counted (`report.same_words`) and stay; `same_words` redacts them too, in rooms that both spoke
+        in, if they came later. If it breaks off, or something is left (`report.left`), the same call continues. Raise
+        `InvalidInput`, `StorageUnavailable`.
+        """
+        return await self._forgetting.forget(
+            tenant=self._tenant, user_id=_checked(user_id), dry_run=dry_run, same_words=same_words
+        )
+
+    async def verify(
+        self, scope: str | None = None, *, progress: Callable[[VerifyProgress], None] | None = None
+    ) -> VerifyReport:
+        """Read everything that is remembered of the tenant, or of one scope, and report inconsistencies: in the logs,
+        the memories, what made them, what they rest on and the indexes; of a whole tenant also in the watermarks, and
+        in what is derived from messages: features, words, counters. Change nothing.
+
+        It may run beside writers. `progress`: called after each scope and each page of messages. `report.sound` is
+        False if there is a fault: then the command line exits with 1. Raise `InvalidInput`, `StorageUnavailable`.
+        """
+        if scope is not None:
+            check_scope(scope)
+        return await self._verifying.verify(tenant=self._tenant, scope=scope, progress=progress)
+
+
+def _checked(user_id: object) -> str:
+    if not isinstance(user_id, str) or not user_id.strip():
+        raise InvalidInput(f"The person is {user_id!r:.60}; give the sender id that the messages have.")
+    if len(user_id) > MAX_ID_CHARS:
+        raise InvalidInput(f"The sender id has {len(user_id)} characters; at most {MAX_ID_CHARS}.")
+    return user_id

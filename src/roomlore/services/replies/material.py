@@ -1,0 +1,402 @@
+"""The material of a reply: its stored messages, the context, the session and the recalled memories."""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from roomlore.core.chat import Usage
+from roomlore.core.errors import BudgetTooSmall, Conflict, NotFound, StorageUnavailable, describe
+from roomlore.core.models import Message, Role, StoredMessage
+from roomlore.core.replies.prompt import Material, ReplyPrompt, Round, as_function, assemble, said_before
+from roomlore.core.replies.reply import (
+    BROKEN_OFF,
+    MOST_ROUNDS,
+    REPLY,
+    about,
+    calls_as_json,
+    calls_id,
+    calls_of,
+    is_same,
+    reply_ids,
+    result_id,
+    usage_of,
+)
+from roomlore.core.sessions.session import Session
+from roomlore.core.transcript import is_own, language_of, words
+from roomlore.ports.language import Language
+from roomlore.ports.recall import Recall
+from roomlore.ports.storage import UnitOfWork
+from roomlore.services.replies.request import Asked, Contexts, Messages, ReplyParts, Sessions
+
+log = logging.getLogger(__name__)
+
+
+_TOOL = Role.TOOL.value
+_WAITS_SECONDS = (0.1, 0.5)
+PROMPT = "reply"
+_INLINE_CHARACTERS = 150_000
+"""Characters that are assembled and counted on the event loop; more use another thread."""
+_SHARE_OF_BLOCKS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The progress of a reply. `reply`: the earlier reply. `session`: None if the room has none of its own. `people`:
+    the room's senders with their names."""
+
+    message: StoredMessage
+    agent_id: str
+    agent_name: str
+    reply_id: str
+    reply: StoredMessage | None
+    rounds: tuple[Round, ...]
+    session: Session | None
+    people: Mapping[str, str]
+
+
+class ReplyStore:
+    """The stored replies of one tenant."""
+
+    def __init__(self, *, tenant: str, parts: ReplyParts, messages: Messages, sessions: Sessions) -> None:
+        self._tenant = tenant
+        self._storage = parts.storage
+        self._clock = parts.clock
+        self._ids = parts.ids
+        self._messages = messages
+        self._sessions = sessions
+
+    async def begin(self, message: Message, *, agent_id: str, agent_name: str) -> Place:
+        """Store the message unless it exists, and return the progress of its reply.
+
+        Raise `Conflict` if it exists with other content, `NotFound` if it was deleted.
+        """
+        place = await self._place(message, agent_id, agent_name)
+        if place is None:
+            await self._store(message, agent_id)
+            place = await self._place(message, agent_id, agent_name)
+        if place is None:
+            raise NotFound(f"Message {message.id!r:.80} was deleted; give what is said anew another id.")
+        if not is_same(place.message, message):
+            raise Conflict(
+                f"Message {message.id!r:.80} is stored already with other content; use edit to change a message, or "
+                "give this one another id."
+            )
+        return place
+
+    async def _store(self, message: Message, agent_id: str) -> None:
+        """Store the message, in a turn of its own, with the current time if it has none."""
+        asked = replace(message, turn_id=message.turn_id or message.id, sent_at=message.sent_at or self._clock.now())
+        try:
+            await self._write(await self._session(message.room_id), [asked], message.sender_id, agent_id)
+        except Conflict:
+            return  # Another writer was faster: what it stored is compared.
+
+    async def find(self, room_id: str, message_id: str, agent_id: str) -> StoredMessage | None:
+        """Return the agent's reply to the message, None if there is none."""
+        async with self._storage.reading() as work:
+            found = await self._found(work, room_id, reply_ids(message_id, agent_id))
+        return next((reply for reply in found.values() if is_own(reply, agent_id)), None)
+
+    async def keep_calls(self, place: Place, made: Round) -> None:
+        """Store the tool calls that the model requested, with the known results."""
+        kept = {
+            "round": made.number,
+            "text": made.text,
+            "calls": calls_as_json(made.calls),
+            "input_tokens": made.usage.input_tokens,
+            "output_tokens": made.usage.output_tokens,
+        }
+        message = self._message(place, calls_id(place.reply_id, made.number), "", kept)
+        await self._keep(place, [replace(message, has_tool_calls=True), *self._results(place, made, made.results)])
+
+    async def keep_results(self, place: Place, made: Round, results: Mapping[str, str]) -> None:
+        """Store the results of tools."""
+        await self._keep(place, self._results(place, made, results))
+
+    def _results(self, place: Place, made: Round, results: Mapping[str, str]) -> list[Message]:
+        said = []
+        for call_id, content in results.items():
+            at = made.place(call_id)
+            name = made.calls[at].name
+            kept = {"round": made.number, "tool_call_id": call_id, "tool": name}
+            message = self._message(place, result_id(place.reply_id, made.number, at), content, kept)
+            said.append(replace(message, role=Role.TOOL, sender_id=_TOOL, sender_name=name))
+        return said
+
+    async def keep_reply(self, place: Place, text: str, kept: Mapping[str, Any]) -> None:
+        """Store the whole reply. Raise `Conflict` if another process was faster."""
+        await self._keep(place, [self._message(place, place.reply_id, text, kept)])
+
+    async def keep_broken(self, place: Place, text: str, kept: Mapping[str, Any], *, why: str) -> None:
+        """Store a partial reply that broke off, beside the one that may still come."""
+        own = f"{place.reply_id}-{self._ids.new()}"
+        await self._keep(place, [self._message(place, own, text, {**kept, BROKEN_OFF: why})])
+
+    def _message(self, place: Place, message_id: str, text: str, kept: Mapping[str, Any]) -> Message:
+        return Message(
+            id=message_id,
+            room_id=place.message.room_id,
+            sender_id=place.agent_id,
+            sender_name=place.agent_name,
+            role=Role.ASSISTANT,
+            text=text,
+            # An answer is never earlier than its question, whatever the clocks say.
+            sent_at=max(self._clock.now(), place.message.at),
+            reply_to=place.message.id,
+            turn_id=place.message.turn_id,
+            metadata={REPLY: dict(kept)},
+        )
+
+    async def _keep(self, place: Place, messages: Sequence[Message]) -> None:
+        """Store the messages, and retry after a brief error: a paid answer must not be lost, and storing it twice
+        changes nothing. If the person was forgotten meanwhile, or deleted the message, the answer is dropped with
+        it: `NotFound`."""
+        async with self._storage.reading() as work:
+            if not await self._found(work, place.message.room_id, [place.message.id]):
+                raise NotFound("The message was deleted meanwhile.")
+        for wait in (*_WAITS_SECONDS, None):
+            try:
+                await self._write(place.session, messages, place.message.sender_id, place.agent_id)
+            except StorageUnavailable:
+                if wait is None:
+                    raise
+                await asyncio.sleep(wait)
+            except Conflict as error:
+                raise Conflict(
+                    "Another process replied to this message meanwhile, and was faster; ask again for what it said."
+                ) from error
+            else:
+                return
+
+    async def _write(self, session: Session | None, messages: Sequence[Message], user_id: str, agent_id: str) -> None:
+        """Write through the session if the room has one: it records who speaks and updates its cache."""
+        if session is None:
+            await self._messages.add(messages)
+        else:
+            await self._sessions.add_messages(session.conversation_id, messages, user_id=user_id, agent_code=agent_id)
+
+    async def _session(self, room_id: str) -> Session | None:
+        async with self._storage.reading() as work:
+            return await self._own_session(work, room_id)
+
+    async def _own_session(self, work: UnitOfWork, room_id: str) -> Session | None:
+        found = await work.sessions.find(tenant=self._tenant, conversation_id=room_id)
+        return found if found and found.version else None
+
+    async def _place(self, message: Message, agent_id: str, agent_name: str) -> Place | None:
+        """Return the progress of the reply, None if the message is not stored."""
+        room_id = message.room_id
+        ids = reply_ids(message.id, agent_id)
+        async with self._storage.reading() as work:
+            found = await self._found(work, room_id, [message.id, ids[0]])
+            if message.id not in found:
+                return None
+            reply_id, reply = ids[0], found.get(ids[0])
+            if reply is None:
+                reply_id, reply = await self._after_deleted(work, room_id, ids)
+            rounds = () if reply else await self._rounds(work, room_id, reply_id, agent_id)
+            return Place(
+                message=found[message.id],
+                agent_id=agent_id,
+                agent_name=agent_name,
+                reply_id=reply_id,
+                reply=_by_agent(reply, agent_id) if reply else None,
+                rounds=rounds,
+                session=await self._own_session(work, room_id),
+                people=await work.rooms.participants(tenant=self._tenant, room_id=room_id),
+            )
+
+    async def _after_deleted(
+        self, work: UnitOfWork, room_id: str, ids: Sequence[str]
+    ) -> tuple[str, StoredMessage | None]:
+        """Return the first id that no deleted reply holds: a deleted reply may be requested again."""
+        taken = await work.messages.fingerprints(tenant=self._tenant, room_id=room_id, message_ids=list(ids))
+        for reply_id in ids:
+            if reply_id not in taken:
+                return reply_id, None
+            if taken[reply_id]:
+                return reply_id, (await self._found(work, room_id, [reply_id])).get(reply_id)
+        raise Conflict(f"{len(ids)} replies to this message were deleted; give what is said anew another id.")
+
+    async def _rounds(self, work: UnitOfWork, room_id: str, reply_id: str, agent_id: str) -> tuple[Round, ...]:
+        if not await self._found(work, room_id, [calls_id(reply_id, 0)]):
+            return ()
+        asked = await self._found(work, room_id, [calls_id(reply_id, number) for number in range(MOST_ROUNDS)])
+        rounds: list[Round] = []
+        while made := asked.get(calls_id(reply_id, len(rounds))):
+            text = str(about(_by_agent(made, agent_id)).get("text", ""))
+            rounds.append(Round(number=len(rounds), text=text, calls=calls_of(made), usage=usage_of(made)))
+        places = {
+            result_id(reply_id, one.number, place): (one.number, call.id)
+            for one in rounds
+            for place, call in enumerate(one.calls)
+        }
+        for message_id, message in (await self._found(work, room_id, list(places))).items():
+            number, call_id = places[message_id]
+            rounds[number] = rounds[number].with_results({call_id: message.text})
+        return tuple(rounds)
+
+    async def _found(self, work: UnitOfWork, room_id: str, ids: list[str]) -> dict[str, StoredMessage]:
+        entries = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=ids)
+        return {entry.message.id: entry.message for entry in entries}
+
+
+def _by_agent(message: StoredMessage, agent_id: str) -> StoredMessage:
+    """Return the message. Raise `Conflict` if it is another sender's with the id of the agent's reply."""
+    if is_own(message, agent_id):
+        return message
+    raise Conflict(
+        f"The message {message.id!r:.80} has the id of this reply and is none of the agent's; delete it, or give the "
+        "message to reply to another id."
+    )
+
+
+def usage_so_far(rounds: Sequence[Round]) -> Usage:
+    """Return the token usage of the rounds."""
+    return sum((one.usage for one in rounds), Usage())
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The gathered material. `truncated`: something was left out before the prompt was assembled."""
+
+    material: Material
+    context_id: str | None
+    degraded: str | None
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    messages: Sequence[StoredMessage] = ()
+    summary: str = ""
+    truncated: bool = False
+
+
+class Gatherer:
+    """Gather the material of replies, for one tenant."""
+
+    def __init__(
+        self, *, tenant: str, parts: ReplyParts, contexts: Contexts, sessions: Sessions, recalls: Sequence[Recall]
+    ) -> None:
+        self._tenant = tenant
+        self._parts = parts
+        self._contexts = contexts
+        self._sessions = sessions
+        self._recalls = recalls
+
+    async def gather(self, asked: Asked, place: Place) -> Gathered:
+        """Return everything that may enter the prompt."""
+        trigger = place.message
+        context = await self._contexts.build(trigger.room_id, trigger.id)
+        window = await self._window(place, asked.window)
+        boundary = place.session.boundary if place.session else 0
+        material = Material(
+            trigger=trigger,
+            agent_id=asked.request.agent_id,
+            agent_name=asked.request.agent_name,
+            context=[one for one in context.messages if one.is_far or one.message.arrival > boundary],
+            window=window.messages,
+            summary=window.summary,
+            people=place.people,
+        )
+        spoken = language_of([*_chosen(material), *material.window], trigger)
+        material = replace(material, language=spoken, system=await self._system(asked, spoken))
+        blocks, lost = await self._remembered(asked, material)
+        return Gathered(
+            replace(material, blocks=blocks), context.context_id, context.degraded, window.truncated or lost
+        )
+
+    async def prompt(self, gathered: Gathered, asked: Asked, rounds: Sequence[Round], *, tools: bool) -> ReplyPrompt:
+        """The prompt for the next call of the model. Raises `BudgetTooSmall`."""
+        offered = [as_function(tool) for tool in asked.request.tools] if tools else []
+        material = replace(gathered.material, rounds=rounds, tools=offered)
+        count = self._parts.tokens.count
+        if _characters(material) <= _INLINE_CHARACTERS:
+            found = assemble(material, budget=asked.budget, count=count)
+        else:
+            found = await asyncio.to_thread(assemble, material, budget=asked.budget, count=count)
+        return replace(found, truncated=True) if gathered.truncated else found
+
+    async def _window(self, place: Place, window: int) -> _Window:
+        if place.session is None:
+            return _Window()
+        room_id = place.message.room_id
+        try:
+            shown = await self._sessions.query_context(room_id, model_context_window=window)
+        except BudgetTooSmall:
+            checkpoint = None if _tells_of_later(place.session, place) else place.session.checkpoint
+            return _Window(summary=checkpoint.summary if checkpoint else "", truncated=True)
+        async with self._parts.storage.reading() as work:
+            entries = await work.messages.by_id(
+                tenant=self._tenant, room_id=room_id, message_ids=list(shown.message_ids)
+            )
+            session = await work.sessions.find(tenant=self._tenant, conversation_id=room_id) or place.session
+        messages = [entry.message for entry in entries]
+        if _tells_of_later(session, place):
+            return _Window(messages, truncated=True)
+        return _Window(messages, shown.session.message_context.summary, shown.truncated)
+
+    async def _system(self, asked: Asked, spoken: Language) -> str:
+        request = asked.request
+        if request.system_prompt is not None:
+            return request.system_prompt
+        prompt = await self._parts.prompts.find(PROMPT, language=spoken)
+        return prompt.fill({"name": request.agent_name or request.agent_id}).strip()
+
+    async def _remembered(self, asked: Asked, material: Material) -> tuple[list[str], bool]:
+        """Return the blocks of the hooks, in order, and True if one was longer than allowed."""
+        if not self._recalls:
+            return [], False
+        limit = min(self._parts.options.recall_max_tokens, asked.budget // _SHARE_OF_BLOCKS) // len(self._recalls)
+        seen = said_before(material, {m.id: m for m in (*_chosen(material), *material.window)}.values())
+        messages = [*sorted(seen, key=lambda message: (message.at, message.arrival)), material.trigger]
+        found = await asyncio.gather(*(self._ask(hook, asked, messages, limit) for hook in self._recalls))
+        return [text for text, _ in found if text], any(lost for _, lost in found)
+
+    async def _ask(self, hook: Recall, asked: Asked, messages: Sequence[StoredMessage], limit: int) -> tuple[str, bool]:
+        try:
+            async with asyncio.timeout(self._parts.options.recall_timeout_seconds):
+                text = await hook.recall(
+                    tenant=self._tenant,
+                    room_id=asked.request.message.room_id,
+                    agent_id=asked.request.agent_id,
+                    messages=messages,
+                    max_tokens=limit,
+                )
+        except Exception as error:  # noqa: BLE001 - a hook is somebody else's code: no reply fails because of it
+            result = "timeout" if isinstance(error, TimeoutError) else "failed"
+            return self._without(hook, result, describe(error))
+        if not isinstance(text, str):
+            return self._without(hook, "failed", f"it gave a {type(text).__name__}")
+        text = text.strip()
+        if text and self._parts.tokens.count([text])[0] > limit:
+            return self._without(hook, "too_long", f"more than {limit} tokens")
+        self._count(hook, "used" if text else "nothing")
+        return text, False
+
+    def _without(self, hook: Recall, result: str, why: str) -> tuple[str, bool]:
+        log.warning("a reply goes without what it might recall", extra={"recall": hook.name, "why": why})
+        self._count(hook, result)
+        return "", result == "too_long"
+
+    def _count(self, hook: Recall, result: str) -> None:
+        self._parts.telemetry.count("roomlore_recalls_total", labels={"recall": hook.name, "result": result})
+
+
+def _tells_of_later(session: Session, place: Place) -> bool:
+    """Return True if the summary covers messages after the one to answer."""
+    return session.checkpoint is not None and session.checkpoint.covers_arrival > place.message.arrival
+
+
+def _chosen(material: Material) -> list[StoredMessage]:
+    return [candidate.message for candidate in material.context]
+
+
+def _characters(material: Material) -> int:
+    texts = [material.system, material.summary, *material.blocks, words(material.trigger), *map(str, material.tools)]
+    results = [content for one in material.rounds for content in one.results.values()]
+    messages = (words(message) for message in (*_chosen(material), *material.window))
+    return sum(map(len, (*texts, *results, *messages, *material.people, *material.people.values())))

@@ -1,0 +1,304 @@
+"""Requests for replies, checked before anything is stored, and the parts that the reply loop needs of other
+services."""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypedDict, TypeVar
+
+from roomlore.core.chat import ChatPiece, ChatRequest, ToolCall
+from roomlore.core.context import Context
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, describe
+from roomlore.core.intake import MAX_ID_CHARS, Limits, check
+from roomlore.core.models import Message, Role
+from roomlore.core.replies.prompt import check_results, check_tools
+from roomlore.core.replies.reply import MOST_ROUNDS, Tool, ToolResult
+from roomlore.core.sessions.intake import check_id
+from roomlore.core.sessions.session import SessionContext
+from roomlore.core.sessions.window import WindowOptions
+from roomlore.ports.coordination import Clock, Ids, Telemetry
+from roomlore.ports.language import Prompts, TokenCounter
+from roomlore.ports.storage import Storage
+
+log = logging.getLogger(__name__)
+
+
+T = TypeVar("T")
+Key = tuple[str, ...]
+_CLOSE_SECONDS = 5.0
+
+CallTool = Callable[[ToolCall], Awaitable[str]]
+"""Call a tool and return its result, as text for the model. The model is told of an error."""
+_MAX_TEMPERATURE = 2
+_ARGUMENTS = ("model", "messages", "temperature", "max_tokens", "max_completion_tokens", "tools")
+_NO_OPTIONS = frozenset((*_ARGUMENTS, "n", "stream", "stream_options"))
+
+
+class Background:
+    """Tasks that no one else holds."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._under_way: set[Key] = set()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Run the work in the background."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    async def finish(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for the work. A cancelled caller gets the cancellation after the work is done."""
+        task = self.start(work)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait({task})
+            raise
+
+    @contextmanager
+    def alone(self, key: Key) -> Iterator[None]:
+        """Raise `Conflict` if the same reply is in progress in this process, since it would be paid for twice."""
+        if key in self._under_way:
+            raise Conflict("A reply to this message is being written already; wait for it, then ask again.")
+        self._under_way.add(key)
+        try:
+            yield
+        finally:
+            self._under_way.discard(key)
+
+    async def close(self) -> None:
+        """Wait for the running tasks to end, for a while."""
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _ended(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.warning("work of a reply failed", extra={"why": describe(task.exception())})  # type: ignore[arg-type]
+
+
+class KnownModel(Protocol):
+    @property
+    def model_id(self) -> str: ...
+    @property
+    def internal(self) -> bool: ...
+
+
+class Models(Protocol):
+    async def list_available_models(self, *, internal: bool = False) -> Sequence[KnownModel]: ...
+
+    def stream(self, model_id: str, request: ChatRequest) -> AsyncGenerator[ChatPiece, None]: ...
+
+
+class Messages(Protocol):
+    async def add(self, messages: Sequence[Message]) -> object: ...
+
+
+class Contexts(Protocol):
+    async def build(self, room_id: str, message_id: str | None = None) -> Context: ...
+
+    async def respond(self, context_id: str, text: str) -> None: ...
+
+
+class Sessions(Protocol):
+    async def query_context(
+        self, conversation_id: str, *, model_context_window: int | None = None
+    ) -> SessionContext: ...
+
+    async def add_messages(
+        self, conversation_id: str, messages: Sequence[Message], *, user_id: str = "", agent_code: str = ""
+    ) -> object: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyOptions:
+    """The settings of replies. `model`: '' if they name none. `max_tokens`: reserved for the answer. `window`: of the
+    model. `content_filter_text`, `length_text`: '' for the built-in ones."""
+
+    model: str = ""
+    max_tokens: int = 1024
+    window: int = 16_000
+    max_tool_iterations: int = 10
+    content_filter_text: str = ""
+    length_text: str = ""
+    recall_max_tokens: int = 2000
+    recall_timeout_seconds: float = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyParts:
+    """The parts that replies share over all tenants."""
+
+    storage: Storage
+    models: Models
+    prompts: Prompts
+    tokens: TokenCounter
+    clock: Clock
+    ids: Ids
+    telemetry: Telemetry
+    background: Background
+    limits: Limits
+    options: ReplyOptions
+
+
+class ReplyArguments(TypedDict, total=False):
+    """The keyword arguments of `lore.replies.reply` and `lore.replies.stream`. Each may be left out.
+
+    `agent_id`, `agent_name`: who replies, by default 'assistant' without a name. `model_id`: by default the setting
+    `reply_model`, else the only model there is. `system_prompt`: by default one that ships; '' for none. `max_tokens`:
+    how long the answer may be. `model_context_window`: what the model takes, in tokens. `temperature`: from 0 to 2.
+
+    `tools`: what the model may call. `call_tool`: calls a tool; without it the stream ends with `ToolsWanted` and a
+    `Reply` whose `finish_reason` is 'tool_calls', and continues in the next call, with the same message and
+    `tool_results`. `max_tool_iterations`: how often the model may ask for tools, from 0 to 100. `options`: further
+    fields for the provider.
+    """
+
+    agent_id: str
+    agent_name: str
+    model_id: str | None
+    system_prompt: str | None
+    temperature: float | None
+    max_tokens: int | None
+    model_context_window: int | None
+    tools: Sequence[Tool]
+    call_tool: CallTool | None
+    tool_results: Sequence[ToolResult]
+    max_tool_iterations: int | None
+    options: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyRequest:
+    """A message to reply to, and the `ReplyArguments` with their defaults."""
+
+    message: Message
+    agent_id: str = "assistant"
+    agent_name: str = ""
+    model_id: str | None = None
+    system_prompt: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    model_context_window: int | None = None
+    tools: Sequence[Tool] = ()
+    call_tool: CallTool | None = None
+    tool_results: Sequence[ToolResult] = ()
+    max_tool_iterations: int | None = None
+    options: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A valid request, with the settings where it says nothing. `window`: tokens that the model takes. `budget`: tokens
+    that the prompt may take. `iterations`: how often the model may ask for tools."""
+
+    request: ReplyRequest
+    model_id: str
+    window: int
+    budget: int
+    iterations: int
+
+
+class Asking:
+    """Check arguments, and fill in the settings."""
+
+    def __init__(self, *, models: Models, options: ReplyOptions, limits: Limits) -> None:
+        self._models = models
+        self._options = options
+        self._limits = limits
+
+    async def checked(self, request: ReplyRequest) -> Asked:
+        """Return the valid request. Raise `InvalidInput` that says what to change, `NotFound` for an unknown model."""
+        self._check_message(request.message)
+        window = self._options.window if request.model_context_window is None else request.model_context_window
+        _check_arguments(request, window)
+        tools, results = check_tools(request.tools), check_results(request.tool_results)
+        given = request.max_tool_iterations
+        iterations = self._options.max_tool_iterations if given is None else given
+        return Asked(
+            request=replace(request, tools=tools, tool_results=results),
+            model_id=await self._model(request.model_id),
+            window=window,
+            budget=window - (request.max_tokens or min(self._options.max_tokens, window // 2)),
+            iterations=iterations if tools else 0,
+        )
+
+    def _check_message(self, message: Message) -> None:
+        if not isinstance(message, Message):
+            raise InvalidInput(f"Give one roomlore.Message to reply to, not {message!r:.60}.")
+        check([message], self._limits)
+        if message.role != Role.USER:
+            raise InvalidInput(f"Message {message.id!r:.80} has the role {message.role!s}; a reply answers a user's.")
+
+    async def _model(self, model_id: str | None) -> str:
+        if not isinstance(model_id, str | None):
+            raise InvalidInput(f"model_id is {model_id!r:.60}; give the name of a model.")
+        known = await self._models.list_available_models(internal=True)
+        shown = [model.model_id for model in known if not model.internal]
+        wanted = model_id or self._options.model
+        if wanted and wanted not in {model.model_id for model in known}:
+            raise NotFound(f"There is no model {wanted!r:.80}; there are {_named(shown)}.")
+        if not wanted and not shown:
+            raise InvalidInput(
+                "There is no model to reply; name one under `models:` in roomlore.yaml, or in MEMORY_MODELS."
+            )
+        if not wanted and len(shown) > 1:
+            raise InvalidInput(
+                f"Which model is to reply? Give model_id or set reply_model; there are {', '.join(shown)}."
+            )
+        return wanted or shown[0]
+
+
+def _named(models: Sequence[str]) -> str:
+    return ", ".join(models) or "none; name some under `models:`"
+
+
+def _check_arguments(request: ReplyRequest, window: int) -> None:
+    check_id("agent_id", request.agent_id)
+    _check_name(request.agent_name)
+    _check_text("system_prompt", request.system_prompt)
+    _check_number("temperature", request.temperature, _MAX_TEMPERATURE)
+    WindowOptions(window=window)
+    _check_integer("max_tokens", request.max_tokens, 1, window)
+    _check_integer("max_tool_iterations", request.max_tool_iterations, 0, MOST_ROUNDS)
+    if request.call_tool is not None and not callable(request.call_tool):
+        raise InvalidInput(f"call_tool is {request.call_tool!r:.60}; give an async function of a ToolCall.")
+    _check_options(request.options)
+
+
+def _check_name(name: object) -> None:
+    _check_text("agent_name", name, "")
+    if len(str(name)) > MAX_ID_CHARS:
+        raise InvalidInput(f"agent_name has {len(str(name))} characters; at most {MAX_ID_CHARS}.")
+
+
+def _check_options(options: object) -> None:
+    if not isinstance(options, Mapping | None):
+        raise InvalidInput(f"options is {options!r:.60}; give a mapping of fields for the provider.")
+    others = sorted(_NO_OPTIONS.intersection(options or ()))
+    if others:
+        raise InvalidInput(f"options may not name {others[0]}: it is an argument of its own, or what replies rest on.")
+
+
+def _check_text(name: str, value: object, default: str | None = None) -> None:
+    if not (isinstance(value, str) or value is default):
+        raise InvalidInput(f"{name} is {value!r:.60}; it must be a text.")
+
+
+def _check_number(name: str, value: object, most: float) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (number and 0 <= value <= most):  # type: ignore[operator]
+        raise InvalidInput(f"{name} is {value!r:.60}; give a number from 0 to {most}, or leave it out.")
+
+
+def _check_integer(name: str, value: object, least: int, most: int) -> None:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if value is not None and not (whole and least <= value <= most):  # type: ignore[operator]
+        raise InvalidInput(f"{name} is {value!r:.60}; give a whole number from {least} to {most}, or leave it out.")

@@ -1,0 +1,317 @@
+"""Reading sessions: the database, and a cache in front of its messages. No error of the cache reaches a caller.
+
+Every text is signed with a key that the database keeps, so that no one else with write access to the cache can put
+words into a session. An older entry of the same session is trusted up to its revision.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from roomlore.core.errors import CacheUnavailable, NotFound, RoomloreError, describe
+from roomlore.core.models import StoredMessage
+from roomlore.core.sessions.session import Session, SessionMessage
+from roomlore.core.sessions.state import Cached, from_text, signed, to_text, value_of, verified
+from roomlore.core.sessions.window import Segment, shown
+from roomlore.ports.coordination import Clock, SessionCache, Telemetry
+from roomlore.ports.storage import Storage, UnitOfWork
+
+log = logging.getLogger(__name__)
+
+
+_PAUSE_SECONDS = 1.0
+"""How long a cache that failed is not asked, so that one that hangs does not slow every call."""
+_MOST_CHARACTERS = 500_000
+"""The limit of texts. Longer ones are not cached: assembling them would take longer than it saves."""
+
+_WARN_SECONDS = 60.0
+_KEY_NAME = "session-cache"
+
+_PAGE = 1_000
+_MESSAGES_A_TURN = 3
+_KEPT_TURNS = 16
+_MARGIN = 2 * _MESSAGES_A_TURN
+"""The largest distance, in arrivals, of the messages of one turn if others come between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The result of a cache lookup. `result`: the label under which a lookup without an entry is counted."""
+
+    cached: Cached | None
+    result: Literal["miss", "rejected", "bypassed"] = "miss"
+
+
+BYPASSED = Lookup(None, "bypassed")
+
+
+async def signing_key(storage: Storage) -> bytes:
+    """Return the key that signs cache entries, the same for all processes on this database. Create it if there is none.
+    Raise `StorageUnavailable`."""
+    async with storage.reading() as work:
+        known = await work.keys.signing_key(name=_KEY_NAME)
+    if known is None:
+        async with storage.writing() as work:
+            known = await work.keys.keep_signing_key(name=_KEY_NAME, secret=secrets.token_hex(32))
+    return bytes.fromhex(known)
+
+
+class SegmentCache:
+    """Read and write segments through the port; `on` is False if no cache is configured. `key`: signs them, not needed
+    without a cache."""
+
+    def __init__(
+        self,
+        *,
+        cache: SessionCache | None,
+        key: bytes,
+        clock: Clock,
+        telemetry: Telemetry,
+        seconds: int,
+        recent_turns: int,
+    ) -> None:
+        self._cache = cache
+        self._key = key
+        self._clock = clock
+        self._telemetry = telemetry
+        self._seconds = seconds
+        self._recent_turns = recent_turns
+        self._failing = False
+        self._closed_until = float("-inf")
+        self._quiet_until = float("-inf")
+
+    @property
+    def on(self) -> bool:
+        return self._cache is not None
+
+    async def get(self, tenant: str, conversation_id: str) -> Lookup:
+        """Return the cached entry, or why there is none."""
+        if self._cache is None or not self._open():
+            return BYPASSED
+        begun = self._clock.monotonic()
+        try:
+            text = await self._cache.get(tenant=tenant, conversation_id=conversation_id)
+        except CacheUnavailable as error:
+            self._bypass(error, begun)
+            return BYPASSED
+        lookup = Lookup(None) if text is None else self._read(text, tenant, conversation_id)
+        self._answered(begun)
+        return lookup
+
+    def _read(self, text: str, tenant: str, conversation_id: str) -> Lookup:
+        whole = verified(text, key=self._key, tenant=tenant, conversation_id=conversation_id)
+        if whole is not None:
+            return Lookup(from_text(whole))
+        now = self._clock.monotonic()
+        if now >= self._quiet_until:
+            self._quiet_until = now + _WARN_SECONDS
+            log.warning(
+                "a cached session was not believed: it is unsigned, or signed for another session or database; "
+                "check who writes to Redis unless roomlore was just upgraded"
+            )
+        return Lookup(None, "rejected")
+
+    async def put(self, segment: Segment) -> None:
+        """Cache the segment; one that is too large is dropped instead."""
+        if self._cache is None or not self._open():
+            return
+        named = {"tenant": segment.session.tenant, "conversation_id": segment.session.conversation_id}
+        large = sum(len(message.text) for message in segment.messages) > _MOST_CHARACTERS
+        text = "" if large else to_text(segment, value_of(segment, recent_turns=self._recent_turns))
+        begun = self._clock.monotonic()
+        try:
+            if large:
+                await self._cache.drop(**named)
+            else:
+                await self._cache.put(**named, value=signed(text, key=self._key, **named), seconds=self._seconds)
+        except CacheUnavailable as error:
+            self._bypass(error, begun)
+        else:
+            self._answered(begun)
+
+    async def drop(self, *, tenant: str, conversation_id: str) -> None:
+        """Drop the entry of a session. Raise `CacheUnavailable`: the caller must know that it may still be there."""
+        if self._cache is not None:
+            await self._cache.drop(tenant=tenant, conversation_id=conversation_id)
+
+    def _open(self) -> bool:
+        """Return True if the cache may be asked: while it fails, one call after each pause tries it."""
+        now = self._clock.monotonic()
+        if now >= self._closed_until:
+            if self._failing:
+                self._closed_until = now + _PAUSE_SECONDS
+            return True
+        return False
+
+    def _bypass(self, error: CacheUnavailable, begun: float) -> None:
+        self._observe(begun)
+        self._failing = True
+        self._closed_until = self._clock.monotonic() + _PAUSE_SECONDS
+        log.warning("the session cache is bypassed", extra={"why": describe(error)})
+
+    def _answered(self, begun: float) -> None:
+        if self._failing:
+            log.info("the session cache answers again")
+        self._failing, self._closed_until = False, float("-inf")
+        self._observe(begun)
+
+    def _observe(self, begun: float) -> None:
+        self._telemetry.observe("roomlore_session_seconds", self._clock.monotonic() - begun, labels={"part": "cache"})
+
+
+class SessionReader:
+    """Read sessions of any tenant. The database is asked each time; the cache spares it the messages."""
+
+    def __init__(self, *, storage: Storage, cache: SegmentCache, clock: Clock, telemetry: Telemetry) -> None:
+        self._storage = storage
+        self._cache = cache
+        self._clock = clock
+        self._telemetry = telemetry
+
+    async def load(self, tenant: str, conversation_id: str, *, recent_turns: int) -> Segment:
+        """Return the session, every message that no summary covers, and at least `recent_turns` turns if there are as
+        many.
+
+        Raise `NotFound`, `StorageUnavailable`.
+        """
+        async with self._storage.reading() as work:
+            (session, took), lookup = await self._found(work, tenant, conversation_id)
+            begun = self._clock.monotonic()
+            segment, fresh, turns = await self._segment(work, session, lookup, recent_turns)
+        took += self._clock.monotonic() - begun
+        self._telemetry.observe("roomlore_session_seconds", took, labels={"part": "database"})
+        if fresh:
+            await self._cache.put(_trimmed(segment, turns))
+        return _trimmed(segment, recent_turns)
+
+    async def refresh(self, tenant: str, conversation_id: str, *, recent_turns: int) -> None:
+        """Update the cache after a write, so that the next read finds it current. An error does not undo the write."""
+        if not self._cache.on:
+            return
+        try:
+            await self.load(tenant, conversation_id, recent_turns=recent_turns)
+        except RoomloreError as error:
+            log.warning("the session cache was not refreshed", extra={"why": describe(error)})
+
+    async def _found(self, work: UnitOfWork, tenant: str, conversation_id: str) -> tuple[tuple[Session, float], Lookup]:
+        """Return the session with the seconds that took, and the cache entry, requested at once."""
+        if not self._cache.on:
+            return await self._session(work, tenant, conversation_id), BYPASSED
+        asking = asyncio.ensure_future(self._cache.get(tenant, conversation_id))
+        try:
+            return await self._session(work, tenant, conversation_id), await asking
+        except BaseException:
+            asking.cancel()
+            raise
+
+    async def _session(self, work: UnitOfWork, tenant: str, conversation_id: str) -> tuple[Session, float]:
+        begun = self._clock.monotonic()
+        session = await work.sessions.find(tenant=tenant, conversation_id=conversation_id)
+        if session is None:
+            raise NotFound(f"There is no conversation {conversation_id!r}; create its session, or write a turn to it.")
+        return session, self._clock.monotonic() - begun
+
+    async def _segment(
+        self, work: UnitOfWork, session: Session, lookup: Lookup, recent_turns: int
+    ) -> tuple[Segment, bool, int]:
+        """Return the segment, True if the cache needs it, and how many of its turns are whole. A cached segment begins
+        with a turn; one that was read may begin within one."""
+        cached = lookup.cached
+        if cached is not None and cached.serves(session):
+            segment, known = await self._caught_up(work, session, cached), cached.equals(session)
+            self._count("hit" if cached.revision == session.revision else "changed")
+        else:
+            segment, known = await self._read(work, session, recent_turns), False
+            self._count(lookup.result)
+        remembered = cached is not None and cached.serves(session) and _first_needed(segment, recent_turns) >= 0
+        reached = segment if remembered else await self._reach_back(work, segment, recent_turns)
+        wide = max(recent_turns, _KEPT_TURNS)
+        sure = remembered or reached.whole or _reaches(reached, wide)
+        return reached, not known or reached is not segment, wide if sure else recent_turns
+
+    async def _caught_up(self, work: UnitOfWork, session: Session, cached: Cached) -> Segment:
+        if cached.revision == session.revision:
+            return _above(Segment(session, cached.start, cached.messages), session.boundary)
+        changed, gone = await work.messages.changed(
+            tenant=session.tenant,
+            room_id=session.conversation_id,
+            revision=cached.revision,
+            after=cached.start,
+        )
+        by_arrival = {message.arrival: message for message in cached.messages}
+        by_arrival |= {message.arrival: shown(message) for message in changed}
+        for arrival in gone:
+            by_arrival.pop(arrival, None)
+        messages = tuple(by_arrival[arrival] for arrival in sorted(by_arrival))
+        return _above(Segment(session, cached.start, messages), session.boundary)
+
+    async def _read(self, work: UnitOfWork, session: Session, recent_turns: int) -> Segment:
+        back = session.next_arrival - 1 - _MESSAGES_A_TURN * recent_turns
+        start = max(session.boundary, min(session.covered - _MARGIN, back))
+        found: list[SessionMessage] = []
+        after = start
+        while True:
+            page = await work.messages.page(
+                tenant=session.tenant, room_id=session.conversation_id, after=after, limit=_PAGE
+            )
+            found += map(shown, page)
+            if len(page) < _PAGE:
+                return Segment(session, start, tuple(found))
+            after = page[-1].arrival
+
+    async def _reach_back(self, work: UnitOfWork, segment: Segment, recent_turns: int) -> Segment:
+        """Read further back until no requested turn depends on older messages; twice as much each time, as a turn may
+        be long."""
+        while not segment.whole and not _reaches(segment, recent_turns):
+            missing = max(recent_turns + 1 - len(segment.turns), 1)
+            limit = max(_MESSAGES_A_TURN * missing + _KEPT_TURNS, len(segment.messages))
+            session = segment.session
+            earlier = await work.messages.recent(
+                tenant=session.tenant, room_id=session.conversation_id, limit=limit, before=segment.start + 1
+            )
+            segment = _longer(segment, earlier, limit)
+        return segment
+
+    def _count(self, result: str) -> None:
+        if self._cache.on:
+            self._telemetry.count("roomlore_session_cache_total", labels={"result": result})
+
+
+def _longer(segment: Segment, earlier: Sequence[StoredMessage], limit: int) -> Segment:
+    boundary = segment.session.boundary
+    inside = [shown(message) for message in earlier if message.arrival > boundary]
+    start = earlier[0].arrival - 1 if len(inside) == limit else boundary
+    return replace(segment, start=max(start, boundary), messages=(*inside, *segment.messages))
+
+
+def _reaches(segment: Segment, recent_turns: int) -> bool:
+    """Return True if all needed turns are there and whole, although the first turn that was read may be partial."""
+    first = _first_needed(segment, recent_turns)
+    return first > 0 and segment.turns[first].first - segment.start > _MARGIN
+
+
+def _first_needed(segment: Segment, recent_turns: int) -> int:
+    """Return the index of the first turn that is requested, not covered or may continue there, or that continues among
+    those; below 0 if more are needed than there are."""
+    turns = segment.turns
+    began_covered = sum(turn.first <= segment.session.covered for turn in turns)
+    first = min(len(turns) - recent_turns, began_covered - 1)
+    for place in range(first - 1, -1, -1):
+        if turns[place].last > turns[first].first:
+            first = place
+    return first
+
+
+def _trimmed(segment: Segment, recent_turns: int) -> Segment:
+    """Return only the needed turns, so that the result does not depend on what was read or cached before them."""
+    first = _first_needed(segment, recent_turns)
+    return _above(segment, segment.turns[first].first - 1) if first > 0 else segment
+
+
+def _above(segment: Segment, start: int) -> Segment:
+    if start <= segment.start:
+        return segment
+    return Segment(segment.session, start, tuple(message for message in segment.messages if message.arrival > start))

@@ -1,0 +1,516 @@
+"""The verbs of `lore.sessions`, and the changes of stored sessions."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Protocol
+
+from roomlore.core.errors import BudgetTooSmall, Conflict, InvalidInput, NotFound
+from roomlore.core.intake import Limits, check, check_page
+from roomlore.core.models import Message, StoredMessage
+from roomlore.core.sessions.intake import (
+    Batch,
+    Turn,
+    as_value,
+    begun,
+    check_id,
+    check_ids,
+    filled,
+    ids_of,
+    joins_a_turn,
+    patched,
+)
+from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionValue, TurnResult
+from roomlore.core.sessions.state import value_of
+from roomlore.core.sessions.window import Segment, Shown, WindowOptions, context_of, show
+from roomlore.ports.coordination import Clock, Ids, Telemetry
+from roomlore.ports.language import TokenCounter
+from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.services.sessions.automatic import AutoCheckpoints, LaterSummaries
+from roomlore.services.sessions.checkpoints import Checkpointer, Offers, Wanted
+from roomlore.services.sessions.reading import SegmentCache, SessionReader
+
+Along = Callable[[UnitOfWork], Awaitable[None]]
+Change = Callable[[Session], Session]
+_INLINE_CHARACTERS = 150_000
+"""Characters that are rendered and counted on the event loop; more use another thread."""
+_LINE = 100
+"""The cost of a message beside its text, in characters."""
+_REFRESHED = 200
+"""The number of messages a session shows up to which the cache is updated with every turn."""
+
+
+class Writer(Protocol):
+    """A service that stores messages, and something else in the same transaction."""
+
+    async def add(
+        self, batches: Mapping[str, Sequence[Message]], *, strict: bool, along: Along | None = None
+    ) -> Sequence[object]:
+        """Store messages. `along` is called after the messages are written and before they are committed, again if the
+        transaction is retried, and not at all if every message existed already."""
+
+
+class SessionKeeper:
+    """The stored sessions of one tenant; every change is made under the lock of the room's row."""
+
+    def __init__(
+        self, *, tenant: str, storage: Storage, writer: Writer, clock: Clock, ids: Ids, telemetry: Telemetry
+    ) -> None:
+        self._telemetry = telemetry
+        self._tenant = tenant
+        self._storage = storage
+        self._writer = writer
+        self._clock = clock
+        self._ids = ids
+
+    async def find(self, conversation_id: str) -> Session | None:
+        async with self._storage.reading() as work:
+            return await work.sessions.find(tenant=self._tenant, conversation_id=conversation_id)
+
+    async def require(self, work: UnitOfWork, conversation_id: str) -> Session:
+        """Return the session. Raise `NotFound` if there is no such conversation."""
+        found = await work.sessions.find(tenant=self._tenant, conversation_id=conversation_id)
+        if found is None:
+            raise NotFound(f"There is no conversation {conversation_id!r}; create its session, or write a turn to it.")
+        return found
+
+    async def stored(self, conversation_id: str, message_ids: Sequence[str]) -> dict[str, StoredMessage]:
+        """Return those of these messages that exist, by id."""
+        async with self._storage.reading() as work:
+            found = await work.messages.by_id(
+                tenant=self._tenant, room_id=conversation_id, message_ids=list(message_ids)
+            )
+        return {entry.message.id: entry.message for entry in found}
+
+    async def change(self, conversation_id: str, change: Change, *, make: bool = False) -> Session:
+        """Change the session as it is stored now. `make`: create room and session if they are missing."""
+        with self._timed():
+            return await self._change(conversation_id, change, make=make)
+
+    async def _change(self, conversation_id: str, change: Change, *, make: bool) -> Session:
+        async with self._storage.writing() as work:
+            stored = await self._locked(work, conversation_id, make=make)
+            changed = change(stored)
+            return stored if changed == stored and stored.version else await self._save(work, changed)
+
+    async def write(
+        self, conversation_id: str, messages: Sequence[Message], *, user_id: str, agent_key: str
+    ) -> tuple[Session, bool]:
+        """Store messages and the session's changes in one transaction. Return the session, and True if the messages
+        were new."""
+        kept: list[Session] = []
+
+        async def keep(work: UnitOfWork) -> None:
+            stored = filled(await self.require(work, conversation_id), {"user_id": user_id})
+            kept.append(await self._save(work, replace(stored, agent_key=agent_key or stored.agent_key)))
+
+        try:
+            with self._timed():
+                await self._writer.add({conversation_id: messages}, strict=True, along=keep)
+        except Conflict as error:
+            raise Conflict(
+                f"Turn {messages[-1].turn_id!r} is stored already with other content or another time, and nothing was "
+                "changed; repeat the call as it was, or give another turn_id."
+            ) from error
+        if kept:
+            return kept[-1], True
+        async with self._storage.reading() as work:
+            return await self.require(work, conversation_id), False
+
+    async def reset(self, conversation_id: str) -> None:
+        """Put everything said so far behind a boundary, with no checkpoint in force."""
+        async with self._storage.writing() as work:
+            stored = await self._locked(work, conversation_id, make=False)
+            mark = Checkpoint(
+                checkpoint_id=self._ids.new(),
+                conversation_id=conversation_id,
+                number=stored.marks + 1,
+                kind="reset",
+                covers_arrival=stored.next_arrival - 1,
+                created_at=self._clock.now(),
+            )
+            await work.sessions.mark(tenant=self._tenant, checkpoint=mark)
+            await self._save(work, replace(stored, boundary=mark.covers_arrival, checkpoint=None, marks=mark.number))
+            if stored.due:
+                named: Mapping[str, str] = {"tenant": self._tenant, "conversation_id": conversation_id}
+                await work.sessions.schedule(**named, due=None, was=stored.due.at)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        begun = self._clock.monotonic()
+        yield
+        self._telemetry.observe("roomlore_session_seconds", self._clock.monotonic() - begun, labels={"part": "write"})
+
+    async def _locked(self, work: UnitOfWork, conversation_id: str, *, make: bool) -> Session:
+        if not make:
+            await self.require(work, conversation_id)
+        await work.rooms.lock(tenant=self._tenant, room_id=conversation_id, now=self._clock.now())
+        return await self.require(work, conversation_id)
+
+    async def _save(self, work: UnitOfWork, session: Session) -> Session:
+        saved = replace(session, version=session.version + 1, updated_at=self._clock.now())
+        await work.sessions.save(session=saved)
+        return saved
+
+
+@dataclass(frozen=True, slots=True)
+class SessionParts:
+    """The parts that sessions share over all tenants."""
+
+    storage: Storage
+    cache: SegmentCache
+    reader: SessionReader
+    checkpointer: Checkpointer
+    automatic: AutoCheckpoints
+    offers: Offers
+    tokens: TokenCounter
+    clock: Clock
+    ids: Ids
+    telemetry: Telemetry
+    limits: Limits
+    options: WindowOptions
+
+
+class SessionService:
+    """The sessions of one tenant. A conversation is a room: its messages are the room's messages."""
+
+    def __init__(self, *, tenant: str, parts: SessionParts, writer: Writer, later: LaterSummaries) -> None:
+        self._tenant = tenant
+        self._parts = parts
+        self._later = later
+        self._storage = parts.storage
+        self._keeper = SessionKeeper(
+            tenant=tenant,
+            storage=parts.storage,
+            writer=writer,
+            clock=parts.clock,
+            ids=parts.ids,
+            telemetry=parts.telemetry,
+        )
+
+    async def create_session(
+        self,
+        conversation_id: str,
+        user_id: str = "",
+        *,
+        enterprise_id: str | None = None,
+        patient_id: str | None = None,
+        session: SessionValue | Mapping[str, Any] | None = None,
+    ) -> SessionValue:
+        """Create the session, and its room if there is none. An existing one stays as it is, and missing ids are filled
+        in. `session`: a session of another system or version, as JSON; its state is taken over.
+
+        Raise `InvalidInput`, `StorageUnavailable`.
+        """
+        check_id("conversation_id", conversation_id)
+        brought = as_value(session)
+        ids = check_ids({"user_id": user_id, "enterprise_id": enterprise_id, "patient_id": patient_id})
+
+        def make(stored: Session) -> Session:
+            made = stored if stored.version else begun(stored, brought, self._parts.limits)
+            return filled(made, {**ids_of(brought), **ids})
+
+        await self._keeper.change(conversation_id, make, make=True)
+        return await self._refreshed(conversation_id)
+
+    async def get_session(self, conversation_id: str) -> SessionValue:
+        """Return the session as JSON-like values. Raise `NotFound` if there is no such conversation."""
+        return self._value(await self._load(conversation_id))
+
+    async def page(self, *, after: str | None = None, limit: int = 100) -> list[Session]:
+        """Return up to `limit` sessions with a conversation id above `after`, by id."""
+        check_page(limit=limit)
+        async with self._storage.reading() as work:
+            return await work.sessions.page(tenant=self._tenant, after=after, limit=limit)
+
+    async def patch_state(self, conversation_id: str, patch: Mapping[str, Any]) -> SessionValue:
+        """Merge a patch into the session's state (RFC 7396: objects merge, null removes).
+
+        `global_state`, `user_snapshot`, `flow_context.current_agent_key` and fields of your own can be set; values that
+        follow from the messages cannot. Patches of two callers are both kept. Raise `InvalidInput`, `NotFound`.
+        """
+        await self._keeper.change(conversation_id, lambda stored: patched(stored, patch, self._parts.limits))
+        return await self._refreshed(conversation_id)
+
+    async def query_context(
+        self,
+        conversation_id: str,
+        query: str = "",
+        token_threshold_ratio: float | None = None,
+        recent_turns: int | None = None,
+        model_context_window: int | None = None,
+        *,
+        enterprise_id: str | None = None,
+        patient_id: str | None = None,
+    ) -> SessionContext:
+        """Return the conversation within the model's window: everything until the first checkpoint, then the summary
+        and the turns after it, never fewer than the last `recent_turns`.
+
+        Arguments left out come from the settings: 0.75, 8 turns, 16,000 tokens. `query` is counted and not returned.
+        Raise `NotFound`, `InvalidInput`, and `BudgetTooSmall` if summary and query alone are too long.
+        """
+        options = self._options(token_threshold_ratio, recent_turns, model_context_window)
+        ids = check_ids({"enterprise_id": enterprise_id, "patient_id": patient_id})
+        segment = await self._asked(conversation_id, query, options)
+        if any(getattr(segment.session, name) != value for name, value in ids.items()):
+            await self._keeper.change(conversation_id, lambda stored: replace(stored, **ids))  # type: ignore[arg-type]
+            segment = replace(segment, session=replace(segment.session, **ids))  # type: ignore[arg-type]
+        try:
+            context, shown = await self._inside(segment, query, options)
+        except BudgetTooSmall:
+            if segment.session.checkpoint:
+                await self._parts.automatic.note(segment, window=options.window, shown=None)
+            raise
+        await self._handed_out(segment, context, shown, options)
+        return context
+
+    async def preview_context(
+        self,
+        conversation_id: str,
+        query: str = "",
+        token_threshold_ratio: float | None = None,
+        recent_turns: int | None = None,
+        model_context_window: int | None = None,
+    ) -> SessionContext:
+        """Return what `query_context` would answer now, without effects: the database stays as it is, no checkpoint
+        becomes due, and a later `checkpoint` does not count it as a history handed out. Raise the same errors."""
+        options = self._options(token_threshold_ratio, recent_turns, model_context_window)
+        segment = await self._asked(conversation_id, query, options)
+        return (await self._inside(segment, query, options))[0]
+
+    async def write_turn(
+        self,
+        conversation_id: str,
+        user_id: str = "",
+        agent_code: str = "",
+        user_query: str | None = None,
+        agent_response: str | None = None,
+        *,
+        turn_id: str | None = None,
+        sent_at: datetime | None = None,
+    ) -> TurnResult:
+        """Store a turn: the user's query and the agent's answer, or one of them, in one transaction.
+
+        The session is created if there is none. `turn_id`: one of your own makes the call safe to repeat; the same turn
+        again changes nothing. Raise `InvalidInput`, `Conflict` for the same id with other content,
+        `StorageUnavailable`.
+        """
+        check_id("conversation_id", conversation_id)
+        check_ids({"user_id": user_id, "agent_code": agent_code, "turn_id": turn_id})
+        for name, text in (("user_query", user_query), ("agent_response", agent_response)):
+            if not isinstance(text, str | None):
+                raise InvalidInput(f"{name} is {text!r:.60}; it must be a text.")
+        if not user_query and not agent_response:
+            raise InvalidInput("A turn needs user_query, agent_response or both.")
+        turn = Turn(
+            conversation_id=conversation_id,
+            turn_id=turn_id or self._parts.ids.new(),
+            user_id=user_id,
+            agent_code=agent_code,
+            query=user_query,
+            answer=agent_response,
+            sent_at=sent_at,
+        )
+        messages = await self._told(turn, new=not turn_id)
+        try:
+            return await self._write(messages, turn.turn_id, conversation_id, user_id, agent_code)
+        except Conflict:
+            again = await self._told(turn, new=False)
+            if again == messages:
+                raise
+            return await self._write(again, turn.turn_id, conversation_id, user_id, agent_code)
+
+    async def add_messages(
+        self,
+        conversation_id: str,
+        messages: Sequence[Message],
+        *,
+        user_id: str = "",
+        agent_code: str = "",
+        turn_id: str = "",
+    ) -> TurnResult:
+        """Store messages of any role in one transaction, and create the session if there is none.
+
+        Missing fields are filled in: an empty id, room or sender, the time (now) and the turn. A user's message begins
+        a turn, and what follows belongs to it. `turn_id`: the turn that continues until a user speaks; by default that
+        of the newest message. The answer names the turn of the last message, '' for none. Ids, times and turns of your
+        own make the call safe to repeat. Raise `InvalidInput`, `Conflict` for the same id with other content,
+        `StorageUnavailable`.
+        """
+        check_id("conversation_id", conversation_id)
+        check_ids({"user_id": user_id, "agent_code": agent_code})
+        goes_on = joins_a_turn(messages)
+        batch = Batch(
+            conversation_id=conversation_id,
+            messages=messages,
+            user_id=user_id or await self._known_user(conversation_id),
+            agent_code=agent_code,
+            turn_id=turn_id or (await self._last_turn(conversation_id) if goes_on else None),
+            now=self._parts.clock.now(),
+            new_id=self._parts.ids.new,
+        )
+        completed = batch.completed()
+        return await self._write(completed, completed[-1].turn_id or "", conversation_id, user_id, agent_code)
+
+    async def checkpoint(
+        self,
+        conversation_id: str,
+        summary: str,
+        recent_turns: int | None = None,
+        covers_through: str | None = None,
+        expected_checkpoint: str | None = None,
+    ) -> Checkpoint:
+        """Replace messages by a summary of them; the conversation is shown as SUMMARY_N from then on.
+
+        `covers_through`: the id of the last message it covers, as its context says. By default it is the end of the
+        history that this process handed out, the first one that requested a checkpoint, else everything before the last
+        `recent_turns` turns. If the summary may have been requested before the current checkpoint or a reset, and comes
+        late, it is a `Conflict` or covers no more than its caller saw. `expected_checkpoint`: the checkpoint that must
+        be in force, '' for none; by default the one that is in force when the call begins. Raise `Conflict` if another
+        checkpoint or a reset was faster.
+        """
+        options = self._options(None, recent_turns, None)
+        for name, given in (("covers_through", covers_through), ("expected_checkpoint", expected_checkpoint)):
+            if not isinstance(given, str | None):
+                raise InvalidInput(f"{name} is {given!r:.60}; it must be an id.")
+        segment = await self._load(conversation_id, recent_turns=options.recent_turns)
+        wanted = Wanted(
+            summary=summary,
+            recent_turns=options.recent_turns,
+            covers_through=covers_through,
+            expected=expected_checkpoint,
+        )
+        checkpoint = await self._parts.checkpointer.put(segment, wanted)
+        await self._refresh(conversation_id)
+        return checkpoint
+
+    async def summarise(self, conversation_id: str) -> Checkpoint | None:
+        """Make the summary, with a model if one is configured, else by choosing sentences, and put it in force. Return
+        None if there are no messages since the last checkpoint. Raise `Conflict`, `NotFound`."""
+        checkpoint = await self._parts.automatic.summarise(self._tenant, conversation_id)
+        await self._refresh(conversation_id)
+        return checkpoint
+
+    async def begin_summary(self, conversation_id: str) -> str:
+        """Start `summarise` as durable work and return the id of the job at once. `lore.jobs.wait` waits for it, and
+        `checkpoints` lists the result. Raise `NotFound`, `StorageUnavailable`."""
+        async with self._storage.reading() as work:
+            await self._keeper.require(work, conversation_id)
+        return await self._later.begin(self._tenant, conversation_id)
+
+    async def reset(self, conversation_id: str) -> SessionValue:
+        """Begin the conversation anew: earlier messages are no longer shown and stay stored."""
+        await self._keeper.reset(conversation_id)
+        return await self._refreshed(conversation_id)
+
+    async def checkpoints(
+        self, conversation_id: str, *, before: int | None = None, limit: int = 100
+    ) -> list[Checkpoint]:
+        """Return the conversation's checkpoints and resets, newest first, those with a number below `before`."""
+        check_page(limit=limit, after=before or 0)
+        async with self._storage.reading() as work:
+            await self._keeper.require(work, conversation_id)
+            return await work.sessions.history(
+                tenant=self._tenant, conversation_id=conversation_id, before=before, limit=limit
+            )
+
+    async def messages(self, conversation_id: str, *, limit: int | None = None) -> list[StoredMessage]:
+        """Return every message since the last reset in order of arrival, or the newest `limit` of them."""
+        check_page(limit=1 if limit is None else limit)
+        async with self._storage.reading() as work:
+            session = await self._keeper.require(work, conversation_id)
+            count = session.next_arrival if limit is None else limit
+            found = await work.messages.recent(tenant=self._tenant, room_id=conversation_id, limit=count)
+        return [message for message in found if message.arrival > session.boundary]
+
+    async def catch_up(self) -> int:
+        """Make the checkpoints that are due, of all tenants, and return how many were made. With `auto_checkpoint` this
+        happens in the background."""
+        return await self._parts.automatic.catch_up()
+
+    def _options(self, threshold: float | None, recent_turns: int | None, window: int | None) -> WindowOptions:
+        default = self._parts.options
+        return WindowOptions(
+            threshold=default.threshold if threshold is None else threshold,
+            recent_turns=default.recent_turns if recent_turns is None else recent_turns,
+            window=default.window if window is None else window,
+        )
+
+    async def _inside(self, segment: Segment, query: str, options: WindowOptions) -> tuple[SessionContext, Shown]:
+        """Count in another thread if there is much, so that the event loop stays responsive."""
+        if len(query) + sum(len(message.text) + _LINE for message in segment.messages) <= _INLINE_CHARACTERS:
+            return self._shown(segment, query, options)
+        return await asyncio.to_thread(self._shown, segment, query, options)
+
+    def _shown(self, segment: Segment, query: str, options: WindowOptions) -> tuple[SessionContext, Shown]:
+        shown = show(segment, query, options, self._parts.tokens.count)
+        return context_of(segment, shown, options, self._value(segment)), shown
+
+    async def _handed_out(
+        self, segment: Segment, context: SessionContext, shown: Shown, options: WindowOptions
+    ) -> None:
+        parts, asked = self._parts, context.should_checkpoint_summary
+        new = segment.uncovered()
+        covers = new[-1].arrival if new else segment.session.covered
+        parts.offers.note(segment.session, covers=covers, asked=asked, now=parts.clock.monotonic())
+        parts.telemetry.observe("roomlore_session_token_ratio", context.token_ratio)
+        if context.truncated:
+            parts.telemetry.count("roomlore_sessions_truncated_total")
+        if asked:
+            await parts.automatic.note(segment, window=options.window, shown=shown)
+
+    async def _told(self, turn: Turn, *, new: bool) -> list[Message]:
+        """Return the turn's messages. `new`: its ids are new, so that no other call can have the same turn."""
+        before = {} if new else await self._keeper.stored(turn.conversation_id, turn.ids())
+        user = turn.user_id or await self._known_user(turn.conversation_id)
+        return turn.messages(now=self._parts.clock.now(), user=user, before=before)
+
+    async def _write(
+        self, messages: Sequence[Message], turn_id: str, conversation_id: str, user_id: str, agent_code: str
+    ) -> TurnResult:
+        check(messages, self._parts.limits)
+        session, new = await self._keeper.write(conversation_id, messages, user_id=user_id, agent_key=agent_code)
+        if new:
+            self._parts.telemetry.count("roomlore_messages_added_total", len(messages))
+            if session.next_arrival - session.covered <= _REFRESHED:
+                await self._refresh(conversation_id)
+        return TurnResult(
+            conversation_id=conversation_id,
+            mode=session.mode,
+            updated_at=int(session.updated_at.timestamp()),
+            turn_id=turn_id,
+            message_ids=tuple(message.id for message in messages),
+        )
+
+    async def _last_turn(self, conversation_id: str) -> str | None:
+        """Return the turn of the newest message, None if it has none; a new one if there are no messages yet."""
+        try:
+            newest = await self.messages(conversation_id, limit=1)
+        except NotFound:
+            newest = []
+        return newest[0].turn_id if newest else self._parts.ids.new()
+
+    async def _known_user(self, conversation_id: str) -> str:
+        session = await self._keeper.find(conversation_id)
+        return (session.user_id if session else "") or "user"
+
+    async def _asked(self, conversation_id: str, query: str, options: WindowOptions) -> Segment:
+        if not isinstance(query, str):
+            raise InvalidInput(f"query is {query!r:.60}; it must be a text.")
+        return await self._load(conversation_id, recent_turns=options.recent_turns)
+
+    async def _load(self, conversation_id: str, *, recent_turns: int | None = None) -> Segment:
+        turns = max(self._parts.options.recent_turns, recent_turns or 0)
+        return await self._parts.reader.load(self._tenant, conversation_id, recent_turns=turns)
+
+    async def _refresh(self, conversation_id: str) -> None:
+        turns = self._parts.options.recent_turns
+        await self._parts.reader.refresh(self._tenant, conversation_id, recent_turns=turns)
+
+    async def _refreshed(self, conversation_id: str) -> SessionValue:
+        return self._value(await self._load(conversation_id))
+
+    def _value(self, segment: Segment) -> SessionValue:
+        return value_of(segment, recent_turns=self._parts.options.recent_turns)

@@ -1,0 +1,473 @@
+"""`roomlore memory`: memories of a group and their history, evolutions, and times in words such as "3 days ago" or
+"上周五"."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, time, timedelta
+from typing import Annotated, Literal
+from zoneinfo import ZoneInfo
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from roomlore.core.dates import TimeSpan, time_spans
+from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.evolution.requests import EvolutionResult, Mode, Rejected, check_days, strength_at
+from roomlore.core.memory.memory import Blame, Change, Evolution, Memory, MemoryAnswer, MemoryDiff, MemoryKind
+from roomlore.core.memory.writing import scope_of
+from roomlore.core.records import parse_time
+from roomlore.services.memories import Status
+from roomlore.surfaces.cli import forgetting, show, show_memories
+from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.show_memories import clock, lines, short, statement
+from roomlore.surfaces.plain import plain
+from roomlore.wiring import Lore
+
+Edge = Literal["start", "end"]
+_NOW = frozenset({"now", "现在", "現在"})
+
+
+def moment(name: str, words: str, *, now: datetime, zone: ZoneInfo, edge: Edge) -> datetime:
+    """Return the time that the words name (aware, UTC). A time without a zone is in `zone`.
+
+    A date is its first instant. Days in words, such as 'last week', give their first or last instant (`edge`); a
+    shorter time, such as 'two hours ago', its middle. A time in words is never later than `now`. Raises `InvalidInput`
+    if the words name no time, or several.
+    """
+    told = parse_time(words, zone=zone)
+    if told is not None:
+        return told
+    if words.strip().casefold() in _NOW:
+        return now
+    spans = time_spans(words, now=now, zone=zone)
+    if len(spans) != 1:
+        raise InvalidInput(
+            f"{name} is {words[:60]!r}; write one time, such as 2024-05-01, 2024-05-01T12:30, yesterday, '3 days ago' "
+            "or 上周五."
+        )
+    return min(_edge(spans[0], zone, edge), now)
+
+
+def _edge(span: TimeSpan, zone: ZoneInfo, edge: Edge) -> datetime:
+    midnights = {moment.astimezone(zone).time() for moment in (span.start, span.end)} == {time()}
+    if not midnights:
+        return span.start + (span.end - span.start) / 2
+    return span.start if edge == "start" else span.end
+
+
+_REJECTED = 120
+
+
+def evolve(
+    ctx: typer.Context,
+    group: Annotated[str, typer.Argument(help="The group's id; or user:<id>, for facts of what a person said.")],
+    days: Annotated[float, typer.Option(help="How far back a group's first evolution reads.")] = 1.0,
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            help="`llm` asks a model once, `offline` goes by rules alone, `auto` is `llm` where a provider is set up."
+        ),
+    ] = "auto",
+    all_: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Go on until no new message remains: one evolution reads at most the setting `evolve_messages`.",
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON; with `--all` a list.")] = False,
+) -> None:
+    """Read the group's messages since the last evolution and update its memories."""
+    done: list[EvolutionResult] = []
+    out = show.console()
+
+    async def work(lore: Lore) -> bool:
+        while True:
+            with _waiting(scope_of(group)):
+                done.append(await lore.memories.evolve(group, days=days, mode=mode))
+            if not as_json:
+                _tell(done[-1], out, all_=all_)
+            if done[-1].failed or not all_ or not done[-1].remaining:
+                return done[-1].failed
+
+    failed = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(plain(done if all_ else done[0]))
+    if failed:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _waiting(scope: str) -> Iterator[None]:
+    """Show progress on standard error if it is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with Console(stderr=True, highlight=False, markup=False).status(f"Reading what is new in {show.inert(scope, 60)}"):
+        yield
+
+
+def _tell(result: EvolutionResult, out: Console, *, all_: bool) -> None:
+    if result.message:
+        out.print(Text(show.inert(result.message), "yellow" if result.failed else ""))
+    if result.messages:
+        out.print(_head(result))
+        show_memories.changes(result.changes, out)
+        out.print(Text(_counts(result), "bold"))
+    if result.rejected:
+        out.print(Text("not followed:", "yellow"))
+        for one in result.rejected:
+            out.print(show_memories.indented(_rejected(one)))
+    if result.remaining and not all_ and not result.failed:
+        left = "1 new message remains" if result.remaining == 1 else f"{result.remaining} new messages remain"
+        out.print(Text(f"{left}; --all reads on.", "dim"))
+
+
+def _head(result: EvolutionResult) -> Text:
+    read = f"{result.messages} message{'' if result.messages == 1 else 's'} read"
+    by = show.inert(result.model, 60) or "rules alone"
+    named = f"evolution {show_memories.short(result.evolution_id)}"
+    return Text.assemble((named, "bold yellow"), f"  {show.inert(result.scope, 60)}  {read} by {by}")
+
+
+def _counts(result: EvolutionResult) -> str:
+    return ", ".join(f"{count} {what}" for what, count in plain(result.stats).items())
+
+
+def _rejected(one: Rejected) -> Text:
+    return Text.assemble(
+        (f"line {one.line}: {show.inert(one.reason)}", ""), (f"\n{show.inert(one.text, _REJECTED)}", "dim")
+    )
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+GroupName = Annotated[str, typer.Argument(help="The group's id, or a scope: group:<id>, user:<id> or agent:<id>.")]
+MemoryName = Annotated[str, typer.Argument(help="The id of any version of it, or the beginning or end of that.")]
+Reason = Annotated[str, typer.Option(help="Why, for the history.")]
+
+
+def revert(
+    ctx: typer.Context,
+    evolution: Annotated[str, typer.Argument(help="Its id, or the beginning or end of that; `memory log` shows it.")],
+    reason: Reason = "",
+    as_json: Annotated[bool, typer.Option("--json", help="The changes as JSON.")] = False,
+) -> None:
+    """Undo an evolution by new changes: memories it made are removed, memories it replaced are in force again."""
+
+    async def work(lore: Lore) -> tuple[str, list[Change]]:
+        known = await lore.memories.named(evolution, "evolution")
+        return known, await lore.memories.revert(known, reason)
+
+    known, done = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(plain(done))
+    elif done:
+        out = show.console()
+        out.print(f"Took back evolution {show_memories.short(known)}:")
+        show_memories.changes(done, out)
+    else:
+        typer.echo("There is nothing to take back: it was reverted before, or it changed nothing.")
+
+
+def restore(
+    ctx: typer.Context,
+    memory: Annotated[str, typer.Argument(help="The id of the version, or the beginning or end of that.")],
+    reason: Reason = "",
+    as_json: AsJson = False,
+) -> None:
+    """Bring a version of a memory back into force."""
+
+    async def work(lore: Lore) -> Memory:
+        return await lore.memories.restore(await lore.memories.named(memory), reason)
+
+    back = frame_of(ctx).run(work)
+    _tell_change(back, f"In force: version {back.version}, {show.inert(back.memory_id)}", as_json=as_json)
+
+
+def strength(
+    ctx: typer.Context,
+    memory: MemoryName,
+    value: Annotated[float, typer.Argument(help="How strong it is from now on, from 0 to 1; it fades from there.")],
+    reason: Reason = "",
+    as_json: AsJson = False,
+) -> None:
+    """Set the strength of a memory."""
+
+    async def work(lore: Lore) -> Memory:
+        return await lore.memories.strength(await lore.memories.named(memory), value, reason)
+
+    done = frame_of(ctx).run(work)
+    _tell_change(done, f"Strength {done.strength:.2f}, {show.inert(done.memory_id)}", as_json=as_json)
+
+
+def delete(
+    ctx: typer.Context,
+    memory: MemoryName,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask first.")] = False,
+    expected: Annotated[
+        str | None, typer.Option(help="The version that must be in force. Else nothing is changed.", metavar="MEMORY")
+    ] = None,
+    reason: Reason = "",
+    as_json: AsJson = False,
+) -> None:
+    """Delete a memory, after asking. It stays in its history and can be restored."""
+    known = frame_of(ctx).run(lambda lore: lore.memories.named(memory))
+    if not yes:
+        there = frame_of(ctx).run(lambda lore: lore.memories.head(known))
+        typer.confirm(f"Delete {show.inert(there.statement, 80)!r} of {show.inert(there.scope)}?", abort=True, err=True)
+    gone = frame_of(ctx).run(lambda lore: lore.memories.delete(known, reason, expected=expected))
+    _tell_change(gone, f"Deleted {show.inert(gone.memory_id)}", as_json=as_json)
+
+
+def _tell_change(memory: Memory, what: str, *, as_json: bool) -> None:
+    if as_json:
+        show.as_json(plain(memory))
+    else:
+        typer.echo(f"{what}: {show.inert(memory.statement)}")
+
+
+def log(
+    ctx: typer.Context,
+    group: GroupName,
+    days: Annotated[float | None, typer.Option(help="Only the last so many days.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Most changes.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """Show the changes of a group's memories, the newest first: what, when, by whom and why."""
+    scope = scope_of(group)
+
+    async def work(lore: Lore) -> tuple[list[Change], dict[str, Evolution], ZoneInfo]:
+        since = None if days is None else lore.now() - timedelta(days=check_days(days))
+        found = await lore.memories.latest_changes(scope, limit=limit, since=since)
+        return found, await _records(lore, found), ZoneInfo(lore.settings.time_zone)
+
+    found, records, zone = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(plain(found))
+    elif found:
+        show_memories.log(found, records, show.console(), zone)
+    else:
+        typer.echo(f"Nothing has changed in what is remembered of {show.inert(scope)}.")
+
+
+async def _records(lore: Lore, found: Iterable[Change]) -> dict[str, Evolution]:
+    records: dict[str, Evolution] = {}
+    for known in {one.evolution_id for one in found if one.evolution_id}:
+        try:
+            records[known] = await lore.memories.evolution(known)
+        except NotFound:
+            continue
+    return records
+
+
+def diff(
+    ctx: typer.Context,
+    group: GroupName,
+    start: Annotated[str, typer.Argument(metavar="FROM", help="A time: `2024-05-01`, `'last week'`, `上周五`.")],
+    end: Annotated[str, typer.Argument(metavar="[TO]", help="A time; by default now.")] = "now",
+    as_json: AsJson = False,
+) -> None:
+    """Show what changed in a group's memories between two times, word by word."""
+
+    async def work(lore: Lore) -> tuple[MemoryDiff, ZoneInfo]:
+        begun, ended = _moment(lore, "FROM", start, "start"), _moment(lore, "TO", end, "end")
+        return await lore.memories.diff(scope_of(group), begun, ended), ZoneInfo(lore.settings.time_zone)
+
+    found, zone = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(plain(found))
+    else:
+        show_memories.diff(found, show.console(), zone)
+
+
+def as_of(
+    ctx: typer.Context,
+    group: GroupName,
+    when: Annotated[
+        list[str], typer.Argument(help="A time: `2024-05-01`, `3 days ago`, `上周五`; quotes are not needed.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """List a group's memories as of a time."""
+
+    async def work(lore: Lore) -> tuple[list[Memory], datetime, ZoneInfo]:
+        at = _moment(lore, "WHEN", " ".join(when), "end")
+        return await lore.memories.as_of(scope_of(group), at), at, ZoneInfo(lore.settings.time_zone)
+
+    found, at, zone = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(plain(found))
+        return
+    out = show.console()
+    told = f"{show.inert(scope_of(group), 80)} as of {show_memories.clock(at, zone)} ({zone.key})"
+    out.print(Text(f"{told}: {'nothing was remembered' if not found else f'{len(found)} remembered'}", "bold"))
+    if found:
+        show_memories.as_of(found, out, zone)
+
+
+def blame(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> None:
+    """Show the messages and evolutions that made a memory, the newest version first."""
+
+    async def work(lore: Lore) -> tuple[Blame, ZoneInfo]:
+        known = await lore.memories.named(memory)
+        return await lore.memories.blame(known), ZoneInfo(lore.settings.time_zone)
+
+    found, zone = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(plain(found))
+        return
+    out = show.console()
+    out.print(show_memories.statement(found.memory.statement, "bold"))
+    show_memories.versions(found, out, zone, evidence=True)
+
+
+def _moment(lore: Lore, name: str, words: str, edge: Edge) -> datetime:
+    return moment(name, words, now=lore.now(), zone=ZoneInfo(lore.settings.time_zone), edge=edge)
+
+
+app = typer.Typer(
+    cls=Group, no_args_is_help=True, help="What is remembered: let it evolve, search it, see its history, go back."
+)
+
+_NARROW = 76
+"""Columns; a table in fewer has no room for statements."""
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    group: GroupName,
+    kind: Annotated[
+        list[MemoryKind] | None, typer.Option(help="Only this kind; may be repeated. By default all.")
+    ] = None,
+    status: Annotated[Status, typer.Option(help="Which ones.")] = "active",
+    limit: Annotated[int, typer.Option(min=1, help="Most memories.")] = 50,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="As JSON, with the messages that support each memory.")
+    ] = False,
+) -> None:
+    """List the memories of a group, a person or an agent, the last changed first."""
+    scope, kinds = scope_of(group), tuple(kind or MemoryKind)
+
+    async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo]:
+        found = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit)
+        return found, ZoneInfo(lore.settings.time_zone)
+
+    found, zone = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(plain(found))
+    elif found:
+        _tell_list(found, show.console(), zone)
+    else:
+        typer.echo(f"Nothing is remembered of {show.inert(scope)}.")
+
+
+@app.command()
+def history(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> None:
+    """Show every version of a memory, the first one first."""
+
+    async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo]:
+        found = await lore.memories.history(await lore.memories.named(memory))
+        return found, ZoneInfo(lore.settings.time_zone)
+
+    found, zone = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(plain(found))
+        return
+    columns = ("version", "memory", "made", "made by", "status", "statement", "why")
+    shape = show.table(*columns, right=("version",), fixed=("memory", "made"))
+    show.console().print(show.rows(shape, (_version_line(one, zone) for one in found)))
+
+
+@app.command("show")
+def show_(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> None:
+    """Show a memory: its text, its strength, and its versions, the newest first."""
+
+    async def work(lore: Lore) -> tuple[Blame, float, ZoneInfo]:
+        found = await lore.memories.blame(await lore.memories.named(memory))
+        strength = strength_at(found.memory, lore.now(), lore.settings.strength_half_life_days)
+        return found, strength, ZoneInfo(lore.settings.time_zone)
+
+    found, strength, zone = frame_of(ctx).run(work)
+    if as_json:
+        versions = [plain(one.memory) for one in found.versions]
+        show.as_json({**plain(found.memory), "strength_now": round(strength, 6), "versions": versions})
+        return
+    out = show.console()
+    show_memories.memory(found.memory, strength, out, zone)
+    show_memories.versions(found, out, zone, evidence=False)
+
+
+@app.command()
+def search(
+    ctx: typer.Context,
+    group: GroupName,
+    query: Annotated[list[str], typer.Argument(help="A few words or a question; quotes are not needed.")],
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Most memories.")] = 5,
+    threshold: Annotated[float, typer.Option(help="Only those with this score, from 0 to 1, or a higher one.")] = 0.7,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON, with what each score is made of.")] = False,
+) -> None:
+    """Find the memories of a group that answer a question, best first."""
+
+    async def work(lore: Lore) -> MemoryAnswer:
+        return await lore.memories.search(group, " ".join(query), limit=limit, threshold=threshold)
+
+    answer = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(plain(answer))
+        return
+    out = show.console()
+    for hit in answer.hits:
+        head = Text.assemble((f"{hit.score:.2f}  ", "green"), (f"{short(hit.memory.memory_id)}  ", "yellow"))
+        out.print(Text.assemble(head, statement(hit.memory.statement)))
+    if not answer.hits:
+        out.print(f"Nothing remembered scores {threshold:g} or more. Try other words, or a lower --threshold.")
+    if answer.degraded:
+        out.print(Text(f"degraded: {show.inert(answer.degraded)}", "yellow"))
+
+
+def _tell_list(found: list[Memory], out: Console, zone: ZoneInfo) -> None:
+    """Print a table, or a few lines for each memory if the terminal is too narrow."""
+    if out.width < _NARROW:
+        cells = ((_line(one, zone), one.statement) for one in found)
+        lines(((" ", first[0], statement(said), "  ".join(first[1:-1])) for first, said in cells), out)
+        return
+    shape = show.table("memory", "changed", "kind", "made by", "statement", fixed=("memory", "changed", "kind"))
+    out.print(show.rows(shape, (_line(one, zone) for one in found)))
+
+
+def _line(memory: Memory, zone: ZoneInfo) -> list[str]:
+    flag = " (to be made again)" if memory.fallback else ""
+    made_by = show.inert(memory.made_by, 60) + flag
+    return [
+        short(memory.memory_id),
+        clock(memory.updated_at, zone),
+        memory.kind.value,
+        made_by,
+        show.inert(memory.statement),
+    ]
+
+
+def _version_line(memory: Memory, zone: ZoneInfo) -> list[str]:
+    made = [clock(memory.updated_at, zone), show.inert(memory.made_by, 60), memory.status.value]
+    return [
+        str(memory.version),
+        short(memory.memory_id),
+        *made,
+        show.inert(memory.statement),
+        show.inert(memory.change_summary),
+    ]
+
+
+app.command("evolve")(evolve)
+app.command("log")(log)
+app.command("diff")(diff)
+app.command("as-of")(as_of)
+app.command("blame")(blame)
+app.command("revert")(revert)
+app.command("restore")(restore)
+app.command("strength")(strength)
+app.command("delete")(delete)
+app.command("forget")(forgetting.forget)

@@ -1,0 +1,343 @@
+"""`roomlore doctor`, `keys`, `jobs`, `tune` and `models`: commands for operators."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import typer
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.health import Finding, worst
+from roomlore.core.models import ApiKey
+from roomlore.core.tuning import Quality, TuningReport
+from roomlore.ports.durable import WorkStatus
+from roomlore.services.jobs import Job
+from roomlore.services.models import ModelService, ModelStanding, ModelTrial
+from roomlore.surfaces.cli import show
+from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.plain import plain
+from roomlore.wiring import Lore, diagnose, open_models
+
+T = TypeVar("T")
+
+
+def doctor(
+    ctx: typer.Context,
+    ask: Annotated[
+        bool,
+        typer.Option("--ask", help="Ask every model that can be asked for a word too; providers may charge for it."),
+    ] = False,
+    thorough: Annotated[
+        bool,
+        typer.Option("--thorough", help="Compare indexes with tables too, where every page is read; takes longer."),
+    ] = False,
+    timeout: Annotated[float, typer.Option(min=0.1, max=600, help="Seconds that each look may take.")] = 10.0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="As JSON: `verdict`, the worst there is, and `findings`.")
+    ] = False,
+) -> None:
+    """Check everything in the settings and say what to do; exits with 1 if something is broken."""
+    how: Literal["quick", "thorough"] = "thorough" if thorough else "quick"
+    found = asyncio.run(diagnose(frame_of(ctx).settings(), ask=ask, integrity=how, timeout_seconds=timeout))
+    verdict = worst(found)
+    if as_json:
+        show.as_json({"verdict": verdict, "findings": [_told(one) for one in found]})
+    else:
+        shape = show.table("", "part", "ms", "what was found", "what to do", right=("ms",), fixed=("", "part"))
+        show.console().print(show.rows(shape, map(_line, found)))
+    if verdict == "fail":
+        raise typer.Exit(1)
+
+
+def _told(finding: Finding) -> dict[str, object]:
+    told = {"told": finding.told, "advice": finding.advice, "ms": finding.ms}
+    return {"part": finding.part, "verdict": finding.verdict, **told}
+
+
+def _line(finding: Finding) -> list[str]:
+    ms = "–" if finding.ms is None else f"{finding.ms:.0f}"
+    return [finding.verdict, show.inert(finding.part), ms, show.inert(finding.told), show.inert(finding.advice)]
+
+
+keys_app = typer.Typer(cls=Group, no_args_is_help=True, help="Make, list and revoke API keys of the HTTP service.")
+
+
+@keys_app.command()
+def create(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(help="What will use the key.")],
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(help="`read`, `write` or `admin`; may be repeated. By default `read` and `write`."),
+    ] = None,
+) -> None:
+    """Create an API key for the tenant and print its secret, once."""
+
+    async def work(lore: Lore) -> tuple[ApiKey, str]:
+        return await lore.keys.create(name, scopes=tuple(scope or ("read", "write")))
+
+    key, secret = frame_of(ctx).run(work)
+    typer.echo(f"Key {key.key_id} for tenant {key.tenant}: {', '.join(key.scopes)}. It is shown this once:", err=True)
+    typer.echo(secret)
+
+
+@keys_app.command("list")
+def list_(
+    ctx: typer.Context,
+    every_tenant: Annotated[bool, typer.Option("--all-tenants", help="Those of every tenant.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """List keys, revoked ones included. Secrets are not stored and cannot be shown."""
+
+    async def work(lore: Lore) -> list[ApiKey]:
+        return await lore.keys.list(all_tenants=every_tenant)
+
+    found = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json([{**plain(key), "tenant": key.tenant} for key in found])
+        return
+    shape = show.table("id", "tenant", "name", "scopes", "created", "revoked", fixed=("id", "created", "revoked"))
+    show.console().print(show.rows(shape, map(_key_line, found)))
+
+
+def _key_line(key: ApiKey) -> list[str]:
+    name, scopes = show.inert(key.name), ", ".join(key.scopes)
+    return [key.key_id, show.inert(key.tenant), name, scopes, show.clock(key.created_at), show.clock(key.revoked_at)]
+
+
+@keys_app.command()
+def revoke(ctx: typer.Context, key_id: Annotated[str, typer.Argument(help="The id that `keys list` shows.")]) -> None:
+    """Revoke a key: from now on it is refused."""
+
+    async def work(lore: Lore) -> None:
+        await lore.keys.revoke(key_id)
+
+    frame_of(ctx).run(work)
+    typer.echo(f"Key {key_id} is revoked.")
+
+
+jobs_app = typer.Typer(cls=Group, invoke_without_command=True, help="See the work done behind the calls, and retry it.")
+AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+JobId = Annotated[str, typer.Argument(metavar="JOB_ID", help="The id that `roomlore jobs` shows.")]
+
+
+@jobs_app.callback()
+def list_jobs(
+    ctx: typer.Context,
+    status: Annotated[WorkStatus | None, typer.Option(help="Only those that stand so.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only those of this kind, such as `extraction`.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Most jobs.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List the tenant's jobs, the newest first."""
+    if ctx.invoked_subcommand is not None:
+        return
+    found = _with(ctx, lambda lore: lore.jobs.page(status=status, kind=kind, limit=limit))
+    if as_json:
+        show.as_json(plain(found))
+    elif found:
+        shape = show.table(
+            "job", "room", "status", "attempts", "changed", "what it says", right=("attempts",), fixed=("job",)
+        )
+        show.console().print(show.rows(shape, map(_job_line, found)))
+    else:
+        typer.echo("No jobs.")
+
+
+@jobs_app.command("show")
+def show_job(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+    """Show a job."""
+    _show(_with(ctx, lambda lore: lore.jobs.get(job_id)), as_json)
+
+
+@jobs_app.command("retry")
+def retry(ctx: typer.Context, job_id: JobId, as_json: AsJson = False) -> None:
+    """Run a failed or cancelled job again, in any process that works."""
+    _show(_with(ctx, lambda lore: lore.jobs.retry(job_id)), as_json)
+
+
+def _with(ctx: typer.Context, ask: Callable[[Lore], Awaitable[T]]) -> T:
+    async def asked(lore: Lore) -> T:
+        if not lore.jobs.shared:
+            raise InvalidInput(
+                "Here work is kept in the memory of the process that does it, so no other can see it. Ask that process"
+                " (GET /jobs), or keep work beside the database: pip install 'roomlore[durable]', and leave the setting"
+                " durable_work at auto."
+            )
+        return await ask(lore)
+
+    return frame_of(ctx).run(asked)
+
+
+def _show(job: Job, as_json: bool) -> None:
+    if as_json:
+        show.as_json(plain(job))
+        return
+    for name, value in plain(job).items():
+        if value != "":
+            typer.echo(f"{name:12}{show.inert(str(value))}")
+
+
+def _job_line(job: Job) -> list[str]:
+    says = job.error or job.progress
+    changed = job.updated_at.strftime("%m-%d %H:%M:%S")
+    return [
+        show.inert(job.job_id),
+        show.inert(job.room_id, 40),
+        job.status,
+        str(job.attempts),
+        changed,
+        show.inert(says, 160),
+    ]
+
+
+def tune(
+    ctx: typer.Context,
+    labels: Annotated[
+        Path | None, typer.Argument(help="JSON lines of labels; by default the feedback that contexts got.")
+    ] = None,
+    room: Annotated[list[str] | None, typer.Option(help="Learn from this room only; may be repeated.")] = None,
+    folds: Annotated[
+        int, typer.Option(min=2, max=20, help="Into how many parts the messages are split for testing.")
+    ] = 5,
+    apply: Annotated[
+        bool,
+        typer.Option(
+            "--apply", help="Give the rooms that had labels the new weights as their own settings, if they did better."
+        ),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
+) -> None:
+    """Fit the weights of `weighted`, and test them on messages they were not fitted on.
+
+    A label is {"room_id", "message_id", "relevant": [ids]} or {"room_id", "message_id", "thread": name}.
+    """
+    rows = None if labels is None else list(_read(labels))
+
+    async def work(lore: Lore) -> TuningReport:
+        return await lore.tuning.run(rows, rooms=room, folds=folds, apply=apply)
+
+    report = frame_of(ctx).run(work)
+    if as_json:
+        show.as_json(plain(report))
+    else:
+        _tell(report, applied=apply)
+
+
+def _read(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"The labels in {path} cannot be read: {error}.") from error
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield _row(line, number)
+
+
+def _row(line: str, number: int) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise InvalidInput(f"Line {number} of the labels is not JSON: {error}.") from error
+    if not isinstance(row, dict):
+        raise InvalidInput(f"Line {number} of the labels is not a JSON object.")
+    return row
+
+
+def _tell(report: TuningReport, *, applied: bool) -> None:
+    names = ("precision", "recall", "F1", "chosen", "worth")
+    shape = show.table("held-out targets", *names, right=names)
+    lines = [_quality("before", report.before), _quality("after", report.after)]
+    show.console().print(show.rows(shape, lines))
+    typer.echo(f"{report.targets} targets, {report.folds} folds")
+    if not report.improved:
+        typer.echo("No better weights were found: the present ones stay.")
+        return
+    typer.echo("The rooms have them now:" if applied else "To use them everywhere, put this into roomlore.yaml:")
+    typer.echo("memory:")
+    for signal, weight in asdict(report.weights).items():
+        typer.echo(f"  {signal}_weight: {weight:.4f}")
+    typer.echo(f"  relevance_threshold: {report.threshold:g}")
+
+
+def _quality(label: str, quality: Quality) -> list[str]:
+    shares = (quality.precision, quality.recall, quality.f1)
+    return [label, *(f"{share:.3f}" for share in shares), f"{quality.selected:.1f}", f"{quality.worth:.3f}"]
+
+
+models_app = typer.Typer(cls=Group, invoke_without_command=True, help="List language models, and try them.")
+
+
+@models_app.callback()
+def list_models(
+    ctx: typer.Context,
+    internal: Annotated[
+        bool, typer.Option("--internal", help="Those for roomlore's own use too, such as `memory-summary-model`.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """List the models with their providers, and which of these have a key."""
+    if ctx.invoked_subcommand is not None:
+        return
+    found = _with_models(ctx, lambda models: models.list_available_models(internal=internal))
+    if as_json:
+        show.as_json(plain(found))
+    elif found:
+        shape = show.table("model", "name", "provider", "its id there", "key", "stands", fixed=("model",))
+        show.console().print(show.rows(shape, (line for one in found for line in _lines(one))))
+    else:
+        typer.echo("No models to choose from; name some under `models:` in roomlore.yaml.")
+
+
+@models_app.command("test")
+def try_(
+    ctx: typer.Context,
+    model: Annotated[str | None, typer.Argument(help="Only this one; by default all, internal ones too.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Ask every provider of every model for one word and show the results; exits with 1 if a model has no provider that
+    answers."""
+    trials = _with_models(ctx, lambda models: models.test(model))
+    if as_json:
+        show.as_json(plain(trials))
+    else:
+        shape = show.table(
+            "model", "provider", "its id there", "seconds", "tokens", "what came back", right=("seconds",)
+        )
+        show.console().print(show.rows(shape, map(_trial_line, trials)))
+    if {trial.model_id for trial in trials} - {trial.model_id for trial in trials if not trial.error}:
+        raise typer.Exit(1)
+
+
+def _with_models(ctx: typer.Context, work: Callable[[ModelService], Awaitable[T]]) -> T:
+    settings = frame_of(ctx).settings()
+
+    async def inside() -> T:
+        async with open_models(settings) as models:
+            return await work(models)
+
+    return asyncio.run(inside())
+
+
+def _lines(model: ModelStanding) -> Iterator[list[str]]:
+    name, shown = show.inert(model.model_id), show.inert(model.display_name)
+    for place, provider in enumerate(model.providers):
+        told = (name, shown) if not place else ("", "")
+        there = (show.inert(provider.name), show.inert(provider.model_id))
+        yield [
+            *told,
+            *there,
+            show.inert(provider.key_variable or "needs none"),
+            "ready" if provider.usable else "not ready",
+        ]
+
+
+def _trial_line(trial: ModelTrial) -> list[str]:
+    tokens = f"{trial.usage.input_tokens} + {trial.usage.output_tokens}"
+    who = [show.inert(trial.model_id), show.inert(trial.provider), show.inert(trial.provider_model_id)]
+    if trial.error:
+        return [*who, f"{trial.seconds:.1f}", "–", show.inert(trial.error)]
+    return [*who, f"{trial.seconds:.1f}", tokens, f"answered: {show.inert(trial.text, 60)}"]

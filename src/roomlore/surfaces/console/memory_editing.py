@@ -1,0 +1,366 @@
+"""Pages that change memories: writing one by hand, and forms that confirm an evolution, a change or forgetting."""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from starlette.responses import Response
+
+from roomlore.core.errors import Conflict, InvalidInput, NotFound, RoomloreError
+from roomlore.core.evolution.requests import EvolutionResult
+from roomlore.core.memory.memory import Memory, MemoryKind, check_scope
+from roomlore.core.memory.writing import (
+    Edit,
+    NewMemory,
+    check_confidence,
+    check_kind,
+    check_reason,
+    check_statement,
+    check_tags,
+    checked_edit,
+    scope_of,
+)
+from roomlore.core.privacy.redaction import ForgetReport
+from roomlore.surfaces import long_work
+from roomlore.surfaces.console.frame import Page
+from roomlore.surfaces.long_work import LongWork
+from roomlore.wiring import Lore
+
+_COMMAS = re.compile("[,，、]")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The content of the form, as typed. `expected`: the version that the person saw, '' for a new memory."""
+
+    statement: str = ""
+    confidence: str = ""
+    category: str = ""
+    tags: str = ""
+    kind: str = MemoryKind.FACT.value
+    reason: str = ""
+    expected: str = ""
+
+
+async def write_form(page: Page) -> Response:
+    """Return an empty form for a scope, or one with the content of a memory."""
+    lore = page.need("read", "write")
+    head = await _head(page, lore)
+    scope = head.scope if head else check_scope(page.needed("scope"))
+    group = scope.startswith("group:")
+    draft = _of(head) if head else Draft(kind=(MemoryKind.GROUP if group else MemoryKind.FACT).value)
+    return _form(page, scope, head, draft)
+
+
+async def save_written(page: Page) -> Response:
+    """Save a memory. If that fails, return the form with what was typed and the reason."""
+    lore = page.need("read", "write")
+    head = await _head(page, lore)
+    scope = head.scope if head else check_scope(page.needed("scope"))
+    draft = _typed(page.form)
+    if wrong := _wrong(draft):
+        return _form(page, scope, head, draft, 422, wrong=wrong)
+    try:
+        memory, outcome = await (_change(lore, head, draft) if head else _add(lore, scope, draft))
+    except Conflict as error:
+        now = await lore.memories.head(head.memory_id) if head else None
+        return _form(page, scope, now, draft, 409, problem=str(error))
+    return page.go("/memory/one", id=memory.memory_id, done=outcome)
+
+
+def _typed(form: Mapping[str, str]) -> Draft:
+    """Return the draft. A browser sends each line end as CR LF."""
+    given = {one.name: form.get(one.name, str(one.default)) for one in fields(Draft)}
+    return Draft(**{name: value.replace("\r\n", "\n") for name, value in given.items()})
+
+
+async def _head(page: Page, lore: Lore) -> Memory | None:
+    memory_id = page.asked("id")
+    return await lore.memories.head(memory_id) if memory_id else None
+
+
+def _of(head: Memory) -> Draft:
+    return Draft(
+        statement=head.statement,
+        confidence="" if head.confidence is None else f"{head.confidence:g}",
+        category=head.category,
+        tags=", ".join(head.tags),
+        kind=head.kind.value,
+        expected=head.memory_id,
+    )
+
+
+def _confidence(typed: str) -> float | None:
+    if not typed.strip():
+        return None
+    try:
+        return check_confidence(float(typed))
+    except ValueError as error:
+        raise InvalidInput(f"confidence is {typed!r:.40}; it must be a number from 0 to 1.") from error
+
+
+def _tags(typed: str) -> tuple[str, ...]:
+    return check_tags([one.strip() for one in _COMMAS.split(typed) if one.strip()])
+
+
+_CHECKS: Mapping[str, Callable[[str], Any]] = {
+    "statement": check_statement,
+    "confidence": _confidence,
+    "category": lambda typed: checked_edit(Edit(category=typed)),
+    "tags": _tags,
+    "kind": check_kind,
+    "reason": check_reason,
+}
+
+
+def _wrong(draft: Draft) -> list[str]:
+    """Return the names of the invalid fields."""
+    return [name for name, check in _CHECKS.items() if not _fine(check, getattr(draft, name))]
+
+
+def _fine(check: Callable[[str], Any], typed: str) -> bool:
+    try:
+        check(typed)
+    except InvalidInput:
+        return False
+    return True
+
+
+async def _add(lore: Lore, scope: str, draft: Draft) -> tuple[Memory, str]:
+    new = NewMemory(
+        scope=scope,
+        statement=draft.statement,
+        kind=MemoryKind(draft.kind),
+        confidence=_confidence(draft.confidence),
+        category=draft.category,
+        tags=_tags(draft.tags),
+        reason=draft.reason,
+    )
+    (told,) = await lore.memories.add_all([new])
+    return told.memory, "add" if told.outcome == "added" else "there"
+
+
+async def _change(lore: Lore, head: Memory, draft: Draft) -> tuple[Memory, str]:
+    changed = await lore.memories.update(
+        head.memory_id,
+        statement=draft.statement,
+        confidence=_confidence(draft.confidence),
+        category=draft.category,
+        tags=_tags(draft.tags),
+        expected=draft.expected or None,
+        reason=draft.reason,
+    )
+    return changed, "same" if changed.memory_id == draft.expected else "update"
+
+
+def _form(
+    page: Page,
+    scope: str,
+    head: Memory | None,
+    draft: Draft,
+    status: int = 200,
+    *,
+    wrong: list[str] | None = None,
+    problem: str = "",
+) -> Response:
+    """Return the form. `expected` is the version shown, so that saving again replaces that one."""
+    overtaken = head if problem and head and head.memory_id != draft.expected else None
+    return page.show(
+        "write.html",
+        status,
+        scope=scope,
+        head=head,
+        draft=draft,
+        expected=overtaken.memory_id if overtaken else draft.expected,
+        kinds=[one.value for one in MemoryKind],
+        wrong=wrong or [],
+        problem=problem,
+        overtaken=overtaken,
+    )
+
+
+_WAITED = 2.0
+_WAITED_AGAIN = 10.0
+"""Seconds that a form, and a script that polls, wait for forgetting a person."""
+
+_SHOWS_NO_TEXT = frozenset({"evolve", "forget"})
+"""Changes that show no stored text; all others need the scope `read` too."""
+
+Facts = dict[str, Any]
+
+
+Counted = long_work.Asked[ForgetReport]
+
+
+async def confirm_change(page: Page) -> Response:
+    """Return a page that says what would be done, with a form that does it."""
+    what, lore = _requested(page)
+    facts = await _BEFORE[what](page, lore, page.needed("id"))
+    return page.show("confirm.html", what=what, id=page.needed("id"), wrong=False, **facts)
+
+
+async def apply_change(page: Page) -> Response:
+    what, lore = _requested(page)
+    return await _DO[what](page, lore, page.needed("id"), page.form.get("reason", "").strip())
+
+
+async def evolving(page: Page) -> Response:
+    """Return the progress of an evolution. The page reloads until it is over."""
+    job = await page.lore.jobs.get(page.needed("job"))
+    over = job.status not in ("waiting", "running")
+    result = await _result(page.lore, page.needed("evolution")) if job.status == "done" else None
+    return page.show("evolving.html", job=job, over=over, result=result, group=page.needed("id"))
+
+
+async def forgetting(page: Page) -> Response:
+    """Return the progress of forgetting a person. The page reloads until it is over. If nothing is running and the
+    result was shown before, the stored data tell whether it was completed."""
+    lore, user_id = page.need("write"), page.needed("id")
+    seconds = _seconds(page, at_first=0.0)
+    if _long_work(page).knows(long_work.forgetting(lore, user_id)):
+        return await _forgotten(page, lore, user_id, seconds)
+    left = await _would(page, lore, user_id, seconds)
+    told: Facts = {"left": left.report, "full": left.full, "counting": left.report is None}
+    return page.show("forgetting.html", _status(page, left), id=user_id, report=None, failed="", **told)
+
+
+async def would_go(page: Page) -> Response:
+    """Return what forgetting a person would remove; in a large store counting takes long."""
+    lore, user_id = page.need("write"), page.needed("id")
+    would = await _would(page, lore, user_id, _seconds(page, at_first=_WAITED))
+    return page.show("would_go.html", _status(page, would), id=user_id, report=would.report, full=would.full)
+
+
+def _requested(page: Page) -> tuple[str, Lore]:
+    """Return the requested change and roomlore, after checking the scopes to do it and to see what it shows."""
+    what = page.asked("what")
+    if what not in _DO:
+        raise InvalidInput(f"what is {what!r:.40}; it is one of {', '.join(_DO)}.")
+    return what, page.need("write") if what in _SHOWS_NO_TEXT else page.need("read", "write")
+
+
+async def _result(lore: Lore, evolution_id: str) -> EvolutionResult | None:
+    """Return the result of an evolution; None if there was nothing to read."""
+    try:
+        return await lore.memories.evolved(evolution_id)
+    except NotFound:
+        return None
+
+
+async def _before_evolving(page: Page, lore: Lore, group_id: str) -> Facts:
+    scope = scope_of(group_id)
+    return {"scope": scope, "back": _memory_page(scope)}
+
+
+async def _before_deleting(page: Page, lore: Lore, memory_id: str) -> Facts:
+    head = await lore.memories.head(memory_id)
+    return {"memory": head, "scope": head.scope, "back": _lineage_page(head.memory_id)}
+
+
+async def _before_restoring(page: Page, lore: Lore, memory_id: str) -> Facts:
+    version, head = await lore.memories.get(memory_id), await lore.memories.head(memory_id)
+    return {"memory": version, "head": head, "scope": version.scope, "back": _lineage_page(version.memory_id)}
+
+
+async def _before_reverting(page: Page, lore: Lore, evolution_id: str) -> Facts:
+    record = await lore.memories.evolution(evolution_id)
+    async with lore.storage.reading() as work:
+        changes = await work.memory_log.of_evolution(tenant=lore.tenant, evolution_id=evolution_id)
+    return {"evolution": record, "changes": changes, "scope": record.scope, "back": _memory_page(record.scope)}
+
+
+async def _before_forgetting(page: Page, lore: Lore, user_id: str) -> Facts:
+    would = await _would(page, lore, user_id, _WAITED)
+    shown = {"report": would.report, "full": would.full}
+    return {**shown, "scope": f"user:{user_id}", "back": ("/memories", {})}
+
+
+async def _evolve(page: Page, lore: Lore, group_id: str, reason: str) -> Response:
+    begun = await lore.memories.begin_evolution(group_id)
+    return page.go("/memory/evolving", job=begun.job_id, evolution=begun.evolution_id, id=group_id)
+
+
+async def _delete(page: Page, lore: Lore, memory_id: str, reason: str) -> Response:
+    gone = await lore.memories.delete(memory_id, reason, expected=page.form.get("expected") or None)
+    return page.go("/memory/one", id=gone.memory_id, done="delete")
+
+
+async def _restore(page: Page, lore: Lore, memory_id: str, reason: str) -> Response:
+    back = await lore.memories.restore(memory_id, reason)
+    return page.go("/memory/one", id=back.memory_id, done="restore")
+
+
+async def _revert(page: Page, lore: Lore, evolution_id: str, reason: str) -> Response:
+    record = await lore.memories.evolution(evolution_id)
+    changes = await lore.memories.revert(evolution_id, reason)
+    return page.go("/memory", id=record.scope, done="revert" if changes else "nothing")
+
+
+async def _forget(page: Page, lore: Lore, user_id: str, reason: str) -> Response:
+    """Forget a person, only if the id was typed again: it cannot be undone."""
+    if page.form.get("typed", "") != user_id:
+        facts = await _before_forgetting(page, lore, user_id)
+        return page.show("confirm.html", 422, what="forget", id=user_id, wrong=True, **facts)
+    return await _forgotten(page, lore, user_id, _WAITED)
+
+
+async def _forgotten(page: Page, lore: Lore, user_id: str, seconds: float) -> Response:
+    report: ForgetReport | None = None
+    failed, sent = "", page.request.method == "POST"
+    try:
+        report = await long_work.forget(_long_work(page), lore, user_id, seconds=seconds, anew=sent)
+    except RoomloreError as error:
+        failed = str(error)
+    if sent and report is None and not failed:
+        return page.go("/memory/forgetting", id=user_id)
+    told: Facts = {"report": report, "failed": failed, "left": None, "full": False, "counting": False}
+    return page.show("forgetting.html", id=user_id, **told)
+
+
+async def _would(page: Page, lore: Lore, user_id: str, seconds: float) -> Counted:
+    """Return what would be removed. Repeated requests wait for the same count."""
+    return await long_work.would_forget(_long_work(page), lore, user_id, seconds=seconds)
+
+
+def _seconds(page: Page, *, at_first: float) -> float:
+    """Return how long the page waits; longer for a request by its script."""
+    return _WAITED_AGAIN if _by_script(page) else at_first
+
+
+def _by_script(page: Page) -> bool:
+    return "hx-request" in page.request.headers
+
+
+def _status(page: Page, counted: Counted) -> int:
+    """Return 429 if too many counts are running, but 200 to a script, which shows no other answer."""
+    return 429 if counted.full and not _by_script(page) else 200
+
+
+def _long_work(page: Page) -> LongWork:
+    work: LongWork = page.request.app.state.long_work
+    return work
+
+
+def _memory_page(scope: str) -> tuple[str, Facts]:
+    return "/memory", {"id": scope}
+
+
+def _lineage_page(memory_id: str) -> tuple[str, Facts]:
+    return "/memory/one", {"id": memory_id}
+
+
+_BEFORE: Mapping[str, Callable[[Page, Lore, str], Awaitable[Facts]]] = {
+    "evolve": _before_evolving,
+    "delete": _before_deleting,
+    "restore": _before_restoring,
+    "revert": _before_reverting,
+    "forget": _before_forgetting,
+}
+_DO: Mapping[str, Callable[[Page, Lore, str, str], Awaitable[Response]]] = {
+    "evolve": _evolve,
+    "delete": _delete,
+    "restore": _restore,
+    "revert": _revert,
+    "forget": _forget,
+}

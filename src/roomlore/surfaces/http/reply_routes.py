@@ -1,0 +1,252 @@
+"""The route of replies, with its request and its events."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from functools import partial
+from typing import Annotated, Any, Literal
+
+import structlog
+from fastapi import APIRouter, Depends, Request
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
+from starlette.responses import Response
+from starlette.types import Scope
+
+from roomlore.core.errors import InvalidInput, RoomloreError
+from roomlore.core.intake import MAX_ID_CHARS
+from roomlore.core.models import Message
+from roomlore.core.records import from_record
+from roomlore.core.replies.reply import MOST_ROUNDS, ReplyEvent, Tool, ToolResult
+from roomlore.core.sessions.window import MAX_WINDOW
+from roomlore.surfaces.http import bodies, problems
+from roomlore.surfaces.http.bodies import MESSAGE_FIELDS, Body, Bounds, described, inlined, needs_one, one_room
+from roomlore.surfaces.http.event_stream import EventStream, event, written
+from roomlore.surfaces.http.guard import Writer
+from roomlore.surfaces.http.problems import Problem
+from roomlore.surfaces.logs import where
+from roomlore.surfaces.plain import named
+
+log = structlog.get_logger(__name__)
+
+_MOST_TOOLS = 128
+_MOST_TOKENS = 10_000_000
+
+_OF_A_MESSAGE = (
+    "id", "sender_id", "sender_name", "text", "sent_at", "reply_to", "root_id", "turn_id", "mentions", "metadata",
+)  # fmt: skip
+_MESSAGE: Mapping[str, Any] = {
+    "type": "object",
+    "description": "As for POST /messages. The room may also be named here, instead of beside it.",
+    "required": ["id", "sender_id"],
+    "additionalProperties": False,
+    "properties": {name: MESSAGE_FIELDS[name] for name in _OF_A_MESSAGE},
+}
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class FunctionForm(_Part):
+    name: str = Field(pattern="^[A-Za-z0-9_-]{1,64}$")
+    description: str | None = Field(None, max_length=65_536)
+    parameters: dict[str, Any] | None = Field(None, description="A JSON schema of its arguments.")
+
+
+class ToolForm(_Part):
+    """A tool in OpenAI's form."""
+
+    type: Literal["function"]
+    function: FunctionForm
+
+    def tool(self) -> Tool:
+        form = self.function
+        return Tool(form.name, form.description or "", form.parameters or {})
+
+
+class ToolResultForm(_Part):
+    """The result of a tool call."""
+
+    tool_call_id: str = Field(min_length=1, max_length=MAX_ID_CHARS, description="The `id` of the call.")
+    content: str = Field(description="Text for the model.")
+
+    def result(self) -> ToolResult:
+        return ToolResult(self.tool_call_id, self.content)
+
+
+class ReplyRequest(Body):
+    """A message to reply to, who replies, and options. The service chooses what is left out."""
+
+    model_config = ConfigDict(json_schema_extra=needs_one("room_id", type="string"))
+
+    room_id: str | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_ID_CHARS,
+        description="The room; group_id, chat_id and conversation_id mean the same.",
+    )
+    message: Annotated[dict[str, Any], WithJsonSchema(dict(_MESSAGE))]
+    agent_id: str = Field("assistant", min_length=1, max_length=MAX_ID_CHARS, description="Who replies.")
+    agent_name: str = Field("", max_length=MAX_ID_CHARS, description="By what name.")
+    model_id: str | None = Field(None, description="One of GET /models.")
+    system_prompt: str | None = None
+    temperature: float | None = Field(None, ge=0, le=2)
+    max_tokens: int | None = Field(
+        None, ge=1, le=_MOST_TOKENS, description="Most tokens of the reply; fewer than the window has."
+    )
+    model_context_window: int | None = Field(None, ge=1, le=MAX_WINDOW, description="What the model takes, in tokens.")
+    tools: list[ToolForm] = Field([], max_length=_MOST_TOOLS, description="Tools that you call.")
+    tool_results: list[ToolResultForm] = Field(
+        [], max_length=_MOST_TOOLS, description="Of the calls that the reply to this message asked for."
+    )
+    max_tool_iterations: int | None = Field(
+        None, ge=0, le=MOST_ROUNDS, description="How often the model may ask for tools."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_room(cls, value: Any) -> Any:
+        return one_room(value) if isinstance(value, dict) else value
+
+    def said(self) -> Message:
+        """Return the message. Raises `InvalidInput`."""
+        record = one_room(self.message)
+        if self.room_id is not None and record.setdefault("room_id", self.room_id) != self.room_id:
+            raise InvalidInput("The body and its message name different rooms; give one of them.")
+        try:
+            return from_record(record).message
+        except InvalidInput as error:
+            raise InvalidInput(f"message: {error}") from error
+
+
+def documented_request() -> dict[str, Any]:
+    """Return the `openapi_extra` of the route."""
+    return described(inlined(ReplyRequest.model_json_schema()))
+
+
+class StartView(BaseModel):
+    """The prompt is ready and the model was called."""
+
+    message_id: str
+    reply_id: str = Field(description="The id that the reply is stored under.")
+    model_id: str
+    context_id: str | None = Field(description="For POST /context/{context_id}/feedback; null where none was built.")
+    messages: int = Field(description="Messages of the room in the prompt.")
+    prompt_tokens: int
+    truncated: bool = Field(description="Something that belongs into the prompt did not fit the model's window.")
+    degraded: str | None = Field(description="Why the context is simpler than asked for, if it is.")
+
+
+class TextView(BaseModel):
+    """The next piece of the reply."""
+
+    text: str
+
+
+class CallView(BaseModel):
+    id: str
+    name: str
+    arguments: str = Field(description="JSON as the model wrote it, sound or not.")
+
+
+class CallsView(BaseModel):
+    """The model requests tool calls. Send the same message again with tool_results to continue the reply."""
+
+    calls: list[CallView]
+
+
+class ResultView(BaseModel):
+    """The service called a tool."""
+
+    call: CallView
+    content: str
+
+
+class TokensView(BaseModel):
+    input_tokens: int
+    output_tokens: int
+
+
+class DoneView(BaseModel):
+    """The stored reply; the last event."""
+
+    message_id: str
+    reply_id: str
+    text: str = Field(description="All of it.")
+    finish_reason: Literal["stop", "length", "content_filter", "tool_calls"] | None
+    usage: TokensView = Field(description="Of all calls of the model for it.")
+    provider: str
+    model: str
+    context_id: str | None
+    tool_calls: list[CallView]
+    repeated: bool = Field(description="The message had been replied to before; this is what was said then.")
+
+
+EVENTS: Mapping[str, type[BaseModel]] = {
+    "start": StartView,
+    "text": TextView,
+    "tool_calls": CallsView,
+    "tool_result": ResultView,
+    "done": DoneView,
+    "error": Problem,
+}
+
+
+def documented_events() -> dict[int | str, dict[str, Any]]:
+    """Return the `responses` of the route."""
+    content = {"itemSchema": {"oneOf": [_event(*one) for one in EVENTS.items()]}}
+    return {200: {"description": "The reply as it is written.", "content": {"text/event-stream": content}}}
+
+
+def _event(name: str, view: type[BaseModel]) -> dict[str, Any]:
+    data = {
+        "type": "string",
+        "contentMediaType": "application/json",
+        "contentSchema": inlined(view.model_json_schema()),
+    }
+    return {
+        "type": "object",
+        "required": ["event", "data"],
+        "properties": {"event": {"const": name}, "data": data},
+    }
+
+
+chat = APIRouter(tags=["chat"])
+
+
+@chat.post(
+    "/chat/sse",
+    status_code=200,
+    response_class=EventStream,
+    responses=documented_events(),
+    openapi_extra=documented_request(),
+)
+async def stream_reply(
+    request: Request,
+    lore: Writer,
+    asked: Annotated[ReplyRequest, Depends(bodies.body_of(ReplyRequest, within=Bounds.bulk))],
+) -> Response:
+    """Store the message and stream the reply to it: `start`, `text` as it is written, `tool_calls`, then `done`, or
+    `error` with a problem. If the client disconnects the reply ends, and the text so far is stored."""
+    replies = lore.replies.stream(
+        asked.said(),
+        tools=[form.tool() for form in asked.tools],
+        tool_results=[form.result() for form in asked.tool_results],
+        **asked.model_dump(exclude={"room_id", "message", "tools", "tool_results"}),
+    )
+    return await EventStream.begin(_events(replies), last=partial(_problem, request.scope))
+
+
+async def _events(replies: AsyncGenerator[ReplyEvent, None]) -> AsyncGenerator[bytes, None]:
+    async with aclosing(replies):
+        async for reply in replies:
+            yield event(*named(reply))
+
+
+def _problem(scope: Scope, error: Exception) -> bytes:
+    """Return the last event of a reply that failed: the status was already sent."""
+    if isinstance(error, RoomloreError):
+        return written("error", bytes(problems.of_roomlore(scope, error).body))
+    scope["app"].state.lore.telemetry.unforeseen(error, attributes={"method": "POST", "route": "/chat/sse"})
+    log.error("reply failed", error=type(error).__name__, where=where(error))
+    detail = f"An error nobody foresaw; the log says where, under request {scope['state']['request_id']}."
+    return written("error", bytes(problems.respond(scope, 500, detail).body))

@@ -1,0 +1,461 @@
+"""Made from the async client by `make reference`; a test compares the two."""
+
+# ruff: noqa: A002
+import builtins
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, TypeVar, type_check_only
+
+from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, ToolCall
+from roomlore.core.context import Context
+from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult
+from roomlore.core.health import Finding
+from roomlore.core.integrity import VerifyProgress, VerifyReport
+from roomlore.core.memory.memory import Blame, Change, Evolution, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Source
+from roomlore.core.memory.writing import FactImport, Keep, NewMemory, Remembered
+from roomlore.core.models import (
+    AddReport,
+    ApiKey,
+    ContextUsageRecord,
+    Entry,
+    Explanation,
+    Message,
+    Room,
+    StoredMessage,
+    Thread,
+)
+from roomlore.core.privacy.redaction import ForgetReport
+from roomlore.core.recall.options import Recollection, Said
+from roomlore.core.records import ImportReport
+from roomlore.core.replies.reply import Reply, ReplyStarted, ReplyText, Tool, ToolDone, ToolResult, ToolsWanted
+from roomlore.core.search.hits import SearchAnswer
+from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionValue, TurnResult
+from roomlore.core.tuning import TuningReport
+from roomlore.ports.language import Embedder, Summarizer
+from roomlore.services.indexing.index_service import IndexProgress, IndexStatus
+from roomlore.services.jobs import Job
+from roomlore.services.models import ModelStanding, ModelTrial
+from roomlore.settings.model import Settings
+from roomlore.wiring.lore import Lore
+
+T = TypeVar("T")
+
+@type_check_only
+class SyncMessageService:
+    def add(
+        self, messages: Message | Sequence[Message], *, on_conflict: Literal["raise", "report"] = "raise"
+    ) -> AddReport: ...
+    def get(self, room_id: str, message_id: str) -> Entry: ...
+    def page(self, room_id: str, *, after: int = 0, limit: int = 100) -> list[StoredMessage]: ...
+    def search(
+        self,
+        room_id: str,
+        query: str,
+        *,
+        limit: int = 10,
+        mode: Literal["hybrid", "lexical"] = "hybrid",
+        sender_ids: Sequence[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        asked_at: datetime | Literal["newest"] | None = None,
+        conversation: bool = False,
+    ) -> SearchAnswer: ...
+    def edit(
+        self,
+        room_id: str,
+        message_id: str,
+        *,
+        text: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        mentions: Sequence[str] | None = None,
+    ) -> StoredMessage: ...
+    def delete(self, room_id: str, message_ids: str | Sequence[str]) -> int: ...
+    def export(self, room_id: str | None = None) -> Iterator[StoredMessage]: ...
+
+@type_check_only
+class SyncIndexingService:
+    def status(self) -> IndexStatus: ...
+    def rebuild(
+        self, *, part: Literal["words", "vectors"] | None = None, resume: bool = False
+    ) -> Iterator[IndexProgress]: ...
+    def drain(self) -> Iterator[IndexProgress]: ...
+    def relink(self) -> Iterator[IndexProgress]: ...
+    def relink_slowly(self) -> None: ...
+    def catch_up(self) -> None: ...
+
+@type_check_only
+class SyncContextService:
+    def build(
+        self,
+        room_id: str,
+        message_id: str | None = None,
+        *,
+        strategy: str | None = None,
+        max_messages: int | None = None,
+        max_tokens: int | None = None,
+    ) -> Context: ...
+    def compare(
+        self,
+        room_id: str,
+        message_id: str | None = None,
+        *,
+        max_messages: int | None = None,
+        max_tokens: int | None = None,
+    ) -> list[Explanation]: ...
+    def usage(self, context_id: str) -> ContextUsageRecord: ...
+    def respond(self, context_id: str, text: str) -> None: ...
+    def feedback(self, context_id: str, *, text: str | None = None, score: float | None = None) -> None: ...
+
+@type_check_only
+class SyncSessionService:
+    def create_session(
+        self,
+        conversation_id: str,
+        user_id: str = "",
+        *,
+        enterprise_id: str | None = None,
+        patient_id: str | None = None,
+        session: SessionValue | Mapping[str, Any] | None = None,
+    ) -> SessionValue: ...
+    def get_session(self, conversation_id: str) -> SessionValue: ...
+    def page(self, *, after: str | None = None, limit: int = 100) -> list[Session]: ...
+    def patch_state(self, conversation_id: str, patch: Mapping[str, Any]) -> SessionValue: ...
+    def query_context(
+        self,
+        conversation_id: str,
+        query: str = "",
+        token_threshold_ratio: float | None = None,
+        recent_turns: int | None = None,
+        model_context_window: int | None = None,
+        *,
+        enterprise_id: str | None = None,
+        patient_id: str | None = None,
+    ) -> SessionContext: ...
+    def preview_context(
+        self,
+        conversation_id: str,
+        query: str = "",
+        token_threshold_ratio: float | None = None,
+        recent_turns: int | None = None,
+        model_context_window: int | None = None,
+    ) -> SessionContext: ...
+    def write_turn(
+        self,
+        conversation_id: str,
+        user_id: str = "",
+        agent_code: str = "",
+        user_query: str | None = None,
+        agent_response: str | None = None,
+        *,
+        turn_id: str | None = None,
+        sent_at: datetime | None = None,
+    ) -> TurnResult: ...
+    def add_messages(
+        self,
+        conversation_id: str,
+        messages: Sequence[Message],
+        *,
+        user_id: str = "",
+        agent_code: str = "",
+        turn_id: str = "",
+    ) -> TurnResult: ...
+    def checkpoint(
+        self,
+        conversation_id: str,
+        summary: str,
+        recent_turns: int | None = None,
+        covers_through: str | None = None,
+        expected_checkpoint: str | None = None,
+    ) -> Checkpoint: ...
+    def summarise(self, conversation_id: str) -> Checkpoint | None: ...
+    def begin_summary(self, conversation_id: str) -> str: ...
+    def reset(self, conversation_id: str) -> SessionValue: ...
+    def checkpoints(self, conversation_id: str, *, before: int | None = None, limit: int = 100) -> list[Checkpoint]: ...
+    def messages(self, conversation_id: str, *, limit: int | None = None) -> list[StoredMessage]: ...
+    def catch_up(self) -> int: ...
+
+@type_check_only
+class SyncMemoryService:
+    def add(
+        self,
+        scope: str,
+        statement: str,
+        *,
+        kind: MemoryKind = MemoryKind.FACT,
+        confidence: float | None = None,
+        category: str = "",
+        tags: Sequence[str] = ...,
+        sources: Sequence[Source] = ...,
+        memory_id: str | None = None,
+    ) -> Memory: ...
+    def add_all(
+        self, memories: Sequence[NewMemory], *, on_conflict: Literal["raise", "report"] = "raise"
+    ) -> list[Remembered]: ...
+    def update(
+        self,
+        memory_id: str,
+        *,
+        statement: str | None = None,
+        confidence: float | Keep | None = Keep.KEEP,
+        category: str | None = None,
+        tags: Sequence[str] | None = None,
+        sources: Sequence[Source] | None = None,
+        expected: str | None = None,
+        reason: str = "",
+    ) -> Memory: ...
+    def delete(self, memory_id: str, reason: str = "", *, expected: str | None = None) -> Memory: ...
+    def import_facts(
+        self,
+        source: Path | str | bytes | Mapping[str, Any] | Sequence[Any],
+        *,
+        form: str | None = None,
+        scope: str | None = None,
+        dry_run: bool = False,
+    ) -> FactImport: ...
+    def head(self, memory_id: str) -> Memory: ...
+    def count(
+        self,
+        scope: str,
+        *,
+        kinds: Sequence[MemoryKind] = ...,
+        status: Literal["active", "deprecated", "all"] = "active",
+    ) -> int: ...
+    def page(
+        self,
+        scope: str,
+        *,
+        kinds: Sequence[MemoryKind] = ...,
+        status: Literal["active", "deprecated", "all"] = "active",
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[Memory]: ...
+    def get(self, memory_id: str) -> Memory: ...
+    def named(self, part: str, what: Literal["memory", "evolution"] = "memory") -> str: ...
+    def history(self, memory_id: str) -> list[Memory]: ...
+    def changes(
+        self, scope: str, *, after: int = 0, limit: int = 100, since: datetime | None = None
+    ) -> list[Change]: ...
+    def latest_changes(
+        self, scope: str, *, before: int | None = None, limit: int = 100, since: datetime | None = None
+    ) -> list[Change]: ...
+    def as_of(self, scope: str, at: datetime) -> list[Memory]: ...
+    def diff(self, scope: str, start: datetime, end: datetime | None = None) -> MemoryDiff: ...
+    def blame(self, memory_id: str) -> Blame: ...
+    def revert(self, evolution_id: str, reason: str = "") -> list[Change]: ...
+    def restore(self, memory_id: str, reason: str = "") -> Memory: ...
+    def strength(self, memory_id: str, value: float, reason: str = "") -> Memory: ...
+    def search(self, group_id: str, q: str, *, limit: int = 5, threshold: float = 0.7) -> MemoryAnswer: ...
+    def evolve(
+        self, group_id: str, *, days: float = 1, mode: Literal["auto", "llm", "offline"] = "auto"
+    ) -> EvolutionResult: ...
+    def begin_evolution(
+        self, group_id: str, *, days: float = 1, mode: Literal["auto", "llm", "offline"] = "auto"
+    ) -> BegunEvolution: ...
+    def evolved(self, evolution_id: str) -> EvolutionResult: ...
+    def evolution(self, evolution_id: str) -> Evolution: ...
+    def evolutions(self, scope: str, *, before: str | None = None, limit: int = 20) -> list[Evolution]: ...
+
+@type_check_only
+class SyncRecallService:
+    def build(
+        self,
+        scopes: Sequence[str],
+        messages: Sequence[Said | Message | Mapping[str, Any]],
+        *,
+        max_tokens: int | None = None,
+        max_context_turns: int | None = None,
+        similarity_weight: float | None = None,
+        confidence_weight: float | None = None,
+        similarity: Literal["tfidf", "embedding", "hybrid"] | None = None,
+        kinds: Sequence[MemoryKind] = ...,
+        conversation_id: str | None = None,
+        previous: Sequence[str] | None = None,
+    ) -> Recollection: ...
+    def memory_prompt(
+        self,
+        scopes: Sequence[str],
+        messages: Sequence[Said | Message | Mapping[str, Any]],
+        *,
+        max_tokens: int | None = None,
+        max_context_turns: int | None = None,
+        similarity_weight: float | None = None,
+        confidence_weight: float | None = None,
+        similarity: Literal["tfidf", "embedding", "hybrid"] | None = None,
+        kinds: Sequence[MemoryKind] = ...,
+        conversation_id: str | None = None,
+        previous: Sequence[str] | None = None,
+    ) -> str: ...
+
+@type_check_only
+class SyncModelService:
+    def list_available_models(self, *, internal: bool = False) -> list[ModelStanding]: ...
+    def can_ask(self, model_id: str) -> bool: ...
+    def has_provider(self, model_id: str) -> bool: ...
+    def test(self, model_id: str | None = None) -> list[ModelTrial]: ...
+    def complete(
+        self,
+        model_id: str,
+        request: ChatRequest,
+        *,
+        timeout_seconds: float | None = None,
+        check: Callable[[ChatAnswer], None] | None = None,
+    ) -> ChatAnswer: ...
+    def stream(
+        self, model_id: str, request: ChatRequest, *, timeout_seconds: float | None = None
+    ) -> Generator[ChatPiece]: ...
+
+@type_check_only
+class SyncJobService:
+    def page(
+        self,
+        *,
+        status: Literal["waiting", "running", "done", "failed", "cancelled"] | None = None,
+        kind: str | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[Job]: ...
+    def get(self, job_id: str) -> Job: ...
+    def wait(self, job_id: str, seconds: float = 30.0) -> Job: ...
+    def retry(self, job_id: str) -> Job: ...
+    def begin(self) -> None: ...
+    def works_here(self) -> bool: ...
+    def catch_up(self, *, seconds: float = 300.0) -> int: ...
+
+@type_check_only
+class SyncReplyService:
+    def stream(
+        self,
+        message: Message,
+        *,
+        agent_id: str = ...,
+        agent_name: str = ...,
+        model_id: str | None = ...,
+        system_prompt: str | None = ...,
+        temperature: float | None = ...,
+        max_tokens: int | None = ...,
+        model_context_window: int | None = ...,
+        tools: Sequence[Tool] = ...,
+        call_tool: Callable[[ToolCall], str | Awaitable[str]] | None = ...,
+        tool_results: Sequence[ToolResult] = ...,
+        max_tool_iterations: int | None = ...,
+        options: Mapping[str, Any] | None = ...,
+    ) -> Generator[ReplyStarted | ReplyText | ToolsWanted | ToolDone | Reply]: ...
+    def reply(
+        self,
+        message: Message,
+        *,
+        agent_id: str = ...,
+        agent_name: str = ...,
+        model_id: str | None = ...,
+        system_prompt: str | None = ...,
+        temperature: float | None = ...,
+        max_tokens: int | None = ...,
+        model_context_window: int | None = ...,
+        tools: Sequence[Tool] = ...,
+        call_tool: Callable[[ToolCall], str | Awaitable[str]] | None = ...,
+        tool_results: Sequence[ToolResult] = ...,
+        max_tool_iterations: int | None = ...,
+        options: Mapping[str, Any] | None = ...,
+    ) -> Reply: ...
+    def find(self, room_id: str, message_id: str, *, agent_id: str = "assistant") -> Reply | None: ...
+
+@type_check_only
+class SyncPrivacyService:
+    def forget(self, user_id: str, *, dry_run: bool = False, same_words: bool = False) -> ForgetReport: ...
+    def verify(
+        self, scope: str | None = None, *, progress: Callable[[VerifyProgress], None] | None = None
+    ) -> VerifyReport: ...
+
+@type_check_only
+class SyncRoomService:
+    def get(self, room_id: str) -> Room: ...
+    def page(self, *, after: str | None = None, limit: int = 100) -> list[Room]: ...
+    def threads(self, room_id: str, *, after: int = 0, limit: int = 100) -> list[tuple[int, Thread]]: ...
+    def thread(self, room_id: str, message_id: str, *, limit: int = 100) -> list[Entry]: ...
+    def settings(self, room_id: str) -> dict[str, tuple[Any, str]]: ...
+    def configure(self, room_id: str, changes: Mapping[str, Any]) -> Room: ...
+
+@type_check_only
+class SyncKeyService:
+    def create(self, name: str, *, scopes: Sequence[str] = ...) -> tuple[ApiKey, str]: ...
+    def list(self, *, all_tenants: bool = False) -> builtins.list[ApiKey]: ...
+    def revoke(self, key_id: str) -> None: ...
+    def authenticate(self, secret: str) -> ApiKey: ...
+    def any(self) -> bool: ...
+
+@type_check_only
+class SyncImportService:
+    def run(
+        self,
+        path: Path | str,
+        *,
+        format: str | None = None,
+        room_id: str | None = None,
+        timezone: str | None = None,
+        day: str | None = None,
+        resume: bool = True,
+        progress: Callable[[int, int, int], None] | None = None,
+    ) -> ImportReport: ...
+
+@type_check_only
+class SyncTuningService:
+    def run(
+        self,
+        labels: Iterable[Mapping[str, Any]] | None = None,
+        *,
+        rooms: Sequence[str] | None = None,
+        folds: int = 5,
+        apply: bool = False,
+    ) -> TuningReport: ...
+
+class SyncLore:
+    tenant: str
+    messages: SyncMessageService
+    index: SyncIndexingService
+    context: SyncContextService
+    sessions: SyncSessionService
+    memories: SyncMemoryService
+    recall: SyncRecallService
+    models: SyncModelService
+    jobs: SyncJobService
+    replies: SyncReplyService
+    privacy: SyncPrivacyService
+    rooms: SyncRoomService
+    keys: SyncKeyService
+    imports: SyncImportService
+    tuning: SyncTuningService
+    @property
+    def settings(self) -> Settings: ...
+    def for_tenant(self, tenant: str) -> SyncLore: ...
+    def now(self) -> datetime: ...
+    def metrics(self) -> Mapping[str, float | None]: ...
+    def prometheus(self) -> bytes: ...
+    def series(self, name: str) -> Sequence[tuple[Mapping[str, str], float]]: ...
+    def bounds(self, name: str) -> tuple[float, ...]: ...
+    def examine(self, *, timeout_seconds: float = 10.0) -> list[Finding]: ...
+    def ping(self) -> None: ...
+    def ready(self) -> None: ...
+    def close(self) -> None: ...
+    def wait(self, work: Callable[[Lore], Coroutine[Any, Any, T]]) -> T: ...
+
+def connect_sync(
+    url: str | None = None,
+    *,
+    tenant: str = "default",
+    settings: Settings | None = None,
+    embedder: Embedder | None = None,
+    summarizer: Summarizer | None = None,
+    background: bool = True,
+) -> SyncLore: ...
+@contextmanager
+def open_sync(
+    url: str | None = None,
+    *,
+    tenant: str = "default",
+    settings: Settings | None = None,
+    embedder: Embedder | None = None,
+    summarizer: Summarizer | None = None,
+    background: bool = True,
+) -> Iterator[SyncLore]: ...

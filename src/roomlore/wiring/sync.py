@@ -1,0 +1,256 @@
+"""The same library without async: one background event loop runs every coroutine method."""
+
+import asyncio
+import functools
+import inspect
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, TypeVar
+
+from roomlore.core.errors import Unavailable
+from roomlore.core.health import Finding
+from roomlore.core.models import DEFAULT_TENANT
+from roomlore.ports.language import Embedder, Summarizer
+from roomlore.settings import Settings
+from roomlore.wiring.lore import Lore, connect_lore
+
+T = TypeVar("T")
+
+
+class _Loop:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._calls: set[asyncio.Task[Any] | None] = set()
+        self._closing = threading.RLock()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="roomlore", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for the work. Raise `Unavailable` if this loop ends before it does, or ended before."""
+        if self._loop.is_closed():
+            work.close()
+            raise Unavailable(
+                "This roomlore is closed; call before `close()` or inside the `with` block that opened it."
+            )
+        call: Future[T] | None = None
+        try:
+            call = asyncio.run_coroutine_threadsafe(self._counted(work), self._loop)
+            return call.result()
+        except CancelledError as error:
+            raise Unavailable("This roomlore was closed during the call; call again on an open one.") from error
+        except KeyboardInterrupt:
+            if call is not None:
+                call.cancel()
+            asyncio.run_coroutine_threadsafe(self._wait_for_cancelled(), self._loop).result()
+            raise
+
+    async def _counted(self, work: Coroutine[Any, Any, T]) -> T:
+        call = asyncio.current_task()
+        self._calls.add(call)
+        try:
+            return await work
+        finally:
+            self._calls.discard(call)
+
+    async def _wait_for_cancelled(self) -> None:
+        """Return once the cancelled calls have cleaned up."""
+        cancelled = [call for call in self._calls if call and call.cancelling()]
+        await asyncio.gather(*cancelled, return_exceptions=True)
+
+    async def _end_calls(self) -> None:
+        """Cancel the calls of other threads, so that none waits for a loop that has stopped."""
+        others = [call for call in self._calls if call and call is not asyncio.current_task()]
+        for call in others:
+            call.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+    def iterate(self, items: AsyncGenerator[T, Any]) -> Iterator[T]:
+        """Yield the items one by one; if the caller stops, the generator is closed at once."""
+        asking: set[asyncio.Task[Any]] = set()
+        try:
+            while True:
+                yield self.run(_next(items, asking))
+        except StopAsyncIteration:
+            return
+        finally:
+            if not self._loop.is_closed():
+                self.run(_close(items, asking))
+
+    def close(self, last: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
+        """End the calls of other threads, do the last work, and stop. Closing again does nothing."""
+        with self._closing:
+            if self._loop.is_closed():
+                return
+            try:
+                self.run(self._end_calls())
+                if last:
+                    self.run(last())
+            finally:
+                self.run(self._loop.shutdown_default_executor())
+                self._loop.call_soon_threadsafe(self._loop.stop)
+                self._thread.join()
+                self._loop.close()
+
+
+async def _next(items: AsyncIterator[T], asking: set[asyncio.Task[Any]]) -> T:
+    task = asyncio.current_task()
+    assert task is not None
+    asking.add(task)
+    try:
+        return await anext(items)
+    finally:
+        asking.discard(task)
+
+
+async def _close(items: AsyncGenerator[T, Any], asking: set[asyncio.Task[Any]]) -> None:
+    """Close the generator, once nothing asks for the next item: Ctrl-C may come during that request, or twice."""
+    for task in asking:
+        if not task.cancelling():
+            task.cancel()
+    await asyncio.gather(*asking, return_exceptions=True)
+    await items.aclose()
+
+
+class SyncService:
+    """A service with plain methods for its coroutine methods, and plain iterators for its async ones."""
+
+    def __init__(self, service: object, loop: _Loop) -> None:
+        for name, method in inspect.getmembers(service, inspect.ismethod):
+            if not name.startswith("_"):
+                setattr(self, name, _blocking(method, loop))
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        raise AttributeError(f"{name!r} is no method of this service; there are {', '.join(sorted(vars(self)))}.")
+
+
+def _blocking(method: Callable[..., Any], loop: _Loop) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if callable(tool := kwargs.get("call_tool")) and not inspect.iscoroutinefunction(tool):
+            kwargs["call_tool"] = _in_a_thread(tool)
+        result = method(*args, **kwargs)
+        return loop.iterate(result) if inspect.isasyncgen(result) else loop.run(result)
+
+    return call
+
+
+def _in_a_thread(tool: Callable[[Any], Any]) -> Callable[[Any], Coroutine[Any, Any, Any]]:
+    """Return a plain tool as an async one, in a thread of its own, so that the others of its round do not wait for
+    it."""
+
+    async def called(call: Any) -> Any:
+        given = await asyncio.to_thread(tool, call)
+        return await given if inspect.isawaitable(given) else given
+
+    return called
+
+
+class SyncLore:
+    """One tenant's view of roomlore, as `Lore`, with blocking calls."""
+
+    def __init__(self, lore: Lore, loop: _Loop) -> None:
+        self._lore = lore
+        self._loop = loop
+        self.tenant = lore.tenant
+        self.messages = SyncService(lore.messages, loop)
+        self.context = SyncService(lore.context, loop)
+        self.rooms = SyncService(lore.rooms, loop)
+        self.keys = SyncService(lore.keys, loop)
+        self.imports = SyncService(lore.imports, loop)
+        self.tuning = SyncService(lore.tuning, loop)
+        self.index = SyncService(lore.index, loop)
+        self.sessions = SyncService(lore.sessions, loop)
+        self.memories = SyncService(lore.memories, loop)
+        self.recall = SyncService(lore.recall, loop)
+        self.replies = SyncService(lore.replies, loop)
+        self.models = SyncService(lore.models, loop)
+        self.jobs = SyncService(lore.jobs, loop)
+        self.privacy = SyncService(lore.privacy, loop)
+
+    @property
+    def settings(self) -> Settings:
+        return self._lore.settings
+
+    def for_tenant(self, tenant: str) -> "SyncLore":
+        return SyncLore(self._lore.for_tenant(tenant), self._loop)
+
+    def now(self) -> datetime:
+        return self._lore.now()
+
+    def metrics(self) -> Mapping[str, float | None]:
+        return self._lore.metrics()
+
+    def prometheus(self) -> bytes:
+        return self._lore.prometheus()
+
+    def series(self, name: str) -> Sequence[tuple[Mapping[str, str], float]]:
+        return self._lore.series(name)
+
+    def bounds(self, name: str) -> tuple[float, ...]:
+        return self._lore.bounds(name)
+
+    def examine(self, *, timeout_seconds: float = 10.0) -> list[Finding]:
+        return self._loop.run(self._lore.examine(timeout_seconds=timeout_seconds))
+
+    def ping(self) -> None:
+        self._loop.run(self._lore.ping())
+
+    def ready(self) -> None:
+        self._loop.run(self._lore.ready())
+
+    def close(self) -> None:
+        """Close what was opened, for the views of other tenants too. Calls under way in other threads, and later ones,
+        raise `Unavailable`. Closing again does nothing."""
+        self._loop.close(self._lore.close)
+
+    def wait(self, work: Callable[[Lore], Coroutine[Any, Any, T]]) -> T:
+        """Wait for work on the async `Lore` behind this one."""
+        return self._loop.run(work(self._lore))
+
+
+def connect_sync(
+    url: str | None = None,
+    *,
+    tenant: str = DEFAULT_TENANT,
+    settings: Settings | None = None,
+    embedder: Embedder | None = None,
+    summarizer: Summarizer | None = None,
+    background: bool = True,
+) -> SyncLore:
+    """Open roomlore as `roomlore.connect` does, for code that is not async. End with `lore.close()`. Calls may come
+    from any thread."""
+    loop = _Loop()
+    try:
+        connecting = connect_lore(
+            url, tenant=tenant, settings=settings, embedder=embedder, summarizer=summarizer, background=background
+        )
+        return SyncLore(loop.run(connecting), loop)
+    except BaseException:
+        loop.close()
+        raise
+
+
+@contextmanager
+def open_sync(
+    url: str | None = None,
+    *,
+    tenant: str = DEFAULT_TENANT,
+    settings: Settings | None = None,
+    embedder: Embedder | None = None,
+    summarizer: Summarizer | None = None,
+    background: bool = True,
+) -> Iterator[SyncLore]:
+    """Open roomlore as `roomlore.open` does, for code that is not async. Calls may come from any thread; those still
+    running when the block ends, and those after it, raise `Unavailable`."""
+    lore = connect_sync(
+        url, tenant=tenant, settings=settings, embedder=embedder, summarizer=summarizer, background=background
+    )
+    try:
+        yield lore
+    finally:
+        lore.close()
