@@ -17,6 +17,8 @@ _CHUNK = 1 << 18
 _SPACE = re.compile(r"[ \t\r\n\ufeff]*")
 _ESCAPED = re.compile("[\udc80-\udcff]+")
 _NEAR_END = 16
+_DEEPEST = 64
+_TOO_DEEP = re.compile(r'(?:[\[{]\s*(?:"[^"\\]*"\s*:\s*)?){' f"{_DEEPEST}}}")
 _LATE = "unfinished: "
 
 
@@ -93,7 +95,12 @@ class Window:
         return self._text[self._cursor : self._cursor + characters]
 
     def readable(self) -> Any:
-        """Return the JSON value at the cursor without moving, None if there is none."""
+        """Return the JSON value at the cursor without moving, None if there is none.
+
+        A run of opening brackets is not decoded: it would be decoded again from each of them.
+        """
+        if _TOO_DEEP.match(self._text, self._cursor):
+            return None
         try:
             return self._decode()[0]
         except BrokenError:
@@ -162,7 +169,6 @@ JsonPath: TypeAlias = tuple[str | int, ...]
 Stack: TypeAlias = list[list[Any]]
 
 _OVERLAP = 1 << 12
-_DEEPEST = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,6 @@ async def reach_provider(provider: Provider, *, key: str | None, timeout_seconds
     `ModelUnavailable`, and `InvalidInput` if the extra is not installed."""
     if not can_chat():
         raise InvalidInput("Models need the extra: pip install 'roomlore[openai]'.")
-    from roomlore.adapters.chat.client import reach
+    from roomlore.adapters.chat.probe import reach
 
     await reach(provider, key=key, timeout_seconds=timeout_seconds)

@@ -8,10 +8,8 @@ from contextlib import aclosing, contextmanager
 from importlib import import_module
 from typing import Any
 
-import httpx
-
 from roomlore.adapters.chat import errors
-from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, FinishReason, Offer, Provider, ToolCall, Usage
+from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, FinishReason, Offer, ToolCall, Usage
 from roomlore.core.errors import BadModelOutput, InvalidInput, ModelUnavailable
 from roomlore.ports.coordination import Clock
 
@@ -425,27 +423,3 @@ def _sendable(body: dict[str, Any]) -> Mapping[str, Any]:
         clean: dict[str, Any] = json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
         return clean
     return body
-
-
-_CHECK = "Check the address, the network and the proxy."
-
-
-async def reach(provider: Provider, *, key: str | None, timeout_seconds: float) -> None:
-    """Send `GET {base_url}/models`. Any status but a refusal of the key shows that the server is there. Raises
-    `ModelUnavailable`. Redirects are not followed, so that the key is not sent elsewhere."""
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    try:
-        async with (
-            httpx.AsyncClient(timeout=timeout_seconds) as client,
-            client.stream("GET", f"{provider.base_url.rstrip('/')}/models", headers=headers) as answer,
-        ):
-            status = answer.status_code
-    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-        raise ModelUnavailable(
-            f"It cannot be reached ({type(error).__name__}). {_CHECK}", cause="unreachable"
-        ) from error
-    if status in (401, 403):
-        raise ModelUnavailable(
-            f"It refuses the key (HTTP {status}). Check {provider.key_variable or 'whether it needs a key'}.",
-            cause="refused",
-        )
