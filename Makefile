@@ -62,14 +62,16 @@ soak: setup
 	$(BIN)/python -m bench session-load
 
 # The lowest versions that pyproject.toml allows, in .lowest/. Old packages may warn of what is deprecated by now.
-LOWEST := .lowest
-test-lowest: setup
-	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(LOWEST)
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(LOWEST)/bin/python --resolution lowest-direct \
-		--group test --editable '.[all]'
-	$(LOWEST)/bin/python -m pytest -W default --disable-warnings --numprocesses auto --dist loadfile \
+LOWEST := .lowest/bin/python
+test-lowest: .lowest/.installed
+	$(LOWEST) -m pytest -W default --disable-warnings --numprocesses 3 --dist worksteal \
 		tests/adapters tests/contracts tests/migrations tests/surfaces/test_mem0.py tests/test_settings.py
+
+.lowest/.installed: requirements-lowest.lock
+	$(PYTHON) -m venv --clear .lowest
+	$(LOWEST) -m pip install --quiet --no-deps --require-hashes -r requirements-lowest.lock
+	$(LOWEST) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
 
 # The site, in site/. The tests build it too, and a warning is an error there as here.
 docs: setup
@@ -95,6 +97,8 @@ lock:
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev $(COMPILE) --output-file requirements.lock
 	$(BIN)/uv pip compile pyproject.toml --extra server --group build --no-annotate $(COMPILE) \
 		--constraint requirements.lock --output-file requirements-demo.lock
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group build --group test --no-annotate $(COMPILE) \
+		--resolution lowest-direct --output-file requirements-lowest.lock
 
 system-packages:
 	@if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then \
@@ -109,3 +113,4 @@ system-packages:
 
 ci: system-packages
 	$(MAKE) test
+	$(MAKE) test-lowest

@@ -131,7 +131,7 @@ async def test_what_cannot_be_opened_leaves_nothing_open():
 @pytest.mark.parametrize("opened", ["roomlore.connect_sync('sqlite://')", "asyncio.run(roomlore.connect('sqlite://'))"])
 def test_a_client_that_nobody_closed_warns_and_keeps_no_program_from_its_end(opened):
     program = [sys.executable, "-W", "always::ResourceWarning", "-c", f"import asyncio, roomlore\nkept = {opened}"]
-    ended = subprocess.run(program, capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=500)
     assert ended.returncode == 0
     assert "ResourceWarning: roomlore was not closed: call `close()`" in ended.stderr
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 def test_the_health_check_is_timed_beside_hostile_requests():
     kinds = ("--kind", "half-sent requests", "--kind", "small arrays to /context, 1 MB")
     command = (sys.executable, "-m", "bench", "hostile", "--requests", "3", "--seconds", "2", "--quiet", "1", *kinds)
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
     rows = [line.split("|")[1:-1] for line in ended.stdout.splitlines() if line.startswith("| ")][1:]
     assert [row[0].strip() for row in rows] == ["half-sent requests", "small arrays to /context, 1 MB"], ended.stderr
     assert "x not yet answered" in rows[0][1]

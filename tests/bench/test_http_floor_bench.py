@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_every_route_is_timed_beside_the_bare_one():
     command = (sys.executable, "-m", "bench", "http-floor", "--messages", "60", "--requests", "4")
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     rows = [line.split("|")[1:-1] for line in ended.stdout.splitlines() if line.startswith("| ")][1:]
     assert [row[0].strip() for row in rows] == ["health", "add a message", "context", "search", "recall"]

@@ -31,7 +31,7 @@ class Quiet(SimpleHTTPRequestHandler):
 def address(tmp_path_factory) -> Iterator[str]:
     site = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(site)]
-    subprocess.run(command, cwd=ROOT, check=True, timeout=600, capture_output=True)
+    subprocess.run(command, cwd=ROOT, check=True, timeout=500, capture_output=True)
     server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site)))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

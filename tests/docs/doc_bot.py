@@ -16,7 +16,7 @@ background; the other has a server that sees to both."""
 
 def end_when_over() -> None:
     try:
-        urllib.request.urlopen(OVER, timeout=250).close()
+        urllib.request.urlopen(OVER, timeout=500).close()
     finally:
         os.kill(os.getpid(), signal.SIGTERM if DISCORD else signal.SIGINT)
 

@@ -41,7 +41,7 @@ def test_forgetting_loses_nothing_of_others_by_kills(request: pytest.FixtureRequ
 def killed(what: str, url: str) -> str:
     """Run the bench and return what it printed."""
     command = (sys.executable, "-m", "bench", "crash", "--what", what, "--kills", str(KILLS), "--database", url)
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=150 + 5 * KILLS)
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500 + 5 * KILLS)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert f"kills: {KILLS}, of lives" in ended.stdout
     assert "violations: 0" in ended.stdout

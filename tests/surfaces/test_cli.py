@@ -327,7 +327,7 @@ def test_bad_input_is_one_sentence_and_a_status(chat, arguments, code, says):
 def program(*arguments: str, stdin: int = subprocess.DEVNULL, **environment: str) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-c", "from roomlore.surfaces.cli import main; main()", "--db", "chat.db", *arguments]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHONIO")} | environment
-    return subprocess.run(command, stdin=stdin, capture_output=True, env=clean, timeout=120, check=False)
+    return subprocess.run(command, stdin=stdin, capture_output=True, env=clean, timeout=500, check=False)
 
 
 def test_the_real_program_where_the_terminal_knows_only_ascii(chat):
@@ -348,7 +348,7 @@ def test_the_real_program_fails_in_a_sentence(chat):
 
 def test_a_closed_pipe_is_no_error(chat):
     command = f"{sys.executable} -c 'from roomlore.surfaces.cli import main; main()' --db chat.db export | head -c 1"
-    done = subprocess.run(command, shell=True, capture_output=True, timeout=120, check=False)
+    done = subprocess.run(command, shell=True, capture_output=True, timeout=500, check=False)
     assert done.stdout == b"{"
     assert b"Traceback" not in done.stderr
 

@@ -299,7 +299,7 @@ def stopped(*arguments: str, server: embedding_server.EmbeddingServer) -> subpro
         try:
             assert server.waiting.wait(120)
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=120)
+            out, err = process.communicate(timeout=500)
         finally:
             process.kill()
             server.hold.set()

@@ -46,7 +46,7 @@ def test_standard_output_is_protocol_alone():
     said = []
     while not any(line.get("id") == 2 for line in said):
         said.append(json.loads(process.stdout.readline()))
-    rest, log = process.communicate(timeout=120)
+    rest, log = process.communicate(timeout=500)
     said += [json.loads(line) for line in rest.splitlines()]
     assert process.returncode == 0
     assert all(line["jsonrpc"] == "2.0" for line in said)
@@ -56,12 +56,12 @@ def test_standard_output_is_protocol_alone():
 
 
 def test_a_bad_scope_and_a_missing_extra_are_a_sentence():
-    bad = subprocess.run(command("--scope", "anna"), capture_output=True, timeout=120, check=False)
+    bad = subprocess.run(command("--scope", "anna"), capture_output=True, timeout=500, check=False)
     assert (bad.returncode, bad.stdout) == (1, b"")
     assert bad.stderr == b"roomlore: A scope is group:<id>, user:<id> or agent:<id>, not 'anna'.\n"
     program, flag, code, *rest = command()
     without = [program, flag, f"import sys; sys.modules['mcp'] = None; {code}", *rest]
-    bare = subprocess.run(without, capture_output=True, timeout=120, check=False)
+    bare = subprocess.run(without, capture_output=True, timeout=500, check=False)
     assert (bare.returncode, bare.stdout) == (1, b"")
     assert bare.stderr.endswith(b"(mcp is missing): pip install 'roomlore[mcp]'.\n")
     assert not Path(DATABASE).exists()

@@ -550,7 +550,7 @@ from roomlore.surfaces.mem0 import Memory
 memory = Memory(url={url!r})
 print(memory.add("喜欢乌龙茶", user_id="anna", infer=False)["results"][0]["event"])
 """
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=240, check=True)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=500, check=True)
     assert (run.stdout, run.stderr) == ("ADD\n", "")
     with Memory(url=url) as memory:
         assert said(memory.get_all(filters={"user_id": "anna"})) == ["喜欢乌龙茶"]

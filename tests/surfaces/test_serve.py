@@ -87,14 +87,14 @@ def test_a_server_serves_the_tenant_it_was_started_for():
 def test_a_taken_port_is_one_sentence():
     with serving() as (_, url):
         port = url.rpartition(":")[2]
-        second = subprocess.run([*PROGRAM, "serve", "--port", port], capture_output=True, timeout=120, check=False)
+        second = subprocess.run([*PROGRAM, "serve", "--port", port], capture_output=True, timeout=500, check=False)
     assert second.returncode == 1
     assert second.stderr.startswith(f"roomlore: Port {port} of '127.0.0.1' cannot be had".encode())
     assert second.stderr.count(b"\n") == 1
 
 
 def test_a_public_address_is_served_once_there_is_a_key():
-    made = subprocess.run([*PROGRAM, "keys", "create", "bot"], capture_output=True, timeout=120, check=True)
+    made = subprocess.run([*PROGRAM, "keys", "create", "bot"], capture_output=True, timeout=500, check=True)
     secret = made.stdout.decode().strip()
     with serving("--host", "0.0.0.0") as (_, url):
         port = url.rpartition(":")[2]
