@@ -8,6 +8,7 @@
 `open_sync` gives the same without async. `connect` and `connect_sync` open it without a block; `lore.close()` ends it.
 """
 
+from roomlore.core.audience import Member, RoomKind, RoomPeople
 from roomlore.core.chat import FinishReason, ToolCall, Usage
 from roomlore.core.context import Context
 from roomlore.core.errors import (
@@ -96,6 +97,7 @@ __all__ = [
     "Link",
     "LinkKind",
     "Lore",
+    "Member",
     "Memory",
     "MemoryAnswer",
     "MemoryHit",
@@ -118,6 +120,8 @@ __all__ = [
     "ReplyText",
     "Role",
     "Room",
+    "RoomKind",
+    "RoomPeople",
     "RoomloreError",
     "Said",
     "SearchAnswer",

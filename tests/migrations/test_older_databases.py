@@ -1,5 +1,6 @@
 """A database of an earlier version, with messages in it, is opened."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import roomlore
 from roomlore.adapters.sql import connect, migrations, schema
 from roomlore.adapters.sql.rows import escape, features_row, message_row, to_micros
 from roomlore.adapters.sql.words import spell_message
+from roomlore.core.audience import Presence, RoomPeople, Window
 from roomlore.core.models import Entry, LinkKind, Role
 from roomlore.core.search.lexical import indexed_words
 from roomlore.ports.memories import RoomBehind
@@ -213,3 +215,16 @@ async def test_rooms_already_there_are_linked_anew(empty_url, revision):
         assert (await lore.index.status()).rooms_to_link == 0
         assert (await lore.messages.get(ROOM, "m2")).link.kind == LinkKind.PLATFORM
         assert (await lore.messages.get(ROOM, "m3")).features.addressed == ("bo",)
+
+
+async def test_who_spoke_when_is_read_from_older_messages(empty_url):
+    late = START + timedelta(days=2)
+    said = [entry(1), entry(2, sender_id="bot", role=Role.ASSISTANT), entry(3, sent_at=late), entry(4, sender_id="bo")]
+    _make(empty_url, "0008", {ROOM: said}, deleted={4})
+    people = "INSERT INTO participants VALUES (1, '{}', 'default', '', 1, 3, 1)"
+    _sql(empty_url, *(people.format(name) for name in ("ann", "bot", "bo")))
+    storage = await connect(empty_url)
+    async with storage.reading() as work:
+        found = (await work.rooms.people(tenant=TENANT, room_ids=[ROOM]))[ROOM]
+    await storage.close()
+    assert found == RoomPeople(ROOM, people={"ann": Presence(spoke=Window(said[0].message.at, late))})

@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
+from roomlore.core.audience import RoomKind
 from roomlore.core.linking.calibration import UNLINKED, Linked
 from roomlore.core.linking.candidates import NO_MATES, Mates
 
@@ -156,7 +157,8 @@ class Room:
     """A room as stored.
 
     `revision` grows with every write to the room; `next_arrival` is the number the next message gets; `words` is how
-    many indexed words its messages have in all; `linked` names the model that made its links.
+    many indexed words its messages have in all; `linked` names the model that made its links. `kind`: None if
+    unknown, and then it counts as private.
     """
 
     tenant: str
@@ -169,6 +171,7 @@ class Room:
     last_sent_at: datetime | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     linked: Linked = UNLINKED
+    kind: RoomKind | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,13 @@
 A session belongs to a room. Its messages are those of the room; this port stores the rest.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from roomlore.core.audience import RoomKind, RoomPeople, Stay
 from roomlore.core.linking.calibration import Linked
 from roomlore.core.memory.memory import NumberedMemory
 from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Exchange, Link, Room, StoredMessage, Target, Thread
@@ -212,6 +213,21 @@ class Rooms(Protocol):
     async def participants_before(self, *, tenant: str, room_id: str, arrival: int) -> dict[str, str]:
         """Return the participants before the message with this arrival, by the messages that still exist. It reads all
         of these."""
+
+    async def set_kind(self, *, tenant: str, room_id: str, kind: RoomKind | None) -> Room:
+        """Set the kind of a locked room, None for unknown, and raise its revision."""
+
+    async def set_members(
+        self, *, tenant: str, room_id: str, stays: Mapping[str, Sequence[Stay]], complete: bool
+    ) -> None:
+        """Replace the members of a locked room: by person, their stays in order. `complete`: they are all there
+        are."""
+
+    async def people(
+        self, *, tenant: str, room_ids: Collection[str], persons: Collection[str] | None = None
+    ) -> dict[str, RoomPeople]:
+        """Return the people of these rooms, by room, without unknown rooms: members and those who spoke, without agents
+        (who spoke, and never with the role user). `persons`: only these; None is all."""
 
     async def of_sender(self, *, tenant: str, sender_id: str) -> list[str]:
         """Return the ids of the rooms in which this sender has spoken, ascending."""

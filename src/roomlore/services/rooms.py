@@ -1,11 +1,24 @@
 """Rooms, their threads and their own settings."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
+from roomlore.core.audience import (
+    Member,
+    RoomKind,
+    RoomPeople,
+    Stays,
+    added,
+    all_members,
+    check_members,
+    check_room_kind,
+    removed,
+)
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput, NotFound
-from roomlore.core.intake import check_page
+from roomlore.core.intake import MAX_ID_CHARS, check_page
+from roomlore.core.memory.writing import check_moment
 from roomlore.core.models import Entry, Room, Thread
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -72,6 +85,68 @@ class RoomService:
             settings = {name: value for name, value in merged.items() if value is not None}
             self._options.overridden(settings)
             return await work.rooms.configure(tenant=self._tenant, room_id=room_id, settings=settings)
+
+    async def set_kind(self, room_id: str, kind: RoomKind | str | None) -> Room:
+        """Set who can see the room: 'direct' (one person and agents), 'private' (its members) or 'public' (everybody of
+        the tenant); None is unknown, and counts as private.
+
+        The room is created if it is new. What was said before keeps the time at which it was said: a room that
+        becomes public makes public what was said in it. Raise `InvalidInput`, `StorageUnavailable`.
+        """
+        wanted = check_room_kind(kind)
+        async with self._storage.writing() as work:
+            room = await self._lock(work, room_id)
+            if room.kind == wanted:
+                return room
+            return await work.rooms.set_kind(tenant=self._tenant, room_id=room_id, kind=wanted)
+
+    async def people(self, room_id: str) -> RoomPeople:
+        """Return the people of a room, without agents: its members with their stays, and when each spoke. Raise
+        `NotFound`."""
+        async with self._storage.reading() as work:
+            await self._find(work, room_id)
+            return (await work.rooms.people(tenant=self._tenant, room_ids=[room_id]))[room_id]
+
+    async def set_members(self, room_id: str, members: Sequence[Member | str]) -> RoomPeople:
+        """Say who all the members of a room are, by id or as `Member` with the times they joined and left.
+
+        Whoever was a member and is not among them has left by now. The room is created if it is new. Raise
+        `InvalidInput`, `StorageUnavailable`.
+        """
+        told = check_members(members)
+        return await self._tell(room_id, lambda known, now: all_members(known, told, now), complete=True)
+
+    async def add_members(self, room_id: str, members: Sequence[Member | str]) -> RoomPeople:
+        """Say that people are members of a room, by id or as `Member`. Without `joined_at` they joined at an unknown
+        time, and know what is said from now on. Raise `InvalidInput`, `StorageUnavailable`."""
+        told = check_members(members)
+        return await self._tell(room_id, lambda known, now: added(known, told, now))
+
+    async def remove_members(self, room_id: str, people: Sequence[str], *, at: datetime | None = None) -> RoomPeople:
+        """Say that people left a room, at `at` or now. Raise `InvalidInput`, `StorageUnavailable`."""
+        gone, when = [member.person_id for member in check_members(people)], check_moment(at, "at")
+        return await self._tell(room_id, lambda known, now: removed(known, gone, when or now))
+
+    async def _tell(
+        self, room_id: str, change: Callable[[Stays, datetime], Stays], *, complete: bool = False
+    ) -> RoomPeople:
+        """Change the stays. `complete`: all members are known from now on."""
+        async with self._storage.writing() as work:
+            await self._lock(work, room_id)
+            before = (await work.rooms.people(tenant=self._tenant, room_ids=[room_id]))[room_id]
+            known = {person: presence.stays for person, presence in before.people.items() if presence.stays}
+            await work.rooms.set_members(
+                tenant=self._tenant,
+                room_id=room_id,
+                stays=change(known, self._clock.now()),
+                complete=complete or before.complete,
+            )
+            return (await work.rooms.people(tenant=self._tenant, room_ids=[room_id]))[room_id]
+
+    async def _lock(self, work: UnitOfWork, room_id: str) -> Room:
+        if not isinstance(room_id, str) or not 0 < len(room_id) <= MAX_ID_CHARS:
+            raise InvalidInput(f"room_id is {room_id!r:.60}; it is a text of 1 to {MAX_ID_CHARS} characters.")
+        return await work.rooms.lock(tenant=self._tenant, room_id=room_id, now=self._clock.now())
 
     async def _find(self, work: UnitOfWork, room_id: str) -> Room:
         room = await work.rooms.find(tenant=self._tenant, room_id=room_id)

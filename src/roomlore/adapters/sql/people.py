@@ -54,7 +54,7 @@ _vs, _v = schema.vector_scopes, schema.vectors
 _LIKE = re.compile("[!%_]")
 _MESSAGE_TABLES = (schema.message_words, schema.features, schema.index_outbox, schema.messages)
 """The tables with rows of a message, in the order of their deletion."""
-_BY_KEY = (schema.participants, schema.keyword_counts, schema.checkpoints, schema.sessions)
+_BY_KEY = (schema.participants, schema.room_members, schema.keyword_counts, schema.checkpoints, schema.sessions)
 _BY_NAME = (schema.usage_records, schema.watermarks, schema.rooms_due)
 
 

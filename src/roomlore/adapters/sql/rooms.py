@@ -1,7 +1,7 @@
 """The ports `Rooms`, `Imports` and `Keys`, and the locks of a unit of work."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.dialects.postgresql import insert as insert_new
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Connection, Statement, in_room
+from roomlore.adapters.sql.engine import Connection, Row, Statement, among, in_room
 from roomlore.adapters.sql.rows import (
     ROOM_COLUMNS,
     escape,
@@ -19,12 +19,14 @@ from roomlore.adapters.sql.rows import (
     from_micros_or_none,
     list_text,
     mapping_text,
+    names_text,
     read_list,
     to_micros,
     to_micros_or_none,
     to_room,
     unescape,
 )
+from roomlore.core.audience import Presence, RoomKind, RoomPeople, Stay, Window
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.models import ApiKey, Room
 from roomlore.ports.storage import VECTORS
@@ -82,6 +84,45 @@ _ROOMS_OF = Statement(
         .order_by(_rooms.c.room_id)
     )
 )
+_members = schema.room_members
+_SET_KIND = Statement(
+    lambda: (
+        update(_rooms)
+        .where(_named)
+        .values(kind=bindparam("new_kind"), revision=_rooms.c.revision + 1)
+        .returning(*ROOM_COLUMNS)
+    )
+)
+_TELL_MEMBERS = Statement(lambda: update(_rooms).where(_named).values(members_told=bindparam("all_told")))
+_DROP_MEMBERS = Statement(lambda: delete(_members).where(in_room(_members)))
+_ADD_MEMBERS = Statement(lambda: insert_new(_members))
+_KINDS = Statement(
+    lambda: select(_rooms.c.room_id, _rooms.c.kind, _rooms.c.members_told).where(
+        _rooms.c.tenant == bindparam("tenant"), among(_rooms.c.room_id, "room_ids")
+    )
+)
+_SPEAKERS = Statement(
+    lambda: _of_rooms(_people, _people.c.sender_id, _people.c.first_spoke_at, _people.c.last_spoke_at)
+)
+_SPEAKERS_AMONG = Statement(
+    lambda: _of_rooms(_people, _people.c.sender_id, _people.c.first_spoke_at, _people.c.last_spoke_at).where(
+        among(_people.c.sender_id, "persons")
+    )
+)
+_STAYS = Statement(lambda: _stays())
+_STAYS_AMONG = Statement(lambda: _stays().where(among(_members.c.person_id, "persons")))
+
+
+def _of_rooms(table: Any, *columns: Any) -> Any:
+    chosen = select(_rooms.c.room_id, *columns).select_from(table.join(_rooms, _rooms.c.room_key == table.c.room_key))
+    return chosen.where(_rooms.c.tenant == bindparam("tenant"), among(_rooms.c.room_id, "room_ids"))
+
+
+def _stays() -> Any:
+    its = (_members.c.person_id, _members.c.told_at, _members.c.joined_at, _members.c.left_at)
+    return _of_rooms(_members, *its).order_by(_members.c.room_key, _members.c.person_id, _members.c.number)
+
+
 _keeps_vectors = exists().where(schema.index_states.c.name == VECTORS)
 _LOCK = Statement(lambda: select(_rooms.c.room_key, _keeps_vectors, *ROOM_COLUMNS).where(_named).with_for_update())
 _MAKE = Statement(
@@ -200,9 +241,71 @@ class SqlRooms:
         rows = await self._sql.fetch(_PEOPLE_BEFORE, tenant=escape(tenant), room_id=escape(room_id), before=arrival)
         return {unescape(sender): unescape(name) for sender, name in rows}
 
+    async def set_kind(self, *, tenant: str, room_id: str, kind: RoomKind | None) -> Room:
+        held = self._locks.held(tenant, room_id)
+        named = {"tenant": escape(held.tenant), "room_id": escape(room_id)}
+        return to_room((await self._sql.fetch(_SET_KIND, new_kind=kind.value if kind else "", **named))[0])
+
+    async def set_members(
+        self, *, tenant: str, room_id: str, stays: Mapping[str, Sequence[Stay]], complete: bool
+    ) -> None:
+        held = self._locks.held(tenant, room_id)
+        named = {"tenant": escape(tenant), "room_id": escape(room_id)}
+        await self._sql.fetch(_TELL_MEMBERS, all_told=complete, **named)
+        await self._sql.fetch(_DROP_MEMBERS, **named)
+        rows = [
+            (held.key, escape(person), number, named["tenant"], *_stay_values(stay))
+            for person, its in stays.items()
+            for number, stay in enumerate(its, start=1)
+        ]
+        if rows:
+            await self._sql.many(_ADD_MEMBERS, rows)
+
+    async def people(
+        self, *, tenant: str, room_ids: Collection[str], persons: Collection[str] | None = None
+    ) -> dict[str, RoomPeople]:
+        where: dict[str, Any] = {"tenant": escape(tenant), "room_ids": names_text(sorted(room_ids))}
+        kinds = await self._sql.fetch(_KINDS, **where) if room_ids else []
+        found = {
+            unescape(name): RoomPeople(unescape(name), RoomKind(kind) if kind else None, bool(told))
+            for name, kind, told in kinds
+        }
+        if not found or (persons is not None and not persons):
+            return found
+        if persons is None:
+            spoke, stays = await self._sql.fetch(_SPEAKERS, **where), await self._sql.fetch(_STAYS, **where)
+        else:
+            where["persons"] = names_text(sorted(persons))
+            spoke, stays = await self._sql.fetch(_SPEAKERS_AMONG, **where), await self._sql.fetch(_STAYS_AMONG, **where)
+        return _with_people(found, spoke, stays)
+
     async def of_sender(self, *, tenant: str, sender_id: str) -> list[str]:
         rows = await self._sql.fetch(_ROOMS_OF, tenant=escape(tenant), sender_id=escape(sender_id))
         return [unescape(room_id) for (room_id,) in rows]
+
+
+def _stay_values(stay: Stay) -> tuple[int, int | None, int | None]:
+    return to_micros(stay.told_at), to_micros_or_none(stay.joined_at), to_micros_or_none(stay.left_at)
+
+
+def _with_people(rooms: Mapping[str, RoomPeople], spoke: Sequence[Row], stays: Sequence[Row]) -> dict[str, RoomPeople]:
+    """Return the rooms with their people. Agents are those who spoke, and never with the role user."""
+    windows: dict[tuple[str, str], Window | None] = {}
+    for room_id, person, first, last in spoke:
+        known = None if first is None else Window(from_micros(first), from_micros(last))
+        windows[unescape(room_id), unescape(person)] = known
+    told: dict[tuple[str, str], list[Stay]] = {}
+    for room_id, person, told_at, joined, left in stays:
+        stay = Stay(from_micros(told_at), from_micros_or_none(joined), from_micros_or_none(left))
+        told.setdefault((unescape(room_id), unescape(person)), []).append(stay)
+    people: dict[str, dict[str, Presence]] = {}
+    for where in windows.keys() | told.keys():
+        if windows.get(where, _SILENT) is not None:
+            people.setdefault(where[0], {})[where[1]] = Presence(tuple(told.get(where, ())), windows.get(where))
+    return {name: replace(room, people=people.get(name, {})) for name, room in rooms.items()}
+
+
+_SILENT = object()
 
 
 def _settings_text(settings: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from roomlore.adapters.sql import schema
+from roomlore.core.audience import RoomKind
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import content_hash
 from roomlore.core.linking.calibration import TEMPERATURES, UNCALIBRATED, Calibration, Linked
@@ -157,6 +158,7 @@ ROOM_COLUMNS = (
     _r.link_walk,
     _r.link_walked,
     _r.calibration,
+    _r.kind,
 )
 MESSAGE_COLUMNS = (
     _m.arrival,
@@ -207,6 +209,7 @@ def to_room(row: Sequence[Any]) -> Room:
         settings=read_mapping(row[7]),
         words=row[8],
         linked=_to_linked(row[9:13]),
+        kind=RoomKind(row[13]) if row[13] else None,
     )
 
 

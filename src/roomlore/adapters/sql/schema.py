@@ -22,6 +22,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     literal_column,
 )
 from sqlalchemy.dialects.postgresql import TSVECTOR
@@ -59,10 +60,12 @@ rooms = Table(
     Column("link_walk", Name, nullable=False, server_default=""),
     Column("link_walked", BigInteger, nullable=False, server_default="0"),
     Column("calibration", Text, nullable=False, server_default=""),
+    Column("kind", Name, nullable=False, server_default=""),
+    Column("members_told", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("tenant", "room_id"),
 )
 """`index_version`: the last version given to a task of the outbox, so that each is used once. `linked_by`, `link_walk`,
-`link_walked`, `calibration`: `core.linked.Linked`."""
+`link_walked`, `calibration`: `core.linked.Linked`. `kind`: '' if unknown. `members_told`: all members are told."""
 Index("ix_rooms_linked_by", rooms.c.linked_by)
 
 messages = Table(
@@ -143,9 +146,28 @@ participants = Table(
     Column("first_arrival", BigInteger, nullable=False),
     Column("last_arrival", BigInteger, nullable=False),
     Column("messages", BigInteger, nullable=False),
+    Column("first_spoke_at", BigInteger),
+    Column("last_spoke_at", BigInteger),
     sqlite_with_rowid=False,
 )
+"""`first_spoke_at`, `last_spoke_at`: of the messages with the role user; NULL for an agent, which sent none."""
 Index("ix_participants_sender", participants.c.tenant, participants.c.sender_id)
+
+room_members = Table(
+    "room_members",
+    metadata,
+    Column("room_key", Key, ForeignKey("rooms.room_key"), primary_key=True, autoincrement=False),
+    Column("person_id", Name, primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("tenant", Name, nullable=False),
+    Column("told_at", BigInteger, nullable=False),
+    Column("joined_at", BigInteger),
+    Column("left_at", BigInteger),
+    sqlite_with_rowid=False,
+)
+"""The stays of people in a room, numbered from 1 for each person. `joined_at`: NULL if unknown. `left_at`: NULL if the
+person is still there."""
+Index("ix_room_members_person", room_members.c.tenant, room_members.c.person_id)
 
 keyword_counts = Table(
     "keyword_counts",

@@ -53,10 +53,6 @@ def main() -> None:
         SCRIPT.write_text(statements(connection), encoding="utf-8")
 
 
-if __name__ == "__main__":
-    main()
-
-
 _LOCK_OF_POSTGRES = "SELECT pg_advisory_xact_lock(7266713)"
 _SCRIPTS = Path(migrations.__file__).parent
 
@@ -123,3 +119,7 @@ _NEWER = (
     "This database was written by a newer roomlore (its schema is unknown to this one): upgrade roomlore, "
     "or name another database."
 )
+
+
+if __name__ == "__main__":
+    main()

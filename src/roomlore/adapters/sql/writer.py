@@ -30,7 +30,7 @@ from roomlore.adapters.sql.words import Spelled, WordIndex
 from roomlore.core.errors import Conflict, NotFound
 from roomlore.core.linking.calibration import Linked
 from roomlore.core.linking.candidates import NO_MATES
-from roomlore.core.models import Entry, Link, LinkKind, Room
+from roomlore.core.models import Entry, Link, LinkKind, Role, Room
 
 _rooms, _m, _f = schema.rooms, schema.messages, schema.features
 _people, _words, _w = schema.participants, schema.keyword_counts, schema.message_words
@@ -39,6 +39,7 @@ _IN_THIS_THREAD_FROM, _IN_THIS_THREAD_CHARACTERS = 64, 20_000
 
 _LINK_COLUMNS = ("link_kind", "thread", "parent", "parent_probability", "new_probability", "mates")
 _LINKED_COLUMNS = ("linked_by", "link_walk", "link_walked", "calibration")
+_NEVER: Any = literal_column(str(2**63 - 1))
 _KEPT = {"room_key", "arrival", "tenant"}
 _EMPTIED: dict[str, Any] = {
     "sender_id": "",
@@ -90,6 +91,14 @@ def _people_upsert() -> Any:
             "first_arrival": case((new.first_arrival < old.first_arrival, new.first_arrival), else_=old.first_arrival),
             "last_arrival": case((new.last_arrival > old.last_arrival, new.last_arrival), else_=old.last_arrival),
             "messages": old.messages + new.messages,
+            "first_spoke_at": case(
+                (new.first_spoke_at < func.coalesce(old.first_spoke_at, _NEVER), new.first_spoke_at),
+                else_=old.first_spoke_at,
+            ),
+            "last_spoke_at": case(
+                (new.last_spoke_at > func.coalesce(old.last_spoke_at, -_NEVER), new.last_spoke_at),
+                else_=old.last_spoke_at,
+            ),
         },
     )
 
@@ -382,17 +391,25 @@ def _check_there(entries: Sequence[Entry], stored: Mapping[int, Sequence[Any]]) 
 
 
 def _speakers(room: LockedRoom, entries: Sequence[Entry]) -> list[tuple[Any, ...]]:
-    """Return one row for each sender: key, sender, tenant, last name, first and last arrival, messages."""
+    """Return one row for each sender: key, sender, tenant, last name, first and last arrival, messages, and the times
+    of the first and the last one with the role user."""
     key, tenant = _at(room)
     found: dict[str, tuple[str, int, int, int]] = {}
+    spoke: dict[str, list[datetime]] = {}
     for entry in entries:
         said = entry.message
         name, first, _, count = found.get(said.sender_id, ("", said.arrival, 0, 0))
         found[said.sender_id] = (said.sender_name or name, first, said.arrival, count + 1)
-    return [(key, escape(sender), tenant, escape(name), *rest) for sender, (name, *rest) in found.items()]
+        if said.role is Role.USER:
+            spoke.setdefault(said.sender_id, []).append(said.at)
+    times = {sender: (to_micros(min(its)), to_micros(max(its))) for sender, its in spoke.items()}
+    return [
+        (key, escape(sender), tenant, escape(name), *rest, *times.get(sender, (None, None)))
+        for sender, (name, *rest) in found.items()
+    ]
 
 
 def _silent(room: LockedRoom, stored_sender: str, arrival: int) -> tuple[Any, ...]:
     """Return the row that subtracts one message from a sender."""
     key, tenant = _at(room)
-    return (key, stored_sender, tenant, "", arrival, arrival, -1)
+    return (key, stored_sender, tenant, "", arrival, arrival, -1, None, None)

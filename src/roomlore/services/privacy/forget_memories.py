@@ -37,8 +37,8 @@ _NAMES = frozenset(
     {
         "addressed", "agent_key", "checkpoint_id", "closes", "context_id", "context_message_ids", "covers_through",
         "enterprise_id", "evolution_id", "holder", "key_id", "lineage_id", "memory_id", "mentions",
-        "merged_into", "message_id", "parents", "partners", "patient_id", "reply", "reply_to", "room_id", "root_id",
-        "scope", "sender_id", "sources", "trigger_message_id", "turn_id", "undoes", "user_id",
+        "merged_into", "message_id", "parents", "partners", "patient_id", "person_id", "reply", "reply_to", "room_id",
+        "root_id", "scope", "sender_id", "sources", "trigger_message_id", "turn_id", "undoes", "user_id",
     }
 )  # fmt: skip
 """Columns with ids, which are case sensitive."""
@@ -326,6 +326,7 @@ class RowEraser:
                     if not tally.dry:
                         async with self._storage.writing() as work:
                             await work.rows.drop(tenant=person.tenant, table=table, key=row.key)
+        await self._leave_rooms(person, tally)
         for table, columns in _REDACTED.items():
             async for row in self._rows(person.tenant, table):
                 told = [name for name in columns if _tells_in(name, row, person, words=_is_in(table, row, shared))]
@@ -333,6 +334,23 @@ class RowEraser:
                     tally.places[table] += 1
                     if not tally.dry:
                         await self._redact(person, table, row, told)
+
+    async def _leave_rooms(self, person: Person, tally: Tally) -> None:
+        """Give the person another id among the members of rooms. They are still there: a room that lost a member would
+        show what its other members alone may know."""
+        async for row in self._rows(person.tenant, "room_members"):
+            if _tells_in("person_id", row, person, words=False):
+                tally.places["room_members"] += 1
+                if not tally.dry:
+                    name = f"forgotten-{self._ids.new()}"
+                    async with self._storage.writing() as work:
+                        await work.rows.redact(
+                            tenant=person.tenant,
+                            table="room_members",
+                            key=row.key,
+                            columns=["person_id"],
+                            change=lambda _, name=name: name,  # type: ignore[misc]
+                        )
 
     async def _redact(self, person: Person, table: str, row: StoredRow, told: Sequence[str]) -> None:
         traces = person.traces

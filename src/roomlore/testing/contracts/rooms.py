@@ -3,11 +3,14 @@
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 import pytest
 
+from roomlore.core.audience import Presence, RoomKind, RoomPeople, Stay, Window
 from roomlore.core.errors import Conflict, InvalidInput, NotFound
-from roomlore.core.models import ApiKey, Room
+from roomlore.core.models import ApiKey, Role, Room
 from roomlore.ports.storage import Storage
 from roomlore.testing.builders import START, entry, usage_record
 from roomlore.testing.contracts.texts import ROOM, TENANT, digest, erase, fill
@@ -105,6 +108,54 @@ class RoomsContract:
             assert await work.rooms.of_sender(tenant=TENANT, sender_id="bo") == ["a", "b", "c", "房间"]
             assert await work.rooms.of_sender(tenant=TENANT, sender_id="nobody") == []
             assert await work.rooms.of_sender(tenant="other", sender_id="ann") == ["theirs"]
+
+    async def test_the_kind_of_a_room(self, storage: Storage) -> None:
+        await fill(storage, [entry(1)])
+        for number, kind in enumerate((RoomKind.PUBLIC, None, RoomKind.DIRECT), start=2):
+            async with storage.writing() as work:
+                await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+                room = await work.rooms.set_kind(tenant=TENANT, room_id=ROOM, kind=kind)
+            assert (room.kind, room.revision) == (kind, number)
+            async with storage.reading() as work:
+                assert await work.rooms.find(tenant=TENANT, room_id=ROOM) == room
+
+    async def test_members_and_speakers_of_rooms(self, storage: Storage) -> None:
+        later, last = START + timedelta(days=1), START + timedelta(days=2)
+        agent: dict[str, Any] = {"sender_id": "bot", "role": Role.ASSISTANT, "sent_at": last}
+        await fill(storage, [entry(1, sent_at=last), entry(2, sent_at=START), entry(3, **agent)])
+        await fill(storage, [entry(4, sent_at=later)])
+        stays = {
+            "小李": [Stay(START, None, later), Stay(last, last)],
+            "ann": [Stay(START)],
+            "bot": [Stay(START)],
+        }
+        for complete in (False, True):
+            async with storage.writing() as work:
+                await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+                await work.rooms.set_members(tenant=TENANT, room_id=ROOM, stays=stays, complete=complete)
+        people = {
+            "ann": Presence((Stay(START),), Window(START, last)),
+            "小李": Presence((Stay(START, None, later), Stay(last, last))),
+        }
+        expected = RoomPeople(ROOM, None, True, people)
+        async with storage.reading() as work:
+            of = partial(work.rooms.people, tenant=TENANT)
+            assert await of(room_ids=[ROOM, "unknown"]) == {ROOM: expected}
+            assert await of(room_ids=[ROOM], persons=["ann", "eve"]) == {
+                ROOM: replace(expected, people={"ann": people["ann"]})
+            }
+            assert await of(room_ids=[ROOM], persons=[]) == {ROOM: replace(expected, people={})}
+            assert await of(room_ids=[]) == {}
+
+    async def test_members_are_replaced(self, storage: Storage) -> None:
+        for names in (["ann", "bo"], ["eve"]):
+            async with storage.writing() as work:
+                await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+                stays = {name: [Stay(START, START)] for name in names}
+                await work.rooms.set_members(tenant=TENANT, room_id=ROOM, stays=stays, complete=False)
+        async with storage.reading() as work:
+            found = (await work.rooms.people(tenant=TENANT, room_ids=[ROOM]))[ROOM]
+        assert (list(found.people), found.complete) == (["eve"], False)
 
 
 class UsageContract:

@@ -167,6 +167,7 @@ async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
         "rooms.page": await rooms.page(tenant=tenant, after=None, limit=9),
         "rooms.page after": await rooms.page(tenant=tenant, after="", limit=9),
         "rooms.participants": await rooms.participants(**here),
+        "rooms.people": await rooms.people(tenant=tenant, room_ids=[ROOM]),
         "rooms.of_sender": await rooms.of_sender(tenant=tenant, sender_id="ann"),
         "messages.fingerprints": await messages.fingerprints(**here, message_ids=_IDS),
         "messages.by_id": await messages.by_id(**here, message_ids=_IDS),

@@ -12,7 +12,7 @@ CREATE TABLE rooms (
   messages BIGINT NOT NULL,
   created_at BIGINT NOT NULL,
   last_sent_at BIGINT,
-  settings TEXT NOT NULL, words BIGINT DEFAULT '0' NOT NULL, index_version BIGINT DEFAULT '0' NOT NULL, linked_by TEXT DEFAULT '' NOT NULL, link_walk TEXT DEFAULT '' NOT NULL, link_walked BIGINT DEFAULT '0' NOT NULL, calibration TEXT DEFAULT '' NOT NULL,
+  settings TEXT NOT NULL, words BIGINT DEFAULT '0' NOT NULL, index_version BIGINT DEFAULT '0' NOT NULL, linked_by TEXT DEFAULT '' NOT NULL, link_walk TEXT DEFAULT '' NOT NULL, link_walked BIGINT DEFAULT '0' NOT NULL, calibration TEXT DEFAULT '' NOT NULL, kind TEXT DEFAULT '' NOT NULL, members_told BOOLEAN DEFAULT 0 NOT NULL,
   CONSTRAINT pk_rooms PRIMARY KEY (room_key),
   CONSTRAINT uq_rooms_tenant_room_id UNIQUE (tenant, room_id)
 );
@@ -83,7 +83,7 @@ CREATE TABLE participants (
   name TEXT NOT NULL,
   first_arrival BIGINT NOT NULL,
   last_arrival BIGINT NOT NULL,
-  messages BIGINT NOT NULL,
+  messages BIGINT NOT NULL, first_spoke_at BIGINT, last_spoke_at BIGINT,
   CONSTRAINT pk_participants PRIMARY KEY (room_key, sender_id),
   CONSTRAINT fk_participants_rooms FOREIGN KEY(room_key) REFERENCES rooms (room_key)
 )
@@ -458,4 +458,19 @@ CREATE TABLE signing_keys (
   CONSTRAINT pk_signing_keys PRIMARY KEY (name)
 );
 
-INSERT INTO alembic_version (version_num) VALUES ('0008');
+CREATE TABLE room_members (
+  room_key INTEGER NOT NULL,
+  person_id TEXT NOT NULL,
+  number BIGINT NOT NULL,
+  tenant TEXT NOT NULL,
+  told_at BIGINT NOT NULL,
+  joined_at BIGINT,
+  left_at BIGINT,
+  CONSTRAINT pk_room_members PRIMARY KEY (room_key, person_id, number),
+  CONSTRAINT fk_room_members_rooms FOREIGN KEY(room_key) REFERENCES rooms (room_key)
+)
+  WITHOUT ROWID;
+
+CREATE INDEX ix_room_members_person ON room_members (tenant, person_id);
+
+INSERT INTO alembic_version (version_num) VALUES ('0009');

@@ -1,0 +1,364 @@
+"""Who may know what: the audience of a room, and the decision if a memory may be shown to a viewer.
+
+A memory carries the rooms in which its evidence was said, with the time. A viewer is a room or a person. For each room
+of evidence, `view_of` computes the windows of time in which everybody of the viewer's audience was there; `may_see`
+checks that each piece of evidence lies within one of them. What is not known is not allowed.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import reduce
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roomlore.core.errors import InvalidInput
+
+MAX_NAME_CHARS = 512
+EVERYONE = "everyone"
+BEGINNING = datetime.min.replace(tzinfo=UTC)
+END = datetime.max.replace(tzinfo=UTC)
+
+
+class RoomKind(StrEnum):
+    """`direct`: one person and agents. `private`: its members. `public`: everybody of the tenant."""
+
+    DIRECT = "direct"
+    PRIVATE = "private"
+    PUBLIC = "public"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Window:
+    """The time from `start` to `end`, both included."""
+
+    start: datetime
+    end: datetime
+
+
+ALWAYS = (Window(BEGINNING, END),)
+NEVER: tuple[Window, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class EvidenceRoom:
+    """A room in which evidence of a memory was said, and when the first and the last of it was."""
+
+    room_id: str
+    first: datetime
+    last: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A stay of a person in a room. `joined_at`: None if unknown. `left_at`: None if the person is still there."""
+
+    person_id: str
+    joined_at: datetime | None = None
+    left_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """A stay as stored. `told_at`: when it was told, which counts as its start if `joined_at` is unknown."""
+
+    told_at: datetime
+    joined_at: datetime | None = None
+    left_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """All that is known of a person in a room: the stays, and when the person first and last spoke there, None for
+    never."""
+
+    stays: tuple[Stay, ...] = ()
+    spoke: Window | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RoomPeople:
+    """The people of a room, without agents. `kind`: None if unknown. `complete`: the platform told all members."""
+
+    room_id: str
+    kind: RoomKind | None = None
+    complete: bool = False
+    people: Mapping[str, Presence] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """Whom an answer is shown to: everybody in a room, or one person."""
+
+    kind: Literal["room", "user"]
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.id}"
+
+
+Stays = Mapping[str, Sequence[Stay]]
+
+
+class Known(Protocol):
+    """Anything that carries evidence."""
+
+    @property
+    def evidence(self) -> tuple[EvidenceRoom, ...]: ...
+    @property
+    def shared_with(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a viewer may know. `windows`: by room, when the whole audience was there; a room that is absent gives
+    nothing. `shares`: the targets of shares that reach the viewer."""
+
+    windows: Mapping[str, tuple[Window, ...]] = field(default_factory=dict)
+    shares: frozenset[str] = frozenset({EVERYONE})
+
+
+def check_viewer(given: object) -> Viewer:
+    """Return the viewer that a text such as 'room:team' or 'user:anna' names. Raise `InvalidInput`."""
+    kind, _, name = given.partition(":") if isinstance(given, str) else ("", "", "")
+    if kind not in ("room", "user") or not name or len(name) > MAX_NAME_CHARS:
+        raise InvalidInput(f"A viewer is room:<id> or user:<id>, not {given!r:.60}.")
+    return Viewer("room" if kind == "room" else "user", name)
+
+
+def check_share(given: object) -> str:
+    """Return the target of a share: 'everyone' or 'room:<id>'. Raise `InvalidInput`."""
+    if given == EVERYONE:
+        return EVERYONE
+    kind, _, name = given.partition(":") if isinstance(given, str) else ("", "", "")
+    if kind != "room" or not name or len(name) > MAX_NAME_CHARS:
+        raise InvalidInput(f"A memory is shared with room:<id> or {EVERYONE}, not {given!r:.60}.")
+    return f"room:{name}"
+
+
+def check_room_kind(given: object) -> RoomKind | None:
+    """Return the kind; None is unknown. Raise `InvalidInput`."""
+    try:
+        return None if given is None else RoomKind(given)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise InvalidInput(f"A room is {', '.join(RoomKind)}, or None for unknown; not {given!r:.60}.") from error
+
+
+def check_members(given: object) -> list[Member]:
+    """Return the members; a text is the id of a person. Raise `InvalidInput`."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InvalidInput(f"members is {given!r:.60}; it must be a list of ids of people or of roomlore.Member.")
+    return [_member(one) for one in given]
+
+
+def _member(given: object) -> Member:
+    member = Member(given) if isinstance(given, str) else given
+    if not isinstance(member, Member) or not 0 < len(member.person_id) <= MAX_NAME_CHARS:
+        raise InvalidInput(f"A member is {given!r:.60}; give the id of a person or a roomlore.Member.")
+    joined, left = _utc(member.joined_at), _utc(member.left_at)
+    if joined and left and left < joined:
+        raise InvalidInput(f"{member.person_id!r:.60} left before joining: give joined_at at or before left_at.")
+    return Member(member.person_id, joined, left)
+
+
+def _utc(at: datetime | None) -> datetime | None:
+    if at is not None and not isinstance(at, datetime):
+        raise InvalidInput(f"A time of a member is {at!r:.60}; give a datetime or None.")
+    return at if at is None else at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+
+
+def all_members(known: Stays, members: Iterable[Member], now: datetime) -> dict[str, tuple[Stay, ...]]:
+    """Return the stays after all members of a room were told. Whoever is not among them has left by now."""
+    told = list(members)
+    gone = known.keys() - {member.person_id for member in told}
+    return removed(added(known, told, now), gone, now)
+
+
+def added(known: Stays, members: Iterable[Member], now: datetime) -> dict[str, tuple[Stay, ...]]:
+    """Return the stays after members were told. Times replace what was known of a person; without times, a person who
+    is there already stays."""
+    found = {person: tuple(stays) for person, stays in known.items()}
+    timed: set[str] = set()
+    for member in members:
+        stays = found.get(member.person_id, ())
+        if member.joined_at or member.left_at:
+            stays = stays if member.person_id in timed else ()
+            timed.add(member.person_id)
+        elif any(stay.left_at is None for stay in stays):
+            continue
+        found[member.person_id] = (*stays, Stay(now, member.joined_at, member.left_at))
+    return found
+
+
+def removed(known: Stays, people: Collection[str], at: datetime) -> dict[str, tuple[Stay, ...]]:
+    """Return the stays after these people left. Somebody who was never told is noted as gone, too."""
+    found = {person: tuple(stays) for person, stays in known.items()}
+    for person in people:
+        stays = found.get(person, ()) or (Stay(at),)
+        found[person] = tuple(replace(one, left_at=at) if one.left_at is None else one for one in stays)
+    return found
+
+
+def audience_of(room: RoomPeople, now: datetime) -> frozenset[str] | None:
+    """Return the people who see what is shown in the room now; None if they are not all known.
+
+    A room without a known person gives None too: nobody can be checked.
+    """
+    if room.kind is RoomKind.PUBLIC or not (room.kind is RoomKind.DIRECT or room.complete):
+        return None
+    return frozenset(name for name, presence in room.people.items() if _is_there(presence, now)) or None
+
+
+def windows_of(room: RoomPeople, people: Collection[str] | None) -> tuple[Window, ...]:
+    """Return when all these people were in the room; None stands for people who are not known."""
+    if room.kind is RoomKind.PUBLIC:
+        return ALWAYS
+    if not people:
+        return NEVER
+    its = (_presence(room, person) for person in people)
+    return reduce(_both, its, ALWAYS)
+
+
+def view_of(viewer: Viewer, own: RoomPeople | None, rooms: Iterable[RoomPeople], *, now: datetime) -> View:
+    """Return what the viewer may know. `own`: the viewer's room, None if it has none yet or is a person. `rooms`: the
+    rooms of the evidence and those that something was shared with; they need not hold more than the audience."""
+    if viewer.kind == "user":
+        people: Collection[str] | None = [viewer.id]
+        windows = {room.room_id: windows_of(room, people) for room in rooms}
+        reached = (name for name, its in windows.items() if covers(its, now, now))
+        return View(windows, frozenset({EVERYONE, *(f"room:{name}" for name in reached)}))
+    people = audience_of(own, now) if own else None
+    windows = {room.room_id: windows_of(room, people) for room in rooms}
+    return View({**windows, viewer.id: ALWAYS}, frozenset({EVERYONE, str(viewer)}))
+
+
+def may_see(memory: Known, view: View) -> bool:
+    """Return True if the memory may be shown: it was shared with the viewer, or the viewer's audience was there
+    whenever its evidence was said. A memory without evidence belongs to the caller who added it, and is for all."""
+    if not view.shares.isdisjoint(memory.shared_with):
+        return True
+    return all(covers(view.windows.get(one.room_id, NEVER), one.first, one.last) for one in memory.evidence)
+
+
+class EvidenceTable:
+    """The evidence of many memories in arrays, so that `may_see` is answered for all of them at once."""
+
+    def __init__(self, memories: Sequence[Known]) -> None:
+        rows = [(place, one) for place, memory in enumerate(memories) for one in memory.evidence]
+        names = sorted({one.room_id for _, one in rows})
+        codes = {name: code for code, name in enumerate(names)}
+        self._names = names
+        self._size = len(memories)
+        self._owners = np.array([place for place, _ in rows], np.int64)
+        self._rooms = np.array([codes[one.room_id] for _, one in rows], np.int64)
+        self._first = np.array([_micros(one.first) for _, one in rows], np.int64)
+        self._last = np.array([_micros(one.last) for _, one in rows], np.int64)
+        self._shared = [(place, memory.shared_with) for place, memory in enumerate(memories) if memory.shared_with]
+        self.rooms = rooms_named(memories)
+
+    def visible(self, view: View) -> NDArray[np.bool_]:
+        """Return for each memory if it may be shown."""
+        windows = [view.windows.get(name, NEVER) for name in self._names]
+        covered = np.zeros(self._rooms.size, np.bool_)
+        for number in range(max(map(len, windows), default=0)):
+            bounds = [_bounds(its[number]) if number < len(its) else _NO_TIME for its in windows]
+            start, end = np.array(bounds, np.int64).T
+            covered |= (start[self._rooms] <= self._first) & (self._last <= end[self._rooms])
+        found = np.ones(self._size, np.bool_)
+        found[self._owners[~covered]] = False
+        for place, targets in self._shared:
+            found[place] |= not view.shares.isdisjoint(targets)
+        return found
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_NO_TIME = (1, 0)
+
+
+def _micros(at: datetime) -> int:
+    return (at - _EPOCH) // _MICROSECOND
+
+
+def _bounds(window: Window) -> tuple[int, int]:
+    return _micros(window.start), _micros(window.end)
+
+
+def covers(windows: Sequence[Window], first: datetime, last: datetime) -> bool:
+    """Return True if one of the windows holds the whole time."""
+    return any(window.start <= first and last <= window.end for window in windows)
+
+
+def evidence_of(said: Iterable[tuple[str, datetime]], kept: Iterable[EvidenceRoom] = ()) -> tuple[EvidenceRoom, ...]:
+    """Return the evidence of what was said, each with room and time, together with earlier evidence; by room."""
+    found: dict[str, EvidenceRoom] = {}
+    for one in (*kept, *(EvidenceRoom(room_id, at, at) for room_id, at in said)):
+        known = found.get(one.room_id, one)
+        found[one.room_id] = EvidenceRoom(one.room_id, min(known.first, one.first), max(known.last, one.last))
+    return tuple(found[name] for name in sorted(found))
+
+
+def rooms_named(memories: Iterable[Known]) -> set[str]:
+    """Return the rooms that decide about these memories: those of the evidence, and those shared with."""
+    shared = {target for memory in memories for target in memory.shared_with if target != EVERYONE}
+    return {one.room_id for memory in memories for one in memory.evidence} | {
+        target.removeprefix("room:") for target in shared
+    }
+
+
+def _is_there(presence: Presence, now: datetime) -> bool:
+    """Return True unless the person is known to have left."""
+    stays = presence.stays
+    if not stays or any(stay.left_at is None or stay.left_at > now for stay in stays):
+        return True
+    left = max(stay.left_at for stay in stays if stay.left_at)
+    return presence.spoke is not None and presence.spoke.end > left
+
+
+def _presence(room: RoomPeople, person: str) -> tuple[Window, ...]:
+    presence = room.people.get(person)
+    if presence is None:
+        return NEVER
+    if room.kind is RoomKind.DIRECT and not any(stay.left_at for stay in presence.stays):
+        return ALWAYS
+    if not presence.stays:
+        return (presence.spoke,) if presence.spoke else NEVER
+    return _joined(sorted(_window(stay, presence.spoke) for stay in presence.stays))
+
+
+def _window(stay: Stay, spoke: Window | None) -> Window:
+    """Return the time of a stay. One of unknown start begins when it was told, or when the person first spoke."""
+    end = stay.left_at or END
+    start = stay.joined_at or min(stay.told_at, spoke.start if spoke else stay.told_at)
+    return Window(min(start, end), end)
+
+
+def _joined(windows: Iterable[Window]) -> tuple[Window, ...]:
+    """Return windows that do not touch each other; the given ones are in order."""
+    found: list[Window] = []
+    for window in windows:
+        if found and window.start <= found[-1].end:
+            found[-1] = Window(found[-1].start, max(found[-1].end, window.end))
+        else:
+            found.append(window)
+    return tuple(found)
+
+
+def _both(one: Sequence[Window], other: Sequence[Window]) -> tuple[Window, ...]:
+    return tuple(_overlaps(one, other))
+
+
+def _overlaps(one: Sequence[Window], other: Sequence[Window]) -> Iterator[Window]:
+    """Yield the time that is in both, in order. Both are in order and do not overlap in themselves."""
+    i = j = 0
+    while i < len(one) and j < len(other):
+        start, end = max(one[i].start, other[j].start), min(one[i].end, other[j].end)
+        if start <= end:
+            yield Window(start, end)
+        if one[i].end < other[j].end:
+            i += 1
+        else:
+            j += 1

@@ -1,0 +1,102 @@
+"""The kinds of rooms and their members, as callers tell them."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import roomlore
+from roomlore import Member, Message, RoomKind
+from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.testing import FrozenClock
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock(monkeypatch) -> FrozenClock:
+    clock = FrozenClock(START)
+    monkeypatch.setattr("roomlore.wiring.resources.SystemClock", lambda: clock)
+    return clock
+
+
+@pytest.fixture
+async def lore(clock):
+    async with roomlore.open("sqlite://", settings=roomlore.Settings(), background=False) as opened:
+        yield opened
+
+
+async def test_a_kind_is_set_and_kept(lore):
+    assert (await lore.rooms.set_kind("团队", "public")).kind is RoomKind.PUBLIC
+    assert (await lore.rooms.get("团队")).kind is RoomKind.PUBLIC
+    revision = (await lore.rooms.get("团队")).revision
+    assert (await lore.rooms.set_kind("团队", RoomKind.PUBLIC)).revision == revision
+    assert (await lore.rooms.set_kind("团队", None)).kind is None
+
+
+async def test_messages_leave_the_kind(lore):
+    await lore.rooms.set_kind("tea", "direct")
+    await lore.messages.add(Message(id="1", room_id="tea", sender_id="ann", text="Green?"))
+    assert (await lore.rooms.get("tea")).kind is RoomKind.DIRECT
+
+
+async def test_all_members_are_told_and_who_is_missing_has_left(lore, clock):
+    first = await lore.rooms.set_members("tea", ["ann", Member("小李", joined_at=START - timedelta(days=9))])
+    assert (sorted(first.people), first.complete) == (["ann", "小李"], True)
+    clock.advance(3600)
+    later = await lore.rooms.set_members("tea", ["小李", "bo"])
+    left = {name: presence.stays[-1].left_at for name, presence in later.people.items()}
+    assert left == {"ann": START + timedelta(hours=1), "小李": None, "bo": None}
+    assert later == await lore.rooms.people("tea")
+
+
+async def test_members_told_one_by_one_are_not_all(lore, clock):
+    await lore.rooms.add_members("tea", ["ann"])
+    clock.advance(60)
+    found = await lore.rooms.remove_members("tea", ["ann", "bo"], at=START + timedelta(seconds=30))
+    assert not found.complete
+    assert {presence.stays[0].left_at for presence in found.people.values()} == {START + timedelta(seconds=30)}
+
+
+async def test_somebody_comes_back(lore, clock):
+    await lore.rooms.set_members("tea", ["ann", "bo"])
+    clock.advance(60)
+    await lore.rooms.remove_members("tea", ["ann"])
+    clock.advance(60)
+    found = await lore.rooms.add_members("tea", ["ann"])
+    assert [stay.left_at is None for stay in found.people["ann"].stays] == [False, True]
+    assert found.complete
+
+
+async def test_agents_are_not_people(lore):
+    said = Message(id="1", room_id="tea", sender_id="bot", text="Hello", role=roomlore.Role.ASSISTANT)
+    await lore.messages.add([said, Message(id="2", room_id="tea", sender_id="ann", text="Hi")])
+    assert list((await lore.rooms.set_members("tea", ["ann", "bot"])).people) == ["ann"]
+
+
+async def test_a_forgotten_member_stays_without_a_name(lore):
+    await lore.messages.add(
+        [Message(id=name, room_id="tea", sender_id=name, text="Hello there") for name in ("ann", "bo")]
+    )
+    await lore.rooms.set_members("tea", ["ann", "bo"])
+    report = await lore.privacy.forget("ann")
+    people = (await lore.rooms.people("tea")).people
+    assert len(people) == 2
+    assert "ann" not in people
+    assert report.complete
+
+
+@pytest.mark.parametrize("given", ["ann", 3, [3], [""], [Member("x" * 513)]])
+async def test_members_are_ids_or_members(lore, given):
+    with pytest.raises(InvalidInput):
+        await lore.rooms.set_members("tea", given)
+
+
+async def test_what_cannot_be(lore):
+    with pytest.raises(InvalidInput, match="before joining"):
+        await lore.rooms.add_members("tea", [Member("ann", START, START - timedelta(days=1))])
+    with pytest.raises(InvalidInput, match="direct, private, public"):
+        await lore.rooms.set_kind("tea", "secret")
+    with pytest.raises(InvalidInput, match="room_id"):
+        await lore.rooms.set_kind("", "public")
+    with pytest.raises(NotFound):
+        await lore.rooms.people("nowhere")
