@@ -10,10 +10,10 @@ from itertools import count
 from bench.evolution_items import ABOUT, ANN, Shown
 from roomlore import StoredMessage
 from roomlore.adapters.json_repair import repaired
-from roomlore.core.evolution.guards import understood
+from roomlore.core.evolution.guards import checked_answer
 from roomlore.core.evolution.plan import PlanInput, plan
-from roomlore.core.evolution.prompt import ShownMessages, handles_of, said, show_messages
-from roomlore.core.evolution.requests import Answer, Ground, Plan, Rules
+from roomlore.core.evolution.prompt import ShownMessages, comparison_form, handles_of, show_messages
+from roomlore.core.evolution.requests import Answer, Plan, Rules, ScopeState
 from roomlore.core.evolution.wording import likeness
 from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, Source
@@ -72,7 +72,7 @@ def planned(told: Told, rules: Rules) -> Plan | None:
     offered = _offered(told)
     if offered is None:
         return None
-    answer = understood(
+    answer = checked_answer(
         told.record.raw_answer,
         template=_templates().get(told.record.prompt_hash, ""),
         offered=offered,
@@ -119,7 +119,7 @@ def _plan(told: Told, answer: Answer, offered: Mapping[str, Memory], rules: Rule
     for memory in versions.values():
         latest[memory.lineage_id] = max(latest.get(memory.lineage_id, 0), memory.version)
     offered_ids = {memory.memory_id for memory in offered.values()}
-    unseen = {said(memory.statement) for memory in in_force if memory.memory_id not in offered_ids}
+    unseen = {comparison_form(memory.statement) for memory in in_force if memory.memory_id not in offered_ids}
     ids = _ids(told.own)
     return plan(
         answer,
@@ -128,13 +128,13 @@ def _plan(told: Told, answer: Answer, offered: Mapping[str, Memory], rules: Rule
             messages=_handles(told),
             similar=likeness,
             rules=rules,
-            ground=Ground(scope=told.record.scope, number=len(told.before), active=len(in_force), latest=latest),
+            state=ScopeState(scope=told.record.scope, number=len(told.before), active=len(in_force), latest=latest),
             kind=told.kind,
             evolution_id=told.record.evolution_id,
             new_id=lambda: next(ids),
             actor=told.record.model,
             now=told.own[0].at if told.own else told.record.finished_at,
-            taken=lambda statement: said(statement) in unseen,
+            taken=lambda statement: comparison_form(statement) in unseen,
         ),
     )
 

@@ -17,7 +17,7 @@ from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.memory import Change, Evolution
 from roomlore.ports.durable import WorkState
 from roomlore.services.evolution import EVOLUTION
-from roomlore.services.evolution.piece import told as result_of
+from roomlore.services.evolution.piece import result_of
 from roomlore.wiring.work import evolution_options
 
 _OPTIONS = evolution_options(settings("http://nobody/v1"))

@@ -109,24 +109,28 @@ def answer(number: int, shown: Shown) -> str:
     chance = random.Random(number)
     handles = chance.sample(list(shown.memories), len(shown.memories))
     evidence = chance.sample(list(shown.labels), min(2, len(shown.labels)))
-    wishes = [_wish(number, "keep", old_id="m1"), _wish(number, "delete", old_id="m99")]
-    wishes += [_wish(number, "create", place=place, evidence=evidence) for place in range(number % 3)]
+    operations = [_operation(number, "keep", old_id="m1"), _operation(number, "delete", old_id="m99")]
+    operations += [_operation(number, "create", place=place, evidence=evidence) for place in range(number % 3)]
     if handles and number % 4:
         one = handles.pop()
         update = {"old_id": one, "evidence": evidence, "confidence": 0.7}
-        wishes.append(_wish(number, "update", place=7, habits=_habits(shown, one), **update))
+        operations.append(_operation(number, "update", place=7, habits=_habits(shown, one), **update))
     if len(handles) > 2 and number % 3 == 1:
         both = [handles.pop(), handles.pop()]
-        wishes.append(_wish(number, "update", place=8, habits=_habits(shown, *both), old_ids=both))
+        operations.append(_operation(number, "update", place=8, habits=_habits(shown, *both), old_ids=both))
     if handles and number % 5 == 2:
-        wishes.append(_wish(number, "delete", old_id=handles.pop(), evidence=list(shown.labels)))
+        operations.append(_operation(number, "delete", old_id=handles.pop(), evidence=list(shown.labels)))
     if handles and number % 2:
         said = handles.pop()
-        wishes.append({**_wish(number, "update", old_id=said, evidence=evidence), "statement": shown.memories[said]})
-    return "\n".join(json.dumps(wish, ensure_ascii=False) for wish in wishes)
+        operations.append(
+            {**_operation(number, "update", old_id=said, evidence=evidence), "statement": shown.memories[said]}
+        )
+    return "\n".join(json.dumps(operation, ensure_ascii=False) for operation in operations)
 
 
-def _wish(number: int, action: str, *, place: int | None = None, habits: str = "", **fields: Any) -> dict[str, Any]:
+def _operation(
+    number: int, action: str, *, place: int | None = None, habits: str = "", **fields: Any
+) -> dict[str, Any]:
     """`habits`: of the memories that an update is to replace, which it keeps."""
     told = habits or _HABITS[(number + (place or 0)) % 5]
     statement = {} if place is None else {"statement": f"request n{number}p{place} by n{number} {told}"}

@@ -28,7 +28,7 @@ from roomlore.adapters.inprocess.durable import InProcessWork
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.sql.store import SqlStorage
 from roomlore.core.chat import ChatAnswer, ChatRequest, Usage
-from roomlore.core.evolution.guards import understood
+from roomlore.core.evolution.guards import checked_answer
 from roomlore.core.evolution.plan import plan
 from roomlore.core.memory.memory import MemoryKind
 from roomlore.services.evolution import Applying, EvolutionLeases, EvolutionService, Reading, applying
@@ -102,7 +102,7 @@ def _words() -> list[str]:
 def answer(number: int) -> str:
     """For the group with this number: five updates, two merges, three new memories, two deletions, ten kept."""
     known = statements(number)
-    wishes: list[dict[str, Any]] = [
+    operations: list[dict[str, Any]] = [
         *(
             {"action": "update", "old_id": f"m{n}", "statement": f"{known[n - 1]}, {said[:120]}"}
             for n, said in enumerate(_new(5), 1)
@@ -120,7 +120,7 @@ def answer(number: int) -> str:
         *({"action": "keep", "old_id": f"m{n}"} for n in range(30, 40)),
     ]
     told = {"change_reason": "seen again and again", "tags": ["habit"], "evidence": ["c3", "c70", "c199"]}
-    return "\n".join(json.dumps({**wish, **told}, ensure_ascii=False) for wish in wishes)
+    return "\n".join(json.dumps({**operation, **told}, ensure_ascii=False) for operation in operations)
 
 
 def _new(count: int) -> list[str]:
@@ -156,9 +156,9 @@ async def evolve(service: EvolutionService, group: str, parts: Parts) -> None:
         patch.object(EvolutionLeases, "_take", _timed(EvolutionLeases._take, "lease", taken)),  # noqa: SLF001 - a part is timed
         patch.object(EvolutionLeases, "_free", _timed(EvolutionLeases._free, "lease", taken)),  # noqa: SLF001
         patch.object(Reading, "read", _timed(Reading.read, "read what is new, and show it", taken)),
-        patch.object(Reading, "standing", _timed(Reading.standing, "read how the scope stands", taken)),
+        patch.object(Reading, "current", _timed(Reading.current, "read how the scope stands", taken)),
         patch.object(Applying, "_write", _timed(Applying._write, "apply", taken)),  # noqa: SLF001
-        patch.object(applying, "understood", _timed_here(understood, "read the answer", taken)),
+        patch.object(applying, "checked_answer", _timed_here(checked_answer, "read the answer", taken)),
         patch.object(applying, "plan", _timed_here(plan, "guards and plan", taken)),
     ]
     for one in timed:

@@ -62,9 +62,9 @@ ENGLISH = Tongue(
 both = pytest.mark.parametrize("said", [CHINESE, ENGLISH], ids=["zh", "en"])
 
 
-def lines(*wishes: dict[str, Any]) -> str:
+def lines(*operations: dict[str, Any]) -> str:
     """An answer: a JSON object on each line."""
-    return "\n".join(json.dumps(wish, ensure_ascii=False) for wish in wishes)
+    return "\n".join(json.dumps(operation, ensure_ascii=False) for operation in operations)
 
 
 def keep(handle: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The verbs of memories on a store, at a time that stands still, and evolutions whose wishes a test makes up."""
+"""The verbs of memories on a store, at a time that stands still, and evolutions whose operations a test makes up."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.core.chat import ChatAnswer, ChatRequest
 from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.prompt import handles_of, message_handles
-from roomlore.core.evolution.requests import Answer, Ground, Plan, Rules, Wish
+from roomlore.core.evolution.requests import Answer, Operation, Plan, Rules, ScopeState
 from roomlore.core.memory.memory import Change, Memory, MemoryKind, Scope, Source
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.evolution import Applying, Asking, EvolutionLeases, EvolutionOptions, EvolutionService, Reading
@@ -96,18 +96,18 @@ class Rig:
         return stored, sorted(found, key=lambda one: one.memory_id)
 
     def plan(
-        self, scope: str, offer: tuple[Scope | None, list[Memory]], wishes: Sequence[Wish], evolution_id: str,
+        self, scope: str, offer: tuple[Scope | None, list[Memory]], operations: Sequence[Operation], evolution_id: str,
         sources: Sequence[Source] = (), latest: dict[str, int] | None = None,
     ) -> Plan:  # fmt: skip
         stored, offered = offer
-        ground = Ground(
+        state = ScopeState(
             scope=scope, number=stored.changes if stored else 0, active=len(offered), latest=latest or {}
         )  # fmt: skip
         return plan(
-            Answer(tuple(wishes), ()),
+            Answer(tuple(operations), ()),
             PlanInput(
                 offered=handles_of(offered), messages=message_handles(sources), similar=None, rules=RULES,
-                ground=ground, kind=MemoryKind.GROUP, evolution_id=evolution_id, new_id=self.ids.new,
+                state=state, kind=MemoryKind.GROUP, evolution_id=evolution_id, new_id=self.ids.new,
                 actor="first/tiny", now=self.clock.now(),
             ),
         )  # fmt: skip
@@ -134,27 +134,27 @@ class Rig:
         assert await work.evolutions.add(tenant=self.tenant, evolution=record)
 
     async def evolve(
-        self, scope: str, *wishes: Wish, evolution_id: str = "e1", sources: Sequence[Source] = ()
+        self, scope: str, *operations: Operation, evolution_id: str = "e1", sources: Sequence[Source] = ()
     ) -> list[Change]:
         """Handles are m1, m2, … of what is in force by id, and c1, c2, … of `sources`."""
         offer = await self.offer(scope)
-        numbered = [replace(wish, line=line) for line, wish in enumerate(wishes, 1)]
+        numbered = [replace(operation, line=line) for line, operation in enumerate(operations, 1)]
         made = self.plan(scope, offer, numbered, evolution_id, sources, await self.latest(offer[1]))
         await self.apply(scope, made, evolution_id)
         return list(made.changes)
 
 
-def create(statement: str, *evidence: str) -> Wish:
-    return Wish(line=1, kind="create", statement=statement, evidence=evidence)
+def create(statement: str, *evidence: str) -> Operation:
+    return Operation(line=1, kind="create", statement=statement, evidence=evidence)
 
 
-def update(handle: str, statement: str, *evidence: str) -> Wish:
-    return Wish(line=1, kind="update", handles=(handle,), statement=statement, evidence=evidence)
+def update(handle: str, statement: str, *evidence: str) -> Operation:
+    return Operation(line=1, kind="update", handles=(handle,), statement=statement, evidence=evidence)
 
 
-def merge(statement: str, *handles: str) -> Wish:
-    return Wish(line=1, kind="update", handles=handles, statement=statement)
+def merge(statement: str, *handles: str) -> Operation:
+    return Operation(line=1, kind="update", handles=handles, statement=statement)
 
 
-def delete(handle: str, reason: str = "") -> Wish:
-    return Wish(line=1, kind="delete", handles=(handle,), reason=reason)
+def delete(handle: str, reason: str = "") -> Operation:
+    return Operation(line=1, kind="delete", handles=(handle,), reason=reason)

@@ -27,7 +27,7 @@ _BAG = "Phones stay on shore; one comes along in the dry bag"
 
 
 @dataclass(frozen=True)
-class Wish:
+class Operation:
     """What the model wants: `of` are statements that it was shown, `after` is where words of its evidence stand."""
 
     action: str
@@ -43,7 +43,7 @@ class Day:
     morning."""
 
     said: Sequence[tuple[str, str]]
-    wishes: Sequence[Wish]
+    operations: Sequence[Operation]
     regret: str = ""
 
 
@@ -58,9 +58,9 @@ WEEK: Sequence[Day] = (
             ("Ines", "And no phones in the boat please, we lost two last year 😅"),
         ),
         (
-            Wish("create", "three agree on it", _PIER, after=("on Thursday again", "周四可以", "Thursday at six")),
-            Wish("create", "两个人都这么说", _BREAKFAST, after=("茶和包子", "Breakfast after")),
-            Wish("create", "a rule after a loss", _PHONES, after=("no phones",)),
+            Operation("create", "three agree on it", _PIER, after=("on Thursday again", "周四可以", "Thursday at six")),
+            Operation("create", "两个人都这么说", _BREAKFAST, after=("茶和包子", "Breakfast after")),
+            Operation("create", "a rule after a loss", _PHONES, after=("no phones",)),
         ),
     ),
     Day(
@@ -73,14 +73,14 @@ WEEK: Sequence[Day] = (
             ("阿涛", "同意，小船稳一点"),
         ),
         (
-            Wish(
+            Operation(
                 "update",
                 "moved to Fridays for good",
                 _FRIDAY,
                 of=(_PIER,),
                 after=("改周五", "Fridays from now", "都周五"),
             ),
-            Wish("create", "大家同意", _NOVICES, after=("新人先在小船", "小船稳")),
+            Operation("create", "大家同意", _NOVICES, after=("新人先在小船", "小船稳")),
         ),
     ),
     Day(
@@ -92,8 +92,8 @@ WEEK: Sequence[Day] = (
             ("Noor", "Right, last one washes"),
         ),
         (
-            Wish("create", "修好之前的安排", _RED, after=("leaks at the bow", "红船先别用", "stays on land")),
-            Wish("create", "agreed by two", _LAST, after=("whoever comes last", "last one washes")),
+            Operation("create", "修好之前的安排", _RED, after=("leaks at the bow", "红船先别用", "stays on land")),
+            Operation("create", "agreed by two", _LAST, after=("whoever comes last", "last one washes")),
         ),
     ),
     Day(
@@ -103,7 +103,7 @@ WEEK: Sequence[Day] = (
             ("阿涛", "哈哈哈我没有帽子"),
             ("Ines", "Pirate hats on Friday at six, arr"),
         ),
-        (Wish("update", "a new rule for Fridays", _HATS, of=(_FRIDAY,), after=("New rule", "Pirate hats")),),
+        (Operation("update", "a new rule for Fridays", _HATS, of=(_FRIDAY,), after=("New rule", "Pirate hats")),),
         regret="it took a joke for a rule",
     ),
     Day(
@@ -116,14 +116,14 @@ WEEK: Sequence[Day] = (
             ("Ines", "Good, no more washing for the last one alone"),
         ),
         (
-            Wish(
+            Operation(
                 "update",
                 "红船修好，给新人用",
                 _BOTH,
                 of=(_NOVICES, _RED),
                 after=("补好了", "新人先用红船", "red one for"),
             ),
-            Wish("delete", "they wash together now", of=(_LAST,), after=("wash the boats", "no more washing")),
+            Operation("delete", "they wash together now", of=(_LAST,), after=("wash the boats", "no more washing")),
         ),
     ),
     Day(
@@ -133,8 +133,8 @@ WEEK: Sequence[Day] = (
             ("老周", "早饭我来，茶和包子照旧"),
         ),
         (
-            Wish("update", "for emergencies", _BAG, of=(_PHONES,), after=("dry bag, for", "I have a dry bag")),
-            Wish("keep", "", of=(_BREAKFAST,)),
+            Operation("update", "for emergencies", _BAG, of=(_PHONES,), after=("dry bag, for", "I have a dry bag")),
+            Operation("keep", "", of=(_BREAKFAST,)),
         ),
     ),
 )
@@ -142,21 +142,23 @@ WEEK: Sequence[Day] = (
 
 @dataclass
 class Script:
-    """The model: answers each night with that night's wishes, under the handles it was shown."""
+    """The model: answers each night with that night's operations, under the handles it was shown."""
 
-    nights: list[Sequence[Wish]] = field(default_factory=lambda: [day.wishes for day in WEEK])
+    nights: list[Sequence[Operation]] = field(default_factory=lambda: [day.operations for day in WEEK])
 
     def __call__(self, asked: Asked) -> str:
         memories, messages = _block(asked, "memories"), _block(asked, "messages")
-        return "\n".join(json.dumps(_line(wish, memories, messages), ensure_ascii=False) for wish in self.nights.pop(0))
+        return "\n".join(
+            json.dumps(_line(operation, memories, messages), ensure_ascii=False) for operation in self.nights.pop(0)
+        )
 
 
-def _line(wish: Wish, memories: Sequence[str], messages: Sequence[str]) -> Mapping[str, Any]:
-    old = [_handle(memories, statement) for statement in wish.of]
-    line: dict[str, Any] = {"action": wish.action, "change_reason": wish.reason}
-    line |= {"statement": wish.statement} if wish.statement else {}
+def _line(operation: Operation, memories: Sequence[str], messages: Sequence[str]) -> Mapping[str, Any]:
+    old = [_handle(memories, statement) for statement in operation.of]
+    line: dict[str, Any] = {"action": operation.action, "change_reason": operation.reason}
+    line |= {"statement": operation.statement} if operation.statement else {}
     line |= {"old_ids": old} if len(old) > 1 else {"old_id": old[0]} if old else {}
-    return line | {"evidence": [_handle(messages, words) for words in wish.after]}
+    return line | {"evidence": [_handle(messages, words) for words in operation.after]}
 
 
 def _block(asked: Asked, name: str) -> list[str]:

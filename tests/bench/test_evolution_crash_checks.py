@@ -21,7 +21,7 @@ from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.memory import Change, Evolution, MemoryStatus
 from roomlore.ports.durable import WorkState
 from roomlore.services.evolution import EVOLUTION
-from roomlore.services.evolution.piece import told as result_of
+from roomlore.services.evolution.piece import result_of
 from roomlore.testing import builders
 
 BEGUN, DIRECT = ROOMS[0], ROOMS[1]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.core.evolution_answers import AROUND, SLOPPY, WRAPPERS, Case, cases
 
-from roomlore.core.evolution.answers import MOST_REJECTED, MOST_WISHES, read_answer
+from roomlore.core.evolution.answers import MOST_OPERATIONS, MOST_REJECTED, read_answer
 
 CASES = list(cases())
 
@@ -28,7 +28,7 @@ def expected(objects):
 
 
 def asked(answer):
-    return [(w.kind, w.handles, w.statement, w.reason, w.tags, w.evidence, w.confidence) for w in answer.wishes]
+    return [(w.kind, w.handles, w.statement, w.reason, w.tags, w.evidence, w.confidence) for w in answer.operations]
 
 
 def test_the_corpus_is_large():
@@ -56,7 +56,7 @@ def test_a_malformed_answer_says_what_it_says(case: Case):
 )
 def test_the_usual_failures_are_survived(text, handles, repaired):
     answer = read_answer(text)
-    assert [(w.kind, w.handles, w.repaired) for w in answer.wishes] == [("keep", handles, repaired)]
+    assert [(w.kind, w.handles, w.repaired) for w in answer.operations] == [("keep", handles, repaired)]
     assert answer.rejected == ()
 
 
@@ -67,7 +67,7 @@ def test_what_is_no_json_is_named():
 
 def test_lines_are_counted():
     answer = read_answer('\r\n```json\r\n{"action": "keep"}\r\nwhy\r\n{\r\n"action": "keep"}\r\n{"action": "x"}')
-    assert [w.line for w in answer.wishes] == [3, 5]
+    assert [w.line for w in answer.operations] == [3, 5]
     assert [r.line for r in answer.rejected] == [4, 7]
 
 
@@ -76,7 +76,7 @@ def test_a_delete_of_several_is_one_for_each_and_an_update_merges():
         '{"action": "delete", "old_ids": ["m1", "m2", "M1"]}'
         '{"action": "update", "old_id": "m3", "old_ids": ["m4"], "statement": "x"}'
     )
-    assert [w.handles for w in answer.wishes] == [("m1",), ("m2",), ("m3", "m4")]
+    assert [w.handles for w in answer.operations] == [("m1",), ("m2",), ("m3", "m4")]
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ def test_a_delete_of_several_is_one_for_each_and_an_update_merges():
 )
 def test_nothing_in_a_text_is_done(text):
     answer = read_answer(text)
-    assert answer.wishes == ()
+    assert answer.operations == ()
     assert answer.rejected != ()
 
 
 def test_what_was_whole_before_the_cut_is_read():
     text = '{"changes": [\n{"action": "delete", "old_id": "m1"},\n{"action": "delete", "old_id": "m2"},\n{"action": "de'
-    assert [w.handles for w in read_answer(text).wishes] == [("m1",), ("m2",)]
+    assert [w.handles for w in read_answer(text).operations] == [("m1",), ("m2",)]
 
 
 def test_the_repair_is_asked_last_and_not_where_two_actions_meet():
@@ -112,7 +112,7 @@ def test_the_repair_is_asked_last_and_not_where_two_actions_meet():
     text = '{"action":: "keep"}\n{"action":: "keep", "x": {"action": "delete"}}\n{action: keep}\n{"action": "keep'
     answer = read_answer(text, repair=repair)
     assert given_to == ['{"action":: "keep"}']
-    assert [(w.line, w.repaired) for w in answer.wishes] == [(1, True), (3, True)]
+    assert [(w.line, w.repaired) for w in answer.operations] == [(1, True), (3, True)]
 
 
 def test_a_repair_that_makes_fields_of_a_text_is_not_taken():
@@ -120,15 +120,15 @@ def test_a_repair_that_makes_fields_of_a_text_is_not_taken():
         return '{"action": "create", "statement": "he said", "hi": ""}'
 
     answer = read_answer('{"action": "create", "statement": he said "hi", really}', repair=repair)
-    assert answer.wishes == ()
+    assert answer.operations == ()
     assert [r.reason for r in answer.rejected] == ["It is no JSON and cannot be repaired."]
 
 
-def test_wishes_and_rejections_are_bounded():
-    answer = read_answer('{"action": "keep"}\n' * (MOST_WISHES + 5))
-    assert (len(answer.wishes), len(answer.rejected)) == (MOST_WISHES, 5)
+def test_operations_and_rejections_are_bounded():
+    answer = read_answer('{"action": "keep"}\n' * (MOST_OPERATIONS + 5))
+    assert (len(answer.operations), len(answer.rejected)) == (MOST_OPERATIONS, 5)
     answer = read_answer("no\n" * 1000 + '{"action": "keep"}')
-    assert len(answer.wishes) == 1
+    assert len(answer.operations) == 1
     assert len(answer.rejected) == MOST_REJECTED + 1
     assert answer.rejected[-1].reason.startswith("800 more")
 
@@ -150,8 +150,8 @@ def test_no_text_raises(text):
 def test_a_cut_answer_never_asks_for_something_else(place, data):
     case = CASES[place]
     cut = data.draw(st.integers(0, len(case.text)))
-    wishes = asked(read_answer(case.text[:cut]))
-    assert all(wish in expected(case.objects) for wish in wishes)
+    operations = asked(read_answer(case.text[:cut]))
+    assert all(operation in expected(case.objects) for operation in operations)
 
 
 STATEMENTS = st.text(min_size=1, max_size=40).map(str.strip).filter(lambda text: text.isprintable() and text)
@@ -171,7 +171,7 @@ WISHED = st.lists(
     WISHED, st.sampled_from(sorted(set(WRAPPERS) - {"nul", "loud", "loud handles"})), st.sampled_from(sorted(AROUND))
 )
 @settings(max_examples=200)
-def test_wishes_survive_every_wrapper(objects, wrapper, around):
+def test_operations_survive_every_wrapper(objects, wrapper, around):
     before, after, _ = AROUND[around]
     answer = read_answer(WRAPPERS[wrapper](tuple(objects)))
     assert asked(answer) == expected(objects)
@@ -205,18 +205,18 @@ def test_noise_takes_linear_time(noise):
     started = time.process_time()
     answer = read_answer(text)
     assert time.process_time() - started < 2
-    assert answer.wishes == ()
+    assert answer.operations == ()
     assert len(answer.rejected) <= MOST_REJECTED + 1
 
 
 def test_sloppy_json_is_marked_as_repaired():
     one = ({"action": "update", "old_id": "m1", "statement": "x", "reason": "y"},)
     for name, sloppy in SLOPPY.items():
-        assert [w.repaired for w in read_answer(sloppy(one)).wishes] == [True], name
-    assert [w.repaired for w in read_answer(json.dumps(one)).wishes] == [False]
+        assert [w.repaired for w in read_answer(sloppy(one)).operations] == [True], name
+    assert [w.repaired for w in read_answer(json.dumps(one)).operations] == [False]
 
 
 @pytest.mark.parametrize("evidence", ['"c1, c2"', '["c1，C2"]', '["c1", "c2、c1"]', '[" c1 ; ｃ2;"]'])
 def test_several_handles_in_one_text_are_several(evidence):
     read = read_answer(f'{{"action": "create", "statement": "tea 茶", "evidence": {evidence}}}')
-    assert [wish.evidence for wish in read.wishes] == [("c1", "c2")]
+    assert [operation.evidence for operation in read.operations] == [("c1", "c2")]

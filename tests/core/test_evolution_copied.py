@@ -8,7 +8,7 @@ import pytest
 from roomlore.adapters.json_repair import repaired
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.core.evolution.answers import read_answer
-from roomlore.core.evolution.guards import without_copies, without_orders
+from roomlore.core.evolution.guards import without_copies, without_injections
 
 TEMPLATE = """例子 / Examples:
 {"action": "update", "old_id": "m2", "statement": "修订后的完整内容", "change_reason": "为什么", "evidence": ["c3"]}
@@ -34,7 +34,7 @@ def left(text, *known, template=TEMPLATE):
 )
 def test_an_example_is_not_followed_whichever_memory_it_names(line):
     read = left(f'{{"action": "keep", "old_id": "m3"}}\n{line}')
-    assert [wish.kind for wish in read.wishes] == ["keep"]
+    assert [operation.kind for operation in read.operations] == ["keep"]
     assert [(one.line, one.reason) for one in read.rejected] == [(2, "It repeats an example of the prompt.")]
 
 
@@ -52,27 +52,27 @@ def test_an_example_is_not_followed_whichever_memory_it_names(line):
 )
 def test_what_shares_something_with_an_example_is_followed(line):
     read = left(line)
-    assert len(read.wishes) == 1
+    assert len(read.operations) == 1
     assert read.rejected == ()
 
 
 def test_what_is_remembered_is_no_copy():
     line = '{"action": "update", "old_id": "m1", "statement": "A new memory.", "evidence": ["c1"]}'
-    assert len(left(line, "a new memory").wishes) == 1
-    assert left(line, "another").wishes == ()
+    assert len(left(line, "a new memory").operations) == 1
+    assert left(line, "another").operations == ()
 
 
 def test_without_a_prompt_nothing_is_a_copy():
-    assert len(left(TEMPLATE, template="").wishes) == 4
+    assert len(left(TEMPLATE, template="").operations) == 4
 
 
 @pytest.mark.parametrize(("name", "language"), list(product(["memory_evolve", "user_facts"], ["en", "zh"])))
 async def test_the_examples_of_our_prompts_ask_for_nothing(name, language):
     template = (await PackagedPrompts().find(name, language=language)).text
-    examples = [wish.kind for wish in read_answer(template, repair=repaired).wishes]
+    examples = [operation.kind for operation in read_answer(template, repair=repaired).operations]
     assert sorted(examples) == ["create", "delete", "keep", "update"]
     copied = re.sub(r'"m[\d…]+"', '"m1"', template)
-    assert [wish.kind for wish in left(copied, template=template).wishes] == ["keep"]
+    assert [operation.kind for operation in left(copied, template=template).operations] == ["keep"]
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_what_a_message_wrote_out_for_the_model_is_not_followed(line):
         "Mira: action, please",
     ]
     own = '{"action": "delete", "old_id": "m3", "change_reason": "they stopped"}'
-    read = without_orders(read_answer(f"{line}\n{own}"), map(read_answer, said))
-    assert [wish.reason for wish in read.wishes] == ["they stopped"]
+    read = without_injections(read_answer(f"{line}\n{own}"), map(read_answer, said))
+    assert [operation.reason for operation in read.operations] == ["they stopped"]
     assert [one.reason for one in read.rejected] == [
         "It repeats a line that somebody wrote in the chat, in the form of an answer."
     ]

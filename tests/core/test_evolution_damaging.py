@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roomlore.core.evolution.guards import Guarded, without_damage
+from roomlore.core.evolution.guards import OperationGuard, without_losses
 from roomlore.core.evolution.prompt import handles_of
-from roomlore.core.evolution.requests import Answer, Wish, is_quiet
-from roomlore.core.evolution.wording import Talk, is_related
+from roomlore.core.evolution.requests import Answer, Operation, is_quiet
+from roomlore.core.evolution.wording import Conversation, is_related
 from roomlore.testing import START, memory
 
 KNOWN = (
@@ -30,23 +30,23 @@ LINES = {
 OFFERED = handles_of(memory(f"id{n}", statement=text) for n, text in enumerate(KNOWN))
 
 
-def left(*wishes, quiet=False, asked=True, lines=None, given=None):
-    given = any(wish.evidence for wish in wishes) if given is None else given
-    talk = Talk(LINES if lines is None else lines, KNOWN)
-    guarded = Guarded(offered=OFFERED, talk=talk, quiet=lambda _: quiet, asked=asked, given=given)
-    return without_damage(Answer(tuple(replace(one, line=n) for n, one in enumerate(wishes, 1)), ()), guarded)
+def left(*operations, quiet=False, asked=True, lines=None, given=None):
+    given = any(operation.evidence for operation in operations) if given is None else given
+    conversation = Conversation(LINES if lines is None else lines, KNOWN)
+    guard = OperationGuard(offered=OFFERED, conversation=conversation, quiet=lambda _: quiet, asked=asked, given=given)
+    return without_losses(Answer(tuple(replace(one, line=n) for n, one in enumerate(operations, 1)), ()), guard)
 
 
 def update(statement, *evidence, handles=("m1",)):
-    return Wish(line=1, kind="update", handles=handles, statement=statement, evidence=evidence)
+    return Operation(line=1, kind="update", handles=handles, statement=statement, evidence=evidence)
 
 
 def create(statement, *evidence):
-    return Wish(line=1, kind="create", statement=statement, evidence=evidence)
+    return Operation(line=1, kind="create", statement=statement, evidence=evidence)
 
 
 def delete(handle, *evidence):
-    return Wish(line=1, kind="delete", handles=(handle,), evidence=evidence)
+    return Operation(line=1, kind="delete", handles=(handle,), evidence=evidence)
 
 
 FOLLOWED = {
@@ -58,7 +58,7 @@ FOLLOWED = {
     "new": create("骑完去河边那家店吃豆腐脑", "c6"),
     "no longer so": delete("m3", "c3"),
     "no longer so, zh": delete("m1", "c1"),
-    "kept": Wish(line=1, kind="keep", handles=("m1",)),
+    "kept": Operation(line=1, kind="keep", handles=("m1",)),
     "not offered": update("They like tea", "c4", handles=("m9",)),
 }
 REFUSED = {
@@ -90,49 +90,49 @@ BESIDE = {
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_what_loses_nothing_is_followed_as_it_is(name):
     read = left(FOLLOWED[name])
-    assert (read.wishes, read.rejected) == ((FOLLOWED[name],), ())
+    assert (read.operations, read.rejected) == ((FOLLOWED[name],), ())
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_would_lose_something_is_refused_with_the_reason(name):
-    wish, why = REFUSED[name]
-    read = left(wish)
-    assert read.wishes == ()
+    operation, why = REFUSED[name]
+    read = left(operation)
+    assert read.operations == ()
     assert [why in one.reason for one in read.rejected] == [True], read.rejected
 
 
 @pytest.mark.parametrize("name", BESIDE)
 def test_an_update_of_something_else_is_a_memory_of_its_own_and_the_old_one_stays(name):
-    wish = BESIDE[name]
-    read = left(wish)
-    assert read.wishes == (replace(wish, kind="create", handles=()),)
-    assert [f"It says something else than {wish.handles[0]}, which stays" in one.reason for one in read.rejected] == [
-        True
-    ]
+    operation = BESIDE[name]
+    read = left(operation)
+    assert read.operations == (replace(operation, kind="create", handles=()),)
+    assert [
+        f"It says something else than {operation.handles[0]}, which stays" in one.reason for one in read.rejected
+    ] == [True]
 
 
 def test_an_update_that_says_what_another_memory_says_does_not_take_its_place_either():
     coffee = {"c4": LINES["c4"], "c7": "Priya: I bring coffee to the shed"}
-    wish = update("They meet at the shed on Saturdays", "c7", handles=("m4",))
-    read = left(wish, create("They like tea", "c4"), lines=coffee)
-    assert [one.statement for one in read.wishes] == ["They like tea"]
+    operation = update("They meet at the shed on Saturdays", "c7", handles=("m4",))
+    read = left(operation, create("They like tea", "c4"), lines=coffee)
+    assert [one.statement for one in read.operations] == ["They like tea"]
     assert "m3 stays: it drops the number '9'" in read.rejected[0].reason
 
 
 def test_a_create_that_says_what_is_known_and_more_is_left_to_be_its_next_version():
-    wish = create("They meet at the shed on Saturdays at nine in the garden", "c3")
-    assert left(wish).wishes == (wish,)
+    operation = create("They meet at the shed on Saturdays at nine in the garden", "c3")
+    assert left(operation).operations == (operation,)
 
 
 @pytest.mark.parametrize("handle", ["m1", "m3"])
 def test_what_was_quiet_for_long_may_be_deleted_without_a_message(handle):
-    wish, unrelated = delete(handle), {"c4": LINES["c4"]}
-    assert left(wish, lines=unrelated, given=True).wishes == ()
-    assert left(wish, lines=unrelated, given=True, quiet=True).wishes == (wish,)
+    operation, unrelated = delete(handle), {"c4": LINES["c4"]}
+    assert left(operation, lines=unrelated, given=True).operations == ()
+    assert left(operation, lines=unrelated, given=True, quiet=True).operations == (operation,)
 
 
 def test_not_even_then_where_messages_say_it():
-    assert left(delete("m2"), quiet=True, lines={"c2": LINES["c2"]}).wishes == ()
+    assert left(delete("m2"), quiet=True, lines={"c2": LINES["c2"]}).operations == ()
 
 
 @pytest.mark.parametrize(("days", "quiet"), [(0, False), (13, False), (14, True), (21, True)])
@@ -143,21 +143,21 @@ def test_after_two_weeks_it_tells_something_that_nobody_spoke_of_it(days, quiet)
     assert is_quiet(replace(one, strength=0.1), START, 0.2, 30.0)
 
 
-@pytest.mark.parametrize("wish", [delete("m4"), update("Saturdays at ten they meet at the shed", handles=("m3",))])
-def test_a_prompt_that_asks_for_no_evidence_gets_none(wish):
+@pytest.mark.parametrize("operation", [delete("m4"), update("Saturdays at ten they meet at the shed", handles=("m3",))])
+def test_a_prompt_that_asks_for_no_evidence_gets_none(operation):
     lines = {key: LINES[key] for key in ("c1", "c3", "c4")}
-    assert left(wish, asked=False, lines=lines).wishes == (wish,)
+    assert left(operation, asked=False, lines=lines).operations == (operation,)
 
 
 def test_an_answer_without_any_evidence_is_held_against_what_it_is_about():
     """Models that know a format without evidence change and delete too."""
     moved = update("They meet at the shed on Saturdays at ten", handles=("m3",))
     unrelated = {"c4": LINES["c4"]}
-    assert left(moved, lines=unrelated).wishes == (moved,)
-    assert left(moved, create("They like tea", "c4")).wishes[0].kind == "create"
-    assert left(delete("m3"), lines=unrelated).wishes == (delete("m3"),)
-    assert left(delete("m4")).wishes == ()
-    assert left(update("They like tea", handles=("m3",)), lines=unrelated).wishes == ()
+    assert left(moved, lines=unrelated).operations == (moved,)
+    assert left(moved, create("They like tea", "c4")).operations[0].kind == "create"
+    assert left(delete("m3"), lines=unrelated).operations == (delete("m3"),)
+    assert left(delete("m4")).operations == ()
+    assert left(update("They like tea", handles=("m3",)), lines=unrelated).operations == ()
 
 
 TEXTS = st.sampled_from(
@@ -174,8 +174,8 @@ TEXTS = st.sampled_from(
         "7",
     ]
 )
-WISHES = st.builds(
-    Wish,
+OPERATIONS = st.builds(
+    Operation,
     line=st.just(1),
     kind=st.sampled_from(["keep", "update", "create", "delete"]),
     handles=st.lists(st.sampled_from(["m1", "M2", "m3", "m4", "m9", "x"]), max_size=3).map(tuple),
@@ -184,14 +184,16 @@ WISHES = st.builds(
 )
 
 
-@given(st.lists(WISHES, max_size=6), st.booleans(), st.booleans())
-def test_whatever_is_asked_no_memory_gives_way_to_something_else(wishes, quiet, asked):
-    read = left(*wishes, quiet=quiet, asked=asked)
-    talk = Talk(LINES, KNOWN)
-    assert len(read.wishes) + len(read.rejected) >= len(wishes)
-    for wish in read.wishes:
-        for handle in wish.handles if wish.kind == "update" else ():
+@given(st.lists(OPERATIONS, max_size=6), st.booleans(), st.booleans())
+def test_whatever_is_asked_no_memory_gives_way_to_something_else(operations, quiet, asked):
+    read = left(*operations, quiet=quiet, asked=asked)
+    conversation = Conversation(LINES, KNOWN)
+    assert len(read.operations) + len(read.rejected) >= len(operations)
+    for operation in read.operations:
+        for handle in operation.handles if operation.kind == "update" else ():
             if (known := OFFERED.get(handle.lower())) is not None:
-                assert is_related(talk.of(known.statement), talk.of(wish.statement))
+                assert is_related(conversation.of(known.statement), conversation.of(operation.statement))
     again = replace(read, rejected=())
-    assert left(*again.wishes, quiet=quiet, asked=asked).wishes == again.wishes or len(read.wishes) < len(wishes)
+    assert left(*again.operations, quiet=quiet, asked=asked).operations == again.operations or len(
+        read.operations
+    ) < len(operations)

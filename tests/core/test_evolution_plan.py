@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from roomlore.adapters.sql.memory_log import Plan as Rows
 from roomlore.adapters.sql.memory_log import VersionRow, check_numbers
-from roomlore.core.evolution.answers import MOST_WISHES
+from roomlore.core.evolution.answers import MOST_OPERATIONS
 from roomlore.core.evolution.plan import PlanInput, plan
-from roomlore.core.evolution.prompt import clean_statement, handles_of, message_handles, most_deleted, said
-from roomlore.core.evolution.requests import Answer, Ground, Rejected, Rules, Wish
+from roomlore.core.evolution.prompt import clean_statement, comparison_form, handles_of, message_handles, most_deleted
+from roomlore.core.evolution.requests import Answer, Operation, Rejected, Rules, ScopeState
 from roomlore.core.memory.log import active, replay
 from roomlore.core.memory.memory import Action, MemoryKind, MemoryStatus, Source
 from roomlore.core.memory.writing import MAX_SOURCES, check_statement
@@ -41,21 +41,21 @@ def held(*texts, **fields):
     ]
 
 
-def wish(kind, *handles, line=1, **fields):
-    return Wish(line=line, kind=kind, handles=handles, **fields)
+def operation(kind, *handles, line=1, **fields):
+    return Operation(line=line, kind=kind, handles=handles, **fields)
 
 
-def planned(memories, *wishes, similar=None, rules=None, rejected=(), taken=None, **ground):
-    """The plan of an answer with these wishes, one a line."""
+def planned(memories, *operations, similar=None, rules=None, rejected=(), taken=None, **state):
+    """The plan of an answer with these operations, one a line."""
     new = (f"new-{n}" for n in count(1))
     return plan(
-        Answer(tuple(replace(one, line=n) for n, one in enumerate(wishes, start=1)), tuple(rejected)),
+        Answer(tuple(replace(one, line=n) for n, one in enumerate(operations, start=1)), tuple(rejected)),
         PlanInput(
             offered=handles_of(memories),
             messages=MESSAGES,
             similar=similar,
             rules=rules or Rules(),
-            ground=Ground(**({"scope": SCOPE, "number": 7, "active": len(memories)} | ground)),
+            state=ScopeState(**({"scope": SCOPE, "number": 7, "active": len(memories)} | state)),
             kind=GROUP,
             evolution_id="e1",
             new_id=lambda: next(new),
@@ -92,13 +92,13 @@ def actions(done):
 
 
 def test_keeping_is_no_change_and_what_is_not_mentioned_is_kept():
-    done = planned(held(*TEXTS), wish("keep", "m2"))
+    done = planned(held(*TEXTS), operation("keep", "m2"))
     assert (done.changes, done.based_on, done.kept, done.rejected) == ((), (), 5, ())
 
 
-def test_an_answer_without_a_valid_wish_changes_nothing():
+def test_an_answer_without_a_valid_operation_changes_nothing():
     unread = Rejected(4, "这不是JSON", "It is no JSON.")
-    done = planned(held(*TEXTS), wish("delete", "m9"), wish("create"), rejected=[unread])
+    done = planned(held(*TEXTS), operation("delete", "m9"), operation("create"), rejected=[unread])
     assert done.changes == ()
     assert done.kept == 5
     assert [one.line for one in done.rejected] == [1, 2, 4]
@@ -108,7 +108,9 @@ def test_an_answer_without_a_valid_wish_changes_nothing():
 def test_an_update_is_a_new_version():
     old = held(*TEXTS, tags=("习惯",), sources=(Source("room", "id0"),), confidence=0.6)
     text = "每周五晚上讨论新番动漫，偏好科幻题材"
-    done = planned(old, wish("update", "m1", statement=f" {text}\n", reason="新讨论明确了偏好", evidence=("c2", "c1")))
+    done = planned(
+        old, operation("update", "m1", statement=f" {text}\n", reason="新讨论明确了偏好", evidence=("c2", "c1"))
+    )
     (change,) = done.changes
     assert (change.action, change.number, change.closes) == (Action.UPDATE, 8, ("id-0",))
     assert (change.old_statement, change.reason, change.evolution_id) == (TEXTS[0], "新讨论明确了偏好", "e1")
@@ -133,14 +135,14 @@ def test_an_update_is_a_new_version():
 
 def test_a_version_follows_the_highest_of_its_lineage():
     """The one in force may be an earlier one that was restored."""
-    (change,) = planned(held("a b"), wish("update", "m1", statement="c d"), latest={"id-0": 4}).changes
+    (change,) = planned(held("a b"), operation("update", "m1", statement="c d"), latest={"id-0": 4}).changes
     assert change.memory.version == 5
 
 
 def test_several_memories_become_one_of_the_oldest_lineage():
     old = held(*TEXTS, tags=("x",))
     old[2] = replace(old[2], tags=("y", "x"), confidence=0.4, sources=(Source("room", "id9"),), strength=0.9)
-    done = planned(old, wish("update", "m3", "m1", "m3", statement="Fans meet on Fridays.", evidence=("c1",)))
+    done = planned(old, operation("update", "m3", "m1", "m3", statement="Fans meet on Fridays.", evidence=("c1",)))
     (change,) = done.changes
     assert (change.action, change.closes, change.old_statement) == (Action.MERGE, ("id-0", "id-2"), TEXTS[0])
     made = change.memory
@@ -152,12 +154,12 @@ def test_several_memories_become_one_of_the_oldest_lineage():
 
 
 def test_a_merge_of_one_memory_is_an_update():
-    assert actions(planned(held(*TEXTS), wish("update", "m1", "M1", statement="new text"))) == [Action.UPDATE]
+    assert actions(planned(held(*TEXTS), operation("update", "m1", "M1", statement="new text"))) == [Action.UPDATE]
 
 
 def test_a_deletion_deprecates():
     old = held(*TEXTS)
-    done = planned(old, wish("delete", "m4", reason="过时了"))
+    done = planned(old, operation("delete", "m4", reason="过时了"))
     (change,) = done.changes
     assert (change.action, change.closes, change.old_statement) == (Action.DELETE, (), TEXTS[3])
     assert change.memory == replace(old[3], status=MemoryStatus.DEPRECATED, change_summary="过时了")
@@ -167,7 +169,7 @@ def test_a_deletion_deprecates():
 
 def test_a_create_begins_a_lineage():
     done = planned(
-        [], wish("create", statement="成员普遍从事前端开发", tags=("职业",), evidence=("c4",), confidence=0.9)
+        [], operation("create", statement="成员普遍从事前端开发", tags=("职业",), evidence=("c4",), confidence=0.9)
     )
     (made,) = after([], done)
     assert (made.memory_id, made.lineage_id, made.version, made.parents) == ("new-1", "new-1", 1, ())
@@ -180,7 +182,7 @@ def test_a_create_begins_a_lineage():
 @pytest.mark.parametrize("text", ["members mostly write python", "Ｍembers mostly  write Python！"])
 def test_saying_the_same_again_confirms(kind, text):
     old = held(*TEXTS)
-    done = planned(old, wish(kind, *(["m2"] if kind == "update" else []), statement=text, evidence=("c1",)))
+    done = planned(old, operation(kind, *(["m2"] if kind == "update" else []), statement=text, evidence=("c1",)))
     (change,) = done.changes
     assert change.action is Action.STRENGTH
     strong = replace(old[1], strength=pytest.approx(0.325), sources=(Source("room", "id1"),), supported_at=NOW)
@@ -190,7 +192,7 @@ def test_saying_the_same_again_confirms(kind, text):
 
 
 def test_a_confirmation_never_takes_confidence_away():
-    (change,) = planned(held("a b", confidence=0.7), wish("update", "m1", statement="a b", confidence=0.2)).changes
+    (change,) = planned(held("a b", confidence=0.7), operation("update", "m1", statement="a b", confidence=0.2)).changes
     assert change.memory.confidence == 0.7
 
 
@@ -199,7 +201,7 @@ def test_a_create_that_is_like_a_memory_updates_it(likeness, action):
     def similar(one, other):
         return likeness if "Python" in other else 0.1
 
-    done = planned(held(*TEXTS), wish("create", statement="Most people code in Python"), similar=similar)
+    done = planned(held(*TEXTS), operation("create", statement="Most people code in Python"), similar=similar)
     assert actions(done) == [action]
     assert done.changes[0].closes == (("id-1",) if action is Action.UPDATE else ())
 
@@ -209,7 +211,7 @@ def test_a_create_that_is_like_a_memory_updates_it(likeness, action):
     [("C++", "C"), ("version 1.5", "version 15"), ("-5 度", "5 度"), ("new age", "newage"), ("a > b", "a < b")],
 )
 def test_what_is_not_the_same(one, other):
-    assert said(one) != said(other)
+    assert comparison_form(one) != comparison_form(other)
 
 
 @pytest.mark.parametrize(
@@ -221,31 +223,33 @@ def test_what_is_not_the_same(one, other):
     ],
 )
 def test_what_is_the_same(one, other):
-    assert said(one) == said(other)
+    assert comparison_form(one) == comparison_form(other)
 
 
-def test_the_last_wish_on_a_memory_counts():
+def test_the_last_operation_on_a_memory_counts():
     old = held(*TEXTS)
-    wishes = [wish("update", "m1", statement="first text"), wish("delete", "m1"), wish("keep", "m1")]
-    done = planned(old, *wishes)
+    operations = [operation("update", "m1", statement="first text"), operation("delete", "m1"), operation("keep", "m1")]
+    done = planned(old, *operations)
     assert done.changes == ()
     assert [line for line, _ in reasons(done)] == [1, 2]
     assert all("Line 3" in reason for _, reason in reasons(done))
 
 
-def test_a_later_wish_that_is_refused_overrules_nothing():
+def test_a_later_operation_that_is_refused_overrules_nothing():
     old = held(*TEXTS)
-    done = planned(old, wish("update", "m1", statement="kept text"), wish("delete", "m5"), wish("delete", "m1"))
+    done = planned(
+        old, operation("update", "m1", statement="kept text"), operation("delete", "m5"), operation("delete", "m1")
+    )
     assert actions(done) == [Action.UPDATE, Action.DELETE]
     assert [line for line, _ in reasons(done)] == [3]
 
 
-def test_a_merge_that_shares_a_memory_with_a_later_wish_is_left_out():
+def test_a_merge_that_shares_a_memory_with_a_later_operation_is_left_out():
     done = planned(
         held(*TEXTS),
-        wish("update", "m1", "m2", statement="both of them"),
-        wish("update", "m2", "m3", statement="another two"),
-        wish("delete", "m4"),
+        operation("update", "m1", "m2", statement="both of them"),
+        operation("update", "m2", "m3", statement="another two"),
+        operation("delete", "m4"),
     )
     assert [change.memory.statement for change in done.changes] == ["another two", TEXTS[3]]
     assert [line for line, _ in reasons(done)] == [1]
@@ -269,25 +273,25 @@ def test_a_merge_that_shares_a_memory_with_a_later_wish_is_left_out():
 )
 @pytest.mark.parametrize("kind", ["keep", "update", "delete"])
 def test_a_handle_that_was_not_offered(kind, handle):
-    done = planned(held(*TEXTS), wish(kind, handle, statement="quite another text"))
+    done = planned(held(*TEXTS), operation(kind, handle, statement="quite another text"))
     assert done.changes == ()
     assert "m1 to m5" in reasons(done)[0][1]
 
 
 def test_a_merge_with_an_unknown_handle_is_not_done_in_part():
-    assert planned(held(*TEXTS), wish("update", "m1", "m77", statement="x y")).changes == ()
+    assert planned(held(*TEXTS), operation("update", "m1", "m77", statement="x y")).changes == ()
 
 
 def test_a_handle_is_never_an_id():
     """Even where ids look like handles."""
     first, second = held(*TEXTS[:2])
     crossed = [replace(first, memory_id="m2", lineage_id="m2"), replace(second, memory_id="m1", lineage_id="m1")]
-    (change,) = planned(crossed, wish("delete", "m1")).changes
+    (change,) = planned(crossed, operation("delete", "m1")).changes
     assert change.memory.memory_id == "m2"
 
 
 def test_handles_in_any_case_and_width():
-    assert actions(planned(held(*TEXTS), wish("delete", " Ｍ１ "))) == [Action.DELETE]
+    assert actions(planned(held(*TEXTS), operation("delete", " Ｍ１ "))) == [Action.DELETE]
     assert list(handles_of(held("a", "b"))) == ["m1", "m2"]
     assert list(MESSAGES) == ["c1", "c2", "c3", "c4"]
 
@@ -307,7 +311,7 @@ def test_what_people_write_names_no_memory(texts, handles):
 
 
 def test_evidence_that_was_not_offered_is_left_out_with_a_note():
-    done = planned([], wish("create", statement="people like tea", evidence=("c1", "c9", "id2", "m1")))
+    done = planned([], operation("create", statement="people like tea", evidence=("c1", "c9", "id2", "m1")))
     assert done.changes[0].memory.sources == (Source("room", "id1"),)
     assert [line for line, _ in reasons(done)] == [1]
     assert "c9" in reasons(done)[0][1]
@@ -316,7 +320,7 @@ def test_evidence_that_was_not_offered_is_left_out_with_a_note():
 
 def test_of_too_many_sources_the_latest_stay():
     old = held("a b", sources=tuple(Source("room", f"old{n}") for n in range(MAX_SOURCES)))
-    (change,) = planned(old, wish("update", "m1", statement="c d", evidence=("c1",))).changes
+    (change,) = planned(old, operation("update", "m1", statement="c d", evidence=("c1",))).changes
     assert len(change.memory.sources) == MAX_SOURCES
     assert change.memory.sources[-1] == Source("room", "id1")
 
@@ -325,7 +329,7 @@ def test_of_too_many_sources_the_latest_stay():
     "text", ["", " \n", "。！…", "a\x00b", "a\x1bb", "\u202eabc", "a\ud800", "长" * 401, "e" * 4000]
 )
 def test_a_statement_that_cannot_be_kept(text):
-    done = planned(held(*TEXTS), wish("create", statement=text), wish("update", "m1", statement=text))
+    done = planned(held(*TEXTS), operation("create", statement=text), operation("update", "m1", statement=text))
     assert done.changes == ()
     assert [line for line, _ in reasons(done)] == [1, 2]
     for one in done.rejected:
@@ -343,14 +347,14 @@ def test_a_statement_that_can_be_kept(text):
 )
 def test_how_much_may_go(amount, share, most):
     old = held(*(f"statement {n}" for n in range(amount)))
-    done = planned(old, *(wish("delete", f"m{n}") for n in range(1, amount + 1)), rules=Rules(delete_share=share))
+    done = planned(old, *(operation("delete", f"m{n}") for n in range(1, amount + 1)), rules=Rules(delete_share=share))
     assert [change.memory.memory_id for change in done.changes] == [one.memory_id for one in old[:most]]
     assert len(done.rejected) == amount - most
     assert most_deleted(amount, Rules(delete_share=share)) == most
 
 
 def test_several_memories_deleted_at_once_are_counted_each():
-    done = planned(held(*TEXTS), wish("delete", "m1", "m2", "m3", "m1"))
+    done = planned(held(*TEXTS), operation("delete", "m1", "m2", "m3", "m1"))
     assert actions(done) == [Action.DELETE]
     assert len(done.rejected) == 2
 
@@ -358,23 +362,23 @@ def test_several_memories_deleted_at_once_are_counted_each():
 def test_merges_are_no_deletions_but_have_a_size():
     old = held(*(f"statement {n}" for n in range(10)))
     handles = [f"m{n}" for n in range(1, 7)]
-    assert len(after(old, planned(old, wish("update", *handles[:5], statement="one for all")))) == 6
-    assert planned(old, wish("update", *handles, statement="one for all")).changes == ()
+    assert len(after(old, planned(old, operation("update", *handles[:5], statement="one for all")))) == 6
+    assert planned(old, operation("update", *handles, statement="one for all")).changes == ()
 
 
 def test_the_cap_leaves_room_only_for_what_fits():
     old = held(*(f"statement {n}" for n in range(30)))
-    full = planned(old, wish("create", statement="one more"))
+    full = planned(old, operation("create", statement="one more"))
     assert full.changes == ()
     assert "merge" in reasons(full)[0][1]
-    wishes = [wish("create", statement=f"more {n}") for n in "abc"]
-    done = planned(old, *wishes, wish("update", "m1", "m2", statement="merged"), wish("delete", "m3"))
+    operations = [operation("create", statement=f"more {n}") for n in "abc"]
+    done = planned(old, *operations, operation("update", "m1", "m2", statement="merged"), operation("delete", "m3"))
     assert actions(done) == [Action.CREATE, Action.CREATE, Action.MERGE, Action.DELETE]
     assert len(after(old, done)) == 30
 
 
 def test_memories_that_were_not_offered_count_too():
-    done = planned(held(*TEXTS), wish("create", statement="one more"), active=30)
+    done = planned(held(*TEXTS), operation("create", statement="one more"), active=30)
     assert done.changes == ()
 
 
@@ -382,10 +386,10 @@ def test_two_memories_do_not_come_to_say_the_same():
     old = held(*TEXTS)
     done = planned(
         old,
-        wish("create", statement="same words"),
-        wish("update", "m1", statement="Same words!"),
-        wish("update", "m2", statement=TEXTS[2]),
-        wish("create", statement="same words"),
+        operation("create", statement="same words"),
+        operation("update", "m1", statement="Same words!"),
+        operation("update", "m2", statement=TEXTS[2]),
+        operation("create", statement="same words"),
     )
     assert [change.closes for change in done.changes] == [("id-0",)]
     assert [line for line, _ in reasons(done)] == [1, 3, 4]
@@ -394,29 +398,34 @@ def test_two_memories_do_not_come_to_say_the_same():
 
 def test_two_memories_may_change_places():
     old = held("a b", "c d")
-    done = planned(old, wish("update", "m1", statement="c d"), wish("update", "m2", statement="a b"))
+    done = planned(old, operation("update", "m1", statement="c d"), operation("update", "m2", statement="a b"))
     assert [one.statement for one in after(old, done)] == ["c d", "a b"]
 
 
 def test_creates_that_are_like_each_other():
-    wishes = [wish("create", statement=text) for text in ("people like tea", "people love tea", "no politics")]
-    done = planned([], *wishes, similar=lambda one, other: 0.9 if "tea" in one and "tea" in other else 0.0)
+    operations = [operation("create", statement=text) for text in ("people like tea", "people love tea", "no politics")]
+    done = planned([], *operations, similar=lambda one, other: 0.9 if "tea" in one and "tea" in other else 0.0)
     assert [change.memory.statement for change in done.changes] == ["people like tea", "no politics"]
 
 
 def test_what_a_memory_says_that_was_not_offered():
-    done = planned(held(*TEXTS), wish("create", statement="elsewhere"), taken=lambda text: text == "elsewhere")
+    done = planned(held(*TEXTS), operation("create", statement="elsewhere"), taken=lambda text: text == "elsewhere")
     assert done.changes == ()
 
 
 def test_a_create_names_no_memory_and_others_do():
-    done = planned(held(*TEXTS), wish("create", "m1", statement="x y"), wish("delete"), wish("update", statement="z"))
+    done = planned(
+        held(*TEXTS),
+        operation("create", "m1", statement="x y"),
+        operation("delete"),
+        operation("update", statement="z"),
+    )
     assert done.changes == ()
     assert len(done.rejected) == 3
 
 
 def test_labels_that_cannot_be_kept():
-    given = wish(
+    given = operation(
         "create", statement="x y", tags=("a", "a", "", "b" * 65), confidence=float("nan"), reason="a\x00b\n" * 300
     )
     done = planned([], given)
@@ -427,19 +436,19 @@ def test_labels_that_cannot_be_kept():
     assert len(done.rejected) == 2
 
 
-def test_too_many_wishes():
-    done = planned(held(*TEXTS), *(wish("delete", f"m{n % 5 + 1}") for n in range(5000)))
+def test_too_many_operations():
+    done = planned(held(*TEXTS), *(operation("delete", f"m{n % 5 + 1}") for n in range(5000)))
     assert len(done.changes) == 1
     assert len(done.rejected) == 5000 - 1
-    assert sum("at most" in reason and "wishes" in reason for _, reason in reasons(done)) == 5000 - MOST_WISHES
+    assert sum("at most" in reason and "operations" in reason for _, reason in reasons(done)) == 5000 - MOST_OPERATIONS
 
 
 WORDS = st.sampled_from(
     [*TEXTS, "猫 很 可爱", "cats are nice", "Cats are nice.", "members write Rust", "", "bad\x00", "长" * 401]
 )
 HANDLES = st.sampled_from([*(f"m{n}" for n in range(1, 9)), "id-1", "m99", "group:x"])
-WISHES = st.builds(
-    Wish,
+OPERATIONS = st.builds(
+    Operation,
     line=st.just(1),
     kind=st.sampled_from(["keep", "update", "update", "create", "delete"]),
     handles=st.lists(HANDLES, max_size=3).map(tuple),
@@ -450,7 +459,7 @@ WISHES = st.builds(
 ).map(lambda one: replace(one, handles=()) if one.kind == "create" else one)
 CASES = st.tuples(
     st.integers(0, 8),
-    st.lists(WISHES, max_size=14),
+    st.lists(OPERATIONS, max_size=14),
     st.builds(Rules, delete_share=st.floats(0, 1), most_active=st.integers(0, 10), same=st.just(0.6)),
     st.booleans(),
 )
@@ -458,24 +467,24 @@ CASES = st.tuples(
 
 def overlap(one, other):
     """Of characters."""
-    left, right = set(said(one)), set(said(other))
+    left, right = set(comparison_form(one)), set(comparison_form(other))
     return len(left & right) / max(len(left | right), 1)
 
 
-def case(size, wishes, rules, likened):
+def case(size, operations, rules, likened):
     old = held(*(TEXTS[n] if n < len(TEXTS) else f"statement {n}" for n in range(size)))
-    return old, planned(old, *wishes, rules=rules, similar=overlap if likened else None)
+    return old, planned(old, *operations, rules=rules, similar=overlap if likened else None)
 
 
 @settings(max_examples=150)
 @given(CASES)
-def test_whatever_is_wished(given):
-    size, wishes, rules, _ = given
+def test_whatever_is_operationed(given):
+    size, operations, rules, _ = given
     old, done = case(*given)
     left = after(old, done)
     there = {one.memory_id for one in old}
     assert max(Counter(one.lineage_id for one in left).values(), default=1) == 1
-    assert len({said(one.statement) for one in left}) == len(left)
+    assert len({comparison_form(one.statement) for one in left}) == len(left)
     assert [change.number for change in done.changes] == list(range(8, 8 + len(done.changes)))
     assert sum(change.action is Action.DELETE for change in done.changes) <= most_deleted(size, rules)
     assert len(left) <= max(size, rules.most_active)
@@ -485,16 +494,16 @@ def test_whatever_is_wished(given):
     assert len(offered) == len(set(offered))
     assert {one.memory_id for one in done.based_on} == set(offered)
     assert all(0 <= one.strength <= 1 for one in left)
-    assert all(one.reason and 1 <= one.line <= len(wishes) for one in done.rejected)
+    assert all(one.reason and 1 <= one.line <= len(operations) for one in done.rejected)
 
 
 @settings(max_examples=150)
 @given(CASES)
-def test_every_wish_is_done_or_has_a_reason(given):
-    _, wishes, _, _ = given
+def test_every_operation_is_done_or_has_a_reason(given):
+    _, operations, _, _ = given
     old, done = case(*given)
     told = {one.line for one in done.rejected}
-    wanted = sum(1 for line, one in enumerate(wishes, 1) if line not in told and one.kind != "keep")
+    wanted = sum(1 for line, one in enumerate(operations, 1) if line not in told and one.kind != "keep")
     assert len(done.changes) >= wanted
     assert done.kept == sum(
         one in active(replay(done.changes, {m.memory_id: m for m in old})) or _same(one, done) for one in old

@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roomlore.core.evolution.wording import (
+    Conversation,
     Names,
-    Talk,
-    denials,
+    details,
+    is_mentioned,
     is_related,
-    is_spoken_of,
-    loss,
-    particulars,
+    loss_reason,
+    negations,
+    signals_change,
     still_says,
-    turns,
-    without_particulars,
+    without_details,
 )
 
 NOBODY = Names([], [])
@@ -34,14 +34,16 @@ LET_THROUGH = {
 }
 
 
-def talk_of(update: Update) -> Talk:
-    return Talk({f"c{n}": line.replace("：", ": ", 1) for n, line in enumerate(update.cited, 1)}, [update.memory])
+def talk_of(update: Update) -> Conversation:
+    return Conversation(
+        {f"c{n}": line.replace("：", ": ", 1) for n, line in enumerate(update.cited, 1)}, [update.memory]
+    )
 
 
 def succeeds(update: Update) -> bool:
-    talk = talk_of(update)
-    memory, statement = talk.of(update.memory), talk.of(update.statement)
-    return is_related(memory, statement) and not loss(memory, statement, talk.every)
+    conversation = talk_of(update)
+    memory, statement = conversation.of(update.memory), conversation.of(update.statement)
+    return is_related(memory, statement) and not loss_reason(memory, statement, conversation.every)
 
 
 def test_the_rates_on_good_and_bad_updates_are_those_of_the_documentation():
@@ -53,8 +55,8 @@ def test_the_rates_on_good_and_bad_updates_are_those_of_the_documentation():
 
 @pytest.mark.parametrize("update", GOOD, ids=range(len(GOOD)))
 def test_a_memory_that_is_said_again_is_never_refused(update):
-    talk = talk_of(update)
-    assert loss(talk.of(update.memory), talk.of(update.memory + "。"), []) == ""
+    conversation = talk_of(update)
+    assert loss_reason(conversation.of(update.memory), conversation.of(update.memory + "。"), []) == ""
 
 
 @pytest.mark.parametrize(
@@ -75,20 +77,20 @@ def test_a_memory_that_is_said_again_is_never_refused(update):
     ],
 )
 def test_numbers_and_days_are_the_same_in_both_languages(text, told):
-    assert {(one.kind, one.value) for one in particulars(text, NOBODY)} == told
+    assert {(one.kind, one.value) for one in details(text, NOBODY)} == told
 
 
 @pytest.mark.parametrize("run", ["二" * 24_000, "一" + "万" * 24_000, "十" * 24_000], ids=["digits", "powers", "tens"])
 def test_a_message_of_numerals_alone_is_no_number_and_harms_nothing(run):
-    assert particulars(f"{run}点，三点半", Names([], [])) == particulars("三点半", Names([], []))
-    talk = Talk({"c1": f"Ann: {run}点"}, ["They meet at nine"])
-    assert still_says(talk.of("They meet at nine"), talk.every) is False
+    assert details(f"{run}点，三点半", Names([], [])) == details("三点半", Names([], []))
+    conversation = Conversation({"c1": f"Ann: {run}点"}, ["They meet at nine"])
+    assert still_says(conversation.of("They meet at nine"), conversation.every) is False
 
 
 def test_names_are_those_of_speakers_and_what_is_written_as_one():
     names = Names(["老蒋", "Anna Lee", "ben", "x"], ["we met Carla on Monday. Then Tom, and Uncle Jo"])
     assert names.within("老蒋 and Carla saw Anna Lee, ben, Carlas, Then") == ["Anna Lee", "Carla", "老蒋"]
-    assert without_particulars("Carla rides on Mondays with two dogs", names).split() == [
+    assert without_details("Carla rides on Mondays with two dogs", names).split() == [
         "rides", "on", "s", "with", "dogs",
     ]  # fmt: skip
 
@@ -107,12 +109,12 @@ def test_names_are_those_of_speakers_and_what_is_written_as_one():
     ],
 )
 def test_how_often_a_text_denies(text, times):
-    assert denials(text) == times
+    assert negations(text) == times
 
 
 @pytest.mark.parametrize("text", ["不再去了", "改到六点", "no longer at nine", "It moved to Friday", "Ben takes over"])
 def test_what_calls_something_off(text):
-    assert turns(text)
+    assert signals_change(text)
 
 
 @pytest.mark.parametrize(
@@ -127,13 +129,13 @@ def test_what_calls_something_off(text):
     ],
 )
 def test_whether_a_message_still_says_a_memory(memory, message, still):
-    talk = Talk({"c1": message}, [memory])
-    assert still_says(talk.of(memory), talk.every) is still
+    conversation = Conversation({"c1": message}, [memory])
+    assert still_says(conversation.of(memory), conversation.every) is still
 
 
 def test_what_is_cited_is_looked_up_as_handles_are():
-    talk = Talk({"c1": "Ann: tea", "c2": "Ben: cake"}, [])
-    assert [one.text for one in talk.cited((" Ｃ２", "c9", "m1", "Ann: tea"))] == ["Ben: cake"]
+    conversation = Conversation({"c1": "Ann: tea", "c2": "Ben: cake"}, [])
+    assert [one.text for one in conversation.cited((" Ｃ２", "c9", "m1", "Ann: tea"))] == ["Ben: cake"]
 
 
 TEXTS = st.text(st.sampled_from("abAB 不没周五三点半两9:1.，Fri no"), max_size=16)
@@ -141,12 +143,12 @@ TEXTS = st.text(st.sampled_from("abAB 不没周五三点半两9:1.，Fri no"), m
 
 @given(TEXTS, TEXTS, st.lists(TEXTS, max_size=3))
 def test_any_texts_are_compared(memory, statement, lines):
-    talk = Talk({f"c{n}": f"A: {line}" for n, line in enumerate(lines, 1)}, [memory])
-    one, other = talk.of(memory), talk.of(statement)
+    conversation = Conversation({f"c{n}": f"A: {line}" for n, line in enumerate(lines, 1)}, [memory])
+    one, other = conversation.of(memory), conversation.of(statement)
     assert is_related(one, other) == is_related(other, one)
-    assert isinstance(loss(one, other, talk.every), str)
-    assert loss(one, one, talk.every) == ""
-    kept = {p.kind for p in one.particulars - other.particulars}
-    if not lines and kept and memory and statement and loss(one, other, []) == "":
+    assert isinstance(loss_reason(one, other, conversation.every), str)
+    assert loss_reason(one, one, conversation.every) == ""
+    kept = {p.kind for p in one.details - other.details}
+    if not lines and kept and memory and statement and loss_reason(one, other, []) == "":
         raise AssertionError("something particular went, and nobody said so")
-    assert is_spoken_of(one, talk.every) in (True, False)
+    assert is_mentioned(one, conversation.every) in (True, False)

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from roomlore.core.evolution.answers import read_answer
-from roomlore.core.evolution.guards import without_unfounded
+from roomlore.core.evolution.guards import without_unsupported
 from roomlore.core.evolution.prompt import handles_of, message_handles
-from roomlore.core.evolution.requests import Answer, Wish
+from roomlore.core.evolution.requests import Answer, Operation
 from roomlore.core.memory.memory import Source
 from roomlore.testing import memory
 
@@ -18,13 +18,13 @@ OFFERED = handles_of(memory(f"id{n}", statement=text) for n, text in enumerate(K
 MESSAGES = message_handles(Source("room", f"id{n}") for n in range(1, 4))
 
 
-def left(*wishes, examples=ASKS):
-    answer = Answer(tuple(replace(wish, line=n) for n, wish in enumerate(wishes, 1)), ())
-    return without_unfounded(answer, examples, offered=OFFERED, messages=MESSAGES)
+def left(*operations, examples=ASKS):
+    answer = Answer(tuple(replace(operation, line=n) for n, operation in enumerate(operations, 1)), ())
+    return without_unsupported(answer, examples, offered=OFFERED, messages=MESSAGES)
 
 
 def said(kind, statement, *evidence, handles=()):
-    return Wish(line=1, kind=kind, handles=handles, statement=statement, evidence=evidence)
+    return Operation(line=1, kind=kind, handles=handles, statement=statement, evidence=evidence)
 
 
 UNFOUNDED = {
@@ -52,15 +52,15 @@ FOUNDED = {
         "They meet on Saturdays, talk about films, dine on Sundays and like cats",
         handles=("m1", "m2"),
     ),
-    "delete": Wish(line=1, kind="delete", handles=("m1",)),
-    "keep": Wish(line=1, kind="keep", handles=("m1",)),
+    "delete": Operation(line=1, kind="delete", handles=("m1",)),
+    "keep": Operation(line=1, kind="keep", handles=("m1",)),
 }
 
 
 @pytest.mark.parametrize("name", UNFOUNDED)
 def test_something_new_needs_a_message(name):
     read = left(UNFOUNDED[name], FOUNDED["create"])
-    assert [wish.statement for wish in read.wishes] == ["They like tea"]
+    assert [operation.statement for operation in read.operations] == ["They like tea"]
     assert [(one.line, one.reason) for one in read.rejected] == [
         (1, "It gives no message as evidence, and says something new.")
     ]
@@ -79,17 +79,17 @@ NEVER_CITING = {
 
 @pytest.mark.parametrize("name", NEVER_CITING)
 def test_of_a_model_that_cites_nothing_at_all_what_stays_with_its_memory_is_taken(name):
-    wish, taken = NEVER_CITING[name]
-    read = left(wish)
-    assert (len(read.wishes), len(read.rejected)) == (taken, 1 - taken)
+    operation, taken = NEVER_CITING[name]
+    read = left(operation)
+    assert (len(read.operations), len(read.rejected)) == (taken, 1 - taken)
 
 
 @pytest.mark.parametrize("name", FOUNDED)
 def test_what_rests_on_a_message_or_on_what_is_remembered_is_taken(name):
     read = left(FOUNDED[name])
-    assert (len(read.wishes), read.rejected) == (1, ())
+    assert (len(read.operations), read.rejected) == (1, ())
 
 
 @pytest.mark.parametrize("name", UNFOUNDED)
 def test_a_prompt_that_asks_for_no_evidence_gets_none(name):
-    assert len(left(UNFOUNDED[name], examples=ASKS_NOTHING).wishes) == 1
+    assert len(left(UNFOUNDED[name], examples=ASKS_NOTHING).operations) == 1

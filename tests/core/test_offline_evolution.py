@@ -13,7 +13,7 @@ from offline_rooms import ANIME, MONDAY, ROOM, TEAM, Said, answer, memory, said_
 from roomlore.core.evolution.offline import offline_answer
 from roomlore.core.evolution.plan import PlanInput, plan
 from roomlore.core.evolution.prompt import handles_of, message_handles
-from roomlore.core.evolution.requests import Ground, Plan, Rules, Wish
+from roomlore.core.evolution.requests import Operation, Plan, Rules, ScopeState
 from roomlore.core.memory.memory import Action, Memory, MemoryKind, Source
 from roomlore.core.models import Role, StoredMessage
 
@@ -25,12 +25,12 @@ CLAIM = re.compile(
 )
 
 
-def statements(wishes: Sequence[Wish]) -> list[str]:
-    return [wish.statement for wish in wishes]
+def statements(operations: Sequence[Operation]) -> list[str]:
+    return [operation.statement for operation in operations]
 
 
-def evidence(wish: Wish, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
-    return [messages[int(handle[1:]) - 1] for handle in wish.evidence]
+def evidence(operation: Operation, messages: Sequence[StoredMessage]) -> list[StoredMessage]:
+    return [messages[int(handle[1:]) - 1] for handle in operation.evidence]
 
 
 def planned(room: Sequence[StoredMessage], memories: Sequence[Memory], *, fresh: int) -> Plan:
@@ -41,7 +41,7 @@ def planned(room: Sequence[StoredMessage], memories: Sequence[Memory], *, fresh:
             messages=message_handles(Source(one.room_id, one.id) for one in room),
             similar=None,
             rules=Rules(),
-            ground=Ground(scope="group:r", number=len(memories), active=len(memories)),
+            state=ScopeState(scope="group:r", number=len(memories), active=len(memories)),
             kind=MemoryKind.GROUP,
             evolution_id="e",
             new_id=iter("abcdefgh").__next__,
@@ -52,15 +52,15 @@ def planned(room: Sequence[StoredMessage], memories: Sequence[Memory], *, fresh:
 
 
 def test_what_a_chinese_group_does_every_week_is_found_with_its_weekday():
-    wishes = answer(said_in(ANIME)).wishes
-    assert [wish.kind for wish in wishes] == ["create"]
-    assert ANIME_NIGHT in wishes[0].statement
-    assert "有 3 天（都是周五）、3 人" in wishes[0].statement
-    assert wishes[0].evidence == ("c5", "c10", "c16")
+    operations = answer(said_in(ANIME)).operations
+    assert [operation.kind for operation in operations] == ["create"]
+    assert ANIME_NIGHT in operations[0].statement
+    assert "有 3 天（都是周五）、3 人" in operations[0].statement
+    assert operations[0].evidence == ("c5", "c10", "c16")
 
 
 def test_what_an_english_team_does_every_week_is_found_and_what_it_talks_about():
-    ritual, topic = answer(said_in(TEAM)).wishes
+    ritual, topic = answer(said_in(TEAM)).operations
     assert STANDUP.lower() in ritual.statement.lower()
     assert "each of the 3 a Monday, 3 people said the same" in ritual.statement
     assert ritual.evidence == ("c1", "c6", "c11")
@@ -77,9 +77,9 @@ def test_what_several_people_say_of_themselves_is_quoted_with_its_author():
         (3, "老周", "我也是做前端的"),
         (6, "小美", "我是做前端的，刚入职"),
     ]
-    (wish,) = answer(said_in(room)).wishes
-    assert "“我是做前端的”（小美的原话）" in wish.statement
-    assert len(wish.evidence) == 4
+    (operation,) = answer(said_in(room)).operations
+    assert "“我是做前端的”（小美的原话）" in operation.statement
+    assert len(operation.evidence) == 4
 
 
 def test_a_mixed_room_with_emoji_is_read_in_both_languages():
@@ -89,9 +89,9 @@ def test_a_mixed_room_with_emoji_is_read_in_both_languages():
         (2, "Ann", "ok 👍"),
         (4, "老周", "deploy 前先跑 smoke test 哦 🙏"),
     ]
-    (wish,) = answer(said_in(room)).wishes
-    assert "deploy 前先跑 smoke test" in wish.statement
-    assert wish.evidence == ("c1", "c2", "c4")
+    (operation,) = answer(said_in(room)).operations
+    assert "deploy 前先跑 smoke test" in operation.statement
+    assert operation.evidence == ("c1", "c2", "c4")
 
 
 def test_a_weekday_is_one_word_in_both_languages():
@@ -105,9 +105,9 @@ def test_a_weekday_is_one_word_in_both_languages():
             (9, "Bob", "I can drive to badminton on Friday"),
         )
     ]
-    (wish,) = answer(said_in(room)).wishes
-    assert wish.evidence == ("c1", "c2", "c3", "c4", "c5")
-    assert "badminton" in wish.statement.lower()
+    (operation,) = answer(said_in(room)).operations
+    assert operation.evidence == ("c1", "c2", "c3", "c4", "c5")
+    assert "badminton" in operation.statement.lower()
 
 
 def test_a_link_that_several_share_is_found_without_its_secrets():
@@ -116,15 +116,15 @@ def test_a_link_that_several_share_is_found_without_its_secrets():
         (2, "小林", "看这里 https://wiki.example.org/minutes，谢谢"),
         (3, "Bob", "please use https://www.wiki.example.org/minutes#top"),
     ]
-    (wish,) = answer(said_in(room)).wishes
-    assert wish.statement.endswith("3 people shared wiki.example.org/minutes")
-    assert "s3cret" not in wish.statement
+    (operation,) = answer(said_in(room)).operations
+    assert operation.statement.endswith("3 people shared wiki.example.org/minutes")
+    assert "s3cret" not in operation.statement
 
 
 @pytest.mark.parametrize("sentence", [STANDUP, ANIME_NIGHT], ids=["en", "zh"])
 def test_the_chatter_of_one_day_is_no_memory(sentence):
     room: list[Said] = [(0, f"p{number % 5}", sentence) for number in range(30)]
-    assert answer(said_in(room), fresh=30).wishes == ()
+    assert answer(said_in(room), fresh=30).operations == ()
 
 
 @pytest.mark.parametrize("sentence", [STANDUP, ANIME_NIGHT], ids=["en", "zh"])
@@ -133,7 +133,7 @@ def test_what_one_person_repeats_is_not_the_groups(sentence, echoes):
     """Nor where somebody repeats it on one day."""
     room: list[Said] = [(day, "spammer", sentence) for day in range(20)]
     room += [(19, f"echo{number}", sentence) for number in range(echoes)]
-    assert answer(said_in(room)).wishes == ()
+    assert answer(said_in(room)).operations == ()
 
 
 @pytest.mark.parametrize(
@@ -166,14 +166,14 @@ def test_what_one_person_repeats_is_not_the_groups(sentence, echoes):
     ],
 )
 def test_what_nobody_states_is_no_memory(room):
-    assert answer(said_in(room)).wishes == ()
+    assert answer(said_in(room)).operations == ()
 
 
 @pytest.mark.parametrize("fields", [{"role": Role.ASSISTANT}, {"role": Role.SYSTEM}, {"has_tool_calls": True}], ids=str)
 def test_only_people_are_read(fields):
     room = said_in([(day, who, STANDUP) for day, who in enumerate("ABCD")])
-    assert len(answer(room).wishes) == 1
-    assert answer([replace(one, **fields) for one in room]).wishes == ()
+    assert len(answer(room).operations) == 1
+    assert answer([replace(one, **fields) for one in room]).operations == ()
 
 
 @pytest.mark.parametrize(
@@ -188,25 +188,25 @@ def test_only_people_are_read(fields):
 )
 def test_what_contradicts_each_other_is_not_the_same(texts):
     room: list[Said] = [(day, who, text) for day, (who, text) in enumerate(zip("ABCD", texts, strict=True))]
-    assert [one for one in statements(answer(said_in(room)).wishes) if "the same" in one or "同样" in one] == []
+    assert [one for one in statements(answer(said_in(room)).operations) if "the same" in one or "同样" in one] == []
 
 
 def test_nothing_is_found_in_old_messages_alone():
     room = said_in([*ANIME, (20, "小美", "楼下新开了一家面馆")])
-    assert answer(room, fresh=1).wishes == ()
+    assert answer(room, fresh=1).operations == ()
 
 
 def test_a_message_without_a_handle_is_not_read():
     room = said_in(TEAM)
     handles = message_handles(Source(one.room_id, one.id) for one in room[:10])
     given = {"handles": handles, "zone": UTC, "earlier": room[:10]}
-    assert offline_answer(room[10:], {}, **given).wishes == ()
+    assert offline_answer(room[10:], {}, **given).operations == ()
 
 
 def test_days_are_those_of_the_zone():
     """20:17 UTC on Friday is Saturday in Shanghai, eight hours on."""
-    (wish,) = answer(said_in(ANIME), zone=timezone(timedelta(hours=8))).wishes
-    assert "有 3 天（都是周六）、3 人" in wish.statement
+    (operation,) = answer(said_in(ANIME), zone=timezone(timedelta(hours=8))).operations
+    assert "有 3 天（都是周六）、3 人" in operation.statement
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_memory_that_is_said_again_is_confirmed(statement, again):
 )
 def test_a_memory_that_is_not_said_again_is_left_alone(other):
     room = said_in([(1, "Bob", other)])
-    assert answer(room, memories=[memory("Stand-up is every Monday at 9")]).wishes == ()
+    assert answer(room, memories=[memory("Stand-up is every Monday at 9")]).operations == ()
 
 
 @pytest.mark.parametrize("room", [ANIME, TEAM], ids=["zh", "en"])
@@ -250,8 +250,8 @@ def test_what_was_found_is_confirmed_and_not_found_again(room):
 
 @pytest.mark.parametrize("room", [ANIME, TEAM], ids=["zh", "en"])
 def test_what_somebody_deleted_is_not_made_again(room):
-    found = statements(answer(said_in(room)).wishes)
-    assert answer(said_in(room), deleted=found).wishes == ()
+    found = statements(answer(said_in(room)).operations)
+    assert answer(said_in(room), deleted=found).operations == ()
 
 
 def test_a_count_is_told_anew_once_it_has_doubled():
@@ -267,8 +267,8 @@ def test_a_count_is_told_anew_once_it_has_doubled():
 def test_nobody_elses_statement_is_rewritten():
     statement = "Stand-up is every Monday at 9"
     more = [(7 * week, who, STANDUP) for week, who in enumerate(("Ann", "Bob", "Dee") * 4)]
-    wishes = answer(said_in(more), memories=[memory(statement)], fresh=12).wishes
-    assert [wish.statement for wish in wishes if wish.handles] == [statement]
+    operations = answer(said_in(more), memories=[memory(statement)], fresh=12).operations
+    assert [operation.statement for operation in operations if operation.handles] == [statement]
 
 
 def test_the_same_messages_give_the_same_answer():
@@ -304,15 +304,15 @@ rooms = st.lists(
 @given(room=rooms, fresh=st.integers(1, 60))
 def test_each_claim_is_borne_out_by_its_evidence(room, fresh):
     messages = said_in(room)
-    for wish in answer(messages, fresh=fresh).wishes:
-        cited = evidence(wish, messages)
-        claim = CLAIM.match(wish.statement)
+    for operation in answer(messages, fresh=fresh).operations:
+        cited = evidence(operation, messages)
+        claim = CLAIM.match(operation.statement)
         assert claim
         assert len({one.at.date() for one in cited}) == int(claim["days"] or claim["tage"])
         assert len({one.sender_id for one in cited}) == int(claim["people"] or claim["leute"])
         assert len({one.at.date() for one in messages}) >= int(claim["all"] or claim["alle"])
         assert any(one in messages[-fresh:] for one in cited)
-        for word in wish.tags:
+        for word in operation.tags:
             assert all(re.sub(r"\W", "", word.lower()) in re.sub(r"\W", "", one.text.lower()) for one in cited)
 
 
@@ -341,14 +341,14 @@ def test_no_text_makes_it_raise_or_says_more_than_fits(name):
     given = answer(messages, fresh=40, people={"p1": HOSTILE[name]}, deleted=[HOSTILE[name]], memories=[memory("x")])
     made = planned(messages, [], fresh=40)
     assert made.rejected == ()
-    assert all(len(wish.evidence) <= 1_000 for wish in given.wishes)
+    assert all(len(operation.evidence) <= 1_000 for operation in given.operations)
 
 
 def test_very_many_messages_keep_the_evidence_short_and_the_counts_right():
     room: list[Said] = [(number // 40, f"p{number % 9}", STANDUP) for number in range(1_000)]
     messages = said_in(room)
     days = len({one.at.date() for one in messages})
-    (wish,) = answer(messages, fresh=200).wishes
-    assert wish.statement.startswith(f"On {days} of {days} days")
-    assert ", 9 people said the same" in wish.statement
-    assert len(wish.evidence) == 60
+    (operation,) = answer(messages, fresh=200).operations
+    assert operation.statement.startswith(f"On {days} of {days} days")
+    assert ", 9 people said the same" in operation.statement
+    assert len(operation.evidence) == 60

@@ -6,7 +6,7 @@ from functools import cache
 
 from doc_page import Page
 from doc_rigs import rig
-from doc_rooms import evolving, said, wishes
+from doc_rooms import evolving, operations, said
 
 import roomlore
 from roomlore.testing.model_server import serve_models
@@ -38,10 +38,10 @@ FIRST = [
 def answer(asked) -> str:
     """A model that takes anything for evidence."""
     if "群组讨论动漫" not in asked.prompt:
-        return wishes(*(create(*wish) for wish in FIRST)) if "Anime tonight?" in asked.prompt else ""
+        return operations(*(create(*operation) for operation in FIRST)) if "Anime tonight?" in asked.prompt else ""
     handle = {said: re.search(rf"(m\d+).*{said}", asked.prompt)[1] for said, _, _ in FIRST}
     better = "每周五晚上八点讨论新番动漫，偏好科幻题材"
-    return wishes(
+    return operations(
         {"action": "keep", "old_id": handle["对新人友好"]},
         create(better, "明确了时间和偏好", ("c1", "c2"), old=handle["群组讨论动漫"]),
         create(
@@ -52,8 +52,8 @@ def answer(asked) -> str:
 
 
 def create(statement: str, why: str, evidence: tuple[str, ...], old: str = "") -> dict:
-    wish = {"statement": statement, "change_reason": why, "evidence": list(evidence)}
-    return {"action": "update", "old_id": old, **wish} if old else {"action": "create", **wish}
+    operation = {"statement": statement, "change_reason": why, "evidence": list(evidence)}
+    return {"action": "update", "old_id": old, **operation} if old else {"action": "create", **operation}
 
 
 @rig("docs/how-to/group-memory.md")

@@ -56,7 +56,7 @@ def evolving(url: str) -> dict:
     }
 
 
-def wishes(*lines: dict) -> str:
+def operations(*lines: dict) -> str:
     """A model's answer: a JSON object a line."""
     return "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
 
@@ -64,8 +64,8 @@ def wishes(*lines: dict) -> str:
 def evolved_once(page: Page, database: str, room: str) -> tuple[str, str]:
     """A room whose memory has evolved: the ends of the ids of the memory and of the evolution."""
     statement = "他们每周五聚会 They meet on Fridays"
-    wish = {"action": "create", "statement": statement, "change_reason": "said twice", "evidence": ["c1", "c2"]}
-    with serve_models([wishes(wish)]) as server:
+    operation = {"action": "create", "statement": statement, "change_reason": "said twice", "evidence": ["c1", "c2"]}
+    with serve_models([operations(operation)]) as server:
         lore = page.open(database, **evolving(server.url))
         page.wait(said(lore, room, "Friday again? 周五见？", "Friday at eight 周五八点"))
         done = page.wait(lore.memories.evolve(room))

@@ -50,9 +50,9 @@ async def _check(lore: roomlore.Lore, before: dict[str, str], result: EvolutionR
 def _check_order(result: EvolutionResult, record: Evolution, order: str) -> None:
     """What the chat calls m1 is no memory, whatever the model makes of it."""
     refused = {one.line for one in result.rejected}
-    for wish in read_answer(record.raw_answer).wishes:
-        if any(handle in order for handle in wish.handles):
-            assert record.status == "failed" or wish.line in refused
+    for operation in read_answer(record.raw_answer).operations:
+        if any(handle in order for handle in operation.handles):
+            assert record.status == "failed" or operation.line in refused
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -39,10 +39,10 @@ async def test_what_is_streamed_is_what_is_stored(real_model, listener, language
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_a_reply_that_grows_too_long_ends_politely(real_model, listener, language):
     closing = {"en": "(More another time.)", "zh": "（下次再说。）"}[language]
-    wish = {"en": "Count from 1 to 200 in words.", "zh": "请用汉字从一数到二百。"}[language]
+    request = {"en": "Count from 1 to 200 in words.", "zh": "请用汉字从一数到二百。"}[language]
     async with roomlore.open("sqlite://", settings=real_model.settings(extract_every=0, length_text=closing)) as lore:
-        reply = await lore.replies.reply(_request(0, wish), agent_id=AGENT, max_tokens=10)
+        reply = await lore.replies.reply(_request(0, request), agent_id=AGENT, max_tokens=10)
         stored = (await lore.messages.get(ROOM, reply.reply_id)).message
-    listener.tell(f"{wish} ({reply.finish_reason})", reply.text)
+    listener.tell(f"{request} ({reply.finish_reason})", reply.text)
     assert (reply.finish_reason == "length") == reply.text.endswith(closing)
     assert stored.text == reply.text

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evolution_rig import CHINESE, ENGLISH, active, lines, mark, opened, remember, talk
 from roomlore import Lore
-from roomlore.core.evolution.prompt import said
+from roomlore.core.evolution.prompt import comparison_form
 from roomlore.core.memory import log
 from roomlore.core.memory.memory import Action
 from roomlore.testing.model_server import ModelServer
@@ -27,7 +27,7 @@ def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
 
 
 EVIDENCE = st.lists(st.sampled_from(["c1", "c2", "c9", "m1"]), max_size=3)
-WISHES = st.one_of(
+OPERATIONS = st.one_of(
     some(action=st.just("keep"), old_id=HANDLES),
     some(action=st.just("delete"), old_id=HANDLES, change_reason=st.just("过时")),
     some(action=st.just("create"), statement=STATEMENTS, evidence=EVIDENCE),
@@ -35,7 +35,7 @@ WISHES = st.one_of(
     some(action=st.just("update"), old_ids=st.lists(HANDLES, min_size=1, max_size=4), statement=STATEMENTS),
     some(action=st.sampled_from(["destroy", "", None])),
 )
-ANSWERS = st.lists(WISHES, min_size=1, max_size=12).map(lambda wishes: lines(*wishes))
+ANSWERS = st.lists(OPERATIONS, min_size=1, max_size=12).map(lambda operations: lines(*operations))
 
 
 async def evolves(lore: Lore, server: ModelServer, answers: list[str]) -> None:
@@ -49,7 +49,7 @@ async def evolves(lore: Lore, server: ModelServer, answers: list[str]) -> None:
         after = await active(lore, scope)
         assert result.stats.deleted <= max(1, floor(SHARE * len(before)))
         assert len(after) <= max(MOST, len(before))
-        assert len(set(map(said, after))) == len(after)
+        assert len(set(map(comparison_form, after))) == len(after)
         assert (await mark(lore, room) or 0) + result.remaining == 3 * turn + 3
         assert await lore.memories.evolved(result.evolution_id) == result
         await tells_the_whole_story(lore, scope, result.changes)

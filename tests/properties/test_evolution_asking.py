@@ -112,7 +112,7 @@ def test_each_memory_is_a_line_of_its_own(statements):
 @given(TEXTS)
 def test_an_answer_that_repeats_what_was_shown_asks_for_nothing(text):
     shown = show_messages([message(1, text, "A")], room_id="g", quoted={}, people={}, zone=ZONE)
-    assert read_answer(shown.text).wishes == ()
+    assert read_answer(shown.text).operations == ()
 
 
 @given(TEXTS)

@@ -23,8 +23,8 @@ import roomlore
 from memory_rig import Rig
 from roomlore import Conflict, MemoryKind, MemoryStatus, Message
 from roomlore.core.errors import RoomloreError, StorageUnavailable
-from roomlore.core.evolution.prompt import said
-from roomlore.core.evolution.requests import Plan, Wish
+from roomlore.core.evolution.prompt import comparison_form
+from roomlore.core.evolution.requests import Operation, Plan
 from roomlore.core.memory.log import active, replay, touched
 from roomlore.core.memory.memory import Change, Memory
 from roomlore.core.memory.writing import normal
@@ -40,7 +40,7 @@ CRASHES = ["commit", "memory_log.apply", "memory_log.lock", "evolutions.add", "w
 _ids = count()
 places = st.integers(0, 10**6)
 statements = st.sampled_from(STATEMENTS)
-wishes = st.lists(
+operations = st.lists(
     st.tuples(
         st.sampled_from(["update", "merge", "create", "delete", "keep"]),
         st.lists(st.integers(1, 6), min_size=1, max_size=4),
@@ -71,9 +71,9 @@ def as_lines(given: Given) -> str:
     )
 
 
-def as_wishes(given: Given) -> list[Wish]:
+def as_operations(given: Given) -> list[Operation]:
     return [
-        Wish(
+        Operation(
             line=line,
             kind="update" if kind == "merge" else kind,
             handles=() if kind == "create" else tuple(f"m{n}" for n in (handles if kind == "merge" else handles[:1])),
@@ -125,7 +125,7 @@ class EvolutionMachine(RuleBasedStateMachine):
         self.said += number
         self.runner.run(self.lore.messages.add(batch))
 
-    @rule(given=wishes, meanwhile=st.lists(deeds, max_size=2))
+    @rule(given=operations, meanwhile=st.lists(deeds, max_size=2))
     def evolve(self, given: Given, meanwhile: list[Deed]) -> None:
         """What happens while the model thinks is stale when it answers."""
 
@@ -142,7 +142,7 @@ class EvolutionMachine(RuleBasedStateMachine):
             stats = done.stats
             assert stats.created + stats.updated + stats.deleted <= len(own)
 
-    @rule(given=wishes)
+    @rule(given=operations)
     def evolve_and_take_back(self, given: Given) -> None:
         before = active(self.told.versions)
         self.evolve(given, [])
@@ -151,7 +151,7 @@ class EvolutionMachine(RuleBasedStateMachine):
         self.do(("revert", len(names) - 1, ""))
         assert not changed or active(self.told.versions) == before
 
-    @rule(given=wishes, where=st.sampled_from(CRASHES))
+    @rule(given=operations, where=st.sampled_from(CRASHES))
     def crash_in_an_evolution(self, given: Given, where: str) -> None:
         """Nothing is left of it; the next one waits until the lease runs out."""
 
@@ -168,13 +168,13 @@ class EvolutionMachine(RuleBasedStateMachine):
         self.faults.fail(where)
         self.crashed(self.tried(self.deed(*deed), StorageUnavailable))
 
-    @rule(given=wishes)
+    @rule(given=operations)
     def think(self, given: Given) -> None:
         """A plan that is applied some time later, or never."""
         offer = self.runner.run(self.rig.offer(SCOPE))
         latest = self.runner.run(self.rig.latest(offer[1]))
         name = f"thought {next(_ids)}"
-        self.plans.append((self.rig.plan(SCOPE, offer, as_wishes(given), name, latest=latest), name))
+        self.plans.append((self.rig.plan(SCOPE, offer, as_operations(given), name, latest=latest), name))
 
     @rule(place=places, forced=st.booleans())
     def apply_what_was_thought(self, place: int, forced: bool) -> None:
@@ -194,8 +194,8 @@ class EvolutionMachine(RuleBasedStateMachine):
         assert force or (len(self.told.changes) == number) is (stale or not made.changes)
 
     def repeats(self, made: Plan) -> bool:
-        there = {said(one.statement) for one in active(self.told.versions)}
-        return any(said(one.memory.statement) in there for one in made.changes)
+        there = {comparison_form(one.statement) for one in active(self.told.versions)}
+        return any(comparison_form(one.memory.statement) in there for one in made.changes)
 
     async def deed(self, what: str, place: int, statement: str) -> Any:
         """One of the verbs, on any version or evolution there is."""

@@ -119,22 +119,24 @@ READERS: dict[str, Reader] = {
     "core.evolution.prompt:says_nothing": asking.says_nothing,
     "core.evolution.answers:find": lambda text: evolution_finding.find(f'{{"action": {text}', None),
     "core.evolution.prompt:clean_line": guards.clean_line,
-    "core.evolution.prompt:said": guards.said,
+    "core.evolution.prompt:comparison_form": guards.comparison_form,
     "core.evolution.answers:lex": lambda text: answers.lex("{" + text, 0),
     "core.evolution.wording:likeness": lambda text: wording.likeness(text, f"Anna {text}"),
     "core.evolution.offline.reading:Wording.of": reading.Wording.of,
-    "core.evolution.offline.patterns:told": lambda text: patterns.told(
+    "core.evolution.offline.patterns:parse_statement": lambda text: patterns.parse_statement(
         f"On 3 of 9 days with messages (2024-01-01 to 2024-02-02), 2 people talked about “{text}”, such as: “{text}”"
     ),
     "core.evolution.offline.reading:keys_of": reading.keys_of,
     "core.evolution.offline.reading:own_text": lambda text: reading.own_text(_message(text)),
-    "core.evolution.offline.reading:plain": reading.plain,
+    "core.evolution.offline.reading:visible_line": reading.visible_line,
     "core.evolution.wording:Names.within": _NAMES.within,
-    "core.evolution.wording:denials": wording.denials,
-    "core.evolution.wording:particulars": lambda text: wording.particulars(text, _NAMES),
-    "core.evolution.wording:turns": wording.turns,
-    "core.evolution.wording:without_particulars": lambda text: wording.without_particulars(text, _NAMES),
-    "core.evolution.wording:Talk.of": lambda text: wording.Talk({"m1": f"Anna: {text}"}, [text]).of(text).words,
+    "core.evolution.wording:negations": wording.negations,
+    "core.evolution.wording:details": lambda text: wording.details(text, _NAMES),
+    "core.evolution.wording:signals_change": wording.signals_change,
+    "core.evolution.wording:without_details": lambda text: wording.without_details(text, _NAMES),
+    "core.evolution.wording:Conversation.of": (
+        lambda text: wording.Conversation({"m1": f"Anna: {text}"}, [text]).of(text).words
+    ),
     "core.raw_payloads:give_back": lambda text: give_back({"raw": {"text": None}, "text_at": ["text"]}, text),
     "core.intake:content_hash": lambda text: intake.content_hash(_message(text)),
     "core.search.lexical:indexed_words": lambda text: lexical.indexed_words(_message(text)),
@@ -245,8 +247,8 @@ READERS: dict[str, Reader] = {
 SHORT = frozenset(
     {
         "core.evolution.prompt:chosen",
-        "core.evolution.offline.finding:has",
-        "core.evolution.guards:understood",
+        "core.evolution.offline.finding:contains",
+        "core.evolution.guards:checked_answer",
         "core.memory.writing:InForce.all_saying",
         "core.memory.writing:InForce.saying",
         "core.privacy.traces:is_mark",

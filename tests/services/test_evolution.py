@@ -370,7 +370,7 @@ MALFORMED = {
     "comment": "// first\n{}",
     "windows": "\r\n{}\r\n",
 }
-WISHES = {
+OPERATIONS = {
     "no quotes": '{{action: create, statement: "{0}", evidence: [c1]}}',
     "single quotes": "{{'action': 'create', 'statement': '{0}', 'evidence': ['c1']}}",
     "trailing comma": '{{"action": "create", "statement": "{0}", "evidence": ["c1",],}}',
@@ -381,10 +381,10 @@ WISHES = {
 
 
 @pytest.mark.parametrize("around", MALFORMED)
-@pytest.mark.parametrize("wish", WISHES)
-async def test_what_a_malformed_answer_says_is_done(around, wish):
+@pytest.mark.parametrize("operation", OPERATIONS)
+async def test_what_a_malformed_answer_says_is_done(around, operation):
     for said in (CHINESE, ENGLISH):
-        answer = MALFORMED[around].replace("{}", WISHES[wish].format(said.new[0]))
+        answer = MALFORMED[around].replace("{}", OPERATIONS[operation].format(said.new[0]))
         async with ModelServer(default=answer) as server, opened(server) as lore:
             await talk(lore, said, range(1, 3))
             result = await lore.memories.evolve("g")

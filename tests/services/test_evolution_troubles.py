@@ -30,7 +30,7 @@ from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.adapters.sql.memories import SqlEvolutions
 from roomlore.core.errors import Conflict, ModelUnavailable, NotFound, StorageUnavailable
 from roomlore.core.memory.memory import Action, Source
-from roomlore.services.evolution.piece import Direct
+from roomlore.services.evolution.piece import DirectSteps
 from roomlore.testing.model_server import Drops, Fails, Hangs, ModelServer, Says
 
 
@@ -346,7 +346,7 @@ async def test_work_that_is_done_again_does_nothing_twice():
             "tenant": "default", "scope": "group:g", "days": 1, "mode": "auto",
             "evolution_id": begun.evolution_id, "room_id": "g",
         }  # fmt: skip
-        await evolver.work(Direct(), arguments)
+        await evolver.work(DirectSteps(), arguments)
         assert (len(server.requests), await mark(lore), await active(lore)) == (1, 3, [said.new[0]])
 
 

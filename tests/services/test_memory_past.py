@@ -184,9 +184,9 @@ async def test_an_evolution_is_taken_back(rig):
     await add(rig, "drinks tea", "meets on Mondays", "周五看番", "plays go", "stays")
     before = await in_force(rig)
     rig.clock.advance(60)
-    wishes = [update("m1", "drinks green tea"), merge("周一见面，周五看番", "m2", "m3"), delete("m4", "不玩了"),
+    operations = [update("m1", "drinks green tea"), merge("周一见面，周五看番", "m2", "m3"), delete("m4", "不玩了"),
               create("new 新"), update("m5", "stays")]  # fmt: skip
-    changes = await rig.evolve(TEA, *wishes)
+    changes = await rig.evolve(TEA, *operations)
     assert [one.action.value for one in changes] == ["update", "merge", "delete", "create", "strength"]
     evolved = await in_force(rig)
     rig.clock.advance(60)

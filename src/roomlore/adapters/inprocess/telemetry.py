@@ -134,7 +134,7 @@ METRICS: Mapping[str, Metric] = {
     "roomlore_evolution_seconds": Metric(
         "histogram", "Time an evolution took, waiting for its turn included, in seconds.", ("mode",), _LONG_SECONDS
     ),
-    "roomlore_evolution_rejected_total": Metric("counter", "Wishes of models that evolutions did not follow."),
+    "roomlore_evolution_rejected_total": Metric("counter", "Operations in models' answers that evolutions refused."),
     "roomlore_langfuse_prompts_total": Metric(
         "counter", "Prompts asked for from Langfuse: `found`, `unreachable` or `unusable`.", ("result",)
     ),

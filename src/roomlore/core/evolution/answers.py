@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from roomlore.core.evolution.requests import Answer, Kind, Rejected, Wish
+from roomlore.core.evolution.requests import Answer, Kind, Operation, Rejected
 from roomlore.core.json_values import storable
 
 MOST_DEPTH = 16
@@ -369,7 +369,7 @@ def _whole(digits: str) -> float:
     return int(digits) if len(digits) < 20 else math.inf
 
 
-MOST_WISHES = 1000
+MOST_OPERATIONS = 1000
 MOST_REJECTED = 200
 _REJECTED_CHARS = 120
 _HANDLE_CHARS = 64
@@ -388,22 +388,22 @@ def read_answer(text: str, *, repair: Callable[[str], str] | None = None) -> Ans
     `repair`: turns an object into JSON if it is still invalid after full-width punctuation, quotes, keys, commas and
     comments were corrected here. It is called for complete objects of at most 20,000 characters, at most 200 times, and
     must not raise. Objects that are cut off, inside comments, thoughts or texts, or contradictory are rejected. At most
-    1,000 wishes and 200 rejections are returned, then one rejection with the number of further ones. A keep or delete
-    of several memories becomes one wish for each.
+    1,000 operations and 200 rejections are returned, then one rejection with the number of further ones. A keep or
+    delete of several memories becomes one operation for each.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
     pieces, passed_over = find(text, repair)
-    wishes: list[Wish] = []
+    operations: list[Operation] = []
     rejected: list[Rejected] = []
     for piece in pieces:
         try:
-            asked = list(_wishes(piece))
-            if len(wishes) + len(asked) > MOST_WISHES:
-                raise _InvalidObject(f"There are more than {MOST_WISHES} wishes before it.")
-            wishes.extend(asked)
+            asked = list(_operations(piece))
+            if len(operations) + len(asked) > MOST_OPERATIONS:
+                raise _InvalidObject(f"There are more than {MOST_OPERATIONS} operations before it.")
+            operations.extend(asked)
         except _InvalidObject as unfit:
             rejected.append(Rejected(piece.line, _short(piece.text), str(unfit)))
-    return Answer(tuple(wishes), _capped(rejected, passed_over))
+    return Answer(tuple(operations), _capped(rejected, passed_over))
 
 
 def _capped(rejected: list[Rejected], passed_over: int) -> tuple[Rejected, ...]:
@@ -420,11 +420,11 @@ def _short(text: str) -> str:
     return text if len(text) <= _REJECTED_CHARS else text[: _REJECTED_CHARS - 1] + "…"
 
 
-def _wishes(piece: Piece) -> Iterator[Wish]:
+def _operations(piece: Piece) -> Iterator[Operation]:
     if piece.value is None:
         raise _InvalidObject(piece.fault)
     for fields in _unwrapped(piece.value):
-        yield from _split(_wish(fields, piece))
+        yield from _split(_operation(fields, piece))
 
 
 def _unwrapped(fields: dict[str, Any]) -> list[dict[str, Any]]:
@@ -436,31 +436,31 @@ def _unwrapped(fields: dict[str, Any]) -> list[dict[str, Any]]:
     return inner or [fields]
 
 
-def _split(wish: Wish) -> Iterator[Wish]:
-    if wish.kind == "update" or len(wish.handles) < 2:
-        yield wish
+def _split(operation: Operation) -> Iterator[Operation]:
+    if operation.kind == "update" or len(operation.handles) < 2:
+        yield operation
         return
-    for handle in wish.handles:
-        yield Wish(
-            line=wish.line,
-            kind=wish.kind,
+    for handle in operation.handles:
+        yield Operation(
+            line=operation.line,
+            kind=operation.kind,
             handles=(handle,),
-            reason=wish.reason,
-            tags=wish.tags,
-            evidence=wish.evidence,
-            confidence=wish.confidence,
-            repaired=wish.repaired,
+            reason=operation.reason,
+            tags=operation.tags,
+            evidence=operation.evidence,
+            confidence=operation.confidence,
+            repaired=operation.repaired,
         )
 
 
-def _wish(fields: dict[str, Any], piece: Piece) -> Wish:
+def _operation(fields: dict[str, Any], piece: Piece) -> Operation:
     kind = _kind(fields)
     handles = _handles(fields)
     if kind == "create" and handles:
         raise _InvalidObject("A create names no memory; an update does.")
     if kind in ("update", "delete") and not handles:
         raise _InvalidObject(f"It does not say in old_id which memory to {kind}.")
-    return Wish(
+    return Operation(
         line=piece.line,
         kind=kind,
         handles=handles,

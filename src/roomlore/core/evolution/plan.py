@@ -1,4 +1,4 @@
-"""Turn each wish of an answer into a step, or a reason for refusal."""
+"""Turn each operation of an answer into a step, or a reason for refusal."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Literal
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.evolution.answers import MOST_WISHES
-from roomlore.core.evolution.prompt import clean_line, clean_statement, find, most_deleted, said
-from roomlore.core.evolution.requests import Answer, Ground, Plan, Rejected, Rules, Wish, raised, strength_at
+from roomlore.core.evolution.answers import MOST_OPERATIONS
+from roomlore.core.evolution.prompt import clean_line, clean_statement, comparison_form, find, most_deleted
+from roomlore.core.evolution.requests import Answer, Operation, Plan, Rejected, Rules, ScopeState, raised, strength_at
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus, Source
 from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, MAX_SOURCES, MAX_TAGS
 from roomlore.core.text import truncate
@@ -30,7 +30,7 @@ class PlanInput:
 
     offered: Mapping[str, Memory]
     messages: Mapping[str, Source]
-    ground: Ground
+    state: ScopeState
     rules: Rules
     similar: Similar | None
     kind: MemoryKind
@@ -43,13 +43,13 @@ class PlanInput:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Step:
-    """A wish with its memories (the oldest first) and the messages that support it.
+    """An operation with its memories (the oldest first) and the messages that support it.
 
     `confirm`: the statement is already known. `statement`, `tags`, `confidence`, `reason`: in the form to be stored.
     """
 
     kind: StepKind
-    wish: Wish
+    operation: Operation
     memories: tuple[Memory, ...] = ()
     statement: str = ""
     reason: str = ""
@@ -58,60 +58,63 @@ class Step:
     confidence: float | None = None
 
 
-def refused(wish: Wish, reason: str) -> Rejected:
-    """Return the refused wish for the report."""
-    text = " ".join((wish.kind, *wish.handles)) + (f": {wish.statement}" if wish.statement else "")
-    return Rejected(wish.line, truncate(clean_line(text[: 4 * _SHOWN]), _SHOWN), reason)
+def refused(operation: Operation, reason: str) -> Rejected:
+    """Return the refused operation for the report."""
+    text = " ".join((operation.kind, *operation.handles)) + (f": {operation.statement}" if operation.statement else "")
+    return Rejected(operation.line, truncate(clean_line(text[: 4 * _SHOWN]), _SHOWN), reason)
 
 
-class Reader:
-    """Builds steps from wishes. `rejected`: the wishes left out, with the reason."""
+class StepReader:
+    """Builds steps from operations. `rejected`: the operations left out, with the reason."""
 
     def __init__(self, given: PlanInput) -> None:
         self.rejected: list[Rejected] = []
         self._given = given
-        self._said = {said(memory.statement): memory for memory in reversed(list(given.offered.values()))}
+        self._by_form = {comparison_form(memory.statement): memory for memory in reversed(list(given.offered.values()))}
 
-    def steps(self, wishes: Sequence[Wish]) -> list[Step]:
-        single = [one for wish in wishes for one in _one_each(wish)]
+    def steps(self, operations: Sequence[Operation]) -> list[Step]:
+        single = [one for operation in operations for one in _one_each(operation)]
         self.rejected += [
-            refused(wish, f"An answer has at most {MOST_WISHES} wishes.") for wish in single[MOST_WISHES:]
+            refused(operation, f"An answer has at most {MOST_OPERATIONS} operations.")
+            for operation in single[MOST_OPERATIONS:]
         ]
-        return [step for wish in single[:MOST_WISHES] for step in self._valid_steps(wish)]
+        return [step for operation in single[:MOST_OPERATIONS] for step in self._valid_steps(operation)]
 
-    def _valid_steps(self, wish: Wish) -> Iterator[Step]:
+    def _valid_steps(self, operation: Operation) -> Iterator[Step]:
         try:
-            yield self._step(wish)
+            yield self._step(operation)
         except InvalidInput as error:
-            self.rejected.append(refused(wish, str(error)))
+            self.rejected.append(refused(operation, str(error)))
 
-    def _step(self, wish: Wish) -> Step:
-        memories = self._memories(wish)
-        if wish.kind == "keep":
-            return Step(kind="keep", wish=wish, memories=memories)
-        reason = truncate(clean_line(wish.reason[: 8 * MAX_REASON]), MAX_REASON)
-        if wish.kind == "delete":
-            return Step(kind="delete", wish=wish, memories=memories, reason=reason)
-        statement = clean_statement(wish.statement, self._given.rules)
-        if wish.kind == "create":
+    def _step(self, operation: Operation) -> Step:
+        memories = self._memories(operation)
+        if operation.kind == "keep":
+            return Step(kind="keep", operation=operation, memories=memories)
+        reason = truncate(clean_line(operation.reason[: 8 * MAX_REASON]), MAX_REASON)
+        if operation.kind == "delete":
+            return Step(kind="delete", operation=operation, memories=memories, reason=reason)
+        statement = clean_statement(operation.statement, self._given.rules)
+        if operation.kind == "create":
             memories = self._repeated(statement)
         return Step(
             kind=_kind(statement, memories),
-            wish=wish,
+            operation=operation,
             memories=memories,
             statement=statement,
             reason=reason,
-            tags=self._tags(wish),
-            sources=self._sources(wish),
-            confidence=self._confidence(wish),
+            tags=self._tags(operation),
+            sources=self._sources(operation),
+            confidence=self._confidence(operation),
         )
 
-    def _memories(self, wish: Wish) -> tuple[Memory, ...]:
-        found = {memory.memory_id: memory for memory in (find(handle, self._given.offered) for handle in wish.handles)}
-        if wish.kind == "create" and found:
+    def _memories(self, operation: Operation) -> tuple[Memory, ...]:
+        found = {
+            memory.memory_id: memory for memory in (find(handle, self._given.offered) for handle in operation.handles)
+        }
+        if operation.kind == "create" and found:
             raise InvalidInput("A create names no memory; an update does.")
-        if wish.kind != "create" and not found:
-            raise InvalidInput(f"It does not say which memory to {wish.kind}.")
+        if operation.kind != "create" and not found:
+            raise InvalidInput(f"It does not say which memory to {operation.kind}.")
         most = self._given.rules.most_merged
         if len(found) > most:
             raise InvalidInput(f"{len(found)} memories are too many for one merge; at most {most}.")
@@ -119,48 +122,48 @@ class Reader:
 
     def _repeated(self, statement: str) -> tuple[Memory, ...]:
         """Return the memory that a create repeats, if any."""
-        same, similar = self._said.get(said(statement)), self._given.similar
+        same, similar = self._by_form.get(comparison_form(statement)), self._given.similar
         if same is not None or similar is None:
             return (same,) if same is not None else ()
         likeness = [(similar(statement, memory.statement), memory) for memory in self._given.offered.values()]
         near = [(score, memory) for score, memory in likeness if score >= self._given.rules.same]
         return (max(near, key=lambda pair: pair[0])[1],) if near else ()
 
-    def _sources(self, wish: Wish) -> tuple[Source, ...]:
+    def _sources(self, operation: Operation) -> tuple[Source, ...]:
         found: dict[Source, None] = {}
         unknown: dict[str, None] = {}
-        for handle in wish.evidence:
+        for handle in operation.evidence:
             try:
                 found[find(handle, self._given.messages)] = None
             except InvalidInput as error:
                 unknown[str(error)] = None
         if unknown:
             more = f" And {len(unknown) - 1} more." if len(unknown) > 1 else ""
-            self.rejected.append(refused(wish, f"Left out of its evidence: {next(iter(unknown))}{more}"))
+            self.rejected.append(refused(operation, f"Left out of its evidence: {next(iter(unknown))}{more}"))
         return tuple(found)
 
-    def _tags(self, wish: Wish) -> tuple[str, ...]:
-        short = (clean_line(tag) for tag in wish.tags if len(tag) <= MAX_LABEL)
+    def _tags(self, operation: Operation) -> tuple[str, ...]:
+        short = (clean_line(tag) for tag in operation.tags if len(tag) <= MAX_LABEL)
         tags = tuple(dict.fromkeys(tag for tag in short if tag))[:MAX_TAGS]
-        if len(tags) < len(set(wish.tags)):
+        if len(tags) < len(set(operation.tags)):
             self.rejected.append(
-                refused(wish, f"Tags that are empty, repeated, too long or over {MAX_TAGS} are left out.")
+                refused(operation, f"Tags that are empty, repeated, too long or over {MAX_TAGS} are left out.")
             )
         return tags
 
-    def _confidence(self, wish: Wish) -> float | None:
-        given = wish.confidence
+    def _confidence(self, operation: Operation) -> float | None:
+        given = operation.confidence
         if given is None or (math.isfinite(given) and 0 <= given <= 1):
             return given
-        self.rejected.append(refused(wish, "Its confidence is left out: it is no number from 0 to 1."))
+        self.rejected.append(refused(operation, "Its confidence is left out: it is no number from 0 to 1."))
         return None
 
 
-def _one_each(wish: Wish) -> list[Wish]:
-    """Split a keep or delete of several memories into one wish each."""
-    if wish.kind not in {"keep", "delete"} or len(wish.handles) < 2:
-        return [wish]
-    return [replace(wish, handles=(handle,)) for handle in dict.fromkeys(wish.handles)]
+def _one_each(operation: Operation) -> list[Operation]:
+    """Split a keep or delete of several memories into one operation each."""
+    if operation.kind not in {"keep", "delete"} or len(operation.handles) < 2:
+        return [operation]
+    return [replace(operation, handles=(handle,)) for handle in dict.fromkeys(operation.handles)]
 
 
 def _kind(statement: str, memories: tuple[Memory, ...]) -> StepKind:
@@ -168,17 +171,17 @@ def _kind(statement: str, memories: tuple[Memory, ...]) -> StepKind:
         return "create"
     if len(memories) > 1:
         return "merge"
-    return "confirm" if said(statement) == said(memories[0].statement) else "update"
+    return "confirm" if comparison_form(statement) == comparison_form(memories[0].statement) else "update"
 
 
 @dataclass(slots=True)
-class Maker:
+class ChangeBuilder:
     """Builds the changes of one evolution, in order. `changes`: those so far."""
 
     given: PlanInput
     changes: list[Change] = field(default_factory=list)
 
-    def make(self, step: Step) -> None:
+    def add(self, step: Step) -> None:
         if step.kind == "create":
             self._log(step, Action.CREATE, self._first(step))
         elif step.kind == "update":
@@ -188,12 +191,12 @@ class Maker:
         elif step.kind == "confirm":
             self._log(step, Action.STRENGTH, self._confirmed(step))
         elif step.kind == "delete":
-            self._log(step, Action.DELETE, _gone(step))
+            self._log(step, Action.DELETE, _deprecated(step))
 
     def _log(self, step: Step, action: Action, memory: Memory, *, closes: bool = False) -> None:
         change = Change(
-            number=self.given.ground.number + len(self.changes) + 1,
-            scope=self.given.ground.scope,
+            number=self.given.state.number + len(self.changes) + 1,
+            scope=self.given.state.scope,
             action=action,
             memory=memory,
             closes=tuple(old.memory_id for old in step.memories) if closes else (),
@@ -210,7 +213,7 @@ class Maker:
         return Memory(
             memory_id=memory_id,
             lineage_id=memory_id,
-            scope=self.given.ground.scope,
+            scope=self.given.state.scope,
             kind=self.given.kind,
             statement=step.statement,
             tags=step.tags,
@@ -231,7 +234,7 @@ class Maker:
         return replace(
             head,
             memory_id=self.given.new_id(),
-            version=max(self.given.ground.latest.get(head.lineage_id, 0), head.version) + 1,
+            version=max(self.given.state.latest.get(head.lineage_id, 0), head.version) + 1,
             parents=tuple(old.memory_id for old in step.memories),
             statement=step.statement,
             tags=step.tags or _tags(step),
@@ -266,7 +269,7 @@ class Maker:
         return max(self.given.now, *(old.supported_at for old in step.memories))
 
 
-def _gone(step: Step) -> Memory:
+def _deprecated(step: Step) -> Memory:
     head = step.memories[0]
     return replace(head, status=MemoryStatus.DEPRECATED, change_summary=step.reason or head.change_summary)
 
@@ -292,15 +295,15 @@ _REPLACING = {"update", "merge", "delete"}
 
 def plan(answer: Answer, given: PlanInput) -> Plan:
     """Return the plan for an answer. The same arguments give the same plan. Never raises on any answer."""
-    reader, maker = Reader(given), Maker(given)
-    chosen, reasons = _chosen(reader.steps(answer.wishes), _Guard(given))
+    reader, builder = StepReader(given), ChangeBuilder(given)
+    chosen, reasons = _chosen(reader.steps(answer.operations), _Guard(given))
     for step in chosen:
-        maker.make(step)
+        builder.add(step)
     touched = {memory.memory_id for step in chosen if step.kind != "keep" for memory in step.memories}
     replaced = sum(len(step.memories) for step in chosen if step.kind in _REPLACING)
-    rejected = [*answer.rejected, *reader.rejected, *(refused(step.wish, why) for step, why in reasons.items())]
+    rejected = [*answer.rejected, *reader.rejected, *(refused(step.operation, why) for step, why in reasons.items())]
     return Plan(
-        changes=tuple(maker.changes),
+        changes=tuple(builder.changes),
         based_on=tuple(memory for memory in given.offered.values() if memory.memory_id in touched),
         kept=len(given.offered) - replaced,
         rejected=tuple(sorted(rejected, key=lambda one: one.line)),
@@ -308,7 +311,7 @@ def plan(answer: Answer, given: PlanInput) -> Plan:
 
 
 def _chosen(steps: Sequence[Step], guard: "_Guard") -> tuple[list[Step], Refusals]:
-    """Return the steps to do. A refused step frees what it would have replaced: the last valid wish counts."""
+    """Return the steps to do. A refused step frees what it would have replaced: the last valid operation counts."""
     barred: Refusals = {}
     while True:
         valid = [step for step in steps if step not in barred]
@@ -316,8 +319,8 @@ def _chosen(steps: Sequence[Step], guard: "_Guard") -> tuple[list[Step], Refusal
         chosen = [step for step in valid if step not in overruled]
         more = guard.deletions(chosen) or guard.repetitions(chosen)
         if not more:
-            crowded = guard.crowded(chosen)
-            return [step for step in chosen if step not in crowded], barred | overruled | crowded
+            over_cap = guard.over_cap(chosen)
+            return [step for step in chosen if step not in over_cap], barred | overruled | over_cap
         barred |= more
 
 
@@ -330,7 +333,7 @@ def _overruled(steps: Sequence[Step]) -> Refusals:
         if later is None:
             owner.update((one.memory_id, step) for one in step.memories)
         else:
-            found[step] = f"Line {later.wish.line} speaks of the same memory, and the last one counts."
+            found[step] = f"Line {later.operation.line} speaks of the same memory, and the last one counts."
     return found
 
 
@@ -341,15 +344,15 @@ class _Guard:
         self._given = given
 
     def deletions(self, steps: Sequence[Step]) -> Refusals:
-        most = most_deleted(self._given.ground.active, self._given.rules)
+        most = most_deleted(self._given.state.active, self._given.rules)
         surplus = [step for step in steps if step.kind == "delete"][most:]
-        return dict.fromkeys(surplus, f"An evolution deletes at most {most} of {self._given.ground.active} memories.")
+        return dict.fromkeys(surplus, f"An evolution deletes at most {most} of {self._given.state.active} memories.")
 
     def repetitions(self, steps: Sequence[Step]) -> Refusals:
         """Refuse repetitions. New versions are checked before new memories, which are compared with them."""
         replaced = {one.memory_id for step in steps if step.kind in _REPLACING for one in step.memories}
         rest = {handle: one for handle, one in self._given.offered.items() if one.memory_id not in replaced}
-        there = {said(memory.statement): handle for handle, memory in rest.items()}
+        there = {comparison_form(memory.statement): handle for handle, memory in rest.items()}
         made: list[Step] = []
         found: Refusals = {}
         for step in sorted((one for one in steps if one.kind in {"update", "merge", "create"}), key=_is_create):
@@ -357,12 +360,12 @@ class _Guard:
             if who:
                 found[step] = f"{who} says that already; merge the two instead."
                 continue
-            there[said(step.statement)] = f"Line {step.wish.line}"
+            there[comparison_form(step.statement)] = f"Line {step.operation.line}"
             made.append(step)
         return found
 
     def _existing(self, step: Step, there: Mapping[str, str], made: Sequence[Step]) -> str | None:
-        form = said(step.statement)
+        form = comparison_form(step.statement)
         if form in there:
             return there[form]
         if self._given.taken is not None and self._given.taken(step.statement):
@@ -370,13 +373,13 @@ class _Guard:
         if step.kind != "create" or self._given.similar is None:
             return None
         likeness = ((self._given.similar(step.statement, one.statement), one) for one in made)
-        return next((f"Line {one.wish.line}" for score, one in likeness if score >= self._given.rules.same), None)
+        return next((f"Line {one.operation.line}" for score, one in likeness if score >= self._given.rules.same), None)
 
-    def crowded(self, steps: Sequence[Step]) -> Refusals:
+    def over_cap(self, steps: Sequence[Step]) -> Refusals:
         """Refuse the creates that exceed the cap after all other steps."""
         gone = sum(step.kind == "delete" for step in steps)
         merged = sum(len(step.memories) - 1 for step in steps if step.kind == "merge")
-        room = max(self._given.rules.most_active - (self._given.ground.active - gone - merged), 0)
+        room = max(self._given.rules.most_active - (self._given.state.active - gone - merged), 0)
         surplus = [step for step in steps if step.kind == "create"][room:]
         most = self._given.rules.most_active
         return dict.fromkeys(surplus, f"There is room for {most} memories; merge some that belong together first.")

@@ -73,7 +73,7 @@ _ROUNDING = 1e-9
 
 
 @lru_cache(maxsize=1 << 10)
-def said(statement: str) -> str:
+def comparison_form(statement: str) -> str:
     """Return the form in which statements are compared: folded, without white space and punctuation that carry no
     meaning."""
     return _LOOSE_SPACE.sub("", " ".join(_PROSE.sub(" ", fold(statement)).split()))
@@ -85,7 +85,7 @@ def clean_statement(given: str, rules: Rules) -> str:
         raise InvalidInput(f"The statement is longer than {rules.statement_chars} characters.")
     if not given.isprintable() and any(_is_control(character) for character in given):
         raise InvalidInput("The statement has control characters in it.")
-    if not said(given):
+    if not comparison_form(given):
         raise InvalidInput("The statement is empty.")
     return " ".join(given.split())
 

@@ -14,7 +14,7 @@ Kind = Literal["keep", "update", "create", "delete"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Operation:
     """A readable line of a model's answer. `line`: its place in the answer, from 1. `handles`: the memories it names,
     as offered; none for a create, several for an update that merges. `statement`, `reason`, `tags`, `evidence`: as
     given; '' and () if absent. `evidence`: handles of messages. `repaired`: the line was not valid JSON."""
@@ -41,9 +41,9 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A model's answer, read: the wishes in order, and the rejected parts."""
+    """A model's answer, read: the operations in order, and the rejected parts."""
 
-    wishes: tuple[Wish, ...]
+    operations: tuple[Operation, ...]
     rejected: tuple[Rejected, ...]
 
 
@@ -65,7 +65,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class ScopeState:
     """The state that a plan is based on. `number`: of the scope's last change. `active`: how many of its memories of
     this kind are active, offered or not. `latest`: the highest version of each lineage by its id; for a missing
     lineage, the offered version."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from roomlore.core.evolution.prompt import found, said
+from roomlore.core.evolution.prompt import comparison_form, found
 from roomlore.core.text import HAN, fold, terms
 
 _OTHERWISE = 0.8
@@ -109,7 +109,7 @@ _MOST_NAMES = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Particular:
+class Detail:
     """A particular. `kind`: 'number', 'day' or 'name'. `value`: for numbers and days the same in both languages."""
 
     kind: str
@@ -132,15 +132,15 @@ class Names:
         return sorted([*found, *(name for name in self._others if name in text)], key=lambda one: (-len(one), one))
 
 
-def particulars(text: str, names: Names) -> frozenset[Particular]:
+def details(text: str, names: Names) -> frozenset[Detail]:
     """Return its numbers above one, its days of the week, and its names.
 
     The number one is omitted: 'a', 'one of them' and 一起 carry no information.
     """
-    return _counted(text).union(Particular("name", name) for name in names.within(text))
+    return _counted(text).union(Detail("name", name) for name in names.within(text))
 
 
-def without_particulars(text: str, names: Names) -> str:
+def without_details(text: str, names: Names) -> str:
     """Return the text without its particulars, folded."""
     for name in names.within(text):
         text = text.replace(name, " ")
@@ -150,18 +150,18 @@ def without_particulars(text: str, names: Names) -> str:
     return rest
 
 
-def denials(text: str) -> int:
+def negations(text: str) -> int:
     """Return the number of denials and prohibitions."""
     return len(_DENIAL.findall(_REMINDER.sub(" ", fold(text))))
 
 
-def turns(text: str) -> bool:
+def signals_change(text: str) -> bool:
     """Return True if it denies, or says that something is no longer as it was."""
-    return bool(denials(text) or _TURN.search(fold(text)))
+    return bool(negations(text) or _TURN.search(fold(text)))
 
 
 @lru_cache(maxsize=1 << 12)
-def _counted(text: str) -> frozenset[Particular]:
+def _counted(text: str) -> frozenset[Detail]:
     folded = fold(text)
     days = {_CHINESE_DAYS[day["zh"]] if day["zh"] else _short(day[0]) for day in _DAY.finditer(folded)}
     days |= {_short(day.lower()) for day in _SHORT_DAY.findall(text)}
@@ -169,8 +169,8 @@ def _counted(text: str) -> frozenset[Particular]:
     numbers = {part for run in _DIGITS.findall(rest) for part in _parts(run)}
     numbers |= {_ENGLISH[word] for word in _WORD.findall(rest)}
     numbers |= {str(_value(found["number"])) if found["number"] else "half" for found in _CHINESE.finditer(rest)}
-    told = {Particular("number", one) for one in numbers - {"0", "1"}}
-    return frozenset(told | {Particular("day", day) for day in days})
+    told = {Detail("number", one) for one in numbers - {"0", "1"}}
+    return frozenset(told | {Detail("day", day) for day in days})
 
 
 def _short(day: str) -> str:
@@ -223,36 +223,36 @@ class Wording:
         self._names = names
 
     @cached_property
-    def particulars(self) -> frozenset[Particular]:
-        return particulars(self.text, self._names)
+    def details(self) -> frozenset[Detail]:
+        return details(self.text, self._names)
 
     @cached_property
-    def named(self) -> frozenset[Particular]:
-        return frozenset(one for one in self.particulars if one.kind == "name")
+    def named(self) -> frozenset[Detail]:
+        return frozenset(one for one in self.details if one.kind == "name")
 
     @cached_property
     def words(self) -> frozenset[str]:
         return frozenset(term for term in self._terms if not _is_pair(term))
 
     @cached_property
-    def telling(self) -> frozenset[str]:
+    def distinctive(self) -> frozenset[str]:
         """Stems, and pairs of Chinese characters: single characters are too frequent."""
         return frozenset(term for term in self._terms if _is_pair(term) or term[0] < "\u2e80")
 
     @cached_property
-    def denials(self) -> int:
-        return denials(self.text)
+    def negations(self) -> int:
+        return negations(self.text)
 
     @cached_property
-    def turns(self) -> bool:
-        return turns(self.text)
+    def signals_change(self) -> bool:
+        return signals_change(self.text)
 
     @cached_property
     def _terms(self) -> list[str]:
-        return [term for term in terms(without_particulars(self.text, self._names)) if term not in _GENERAL]
+        return [term for term in terms(without_details(self.text, self._names)) if term not in _GENERAL]
 
 
-class Talk:
+class Conversation:
     """The messages by handle, as 'name: text', and the memories. Each text is parsed once."""
 
     def __init__(self, lines: Mapping[str, str], statements: Sequence[str]) -> None:
@@ -282,27 +282,33 @@ def is_related(memory: Wording, statement: Wording) -> bool:
     return len(memory.words & statement.words) >= _RELATED * min(len(memory.words), len(statement.words))
 
 
-def is_spoken_of(one: Wording, messages: Sequence[Wording]) -> bool:
+def is_mentioned(one: Wording, messages: Sequence[Wording]) -> bool:
     """Return True if a message has a word or a name of it, in Chinese two neighbouring characters."""
-    return any(one.telling & message.telling or one.named & message.named for message in messages)
+    return any(one.distinctive & message.distinctive or one.named & message.named for message in messages)
 
 
 def still_says(memory: Wording, messages: Sequence[Wording]) -> bool:
     """Return True if a message says what the memory says and no message about it withdraws it."""
     shares = [(_share(memory, message), message) for message in messages]
     same = any(share >= _STILL and _same_polarity(memory, message) for share, message in shares)
-    return same and all(_same_polarity(memory, message) or not message.turns for share, message in shares if share)
+    return same and all(
+        _same_polarity(memory, message) or not message.signals_change for share, message in shares if share
+    )
 
 
-def loss(memory: Wording, statement: Wording, messages: Sequence[Wording], *, merged: bool = False) -> str:
+def loss_reason(memory: Wording, statement: Wording, messages: Sequence[Wording], *, merged: bool = False) -> str:
     """Return the reason why the statement must not replace the memory, though both have the same subject; '' if it may.
 
     `merged`: it replaces other memories too, so it may say more.
     """
-    if said(memory.text) == said(statement.text):
+    if comparison_form(memory.text) == comparison_form(statement.text):
         return ""
-    lost = _lost_particular(memory, statement, messages) or _lost_denial(memory, statement, messages)
-    return lost if lost or merged else _denied(memory, statement, messages) or _lost_words(memory, statement, messages)
+    lost = _lost_detail(memory, statement, messages) or _lost_negation(memory, statement, messages)
+    return (
+        lost
+        if lost or merged
+        else _added_negation(memory, statement, messages) or _lost_words(memory, statement, messages)
+    )
 
 
 def _share(memory: Wording, message: Wording) -> float:
@@ -310,29 +316,29 @@ def _share(memory: Wording, message: Wording) -> float:
 
 
 def _same_polarity(one: Wording, other: Wording) -> bool:
-    return bool(one.denials) == bool(other.denials)
+    return bool(one.negations) == bool(other.negations)
 
 
-def _lost_particular(memory: Wording, statement: Wording, messages: Sequence[Wording]) -> str:
+def _lost_detail(memory: Wording, statement: Wording, messages: Sequence[Wording]) -> str:
     """Return the reason for a lost particular. One that a message withdraws or replaces may be dropped."""
-    off = {one for message in messages if message.turns for one in message.particulars}
-    named = {one for message in messages for one in message.particulars}
-    new = {one.kind for one in (statement.particulars - memory.particulars) & named}
-    gone = [one for one in memory.particulars - statement.particulars - off if one.kind not in new]
+    off = {one for message in messages if message.signals_change for one in message.details}
+    named = {one for message in messages for one in message.details}
+    new = {one.kind for one in (statement.details - memory.details) & named}
+    gone = [one for one in memory.details - statement.details - off if one.kind not in new]
     first = min(((one.kind, one.value) for one in gone), default=None)
     return f"It drops the {first[0]} {first[1]!r}, and no message gives another or calls it off." if first else ""
 
 
-def _lost_denial(memory: Wording, statement: Wording, messages: Sequence[Wording]) -> str:
+def _lost_negation(memory: Wording, statement: Wording, messages: Sequence[Wording]) -> str:
     about = _about(memory, statement, messages)
-    if statement.denials < memory.denials and all(message.denials for message in about):
+    if statement.negations < memory.negations and all(message.negations for message in about):
         return "It no longer denies what the memory denies, and no message says so."
     return ""
 
 
-def _denied(memory: Wording, statement: Wording, messages: Sequence[Wording]) -> str:
+def _added_negation(memory: Wording, statement: Wording, messages: Sequence[Wording]) -> str:
     about = _about(memory, statement, messages)
-    if statement.denials > memory.denials and not any(message.denials for message in about):
+    if statement.negations > memory.negations and not any(message.negations for message in about):
         return "It denies what the memory says, and no message does."
     return ""
 
@@ -347,8 +353,8 @@ def _lost_words(memory: Wording, statement: Wording, messages: Sequence[Wording]
     put = statement.words - memory.words
     if not memory.words - statement.words:
         return ""
-    counted = statement.particulars - memory.particulars - statement.named
-    if not put and not counted and not any(message.turns for message in messages):
+    counted = statement.details - memory.details - statement.named
+    if not put and not counted and not any(message.signals_change for message in messages):
         return "It only leaves out a part of the memory."
     if put and _is_a_word(put) and not any(put & message.words for message in messages):
         return "It differs from the memory in a word that no message says."

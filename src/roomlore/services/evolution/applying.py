@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 from roomlore.core.chat import ChatAnswer, ChatRequest
 from roomlore.core.errors import InvalidInput, ModelUnavailable, NotFound
-from roomlore.core.evolution.guards import understood
+from roomlore.core.evolution.guards import checked_answer
 from roomlore.core.evolution.offline import offline_answer
 from roomlore.core.evolution.plan import PlanInput, plan
-from roomlore.core.evolution.prompt import find, inert, message_handles, said, says_nothing, show_memories
-from roomlore.core.evolution.requests import Answer, EvolutionResult, Plan, Wish, is_quiet
+from roomlore.core.evolution.prompt import comparison_form, find, inert, message_handles, says_nothing, show_memories
+from roomlore.core.evolution.requests import Answer, EvolutionResult, Operation, Plan, is_quiet
 from roomlore.core.evolution.wording import likeness
 from roomlore.core.memory.memory import Memory, Source
 from roomlore.core.memory.reading import own_words
@@ -22,12 +22,12 @@ from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import Json, Steps
 from roomlore.ports.language import Prompts
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.evolution.piece import Answered, EvolutionOptions, Piece, Read, Standing, record, told
-from roomlore.services.evolution.reading import NO_ROOM, Reading, prints_of
+from roomlore.services.evolution.piece import Answered, CurrentScope, EvolutionOptions, Piece, Read, record, result_of
+from roomlore.services.evolution.reading import NO_ROOM, Reading, fingerprints_of
 
 _ANSWER_TOKENS = 4096
 _NAME_CHARACTERS = 80
-_GROUNDS = 10
+_MAX_ATTEMPTS = 10
 _EARLIER = 800
 
 
@@ -125,18 +125,18 @@ class Asking:
         }
 
 
-class Overtaken(Exception):
+class ScopeChanged(Exception):
     """Raised if others changed, while a model was answering, what its answer refers to. The text names what changed."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """An answer ready for planning, with the messages it uses by handle. `prints`: the hashes of all messages it rests
-    on."""
+class _ParsedAnswer:
+    """An answer ready for planning, with the messages it uses by handle. `fingerprints`: the hashes of all messages it
+    rests on."""
 
     answer: Answer
     handles: dict[str, Source]
-    prints: Mapping[str, str]
+    fingerprints: Mapping[str, str]
     failed: bool
 
 
@@ -163,23 +163,23 @@ class Applying:
     async def apply(self, piece: Piece, read: Read, answered: Answered) -> EvolutionResult:
         """Apply the changes that the answer asks for, all or none.
 
-        Changes to other memories of the scope are planned around. Raise `Overtaken` if others changed the memories that
-        the answer refers to, or read the same messages.
+        Changes to other memories of the scope are planned around. Raise `ScopeChanged` if others changed the memories
+        that the answer refers to, or read the same messages.
         """
-        asked = await self._asked(piece, read, answered)
-        for _ in range(_GROUNDS):
-            standing = await self._reading.standing(piece, read)
-            planned = await asyncio.to_thread(self._plan, piece, read, answered, asked, standing)
-            done = await self._write(piece, read, answered, asked, planned, standing)
+        parsed = await self._parse(piece, read, answered)
+        for _ in range(_MAX_ATTEMPTS):
+            current = await self._reading.current(piece, read)
+            planned = await asyncio.to_thread(self._plan, piece, read, answered, parsed, current)
+            done = await self._write(piece, read, answered, parsed, planned, current)
             if done is not None:
                 return done
-        raise Overtaken(f"Others keep changing {piece.scope!r:.80}; evolve it again later.")
+        raise ScopeChanged(f"Others keep changing {piece.scope!r:.80}; evolve it again later.")
 
-    async def _asked(self, piece: Piece, read: Read, answered: Answered) -> _Asked:
+    async def _parse(self, piece: Piece, read: Read, answered: Answered) -> _ParsedAnswer:
         if answered.mode == "offline":
             return await self._by_rules(piece, read)
         answer = await asyncio.to_thread(
-            understood,
+            checked_answer,
             answered.text,
             template=answered.template,
             offered=read.offered,
@@ -193,10 +193,12 @@ class Applying:
             ),
             repair=self._repair,
         )
-        usable = any(_is_possible(wish, read.offered) for wish in answer.wishes)
-        return _Asked(answer, dict(read.handles), read.prints, failed=not usable and not says_nothing(answered.text))
+        usable = any(_is_possible(operation, read.offered) for operation in answer.operations)
+        return _ParsedAnswer(
+            answer, dict(read.handles), read.fingerprints, failed=not usable and not says_nothing(answered.text)
+        )
 
-    async def _by_rules(self, piece: Piece, read: Read) -> _Asked:
+    async def _by_rules(self, piece: Piece, read: Read) -> _ParsedAnswer:
         before = await self._reading.before(piece, read, limit=_EARLIER)
         every = [*before.messages, *read.messages]
         handles = message_handles(Source(read.room_id, message.id) for message in every)
@@ -215,15 +217,15 @@ class Applying:
             people=read.people,
             deleted=before.deleted,
         )
-        return _Asked(answer, own, {**before.prints, **read.prints}, failed=False)
+        return _ParsedAnswer(answer, own, {**before.fingerprints, **read.fingerprints}, failed=False)
 
-    def _plan(self, piece: Piece, read: Read, answered: Answered, asked: _Asked, standing: Standing) -> Plan:
-        if asked.failed:
-            return Plan(kept=len(read.offered), rejected=asked.answer.rejected)
+    def _plan(self, piece: Piece, read: Read, answered: Answered, parsed: _ParsedAnswer, current: CurrentScope) -> Plan:
+        if parsed.failed:
+            return Plan(kept=len(read.offered), rejected=parsed.answer.rejected)
         given = PlanInput(
             offered=read.offered,
-            messages=asked.handles,
-            ground=standing.ground,
+            messages=parsed.handles,
+            state=current.state,
             rules=self._options.rules_for(piece.kind),
             similar=likeness,
             kind=piece.kind,
@@ -231,12 +233,12 @@ class Applying:
             actor=answered.actor,
             now=self._clock.now(),
             new_id=self._ids.new,
-            taken=lambda statement: said(statement) in standing.said,
+            taken=lambda statement: comparison_form(statement) in current.other_statements,
         )
-        return plan(asked.answer, given)
+        return plan(parsed.answer, given)
 
     async def _write(
-        self, piece: Piece, read: Read, answered: Answered, asked: _Asked, planned: Plan, standing: Standing
+        self, piece: Piece, read: Read, answered: Answered, parsed: _ParsedAnswer, planned: Plan, current: CurrentScope
     ) -> EvolutionResult | None:
         """Write the planned changes. Return None if the scope has changed since the plan was made."""
         async with self._storage.writing() as work:
@@ -246,14 +248,14 @@ class Applying:
             if known is not None:
                 return known
             await _check(work, piece, read, planned)
-            await _check_messages(work, piece, read, asked.prints)
-            if scope.changes != standing.ground.number:
+            await _check_messages(work, piece, read, parsed.fingerprints)
+            if scope.changes != current.state.number:
                 return None
-            await _move(work, piece, read, now, failed=asked.failed)
-            kept = record(piece, read, answered, planned, failed=asked.failed, now=now)
+            await _move(work, piece, read, now, failed=parsed.failed)
+            kept = record(piece, read, answered, planned, failed=parsed.failed, now=now)
             await work.evolutions.add(tenant=piece.tenant, evolution=kept)
             await work.memory_log.apply(tenant=piece.tenant, scope=piece.scope, changes=planned.changes)
-        return told(kept, planned.changes)
+        return result_of(kept, planned.changes)
 
 
 async def find_result(work: UnitOfWork, *, tenant: str, evolution_id: str) -> EvolutionResult | None:
@@ -261,7 +263,7 @@ async def find_result(work: UnitOfWork, *, tenant: str, evolution_id: str) -> Ev
     found = await work.evolutions.by_id(tenant=tenant, evolution_ids=[evolution_id])
     if not found or found[0].kind != "evolution":
         return None
-    return told(found[0], await work.memory_log.of_evolution(tenant=tenant, evolution_id=evolution_id))
+    return result_of(found[0], await work.memory_log.of_evolution(tenant=tenant, evolution_id=evolution_id))
 
 
 async def _check(work: UnitOfWork, piece: Piece, read: Read, planned: Plan) -> None:
@@ -276,13 +278,13 @@ async def _check(work: UnitOfWork, piece: Piece, read: Read, planned: Plan) -> N
     touched = any(now.get(memory.memory_id) != memory for memory in planned.based_on)
     said = {name: memory.statement for name, memory in now.items()}
     if touched or said != {name: memory.statement for name, memory in offered.items()}:
-        raise Overtaken(f"Others changed memories of {piece.scope!r:.80} meanwhile; evolve it again.")
+        raise ScopeChanged(f"Others changed memories of {piece.scope!r:.80} meanwhile; evolve it again.")
 
 
-async def _check_messages(work: UnitOfWork, piece: Piece, read: Read, prints: Mapping[str, str]) -> None:
+async def _check_messages(work: UnitOfWork, piece: Piece, read: Read, fingerprints: Mapping[str, str]) -> None:
     """Check that no message was deleted meanwhile: its text must not survive in a memory."""
-    if await prints_of(work, piece, read.room_id, list(prints)) != prints:
-        raise Overtaken(f"Messages of {read.room_id!r:.80} were edited or deleted meanwhile; evolve it again.")
+    if await fingerprints_of(work, piece, read.room_id, list(fingerprints)) != fingerprints:
+        raise ScopeChanged(f"Messages of {read.room_id!r:.80} were edited or deleted meanwhile; evolve it again.")
 
 
 async def _move(work: UnitOfWork, piece: Piece, read: Read, now: datetime, *, failed: bool) -> None:
@@ -295,12 +297,12 @@ async def _move(work: UnitOfWork, piece: Piece, read: Read, now: datetime, *, fa
         return
     to = read.first - 1 if failed else read.last
     if not await work.watermarks.move(**its, room_id=read.room_id, arrival=to, was=read.was):
-        raise Overtaken(f"Others read the same messages of {piece.scope!r:.80}; evolve it again.")
+        raise ScopeChanged(f"Others read the same messages of {piece.scope!r:.80}; evolve it again.")
 
 
-def _is_possible(wish: Wish, offered: Mapping[str, Memory]) -> bool:
+def _is_possible(operation: Operation, offered: Mapping[str, Memory]) -> bool:
     """Return True if it refers only to memories that were offered."""
     try:
-        return all(find(handle, offered) for handle in wish.handles)
+        return all(find(handle, offered) for handle in operation.handles)
     except InvalidInput:
         return False

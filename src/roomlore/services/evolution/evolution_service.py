@@ -15,8 +15,8 @@ from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps
 from roomlore.ports.memories import RoomBehind
 from roomlore.ports.storage import Storage
-from roomlore.services.evolution.applying import Applying, Asking, Overtaken, find_result
-from roomlore.services.evolution.piece import EVOLUTION, Direct, Piece, Read, Span
+from roomlore.services.evolution.applying import Applying, Asking, ScopeChanged, find_result
+from roomlore.services.evolution.piece import EVOLUTION, DirectSteps, Piece, Read, Span
 from roomlore.services.evolution.reading import Reading
 
 log = logging.getLogger(__name__)
@@ -120,7 +120,7 @@ class EvolutionService:
     async def evolve(self, *, tenant: str, scope: str, days: float, mode: Mode) -> EvolutionResult:
         """Evolve a scope in this process, and return when it is done."""
         piece = Piece.of(tenant=tenant, scope=scope, days=days, mode=mode, evolution_id=self._ids.new())
-        return await self._evolve(piece, Direct())
+        return await self._evolve(piece, DirectSteps())
 
     async def begin(self, *, tenant: str, scope: str, days: float, mode: Mode) -> BegunEvolution:
         """Start the same as durable work. If there is nothing to read, the work is done, its progress says so, and
@@ -186,7 +186,7 @@ class EvolutionService:
             answered = await self._asking.answer(piece, read, steps)
             try:
                 return await self._applying.apply(piece, read, answered)
-            except Overtaken as error:
+            except ScopeChanged as error:
                 if attempt == _ATTEMPTS:
                     raise Conflict(str(error)) from error
                 attempt += 1

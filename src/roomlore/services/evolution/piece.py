@@ -8,7 +8,7 @@ from typing import Any
 
 from roomlore.core.chat import Usage
 from roomlore.core.errors import InvalidInput
-from roomlore.core.evolution.requests import EvolutionResult, Ground, Mode, Plan, Rejected, Rules, Stats
+from roomlore.core.evolution.requests import EvolutionResult, Mode, Plan, Rejected, Rules, ScopeState, Stats
 from roomlore.core.json_values import storable
 from roomlore.core.memory.memory import Action, Change, Evolution, EvolutionStatus, Memory, MemoryKind, Source
 from roomlore.core.models import StoredMessage
@@ -48,7 +48,7 @@ class EvolutionOptions:
         return self.rules if kind is MemoryKind.GROUP else replace(self.rules, most_active=MOST_FACTS)
 
 
-class Direct:
+class DirectSteps:
     """Run each step at once."""
 
     async def once(self, name: str, step: Callable[[], Awaitable[Json]]) -> Json:
@@ -154,8 +154,8 @@ class Read:
 
     `was`: the position of the watermark; `first`, `last`: the arrivals that bound the new messages; `remaining`: how
     many come after them; `since`: the time from which messages never read are new. `messages`: the new ones, with the
-    hashes of their content in `prints`; `shown`, `handles`: those with content. `offered`: the existing memories, by
-    handle. `basis`: a short digest of the input, so that an answer is kept for this input alone.
+    hashes of their content in `fingerprints`; `shown`, `handles`: those with content. `offered`: the existing memories,
+    by handle. `basis`: a short digest of the input, so that an answer is kept for this input alone.
     """
 
     room_id: str
@@ -165,7 +165,7 @@ class Read:
     remaining: int
     since: datetime
     messages: Sequence[StoredMessage]
-    prints: Mapping[str, str]
+    fingerprints: Mapping[str, str]
     shown: str
     handles: Mapping[str, Source]
     people: Mapping[str, str]
@@ -180,12 +180,12 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """The current state of a scope. `said`: the statements of its memories that were not offered, in the form they are
-    compared in."""
+class CurrentScope:
+    """The current state of a scope. `other_statements`: the statements of its memories that were not offered, in the
+    form they are compared in."""
 
-    ground: Ground
-    said: frozenset[str]
+    state: ScopeState
+    other_statements: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +236,7 @@ def record(piece: Piece, read: Read, answered: Answered, plan: Plan, *, failed: 
     )
 
 
-def told(kept: Evolution, changes: Sequence[Change]) -> EvolutionResult:
+def result_of(kept: Evolution, changes: Sequence[Change]) -> EvolutionResult:
     """Return the result for callers: from a record and the changes that were made with it."""
     facts = kept.facts
     done = Counter(change.action for change in changes)

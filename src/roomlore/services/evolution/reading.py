@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from roomlore.core.evolution.prompt import ShownMessages, chosen, handles_of, said, show_messages
-from roomlore.core.evolution.requests import Ground
+from roomlore.core.evolution.prompt import ShownMessages, chosen, comparison_form, handles_of, show_messages
+from roomlore.core.evolution.requests import ScopeState
 from roomlore.core.memory.memory import Memory, MemoryStatus
 from roomlore.core.models import StoredMessage
 from roomlore.core.text import language
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.evolution.piece import Piece, Read, Span, Standing
+from roomlore.services.evolution.piece import CurrentScope, Piece, Read, Span
 
 NO_ROOM = ""
 """The room of a person's watermark, which is a time in seconds: messages after it are new in every room."""
@@ -21,7 +21,7 @@ _NOTHING_NEW = "There are no new messages."
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Position:
     """The position to read on from: in a room, above arrival `after`; the watermark is at `was`, 0 if there is none."""
 
     room_id: str
@@ -30,12 +30,12 @@ class _Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class EarlierMessages:
     """The messages of a room before the new ones, with the hashes of their content, and the statements that were
     deleted."""
 
     messages: Sequence[StoredMessage]
-    prints: Mapping[str, str]
+    fingerprints: Mapping[str, str]
     deleted: Sequence[str]
 
 
@@ -44,7 +44,7 @@ class _Page:
     """New messages of a room with the hashes of their content, and the names of the people there."""
 
     messages: Sequence[StoredMessage]
-    prints: Mapping[str, str]
+    fingerprints: Mapping[str, str]
     people: Mapping[str, str]
 
 
@@ -67,14 +67,14 @@ class Reading:
         while True:
             async with self._storage.reading() as work:
                 since = await self._since(work, piece)
-                place = await self._place(work, piece, since)
-                page = await self._page(work, piece, place, span) if place else None
-                if not place or not page or not page.messages:
+                position = await self._position(work, piece, since)
+                page = await self._page(work, piece, position, span) if position else None
+                if not position or not page or not page.messages:
                     return None
-                shown = await self._shown(work, piece, place.room_id, page)
+                shown = await self._shown(work, piece, position.room_id, page)
                 if shown.handles:
-                    return await self._all(work, piece, place, page, shown, span, since)
-            await self._pass_over(piece, place, page.messages[-1].arrival)
+                    return await self._all(work, piece, position, page, shown, span, since)
+            await self._skip(piece, position, page.messages[-1].arrival)
 
     async def why_nothing(self, piece: Piece) -> str:
         """Return the text for a `read` that found nothing: a mistyped group and one that was never read have reasons of
@@ -91,7 +91,7 @@ class Reading:
             return f"There are no messages of the last {last}. Older ones are there: ask for more days."
         return _NOTHING_NEW
 
-    async def standing(self, piece: Piece, read: Read) -> Standing:
+    async def current(self, piece: Piece, read: Read) -> CurrentScope:
         """Return the current state of the scope. Its number is read first: a later change is noticed when the plan is
         applied."""
         async with self._storage.reading() as work:
@@ -100,12 +100,16 @@ class Reading:
             lineages = list({memory.lineage_id for memory in read.offered.values()})
             latest = await work.memories.latest_versions(tenant=piece.tenant, lineage_ids=lineages)
         offered = {memory.memory_id for memory in read.offered.values()}
-        return Standing(
-            ground=Ground(scope=piece.scope, number=scope.changes if scope else 0, active=len(active), latest=latest),
-            said=frozenset(said(one.statement) for one in active if one.memory_id not in offered),
+        return CurrentScope(
+            state=ScopeState(
+                scope=piece.scope, number=scope.changes if scope else 0, active=len(active), latest=latest
+            ),
+            other_statements=frozenset(
+                comparison_form(one.statement) for one in active if one.memory_id not in offered
+            ),
         )
 
-    async def before(self, piece: Piece, read: Read, *, limit: int) -> Before:
+    async def before(self, piece: Piece, read: Read, *, limit: int) -> EarlierMessages:
         """Return at most `limit` messages, and as many deleted statements."""
         async with self._storage.reading() as work:
             found = await work.messages.recent_with_hashes(
@@ -118,7 +122,7 @@ class Reading:
                 status=MemoryStatus.DEPRECATED,
                 limit=limit,
             )
-        return Before(_messages(found), _prints(found), [memory.statement for memory in gone])
+        return EarlierMessages(_messages(found), _fingerprints(found), [memory.statement for memory in gone])
 
     async def _since(self, work: UnitOfWork, piece: Piece) -> datetime:
         """Return the time from which messages never read are new. For a person it is, in every room, when the first
@@ -129,26 +133,26 @@ class Reading:
         marks = await work.watermarks.find(tenant=piece.tenant, room_id=NO_ROOM, names=[piece.watermark])
         return min([since, *(datetime.fromtimestamp(begun, UTC) for begun in marks.values())])
 
-    async def _place(self, work: UnitOfWork, piece: Piece, since: datetime) -> _Place | None:
-        """Return a place with new messages; of a person's rooms the one that has waited longest."""
+    async def _position(self, work: UnitOfWork, piece: Piece, since: datetime) -> _Position | None:
+        """Return a position with new messages; of a person's rooms the one that has waited longest."""
         if piece.user_id is None:
-            return await _place_in(work, piece, piece.room_id, since)
-        waiting: list[tuple[datetime, str, _Place]] = []
+            return await _position_in(work, piece, piece.room_id, since)
+        waiting: list[tuple[datetime, str, _Position]] = []
         for room_id in await work.rooms.of_sender(tenant=piece.tenant, sender_id=piece.user_id):
-            place = await _place_in(work, piece, room_id, since)
-            first = await _first(work, piece, place) if place else []
-            if place and first:
-                waiting.append((first[0].at, room_id, place))
+            position = await _position_in(work, piece, room_id, since)
+            first = await _first(work, piece, position) if position else []
+            if position and first:
+                waiting.append((first[0].at, room_id, position))
         return min(waiting, key=lambda one: one[:2])[2] if waiting else None
 
-    async def _page(self, work: UnitOfWork, piece: Piece, place: _Place, span: Span | None) -> _Page:
-        here = {"tenant": piece.tenant, "room_id": place.room_id}
+    async def _page(self, work: UnitOfWork, piece: Piece, position: _Position, span: Span | None) -> _Page:
+        here = {"tenant": piece.tenant, "room_id": position.room_id}
         found = await work.messages.page_with_hashes(
-            **here, after=place.after, limit=self._most_messages, sender_id=piece.user_id
+            **here, after=position.after, limit=self._most_messages, sender_id=piece.user_id
         )
-        if span is not None and span.room_id == place.room_id:
+        if span is not None and span.room_id == position.room_id:
             found = [(message, known) for message, known in found if message.arrival <= span.last]
-        return _Page(_messages(found), _prints(found), await work.rooms.participants(**here) if found else {})
+        return _Page(_messages(found), _fingerprints(found), await work.rooms.participants(**here) if found else {})
 
     async def _shown(self, work: UnitOfWork, piece: Piece, room_id: str, page: _Page) -> ShownMessages:
         replied = [message.reply_to for message in page.messages if message.reply_to]
@@ -160,7 +164,7 @@ class Reading:
         self,
         work: UnitOfWork,
         piece: Piece,
-        place: _Place,
+        position: _Position,
         page: _Page,
         shown: ShownMessages,
         span: Span | None,
@@ -172,20 +176,20 @@ class Reading:
         offered = handles_of(memories, shown=[shown.text, *(memory.statement for memory in memories)])
         last = messages[-1].arrival
         return Read(
-            room_id=place.room_id,
-            was=place.was,
+            room_id=position.room_id,
+            was=position.was,
             first=messages[0].arrival,
             last=last,
-            remaining=await self._remaining(work, piece, place.room_id, last, since),
+            remaining=await self._remaining(work, piece, position.room_id, last, since),
             since=since,
             messages=messages,
-            prints=page.prints,
+            fingerprints=page.fingerprints,
             shown=shown.text,
             handles=shown.handles,
             people=page.people,
             offered=offered,
             language=language("\n".join(message.text for message in messages)),
-            basis=_basis(place, shown, list(offered.values())),
+            basis=_basis(position, shown, list(offered.values())),
             at=self._clock.now(),
         )
 
@@ -195,23 +199,23 @@ class Reading:
         if piece.user_id is None:
             return left
         for other in await work.rooms.of_sender(tenant=piece.tenant, sender_id=piece.user_id):
-            place = await _place_in(work, piece, other, since) if other != room_id else None
-            left += await _count(work, piece, other, place.after) if place else 0
+            position = await _position_in(work, piece, other, since) if other != room_id else None
+            left += await _count(work, piece, other, position.after) if position else 0
         return left
 
-    async def _pass_over(self, piece: Piece, place: _Place, last: int) -> None:
+    async def _skip(self, piece: Piece, position: _Position, last: int) -> None:
         async with self._storage.writing() as work:
             await work.watermarks.move(
                 tenant=piece.tenant,
-                room_id=place.room_id,
+                room_id=position.room_id,
                 name=piece.watermark,
                 arrival=last,
-                was=place.was,
+                was=position.was,
                 now=self._clock.now(),
             )
 
 
-async def prints_of(work: UnitOfWork, piece: Piece, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
+async def fingerprints_of(work: UnitOfWork, piece: Piece, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
     """Return the hashes that tell if messages were edited or deleted since."""
     return await work.messages.fingerprints(tenant=piece.tenant, room_id=room_id, message_ids=message_ids)
 
@@ -220,22 +224,22 @@ def _messages(found: Sequence[tuple[StoredMessage, str]]) -> list[StoredMessage]
     return [message for message, _ in found]
 
 
-def _prints(found: Sequence[tuple[StoredMessage, str]]) -> dict[str, str]:
+def _fingerprints(found: Sequence[tuple[StoredMessage, str]]) -> dict[str, str]:
     return {message.id: known for message, known in found}
 
 
-async def _place_in(work: UnitOfWork, piece: Piece, room_id: str, since: datetime) -> _Place | None:
+async def _position_in(work: UnitOfWork, piece: Piece, room_id: str, since: datetime) -> _Position | None:
     here = {"tenant": piece.tenant, "room_id": room_id}
     marks = await work.watermarks.find(**here, names=[piece.watermark])
     if piece.watermark in marks:
-        return _Place(room_id, marks[piece.watermark], marks[piece.watermark])
+        return _Position(room_id, marks[piece.watermark], marks[piece.watermark])
     first = await work.messages.first_since(**here, since=since)
-    return None if first is None else _Place(room_id, 0, first - 1)
+    return None if first is None else _Position(room_id, 0, first - 1)
 
 
-async def _first(work: UnitOfWork, piece: Piece, place: _Place) -> list[StoredMessage]:
+async def _first(work: UnitOfWork, piece: Piece, position: _Position) -> list[StoredMessage]:
     return await work.messages.page(
-        tenant=piece.tenant, room_id=place.room_id, after=place.after, limit=1, sender_id=piece.user_id
+        tenant=piece.tenant, room_id=position.room_id, after=position.after, limit=1, sender_id=piece.user_id
     )
 
 
@@ -256,6 +260,6 @@ def _same(active: Sequence[Memory], span: Span | None) -> list[Memory]:
     return [by_id[one] for one in wanted] if by_id.keys() >= set(wanted) else []
 
 
-def _basis(place: _Place, shown: ShownMessages, offered: Sequence[Memory]) -> str:
-    read = [place.room_id, str(place.was), shown.text, *(memory.memory_id for memory in offered)]
+def _basis(position: _Position, shown: ShownMessages, offered: Sequence[Memory]) -> str:
+    read = [position.room_id, str(position.was), shown.text, *(memory.memory_id for memory in offered)]
     return hashlib.sha256("\0".join(read).encode("utf-8", "surrogatepass")).hexdigest()[:24]

@@ -29,14 +29,14 @@ def offline_answer(
     people: Mapping[str, str] | None = None,
     deleted: Sequence[str] = (),
 ) -> Answer:
-    """Return the wishes for these messages, to be passed to `plan` with the same memories and handles.
+    """Return the operations for these messages, to be passed to `plan` with the same memories and handles.
 
     `messages`: the new ones, oldest first; of more than 1,000 the latest. `earlier`: what the room said before them,
     oldest first, read by an earlier evolution; the latest 800 are used, and without them repetition cannot be detected.
-    Nothing is found in `earlier` alone: each wish has a new message among its evidence. `handles`: `message_handles` of
-    the sources of `(*earlier, *messages)`; a message without a handle is not read. `memories`: the active ones, by
-    handle. `zone`: the time zone of days and weekdays. `people`: sender ids to names, for messages without a name.
-    `deleted`: statements that somebody deleted, which are not made again.
+    Nothing is found in `earlier` alone: each operation has a new message among its evidence. `handles`:
+    `message_handles` of the sources of `(*earlier, *messages)`; a message without a handle is not read. `memories`: the
+    active ones, by handle. `zone`: the time zone of days and weekdays. `people`: sender ids to names, for messages
+    without a name. `deleted`: statements that somebody deleted, which are not made again.
 
     At most 5 creates. Each memory that new messages repeat gets an update with the memory's own statement, which the
     plan turns into a confirmation; the statement changes only if this engine made it and it now holds for twice as many
@@ -46,7 +46,7 @@ def offline_answer(
     given = [*((one, False) for one in earlier[-MOST_EARLIER:]), *((one, True) for one in messages[-_MOST_NEW:])]
     reading = read(list(_handled(given, names)), zone=zone, people=people or {})
     finder = Finder(reading, memories, deleted=deleted, names=names)
-    return Answer(tuple(finder.wishes()), ())
+    return Answer(tuple(finder.operations()), ())
 
 
 def _handled(

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from roomlore.core.evolution.offline.patterns import (
-    Teller,
-    Told,
+    ParsedStatement,
+    StatementWriter,
     Topic,
     addresses,
     adjoining,
     is_pasted,
-    restated,
+    parse_statement,
+    repetitions,
     shared_links,
-    stated,
+    statements,
     surface,
-    told,
     topics,
 )
 from roomlore.core.evolution.offline.reading import Line, Reading, Support, Weights, Wording, is_topical, keys_of
-from roomlore.core.evolution.requests import Wish
+from roomlore.core.evolution.requests import Operation
 from roomlore.core.memory.memory import Memory, Source
 from roomlore.core.summary.sentences import worth
 from roomlore.core.text import HAN, fold, graphemes, language
@@ -35,37 +35,37 @@ _HAN = re.compile(f"[{HAN}]")
 
 @dataclass(frozen=True)
 class Known:
-    """A statement that exists or was deleted. `told`: its content, if this engine made it."""
+    """A statement that exists or was deleted. `parsed`: its content, if this engine made it."""
 
     statement: str
 
     @cached_property
-    def told(self) -> Told | None:
-        return told(self.statement)
+    def parsed(self) -> ParsedStatement | None:
+        return parse_statement(self.statement)
 
     @cached_property
     def wording(self) -> Wording:
-        return Wording.of((self.told and self.told.said) or self.statement)
+        return Wording.of((self.parsed and self.parsed.said) or self.statement)
 
     @cached_property
     def keys(self) -> frozenset[str]:
         """Its subject words."""
-        about = " ".join(self.told.words) if self.told and self.told.words else self.statement
+        about = " ".join(self.parsed.words) if self.parsed and self.parsed.words else self.statement
         return frozenset(key for key in keys_of(fold(about)) if is_topical(key))
 
-    def is_said_by(self, line: Line, wording: Wording, weights: Weights) -> bool:
+    def is_stated_by(self, line: Line, wording: Wording, weights: Weights) -> bool:
         """Return True if a line that states something also says it."""
-        if self.told is None:
+        if self.parsed is None:
             return (
                 self._shares_words(line)
                 and self.wording.allows(wording)
                 and weights.share(self.wording, wording) >= _SHARE
             )
-        if self.told.said:
+        if self.parsed.said:
             return weights.says(self.wording, wording)
-        if self.told.link:
-            return self.told.link in addresses(line)
-        return all(has(line, word) for word in self.told.words)
+        if self.parsed.link:
+            return self.parsed.link in addresses(line)
+        return all(contains(line, word) for word in self.parsed.words)
 
     def _shares_words(self, line: Line) -> bool:
         """Return True if the line shares at least two words, one of them telling."""
@@ -73,7 +73,7 @@ class Known:
         return len(shared) >= _FEWEST and any(map(is_topical, shared))
 
 
-def has(line: Line, word: str) -> bool:
+def contains(line: Line, word: str) -> bool:
     """Return True if the line has the word or phrase, in any form."""
     folded = fold(word)
     if _HAN.search(folded):
@@ -84,7 +84,7 @@ def has(line: Line, word: str) -> bool:
 
 def covers(known: Known, keys: Collection[str]) -> bool:
     """Return True if this engine made it and it is about one of these words, or if it contains them all."""
-    if known.told and known.told.words:
+    if known.parsed and known.parsed.words:
         return not known.keys.isdisjoint(keys)
     return known.keys.issuperset(key for key in keys if is_topical(key))
 
@@ -102,11 +102,11 @@ _OVERLAP = 0.5
 _GROWN = 2
 _COMPARED = 30
 _WORTH, _LENGTH, _HANDY = 0.2, 0.003, 100
-_NOTHING = Wording(frozenset(), frozenset(), turned=False)
+_NOTHING = Wording(frozenset(), frozenset(), negated=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Finding:
     """A new finding. `keys`: its subject words."""
 
     statement: str
@@ -115,7 +115,7 @@ class Found:
 
 
 class Finder:
-    """Builds the wishes of a reading. `deleted`: statements not to be made again. `names`: handles of messages."""
+    """Builds the operations of a reading. `deleted`: statements not to be made again. `names`: handles of messages."""
 
     def __init__(
         self,
@@ -126,26 +126,26 @@ class Finder:
         names: Mapping[Source, str],
     ) -> None:
         self._lines = reading.lines
-        self._talk = [line for line in reading.lines if not is_pasted(line)]
-        self._teller = Teller(reading.days)
+        self._typed = [line for line in reading.lines if not is_pasted(line)]
+        self._writer = StatementWriter(reading.days)
         self._known = {handle: Known(memory.statement) for handle, memory in memories.items()}
         self._cited = [frozenset(names[one] for one in memory.sources if one in names) for memory in memories.values()]
         self._passed = [*self._known.values(), *map(Known, deleted)]
-        self._stating = list(stated(reading.lines))
+        self._stating = list(statements(reading.lines))
         self._wordings = {line: Wording.of(line.text, line.spans) for line in self._stating}
         self._weights = Weights(self._wordings.values())
 
-    def wishes(self) -> Iterator[Wish]:
+    def operations(self) -> Iterator[Operation]:
         number = 0
         for handle, known in self._known.items():
-            if wish := self._confirmation(number + 1, handle, known):
+            if operation := self._confirmation(number + 1, handle, known):
                 number += 1
-                yield wish
+                yield operation
         for found in self._new():
             number += 1
             zh = language(found.statement) == "zh"
             reason = f"{len(found.support.lines)} 条消息" if zh else f"{len(found.support.lines)} messages"
-            yield Wish(
+            yield Operation(
                 line=number,
                 kind="create",
                 statement=found.statement,
@@ -154,7 +154,7 @@ class Finder:
                 evidence=found.support.handles,
             )
 
-    def _confirmation(self, number: int, handle: str, known: Known) -> Wish | None:
+    def _confirmation(self, number: int, handle: str, known: Known) -> Operation | None:
         """Return a confirmation, or a new statement if it now holds for much longer."""
         saying = [line for line in self._candidate_lines(known) if self._says(line, known)]
         fresh = list(dict.fromkeys(line.handle for line in saying if line.fresh))[-MOST_CITED:]
@@ -162,34 +162,34 @@ class Finder:
             return None
         support = Support.of(saying)
         statement, evidence = known.statement, tuple(fresh)
-        if known.told and len(support.days) >= _GROWN * known.told.days:
-            statement, evidence = self._rephrased(known.told, support) or statement, support.handles
+        if known.parsed and len(support.days) >= _GROWN * known.parsed.days:
+            statement, evidence = self._rephrased(known.parsed, support) or statement, support.handles
         zh = language(statement) == "zh"
         english = f"Said again in {len(fresh)} new message{'' if len(fresh) == 1 else 's'}"
         reason = f"{len(fresh)} 条新消息又说到" if zh else english
-        return Wish(
+        return Operation(
             line=number, kind="update", handles=(handle,), statement=statement, reason=reason, evidence=evidence
         )
 
     def _candidate_lines(self, known: Known) -> Sequence[Line]:
-        if known.told is None or known.told.said:
+        if known.parsed is None or known.parsed.said:
             return self._stating
-        return self._lines if known.told.link else self._talk
+        return self._lines if known.parsed.link else self._typed
 
     def _says(self, line: Line, known: Known) -> bool:
-        return known.is_said_by(line, self._wordings.get(line, _NOTHING), self._weights)
+        return known.is_stated_by(line, self._wordings.get(line, _NOTHING), self._weights)
 
-    def _rephrased(self, told: Told, support: Support) -> str:
+    def _rephrased(self, parsed: ParsedStatement, support: Support) -> str:
         """Return the statement anew; '' if the quoted sentence is no longer read, since another one would mean
         something else."""
-        if told.words:
-            return self._teller.topic(told.words, self._most_central(support.lines), support)
-        if told.link:
-            return self._teller.link(told.link, support)
-        quoted = next((line for line in support.lines if line.text == told.said), None)
-        return self._teller.restated(quoted, support) if quoted else ""
+        if parsed.words:
+            return self._writer.topic(parsed.words, self._most_central(support.lines), support)
+        if parsed.link:
+            return self._writer.link(parsed.link, support)
+        quoted = next((line for line in support.lines if line.text == parsed.said), None)
+        return self._writer.repetition(quoted, support) if quoted else ""
 
-    def _new(self) -> Iterator[Found]:
+    def _new(self) -> Iterator[Finding]:
         taken, made, about = list(self._cited), 0, 0
         for found in self._candidates():
             if made >= MOST_FOUND or about >= MOST_TOPICS:
@@ -202,27 +202,27 @@ class Finder:
             about += bool(found.tags)
             yield found
 
-    def _is_known(self, found: Found, taken: Sequence[frozenset[str]]) -> bool:
+    def _is_known(self, found: Finding, taken: Sequence[frozenset[str]]) -> bool:
         mine = frozenset(found.support.handles)
         if any(len(mine & other) >= _OVERLAP * len(mine) for other in taken):
             return True
-        told = Known(found.statement)
-        if told.told and told.told.words:
-            return any(covers(known, told.keys) for known in self._passed)
-        if told.told and told.told.said:
-            return any(repeats(known, told.wording, self._weights) for known in self._passed)
+        new = Known(found.statement)
+        if new.parsed and new.parsed.words:
+            return any(covers(known, new.keys) for known in self._passed)
+        if new.parsed and new.parsed.said:
+            return any(repeats(known, new.wording, self._weights) for known in self._passed)
         return any(found.statement.rsplit(" ", 1)[-1] in known.statement for known in self._passed)
 
-    def _candidates(self) -> Iterator[Found]:
+    def _candidates(self) -> Iterator[Finding]:
         wordings = [self._wordings[line] for line in self._stating]
-        for one in restated(self._stating, wordings, self._weights):
-            yield Found(statement=self._teller.restated(one.line, one.support), support=one.support)
+        for one in repetitions(self._stating, wordings, self._weights):
+            yield Finding(statement=self._writer.repetition(one.line, one.support), support=one.support)
         for link in shared_links(self._lines):
-            yield Found(statement=self._teller.link(link.address, link.support), support=link.support)
-        for topic in topics(self._talk) if len(self._known) < _MANY else ():
+            yield Finding(statement=self._writer.link(link.address, link.support), support=link.support)
+        for topic in topics(self._typed) if len(self._known) < _MANY else ():
             yield self._about(topic)
 
-    def _about(self, topic: Topic) -> Found:
+    def _about(self, topic: Topic) -> Finding:
         line = self._most_central(topic.support.lines)
         lines = (line, *topic.support.lines)
         if topic.phrase:
@@ -230,7 +230,7 @@ class Finder:
         else:
             keys = sorted(topic.keys, key=lambda key: line.spans[key])
             words = tuple(min((surface(one, key) for one in lines), key=len) for key in keys)
-        return Found(statement=self._teller.topic(words, line, topic.support), support=topic.support, tags=words)
+        return Finding(statement=self._writer.topic(words, line, topic.support), support=topic.support, tags=words)
 
     def _most_central(self, lines: Sequence[Line]) -> Line:
         """Return the line most like the others and most complete by itself; a statement if there is one."""

@@ -20,7 +20,7 @@ from roomlore.core.evolution.offline.reading import (
     Support,
     Weights,
     Wording,
-    is_telling,
+    is_distinctive,
     is_topical,
     keys_of,
 )
@@ -89,7 +89,7 @@ _WORD = re.compile("“([^“”\n]+)”")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ParsedStatement:
     """The content of a statement made by this engine. `days`: on how many days. One of `words`, `said` and `link` is
     set."""
 
@@ -99,17 +99,17 @@ class Told:
     link: str = ""
 
 
-def told(statement: str) -> Told | None:
+def parse_statement(statement: str) -> ParsedStatement | None:
     """Parse a statement; None if somebody else made it."""
     for shape in _SHAPES:
         if found := shape.fullmatch(statement):
             words = tuple(_WORD.findall(found["words"] or ""))
-            return Told(int(found["days"]), words, found["said"] or "", found["link"] or "")
+            return ParsedStatement(int(found["days"]), words, found["said"] or "", found["link"] or "")
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Teller:
+class StatementWriter:
     """Phrases the findings of a reading. `days`: days with any message, in order."""
 
     days: Sequence[date]
@@ -121,7 +121,7 @@ class Teller:
         source = f"in the words of {_name(line)}" if _is_own(line) else "such as"
         return f"{self._english(support)} talked about {_named(words, ' and ')}, {source}: “{_shown(line)}”"
 
-    def restated(self, line: Line, support: Support) -> str:
+    def repetition(self, line: Line, support: Support) -> str:
         if language(line.text) == "zh":
             author = f"（{_name(line)}的原话）" if _is_own(line) else ""
             return f"{self._chinese(support)}说过同样或几乎同样的话：“{_shown(line)}”{author}"
@@ -213,7 +213,7 @@ _OPENING = re.compile(r"[^,，!！、~.。 ]{1,16}(?: all| everyone| guys| there
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Restated:
+class Repetition:
     """A repeated sentence. `line`: the sentence of the support that is nearest to the others."""
 
     line: Line
@@ -226,7 +226,7 @@ def is_pasted(line: Line) -> bool:
     return bool(_MACHINE.search(URL.sub("", line.folded).strip()))
 
 
-def states(line: Line) -> bool:
+def is_statement(line: Line) -> bool:
     """Return True if it says something that may hold tomorrow: no question, thanks or mere greeting."""
     if not any(map(is_topical, line.spans)) or not _SHORTEST <= graphemes(line.text) <= _LONGEST_RESTATED:
         return False
@@ -236,14 +236,14 @@ def states(line: Line) -> bool:
     return not (is_pasted(line) or _COURTESY.search(rest) or greets(rest) or asks(line.folded) or thanks(rest))
 
 
-def stated(lines: Iterable[Line]) -> Iterator[Line]:
+def statements(lines: Iterable[Line]) -> Iterator[Line]:
     """Yield the lines that state something, each followed by its clauses that do; a condition is not separated from its
     clause."""
     for line in lines:
-        if states(line):
+        if is_statement(line):
             yield line
         if _HAN_COMMA.search(line.text) and not _CONDITION.search(line.text):
-            yield from filter(states, _clauses(line))
+            yield from filter(is_statement, _clauses(line))
 
 
 def _clauses(line: Line) -> Iterator[Line]:
@@ -253,14 +253,14 @@ def _clauses(line: Line) -> Iterator[Line]:
         yield replace(line, text=part.strip(), folded=folded.strip(), spans=spans)
 
 
-def restated(lines: Sequence[Line], wordings: Sequence[Wording], weights: Weights) -> list[Restated]:
+def repetitions(lines: Sequence[Line], wordings: Sequence[Wording], weights: Weights) -> list[Repetition]:
     """Return repeated statements, best first. Each has a fresh line among its support."""
     said: defaultdict[Wording, list[Line]] = defaultdict(list)
     for line, wording in zip(lines, wordings, strict=True):
         if len(wording.terms) >= _FEWEST_TERMS:
             said[wording].append(line)
     crowd = _WordingGraph(said, weights)
-    found: dict[int, Restated | None] = {}
+    found: dict[int, Repetition | None] = {}
     for at, held in enumerate(said.values()):
         if any(line.fresh for line in held) and (centre := crowd.centre(at)) not in found:
             found[centre] = _around(centre, crowd)
@@ -313,14 +313,14 @@ class _WordingGraph:
         return shared / one if shared >= CONTAINED * one else shared / (one + two - shared)
 
 
-def _around(centre: int, crowd: _WordingGraph) -> Restated | None:
+def _around(centre: int, crowd: _WordingGraph) -> Repetition | None:
     members = crowd.near(centre)
     support = Support.of(sorted((line for one in members for line in crowd.lines[one]), key=lambda line: line.number))
     wide = len(support.days) + len(support.people) >= _BREADTH
     if not wide or not support.holds(messages=_MESSAGES, days=_DAYS, people=_PEOPLE):
         return None
     score = math.log1p(len(support.days)) * math.log1p(len(support.people)) * math.fsum(members.values()) / len(members)
-    return Restated(crowd.lines[centre][-1], support, score)
+    return Repetition(crowd.lines[centre][-1], support, score)
 
 
 _TOPIC_MESSAGES, _TOPIC_DAYS, _TOPIC_PEOPLE = 4, 3, 2
@@ -352,7 +352,7 @@ def topics(lines: Sequence[Line]) -> list[Topic]:
     places = _places(lines)
     pairs = (_pair_topic(pair, places, lines) for pair in _pairs(lines, places))
     talk = _Dialogue(lines)
-    fresh = sorted({key for line in lines if line.fresh for key in line.spans if key in places and is_telling(key)})
+    fresh = sorted({key for line in lines if line.fresh for key in line.spans if key in places and is_distinctive(key)})
     alone = (talk.alone(key, places[key]) for key in fresh)
     found = [topic for topic in (*pairs, *alone) if topic and topic.score >= _LEAST_SCORE]
     return sorted(found, key=lambda topic: (-topic.score, topic.keys))

@@ -81,7 +81,7 @@ def is_topical(key: str) -> bool:
     return not (key in GENERAL or key.startswith(WEEKDAY) or key[:1].isdigit())
 
 
-def is_telling(key: str) -> bool:
+def is_distinctive(key: str) -> bool:
     """Return True if the word alone can be a topic."""
     return is_topical(key) and key not in _TOO_BROAD
 
@@ -141,7 +141,7 @@ def readable(message: StoredMessage) -> bool:
     return person and not sounds_like_agent(message.sender_name or message.sender_id)
 
 
-def plain(text: str) -> str:
+def visible_line(text: str) -> str:
     """Return the text on one line, without invisible characters."""
     return " ".join(_INVISIBLE.sub("", text).split())
 
@@ -229,7 +229,7 @@ def _lines(
 ) -> Iterator[Line]:
     name, day = name_of(message, people), message.at.astimezone(zone).date()
     for number, sentence in enumerate(prose(own_text(message))[:_MOST_SENTENCES], start=first):
-        text = plain(sentence)
+        text = visible_line(sentence)
         folded = fold(text)
         yield Line(
             number=number,
@@ -262,12 +262,12 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A sentence with its terms. `details`: numbers and weekdays. `turned`: it contains a denial or says that something
-    changed."""
+    """A sentence with its terms. `details`: numbers and weekdays. `negated`: it contains a denial or says that
+    something changed."""
 
     terms: frozenset[str]
     details: frozenset[str]
-    turned: bool
+    negated: bool
 
     @classmethod
     def of(cls, text: str, keys: Iterable[str] | None = None) -> "Wording":
@@ -279,7 +279,7 @@ class Wording:
 
     def allows(self, other: "Wording") -> bool:
         """Return True if the other one has all its details and the same polarity."""
-        return self.turned == other.turned and self.details <= other.details
+        return self.negated == other.negated and self.details <= other.details
 
 
 class Weights(dict[str, float]):
