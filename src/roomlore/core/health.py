@@ -71,6 +71,7 @@ SAYINGS: Final[Mapping[str, str]] = {
     "sentry.off": "not used: errors are told in the log alone (sentry_dsn)",
     "sentry.answers": "{host} answers; it is told of errors nobody foresaw",
     "provider.keyless": "no key in {variable}; it is not asked",
+    "provider.builtin": "built in for memories; not used, since {variable} has no key",
     "provider.keyless.do": "Set {variable} to use it.",
     "provider.answers": "can be reached",
     "provider.keyed": "can be reached; {variable} is set",

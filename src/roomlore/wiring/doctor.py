@@ -49,6 +49,8 @@ EXTRAS: Mapping[str, str] = {
     "sentry": "sentry_sdk",
 }
 """The extras, each with a module that it provides."""
+_SHARED = {"langfuse"}
+"""Extras whose packages other extras bring too: they count as installed only if a setting uses them."""
 _SHARE_FOR_PAGES = 0.9
 """The share of a probe's time that the page check may take: a late result is reported as such."""
 
@@ -149,7 +151,7 @@ def _provider(provider: Provider, key: str | None, *, chosen: bool, seconds: flo
 
     async def look() -> Sequence[Finding]:
         if provider.key_variable and not key:
-            said = say("provider.keyless", variable=provider.key_variable)
+            said = say("provider.keyless" if chosen else "provider.builtin", variable=provider.key_variable)
             advice = say("provider.keyless.do", variable=provider.key_variable)
             return [Finding(part, "warn" if chosen else "ok", said, advice)]
         await reach_provider(provider, key=key, timeout_seconds=seconds)
@@ -227,8 +229,9 @@ def _settings(settings: Settings) -> Finding:
 
 
 def _extras(settings: Settings) -> list[Finding]:
-    there = [name for name, module in EXTRAS.items() if _is_there(module)]
-    needed = sorted(_needed(settings) - set(there))
+    needs = _needed(settings)
+    there = [name for name, module in EXTRAS.items() if _is_there(module) and name in needs | EXTRAS.keys() - _SHARED]
+    needed = sorted(needs - set(there))
     known = {"there": ", ".join(there), "missing": ", ".join(needed)}
     if needed:
         said = say("extras.some.missing" if there else "extras.none.missing", **known)

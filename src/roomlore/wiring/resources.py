@@ -1,10 +1,13 @@
 """The parts that all tenants of one process share, made from the settings."""
 
 import asyncio
+import logging
+import sys
 import warnings
 import weakref
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 
 from roomlore.adapters.inprocess.clock import SystemClock, TimeOrderedIds
@@ -47,6 +50,38 @@ from roomlore.wiring.work import (
 )
 
 _MIB = 1024 * 1024
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningCall:
+    """The line of the caller's code that opened a client. `block`: the statement that would also close it."""
+
+    file: str
+    line: int
+    block: str
+
+    @classmethod
+    def here(cls, block: str) -> "OpeningCall":
+        """Return the line that called into roomlore, seen from where this is called."""
+        frame = sys._getframe(1)  # noqa: SLF001 - the one way to a caller's line that costs no traceback
+        while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_THE_CALLER:
+            frame = frame.f_back
+        return cls(frame.f_code.co_filename, frame.f_lineno, block)
+
+
+_NOT_THE_CALLER = frozenset(("roomlore", "asyncio", "contextlib"))
+_OPENING: ContextVar[OpeningCall] = ContextVar("opening")
+
+
+@contextmanager
+def opening_in(block: str) -> Iterator[None]:
+    """Attribute what is opened inside to the line that calls roomlore now, also if another thread opens it."""
+    token = _OPENING.set(OpeningCall.here(block))
+    try:
+        yield
+    finally:
+        _OPENING.reset(token)
 
 
 class Closing(AsyncExitStack):
@@ -55,7 +90,8 @@ class Closing(AsyncExitStack):
     def __init__(self) -> None:
         super().__init__()
         self._one_at_a_time = asyncio.Lock()
-        self._warn_at_end = weakref.finalize(self, _warn_of_open_client)
+        opened = _OPENING.get(None) or OpeningCall.here("async with roomlore.open(...)")
+        self._warn_at_end = weakref.finalize(self, _warn_of_open_client, opened)
 
     async def aclose(self) -> None:
         async with self._one_at_a_time:
@@ -63,10 +99,12 @@ class Closing(AsyncExitStack):
             await super().aclose()
 
 
-def _warn_of_open_client() -> None:
-    """Warn when an open client is collected, or when the program ends."""
-    advice = "roomlore was not closed: call `close()`, or open it in `async with roomlore.open(...)`."
-    warnings.warn(advice, ResourceWarning, stacklevel=2)
+def _warn_of_open_client(opened: OpeningCall) -> None:
+    """Warn when an open client is collected, or when the program ends. Python hides a `ResourceWarning` unless it is
+    asked for, so the log says it too."""
+    advice = f"roomlore was not closed: call `close()`, or open it in `{opened.block}`."
+    log.warning("%s Opened at %s:%d.", advice, opened.file, opened.line)
+    warnings.warn_explicit(advice, ResourceWarning, opened.file, opened.line)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from roomlore.core.models import DEFAULT_TENANT
 from roomlore.ports.language import Embedder, Summarizer
 from roomlore.settings import Settings
 from roomlore.wiring.lore import Lore, connect_lore
+from roomlore.wiring.resources import opening_in
 
 T = TypeVar("T")
 
@@ -229,7 +230,8 @@ def connect_sync(
         connecting = connect_lore(
             url, tenant=tenant, settings=settings, embedder=embedder, summarizer=summarizer, background=background
         )
-        return SyncLore(loop.run(connecting), loop)
+        with opening_in("with roomlore.open_sync(...)"):
+            return SyncLore(loop.run(connecting), loop)
     except BaseException:
         loop.close()
         raise

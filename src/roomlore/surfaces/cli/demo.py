@@ -122,7 +122,11 @@ def _holds_answered(one: Explanation) -> bool:
 
 def _tell(shown: _Shown, out: Console) -> None:
     out.print(f"A group chat of one working day: {shown.messages} messages in {DEMO_ROOM}, several talks at once.")
-    out.print("Three of them are put to the bot. What does it need to know to answer? The six surest messages:")
+    out.print("Three of them are put to the bot. What does it need to know to answer? At most six messages each.")
+    out.print(
+        "score: the probability that a message is in the same thread as the question. It is low for all messages if the"
+    )
+    out.print("question may begin a thread of its own; the likeliest ones are shown even then.")
     for trigger, built in shown.asked:
         out.print()
         show.context(built, trigger, out)
