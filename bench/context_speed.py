@@ -83,7 +83,7 @@ async def fill(url: str, entries: list[Entry], size: int, linked: Linked) -> Non
             copies = [replace(entry, message=replace(entry.message, room_id=room_id)) for entry in entries]
             async with storage.writing() as work:
                 await work.rooms.lock(tenant=DEFAULT_TENANT, room_id=room_id, now=copies[0].message.at)
-                await work.writer.append(tenant=DEFAULT_TENANT, room_id=room_id, entries=copies, linked=linked)
+                await work.messages.append(tenant=DEFAULT_TENANT, room_id=room_id, entries=copies, linked=linked)
     finally:
         await storage.close()
 

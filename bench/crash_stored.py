@@ -134,7 +134,7 @@ async def log_of(storage: Storage, scope: str) -> list[Change]:
     """All of it."""
     found: list[Change] = []
     async with storage.reading() as work:
-        while page := await work.memory_log.changes(tenant="default", scope=scope, after=len(found), limit=_PAGE):
+        while page := await work.memories.changes(tenant="default", scope=scope, after=len(found), limit=_PAGE):
             found += page
     return found
 
@@ -154,7 +154,7 @@ async def records_of(storage: Storage, scope: str) -> list[Evolution]:
     """The newest first."""
     found: list[Evolution] = []
     async with storage.reading() as work:
-        while page := await work.evolutions.page(
+        while page := await work.memories.evolutions(
             tenant="default", scope=scope, before=found[-1].evolution_id if found else None, limit=_PAGE
         ):
             found += page

@@ -139,7 +139,7 @@ async def active(lore: Lore, scope: str = "group:g") -> list[str]:
 
 async def mark(lore: Lore, room: str = "g", name: str = "evolution") -> int | None:
     async with lore.storage.reading() as work:
-        return (await work.watermarks.find(tenant=lore.tenant, room_id=room, names=[name])).get(name)
+        return (await work.progress.marks(tenant=lore.tenant, room_id=room, names=[name])).get(name)
 
 
 def block(asked: Asked, name: str) -> list[str]:

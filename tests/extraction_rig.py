@@ -90,7 +90,7 @@ async def extracted(lore: Lore) -> None:
 
     async def settled() -> bool:
         async with lore.storage.reading() as work:
-            return not await work.rooms_due.any(work=EXTRACTION)
+            return not await work.progress.any_noted(work=EXTRACTION)
 
     await until(settled)
 
@@ -103,14 +103,14 @@ async def memories(lore: Lore, agent: str = "bot") -> list[Memory]:
 async def records(lore: Lore, agent: str = "bot") -> list[Evolution]:
     """What made the agent's memories, or found nothing, in the order of the messages."""
     async with lore.storage.reading() as work:
-        found = await work.evolutions.page(tenant=lore.tenant, scope=f"agent:{agent}", before=None, limit=1000)
+        found = await work.memories.evolutions(tenant=lore.tenant, scope=f"agent:{agent}", before=None, limit=1000)
     return sorted(found, key=lambda record: (record.room_id, record.last_arrival, record.evolution_id))
 
 
 async def mark(lore: Lore, room: str = "r", agent: str = "bot") -> int | None:
     async with lore.storage.reading() as work:
         name = watermark(agent)
-        return (await work.watermarks.find(tenant=lore.tenant, room_id=room, names=[name])).get(name)
+        return (await work.progress.marks(tenant=lore.tenant, room_id=room, names=[name])).get(name)
 
 
 def conversations(server: ModelServer) -> list[str]:

@@ -91,7 +91,7 @@ class Rig:
     async def offer(self, scope: str) -> tuple[Scope | None, list[Memory]]:
         """The scope, and its active group memories in an order that does not change."""
         async with self.storage.reading() as work:
-            stored = await work.memory_log.scope(tenant=self.tenant, scope=scope)
+            stored = await work.memories.scope(tenant=self.tenant, scope=scope)
         found = await self.memories.page(scope, kinds=[MemoryKind.GROUP], limit=500)
         return stored, sorted(found, key=lambda one: one.memory_id)
 
@@ -123,15 +123,15 @@ class Rig:
     async def apply(self, scope: str, made: Plan, evolution_id: str, stop: BaseException | None = None) -> None:
         """Raises `Conflict` where the scope was changed since it was read; `stop` before it is committed."""
         async with self.storage.writing() as work:
-            await work.memory_log.lock(tenant=self.tenant, scope=scope, now=self.clock.now())
+            await work.memories.lock(tenant=self.tenant, scope=scope, now=self.clock.now())
             await self._record(work, scope, evolution_id)
-            await work.memory_log.apply(tenant=self.tenant, scope=scope, changes=made.changes)
+            await work.memories.apply(tenant=self.tenant, scope=scope, changes=made.changes)
             if stop is not None:
                 raise stop
 
     async def _record(self, work: UnitOfWork, scope: str, evolution_id: str) -> None:
         record = evolution(evolution_id, scope=scope, kind="evolution")
-        assert await work.evolutions.add(tenant=self.tenant, evolution=record)
+        assert await work.memories.add_evolution(tenant=self.tenant, evolution=record)
 
     async def evolve(
         self, scope: str, *operations: Operation, evolution_id: str = "e1", sources: Sequence[Source] = ()

@@ -38,7 +38,7 @@ async def check(lore: Lore, *scopes: str) -> None:
         versions = replay(log)
         async with lore.storage.reading() as work:
             stored = await work.memories.by_id(tenant=lore.tenant, memory_ids=list(versions))
-            held = await work.memory_log.scope(tenant=lore.tenant, scope=scope)
+            held = await work.memories.scope(tenant=lore.tenant, scope=scope)
         assert {one.memory_id: one for one in stored} == versions
         found = await lore.memories.page(scope, limit=9_999)
         assert sorted(one.memory_id for one in found) == sorted(one.memory_id for one in active(versions))

@@ -22,7 +22,7 @@ async def storage():
 class TestMessagesThroughIt(MessagesContract): ...
 
 
-@pytest.mark.parametrize("name", ["writing", "rooms.lock", "writer.append", "commit", "*"])
+@pytest.mark.parametrize("name", ["writing", "rooms.lock", "messages.append", "commit", "*"])
 async def test_a_write_that_fails_keeps_nothing(storage, name):
     storage.fail(name)
     with pytest.raises(StorageUnavailable, match="told to fail"):

@@ -70,7 +70,7 @@ async def test_a_reader_that_ends_inside_a_transaction_changes_nothing() -> None
     storage = await connect("sqlite://")
     async with storage.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        await work.writer.append(tenant=TENANT, room_id=ROOM, entries=[entry(1)])
+        await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[entry(1)])
         async with storage.reading():
             pass
     assert [found.message.arrival for found in await everything(storage)] == [1]

@@ -42,7 +42,7 @@ def test_texts_of_both_languages_are_known_again(filled_url):
         storage = await connect(filled_url)
         async with storage.reading() as work:
             asked = [*SAID, "谢谢", "Thanks all"]
-            found = await work.people.said_by_others(tenant=TENANT, user_id="nobody", texts=asked)
+            found = await work.maintenance.said_by_others(tenant=TENANT, user_id="nobody", texts=asked)
         await storage.close()
         return found
 

@@ -11,7 +11,7 @@ from roomlore.adapters.sql import connect
 from roomlore.adapters.sql.messages import _COUNT, _COUNT_OF, _EXCHANGED, _FIRST_SINCE, _PAGE_OF
 from roomlore.adapters.sql.rooms import _ROOMS_OF
 from roomlore.adapters.sql.work import _BEHIND
-from roomlore.ports.memories import RoomBehind
+from roomlore.ports.storage import RoomBehind
 
 WALKS = {
     "sqlite": {
@@ -94,11 +94,11 @@ def test_fifty_thousand_rooms_are_walked_along_indexes(url):
 async def _read(url: str) -> None:
     storage = await connect(url)
     async with storage.reading() as work:
-        found = await work.watermarks.behind(name="evolution", least=50, after=("", ""), limit=99)
+        found = await work.progress.rooms_behind(name="evolution", least=50, after=("", ""), limit=99)
         assert found == sorted(
             (RoomBehind(f"t{n // 500}", f"room{n}", 20) for n in range(1000, ROOMS + 1, 1000)), key=_place
         )
-        rest = await work.watermarks.behind(name="evolution", least=50, after=_place(found[30]), limit=5)
+        rest = await work.progress.rooms_behind(name="evolution", least=50, after=_place(found[30]), limit=5)
         assert rest == found[31:36]
         assert await work.rooms.of_sender(tenant="t7", sender_id="u355") == [f"room{n}" for n in range(3550, 3560)]
         assert await work.messages.count(tenant="t0", room_id="room7", after=10_000, sender_id="u7") == 200

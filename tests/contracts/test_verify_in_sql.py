@@ -55,16 +55,16 @@ def story(scope: str, prefix: str) -> list[Change]:
 
 async def write(storage: SqlStorage, scope: str, changes: Sequence[Change], *, tenant: str = TENANT) -> None:
     async with storage.writing() as work:
-        await work.memory_log.lock(tenant=tenant, scope=scope, now=START)
-        await work.memory_log.apply(tenant=tenant, scope=scope, changes=changes)
+        await work.memories.lock(tenant=tenant, scope=scope, now=START)
+        await work.memories.apply(tenant=tenant, scope=scope, changes=changes)
 
 
 @pytest.fixture
 async def filled(storage: SqlStorage) -> AsyncIterator[SqlStorage]:
     await fill(storage, [entry(1), entry(2), entry(3)])
     async with storage.writing() as work:
-        await work.evolutions.add(tenant=TENANT, evolution=evolution("e1"))
-        await work.watermarks.move(tenant=TENANT, room_id=ROOM, name="evolution", arrival=3, was=0, now=START)
+        await work.memories.add_evolution(tenant=TENANT, evolution=evolution("e1"))
+        await work.progress.move_mark(tenant=TENANT, room_id=ROOM, name="evolution", arrival=3, was=0, now=START)
     await write(storage, SCOPE, story(SCOPE, "u"))
     await write(storage, GROUP, story(GROUP, "g"))
     return storage
@@ -268,7 +268,7 @@ async def test_lost_words_are_put_back_by_reading_the_messages_anew(filled):
     async with filled.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
         messages = await work.messages.plain(tenant=TENANT, room_id=ROOM, arrivals=[1, 2, 3])
-        await work.lexical.reword(tenant=TENANT, room_id=ROOM, messages=messages)
+        await work.messages.reword(tenant=TENANT, room_id=ROOM, messages=messages)
     assert (await verify(filled)).counts == {"room counters": 1}
     await damage(filled, "UPDATE rooms SET words = (SELECT sum(length) FROM message_words)")
     assert (await verify(filled)).sound
@@ -279,7 +279,7 @@ async def test_an_index_of_other_words_is_a_note(filled):
     model = EmbeddingModel(name="words-0", dimensions=0)
     state = IndexState(name=WORDS, model=model, generation="g", cursor=None, updated_at=START)
     async with filled.writing() as work:
-        await work.index_states.save(state=state, expected=None)
+        await work.progress.save_index_state(state=state, expected=None)
     report = await verify(filled)
     assert report.sound
     assert "word index" in {note.where for note in report.notes}
@@ -360,7 +360,9 @@ async def test_evidence_that_is_gone_is_a_note(filled):
 
 async def test_an_evolution_without_its_changes_is_a_note(filled):
     async with filled.writing() as work:
-        await work.evolutions.add(tenant=TENANT, evolution=replace(evolution("e2"), started_at=START + timedelta(1)))
+        await work.memories.add_evolution(
+            tenant=TENANT, evolution=replace(evolution("e2"), started_at=START + timedelta(1))
+        )
     report = await verify(filled)
     assert report.sound
     assert any("e2 was applied" in note.found for note in report.notes)

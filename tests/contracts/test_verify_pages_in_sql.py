@@ -16,7 +16,7 @@ from roomlore.testing.contracts.texts import ROOM, TENANT, erase, fill
 async def read(storage: SqlStorage, *, after: int = 0, limit: int = 1000) -> Sequence[ReadMessage]:
     """A page, read when its unit of work is closed."""
     async with storage.reading() as work:
-        reading = await work.audit.messages(tenant=TENANT, room_id=ROOM, after=after, limit=limit)
+        reading = await work.maintenance.read_messages(tenant=TENANT, room_id=ROOM, after=after, limit=limit)
     return reading()
 
 
@@ -102,8 +102,8 @@ async def test_strays_are_told_by_table_room_and_arrival(storage):
     found: list[Stray] = []
     async with storage.reading() as work:
         for _ in range(4):
-            found += await work.audit.strays(tenant=TENANT, after=found[-1] if found else None, limit=3)
-        assert await work.audit.strays(tenant="other", after=None, limit=3) == []
+            found += await work.maintenance.strays(tenant=TENANT, after=found[-1] if found else None, limit=3)
+        assert await work.maintenance.strays(tenant="other", after=None, limit=3) == []
     places = [(one.table, one.room_key, one.arrival) for one in found]
     first, second = sorted({one.room_key for one in found})
     assert places == [
@@ -118,7 +118,7 @@ async def left_of(storage: SqlStorage, limit: int) -> Room | None:
     """The room after some more of it was removed."""
     async with storage.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        await work.people.remove_room(tenant=TENANT, room_id=ROOM, limit=limit)
+        await work.maintenance.remove_room(tenant=TENANT, room_id=ROOM, limit=limit)
     async with storage.reading() as work:
         return await work.rooms.find(tenant=TENANT, room_id=ROOM)
 

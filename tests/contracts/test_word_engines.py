@@ -73,14 +73,14 @@ class Script:
         if change[0] == "append":
             entries = [self._say(self.said + n, text) for n, text in enumerate(change[1], start=1)]
             self.said += len(entries)
-            await work.writer.append(**here, entries=entries)
+            await work.messages.append(**here, entries=entries)
         elif change[1] not in self.standing:
             return
         elif change[0] == "edit":
-            await work.writer.replace(**here, entries=[self._say(change[1], change[2])])
+            await work.messages.replace(**here, entries=[self._say(change[1], change[2])])
         else:
             del self.standing[change[1]]
-            await work.writer.erase(**here, arrivals=[change[1]], now=START)
+            await work.messages.erase(**here, arrivals=[change[1]], now=START)
 
     def _say(self, arrival: int, text: str) -> Entry:
         said = entry(arrival, text=text, sender_name=text[:3], metadata={"caption": text[-2:]})
@@ -122,7 +122,7 @@ async def _index_otherwise(storage: SqlStorage, spelled: Spelled) -> None:
     """As an older version read the message."""
     async with storage.writing() as work:
         room = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        held = work.lexical._locks.held(TENANT, ROOM)
+        held = work.messages._locks.held(TENANT, ROOM)
         await WordIndex(work.connection).put(held, [spelled], revision=room.revision)
 
 

@@ -15,7 +15,7 @@ from roomlore.adapters.sql.words import spell_message
 from roomlore.core.audience import Presence, RoomPeople, Window
 from roomlore.core.models import Entry, LinkKind, Role
 from roomlore.core.search.lexical import indexed_words
-from roomlore.ports.memories import RoomBehind
+from roomlore.ports.storage import RoomBehind
 from roomlore.testing import START, change, checkpoint, entry, memory, session
 from roomlore.testing.contracts.evolutions import take
 from roomlore.testing.contracts.memories import page
@@ -197,7 +197,9 @@ async def test_rooms_with_memories_get_leases_and_find_their_senders(empty_url):
     assert not await take(storage, "b")
     async with storage.reading() as work:
         assert await work.rooms.of_sender(tenant=TENANT, sender_id="ann") == [ROOM]
-        assert await work.watermarks.behind(name="x", least=1, after=("", ""), limit=9) == [RoomBehind(TENANT, ROOM, 0)]
+        assert await work.progress.rooms_behind(name="x", least=1, after=("", ""), limit=9) == [
+            RoomBehind(TENANT, ROOM, 0)
+        ]
     await storage.close()
 
 

@@ -36,7 +36,7 @@ STATEMENTS = [
     "喝茶", "likes tea", " LIKES  tea", "周五看番 🎬", "e\u0301té is short", "不聊政治", "plays go", "围棋和 go",
     "Likes tea.", "晚上活跃", "meets on Mondays", "周五看番🎬，偏好科幻",
 ]  # fmt: skip
-CRASHES = ["commit", "memory_log.apply", "memory_log.lock", "evolutions.add", "watermarks.move"]
+CRASHES = ["commit", "memories.apply", "memories.lock", "memories.add_evolution", "progress.move_mark"]
 _ids = count()
 places = st.integers(0, 10**6)
 statements = st.sampled_from(STATEMENTS)
@@ -278,7 +278,7 @@ class EvolutionMachine(RuleBasedStateMachine):
 
     async def log(self) -> list[Change]:
         async with self.lore.storage.reading() as work:
-            return await work.memory_log.changes(tenant=self.lore.tenant, scope=SCOPE, after=0, limit=10**6)
+            return await work.memories.changes(tenant=self.lore.tenant, scope=SCOPE, after=0, limit=10**6)
 
     @invariant()
     def the_tables_are_what_the_log_says(self) -> None:
@@ -293,7 +293,7 @@ class EvolutionMachine(RuleBasedStateMachine):
         async with self.lore.storage.reading() as work:
             stored = await work.memories.by_id(tenant=tenant, memory_ids=names)
             heads = await work.memories.heads(tenant=tenant, memory_ids=names)
-            scope = await work.memory_log.scope(tenant=tenant, scope=SCOPE)
+            scope = await work.memories.scope(tenant=tenant, scope=SCOPE)
             rows = [await work.memories.lineage(tenant=tenant, lineage_id=name) for name in sorted(lineages)]
         assert {one.memory_id: one for one in stored} == versions
         assert heads == {name: self.told.head(name) for name in names}

@@ -189,18 +189,18 @@ class ExtractionMachine(RuleBasedStateMachine):
 
     async def _broken_off(self, work_id: str) -> bool:
         """The transaction that keeps the memory is not committed."""
-        from roomlore.adapters.sql.work import SqlRoomsDue
+        from roomlore.adapters.sql.work import DueRooms
 
-        note = SqlRoomsDue.note
+        note = DueRooms.note_room
 
-        async def fails(self: SqlRoomsDue, **_: object) -> None:
+        async def fails(self: DueRooms, **_: object) -> None:
             raise StorageUnavailable
 
-        SqlRoomsDue.note = fails  # type: ignore[method-assign, assignment]
+        DueRooms.note_room = fails  # type: ignore[method-assign, assignment]
         try:
             return await self._attempt(work_id, "not stored")
         finally:
-            SqlRoomsDue.note = note  # type: ignore[method-assign]
+            DueRooms.note_room = note  # type: ignore[method-assign]
 
     @invariant()
     def nothing_is_extracted_twice(self) -> None:
@@ -244,7 +244,7 @@ class ExtractionMachine(RuleBasedStateMachine):
     async def _left(self, room: str, agent: str) -> int:
         after = await mark(self.lore, room, agent) or 0
         async with self.lore.storage.reading() as work:
-            assert not await work.rooms_due.any(work=EXTRACTION)
+            assert not await work.progress.any_noted(work=EXTRACTION)
             found = await work.messages.replies_of(
                 tenant="default", room_id=room, agent_id=agent, after=after, limit=1000
             )

@@ -27,7 +27,7 @@ from evolution_rig import (
 from extraction_rig import until
 from roomlore import Message
 from roomlore.adapters.inprocess.clock import SystemClock
-from roomlore.adapters.sql.memories import SqlEvolutions
+from roomlore.adapters.sql.memories import EvolutionRecords
 from roomlore.core.errors import Conflict, ModelUnavailable, NotFound, StorageUnavailable
 from roomlore.core.memory.memory import Action, Source
 from roomlore.services.evolution.piece import DirectSteps
@@ -204,7 +204,7 @@ async def test_messages_that_others_read_meanwhile_are_not_read_twice(url):
     async def move(other):
         async with other.storage.writing() as work:
             now = SystemClock().now()
-            assert await work.watermarks.move(
+            assert await work.progress.move_mark(
                 tenant="default", room_id="g", name="evolution", arrival=3, was=0, now=now
             )
 
@@ -271,7 +271,7 @@ async def test_a_lease_of_a_process_that_is_gone_runs_out(url):
         now = SystemClock().now()
         async with lore.storage.writing() as work:
             held = {"tenant": "default", "name": "evolution:group:g", "holder": "gone"}
-            assert await work.leases.take(**held, now=now, until=now + timedelta(seconds=0.5))
+            assert await work.progress.take_lease(**held, now=now, until=now + timedelta(seconds=0.5))
         result = await lore.memories.evolve("g")
         assert result.at >= now + timedelta(seconds=0.5)
         assert result.stats.created == 1
@@ -317,7 +317,7 @@ async def test_work_that_failed_is_tried_again_and_done_once(caplog):
 async def test_an_answer_is_paid_for_once_where_it_cannot_be_stored_at_first(sqlite_url, monkeypatch):
     """What is stored at last is what the model said at first."""
     said, failures = CHINESE, [1]
-    add = SqlEvolutions.add
+    add = EvolutionRecords.add_evolution
 
     async def fails_once(self, **given):
         if failures:
@@ -325,7 +325,7 @@ async def test_an_answer_is_paid_for_once_where_it_cannot_be_stored_at_first(sql
             raise StorageUnavailable("The disk is full.")
         return await add(self, **given)
 
-    monkeypatch.setattr(SqlEvolutions, "add", fails_once)
+    monkeypatch.setattr(EvolutionRecords, "add_evolution", fails_once)
     async with ModelServer(default=lines(create(said.new[0], "c1"))) as server, opened(server, url=sqlite_url) as lore:
         await talk(lore, said, range(1, 4))
         begun = await lore.memories.begin_evolution("g")

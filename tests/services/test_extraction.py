@@ -32,7 +32,7 @@ from extraction_rig import (
 from roomlore import Message, Role, Settings
 from roomlore.adapters.inprocess.durable import InProcessWork
 from roomlore.adapters.prompts import PackagedPrompts
-from roomlore.adapters.sql.work import SqlWatermarks
+from roomlore.adapters.sql.work import Watermarks
 from roomlore.core.errors import StorageUnavailable
 from roomlore.core.memory.extraction import watermark
 from roomlore.core.memory.memory import Action, MemoryKind, Source
@@ -85,7 +85,7 @@ async def test_its_record_says_what_it_was_made_of_and_by(said):
         assert (record.model, record.raw_answer) == ("first/tiny", f"  {said.summary}\n")
         assert (record.usage.input_tokens, record.usage.output_tokens) == (7, 3)
         async with lore.storage.reading() as work:
-            (change,) = await work.memory_log.changes(tenant="default", scope="agent:bot", after=0, limit=9)
+            (change,) = await work.memories.changes(tenant="default", scope="agent:bot", after=0, limit=9)
         assert (change.number, change.action, change.memory) == (1, Action.CREATE, memory)
         assert (change.actor, change.evolution_id) == ("first/tiny", record.evolution_id)
         assert await mark(lore) == 10
@@ -310,16 +310,16 @@ async def test_an_answer_that_nobody_foresaw_is_a_fallback_too(caplog, monkeypat
 
 @both
 async def test_storing_that_fails_loses_neither_the_reply_nor_the_memory(said, caplog, monkeypatch):
-    from roomlore.adapters.sql.memory_log import SqlMemoryLog
+    from roomlore.adapters.sql.memory_log import MemoryLog
 
-    apply, down = SqlMemoryLog.apply, [True]
+    apply, down = MemoryLog.apply, [True]
 
     async def failing(self, **given) -> None:
         if down[0]:
             raise StorageUnavailable("The disk is full.")
         await apply(self, **given)
 
-    monkeypatch.setattr(SqlMemoryLog, "apply", failing)
+    monkeypatch.setattr(MemoryLog, "apply", failing)
     monkeypatch.setattr("roomlore.services.extraction.extraction_service._LOOK_AGAIN_SECONDS", 0.2)
     async with ModelServer(default=said.summary) as server, opened(server) as lore:
         await replies(lore, said, 5)
@@ -562,7 +562,7 @@ async def test_a_room_that_was_imported_first_begins_with_what_is_said_in_it(tmp
 
 async def test_what_is_imported_while_a_memory_is_kept_is_not_extracted_either(postgres_url, tmp_path, monkeypatch):
     """The import has read the mark, and the memory moves it before the import does."""
-    find, read = SqlWatermarks.find, asyncio.Event()
+    find, read = Watermarks.marks, asyncio.Event()
 
     async def slowly(self, **named):
         found = await find(self, **named)
@@ -574,13 +574,13 @@ async def test_what_is_imported_while_a_memory_is_kept_is_not_extracted_either(p
     async with ModelServer(default=ENGLISH.summary) as server, opened(server, url=postgres_url) as lore:
         await replies(lore, ENGLISH, 2)
         was = await mark(lore)
-        monkeypatch.setattr(SqlWatermarks, "find", slowly)
+        monkeypatch.setattr(Watermarks, "marks", slowly)
         old = [replace(reply(n, f"old {n}"), id=f"old{n}") for n in range(20)]
         importing = asyncio.ensure_future(brought_in(lore, tmp_path, old))
         await read.wait()
         async with lore.storage.writing() as work:
             moving = {"name": watermark("bot"), "arrival": was + 1, "was": was, "now": datetime(2026, 1, 1, tzinfo=UTC)}
-            assert await work.watermarks.move(tenant=lore.tenant, room_id="r", **moving)
+            assert await work.progress.move_mark(tenant=lore.tenant, room_id="r", **moving)
         await importing
         await extracted(lore)
         assert (await mark(lore), server.requests) == (24, [])

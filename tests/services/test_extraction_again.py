@@ -118,7 +118,7 @@ async def test_what_is_made_again_says_of_what_by_what_and_why(said):
         assert record.prompt_hash
         assert record.facts == {"again": before.memory_id}
         async with lore.storage.reading() as work:
-            changes = await work.memory_log.changes(tenant="default", scope="agent:bot", after=1, limit=9)
+            changes = await work.memories.changes(tenant="default", scope="agent:bot", after=1, limit=9)
             (old,) = await work.memories.by_id(tenant="default", memory_ids=[before.memory_id])
         assert [(change.action, change.closes, change.actor) for change in changes] == [
             (Action.UPDATE, (before.memory_id,), "first/tiny")
@@ -181,10 +181,10 @@ async def edited(lore, memory) -> None:
     new = replace(memory, memory_id="mine", version=2, parents=(memory.memory_id,), statement="mine", fallback=False,
                   made_by="caller", updated_at=now)  # fmt: skip
     async with lore.storage.writing() as work:
-        scope = await work.memory_log.lock(tenant="default", scope=memory.scope, now=now)
+        scope = await work.memories.lock(tenant="default", scope=memory.scope, now=now)
         change = Change(number=scope.changes + 1, scope=memory.scope, action=Action.UPDATE, memory=new,
                         closes=(memory.memory_id,), old_statement=memory.statement, at=now)  # fmt: skip
-        await work.memory_log.apply(tenant="default", scope=memory.scope, changes=[change])
+        await work.memories.apply(tenant="default", scope=memory.scope, changes=[change])
 
 
 async def test_one_that_is_edited_while_the_model_thinks_is_left_alone():

@@ -40,7 +40,7 @@ async def remember(lore: Lore, statement: str, *message_ids: str, scope: str = "
 async def statements(lore: Lore) -> list[str]:
     """Of every version and of every entry of the log."""
     async with lore.storage.reading() as work:
-        versions = [memory for _, memory in await work.rewriting.versions(tenant=lore.tenant, after=0, limit=1_000)]
+        versions = [memory for _, memory in await work.maintenance.versions(tenant=lore.tenant, after=0, limit=1_000)]
     log = [one for scope in {memory.scope for memory in versions} for one in await lore.memories.changes(scope)]
     return [*(memory.statement for memory in versions), *(f"{one.memory.statement}{one.old_statement}" for one in log)]
 
@@ -140,12 +140,14 @@ async def test_a_number_in_what_platforms_say_goes_too(lore):
 async def test_positions_of_other_imports_stay(lore):
     async with lore.storage.writing() as work:
         for source in ("annual.json", "chats/ann.json"):
-            await work.imports.save(tenant=lore.tenant, source=source, position="7", now=lore._resources.clock.now())
+            await work.progress.save_import_position(
+                tenant=lore.tenant, source=source, position="7", now=lore._resources.clock.now()
+            )
     await lore.messages.add(said("1", "ann", "hello"))
     await lore.privacy.forget("ann")
     async with lore.storage.reading() as work:
-        assert await work.imports.position(tenant=lore.tenant, source="annual.json") == "7"
-        assert await work.imports.position(tenant=lore.tenant, source="chats/ann.json") is None
+        assert await work.progress.import_position(tenant=lore.tenant, source="annual.json") == "7"
+        assert await work.progress.import_position(tenant=lore.tenant, source="chats/ann.json") is None
 
 
 class Meanwhile:

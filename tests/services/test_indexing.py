@@ -242,7 +242,7 @@ async def test_words_read_otherwise_are_indexed_anew_by_themselves(url, monkeypa
         await lore.index.catch_up()
         assert (await lore.messages.search("tea", "deploy")).degraded is None
         async with lore.storage.reading() as work:
-            postings = await work.lexical.look_up(tenant="default", room_id="tea", words=["yolped", "deploy"])
+            postings = await work.messages.look_up(tenant="default", room_id="tea", words=["yolped", "deploy"])
         assert postings is not None
         assert postings.ends.tolist() == [1, 1]
 

@@ -246,8 +246,8 @@ async def test_what_is_merged_of_the_same_words_comes_back(rig):
     [first] = await add(rig, "tea 茶")
     other = replace(await rig.memories.get(first), memory_id="other", lineage_id="other", statement="TEA 茶")
     async with rig.storage.writing() as work:
-        await work.memory_log.lock(tenant=rig.tenant, scope=TEA, now=START)
-        await work.memory_log.apply(tenant=rig.tenant, scope=TEA, changes=[change(2, other, at=START)])
+        await work.memories.lock(tenant=rig.tenant, scope=TEA, now=START)
+        await work.memories.apply(tenant=rig.tenant, scope=TEA, changes=[change(2, other, at=START)])
     await rig.evolve(TEA, merge("tea or 茶", "m1", "m2"))
     await rig.memories.revert("e1")
     assert await said(rig) == ["TEA 茶", "tea 茶"]
@@ -257,10 +257,10 @@ async def test_an_extraction_is_taken_back(rig):
     made = await rig.memories.add("agent:bot", "对话摘要: hi", kind=MemoryKind.SHORT)
     short = replace(made, memory_id="x1", lineage_id="x1", statement="she moves 搬家", evolution_id="x1")
     async with rig.storage.writing() as work:
-        await work.memory_log.lock(tenant=rig.tenant, scope="agent:bot", now=START)
-        await work.evolutions.add(tenant=rig.tenant, evolution=evolution("x1", scope="agent:bot"))
+        await work.memories.lock(tenant=rig.tenant, scope="agent:bot", now=START)
+        await work.memories.add_evolution(tenant=rig.tenant, evolution=evolution("x1", scope="agent:bot"))
         entry = change(2, short, evolution_id="x1", at=START)
-        await work.memory_log.apply(tenant=rig.tenant, scope="agent:bot", changes=[entry])
+        await work.memories.apply(tenant=rig.tenant, scope="agent:bot", changes=[entry])
     [back] = await rig.memories.revert("x1")
     assert (back.memory.memory_id, back.memory.status) == ("x1", MemoryStatus.DEPRECATED)
     assert await rig.memories.page("agent:bot") == [made]
@@ -342,8 +342,8 @@ async def test_what_was_redacted_does_not_come_back(rig, left):
     [deleted] = await rig.evolve(TEA, delete("m1"))
     entry = change(3, replace(deleted.memory, statement=left), action=Action.REDACT, at=START)
     async with rig.storage.writing() as work:
-        await work.memory_log.lock(tenant=rig.tenant, scope=TEA, now=START)
-        await work.memory_log.apply(tenant=rig.tenant, scope=TEA, changes=[entry])
+        await work.memories.lock(tenant=rig.tenant, scope=TEA, now=START)
+        await work.memories.apply(tenant=rig.tenant, scope=TEA, changes=[entry])
     with pytest.raises(InvalidInput, match="redacted"):
         await rig.memories.restore(tea)
     with pytest.raises(Conflict, match=tea):

@@ -173,7 +173,7 @@ async def test_a_point_whose_memory_is_not_in_force_is_passed_over(url):
         await drain(lore)
         indexes = lore._resources.indexing
         async with lore.storage.reading() as work:
-            state = await work.index_states.find(name="memories")
+            state = await work.progress.index_state(name="memories")
         point = VectorPoint(tenant=lore.tenant, scope="group:tea", number=999, vector=np.ones(256, np.float32))
         await indexes.vectors.put(collection=MEMORIES, generation=state.generation, points=[point])
         answer = await lore.memories.search("tea", "likes tea", threshold=0)

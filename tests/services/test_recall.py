@@ -26,9 +26,9 @@ async def remember(lore: roomlore.Lore, *memories: Memory) -> None:
     """As any writer of memories does it."""
     for memory in memories:
         async with lore.storage.writing() as work:
-            scope = await work.memory_log.lock(tenant=lore.tenant, scope=memory.scope, now=NOW)
+            scope = await work.memories.lock(tenant=lore.tenant, scope=memory.scope, now=NOW)
             change = Change(number=scope.changes + 1, scope=memory.scope, action=Action.CREATE, memory=memory, at=NOW)
-            await work.memory_log.apply(tenant=lore.tenant, scope=memory.scope, changes=[change])
+            await work.memories.apply(tenant=lore.tenant, scope=memory.scope, changes=[change])
 
 
 def asked(text: str) -> list[dict[str, str]]:
@@ -74,10 +74,10 @@ async def test_what_is_added_and_deleted_is_seen_at_once(ann):
     await remember(ann, new)
     assert "oolong" in await ann.recall.memory_prompt(["user:ann"], asked("tea"))
     async with ann.storage.writing() as work:
-        scope = await work.memory_log.lock(tenant=ann.tenant, scope="user:ann", now=NOW)
+        scope = await work.memories.lock(tenant=ann.tenant, scope="user:ann", now=NOW)
         deleted = replace(new, status=MemoryStatus.DEPRECATED)
         gone = Change(number=scope.changes + 1, scope="user:ann", action=Action.DELETE, memory=deleted, at=NOW)
-        await work.memory_log.apply(tenant=ann.tenant, scope="user:ann", changes=[gone])
+        await work.memories.apply(tenant=ann.tenant, scope="user:ann", changes=[gone])
     assert (await ann.recall.build(["user:ann"], asked("tea"))).text == before.text
 
 

@@ -37,9 +37,9 @@ def known(number: int, statement: str, scope: str, **more: Any) -> Memory:
 
 async def write(lore: roomlore.Lore, memory: Memory, action: Action = Action.CREATE) -> None:
     async with lore.storage.writing() as work:
-        scope = await work.memory_log.lock(tenant=lore.tenant, scope=memory.scope, now=NOW)
+        scope = await work.memories.lock(tenant=lore.tenant, scope=memory.scope, now=NOW)
         change = Change(number=scope.changes + 1, scope=memory.scope, action=action, memory=memory, at=NOW)
-        await work.memory_log.apply(tenant=lore.tenant, scope=memory.scope, changes=[change])
+        await work.memories.apply(tenant=lore.tenant, scope=memory.scope, changes=[change])
 
 
 def block(asked: Asked) -> str:
@@ -181,7 +181,7 @@ async def test_a_scope_that_cannot_be_read_leaves_the_reply_whole():
     async with replying(["Green."]) as (lore, server):
         await write(lore, known(1, "Likes tea", "user:ann"))
         lore._resources.recall.cache._storage = faulty = FaultyStorage(lore.storage)
-        faulty.fail("memory_log.scope")
+        faulty.fail("memories.scope")
         events = await gathered(lore, asks("Tea?"))
         assert last(events).text == "Green."
         assert block(server.requests[0]) == ""

@@ -172,7 +172,7 @@ async def test_a_scope_that_never_rests_is_a_note():
         numbers = iter(range(10_000))
 
         async def meddle(name: str) -> None:
-            if name == "audit.log":
+            if name == "maintenance.read_log":
                 await lore.memories.add("user:ann", f"wrote {next(numbers)}")
 
         faulty.visit = meddle  # type: ignore[method-assign]
@@ -188,7 +188,7 @@ async def test_a_room_that_grows_as_fast_as_it_is_read_comes_to_an_end():
         faulty, numbers = FaultyStorage(lore.storage), iter(range(20))
 
         async def meddle(name: str) -> None:
-            if name == "audit.messages":
+            if name == "maintenance.read_messages":
                 more = f"more {next(numbers)}"
                 await lore.messages.add([Message(id=more, room_id="tea", sender_id="ann", text=more)])
 
@@ -223,13 +223,14 @@ class NeverHeld(FaultyStorage):
     async def reading(self) -> AsyncIterator[UnitOfWork]:
         async with super().reading() as work:
             self.open += 1
-            audit = SimpleNamespace(strays=work.audit.strays, words_astray=work.audit.words_astray)
-            audit.messages = partial(self._messages, work)
-            yield cast(UnitOfWork, SimpleNamespace(rooms=work.rooms, audit=audit))
+            stored = work.maintenance
+            maintenance = SimpleNamespace(strays=stored.strays, words_astray=stored.words_astray)
+            maintenance.read_messages = partial(self._messages, work)
+            yield cast(UnitOfWork, SimpleNamespace(rooms=work.rooms, maintenance=maintenance))
             self.open -= 1
 
     async def _messages(self, work: UnitOfWork, **asked: Any) -> Callable[[], Sequence[ReadMessage]]:
-        read = await work.audit.messages(**asked)
+        read = await work.maintenance.read_messages(**asked)
 
         def noted() -> Sequence[ReadMessage]:
             self.seen.append(self.open)

@@ -33,8 +33,8 @@ async def remember(storage: Storage, *, tenant: str = "default") -> None:
         change(3, gone),
     ]
     async with storage.writing() as work:
-        await work.memory_log.lock(tenant=tenant, scope=BOT, now=START)
-        await work.memory_log.apply(tenant=tenant, scope=BOT, changes=changes)
+        await work.memories.lock(tenant=tenant, scope=BOT, now=START)
+        await work.memories.apply(tenant=tenant, scope=BOT, changes=changes)
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def said(language: str, key: str) -> str:
 
 
 def checks_begun(slow) -> int:
-    return slow.gate.calls.count("index_states.find")
+    return slow.gate.calls.count("progress.index_state")
 
 
 async def test_a_check_that_takes_long_goes_on_and_is_waited_for(http, slow, hurried):
@@ -77,7 +77,7 @@ async def test_what_a_check_found_while_nobody_waited_is_told_to_who_asks_next(h
 
 async def test_a_check_that_failed_while_nobody_waited_says_so_and_is_done_again(http, app, slow, hurried):
     await running(http)
-    slow.gate.fail("memory_log.scopes", StorageUnavailable("The disk is full; make room."))
+    slow.gate.fail("memories.scopes", StorageUnavailable("The disk is full; make room."))
     slow.gate.open.set()
     await ended(app.state.long_work)
     refused = await http.get(VERIFY)

@@ -18,56 +18,6 @@ class RoomOfPerson:
     others: bool
 
 
-class People(Protocol):
-    """The data of people in rooms."""
-
-    async def rooms_of(self, *, tenant: str, user_id: str) -> list[RoomOfPerson]:
-        """Return the rooms, ascending by id."""
-
-    async def others_in(self, *, tenant: str, room_id: str, user_id: str) -> bool:
-        """Return True if anybody else but assistants has spoken in the room; False if there is no such room."""
-
-    async def said_by_others(self, *, tenant: str, user_id: str, texts: Sequence[str]) -> set[str]:
-        """Return those of these texts that are the whole of a message of another user."""
-
-    async def rename_messages(self, *, tenant: str, room_id: str, ids: Mapping[int, str]) -> None:
-        """Give the messages at these arrivals other ids. The room is locked."""
-
-    async def forget_session(self, *, tenant: str, room_id: str, user_id: str, first: int) -> int:
-        """Remove the person from the room's session, with everything that callers keep with it if it is theirs, and
-        delete the summaries that cover arrival `first` (0: none). Return the number of entries. The room is locked."""
-
-    async def remove_room(self, *, tenant: str, room_id: str, limit: int) -> int:
-        """Remove up to `limit` messages of a locked room with all dependent rows and, when none is left, the room with
-        everything stored under its id. Return 0 or more while work is left, -1 once the room is gone."""
-
-    async def drop_vector_scope(self, *, tenant: str, scope: str) -> None:
-        """Delete the name of a scope of vectors in this database, with its remaining vectors."""
-
-
-class Rewriting(Protocol):
-    """Rewriting of memories in place: the only way to change the past."""
-
-    async def versions(self, *, tenant: str, after: int, limit: int) -> list[tuple[int, Memory]]:
-        """Return every version of any scope with a row number above `after`, with that number, ascending."""
-
-    async def rewrite_versions(self, *, tenant: str, scope: str, memories: Sequence[Memory]) -> None:
-        """Replace the statements of these versions, and their sources; ids, order and status stay. The scope is
-        locked."""
-
-    async def rewrite_changes(self, *, tenant: str, scope: str, changes: Sequence[Change]) -> None:
-        """Replace the content of these log entries; ids, order and action stay. The scope is locked."""
-
-    async def rename_scope(self, *, tenant: str, scope: str, name: str) -> None:
-        """Rename a locked scope, with its memories, log and records."""
-
-    async def evolutions(self, *, tenant: str, after: str, limit: int) -> list[Evolution]:
-        """Return the tenant's records with an id above `after`, ascending."""
-
-    async def rewrite_evolution(self, *, tenant: str, evolution: Evolution) -> None:
-        """Replace the texts of the record, and its room."""
-
-
 @dataclass(frozen=True, slots=True)
 class StoredRow:
     """A row of any table. `key`: its primary key. `texts`: all texts of each column with text, several if it holds
@@ -75,24 +25,6 @@ class StoredRow:
 
     key: tuple[Any, ...]
     texts: Mapping[str, Sequence[str]]
-
-
-class StoredRows(Protocol):
-    """Everything stored of a tenant, row by row, in any table."""
-
-    async def tables(self) -> Sequence[str]:
-        """Return every table that holds rows of tenants."""
-
-    async def page(self, *, tenant: str, table: str, after: tuple[Any, ...] | None, limit: int) -> list[StoredRow]:
-        """Return rows with a key above `after`, ascending."""
-
-    async def redact(
-        self, *, tenant: str, table: str, key: tuple[Any, ...], columns: Sequence[str], change: Callable[[str], str]
-    ) -> None:
-        """Change every text in these columns of the row, and raise the revision of its room."""
-
-    async def drop(self, *, tenant: str, table: str, key: tuple[Any, ...]) -> None:
-        """Delete the row, to which no other row may refer."""
 
 
 class Upkeep(Protocol):
@@ -181,13 +113,69 @@ class MarkAhead:
     last: int
 
 
-class Audit(Protocol):
-    """The reads of a tenant's integrity check."""
+class Maintenance(Protocol):
+    """Removing a person, rewriting memories in place, and reading rows as they are stored."""
 
-    async def versions(self, *, tenant: str, scope: str, after: int, limit: int) -> list[ReadVersion]:
+    async def rooms_of(self, *, tenant: str, user_id: str) -> list[RoomOfPerson]:
+        """Return the rooms, ascending by id."""
+
+    async def others_in(self, *, tenant: str, room_id: str, user_id: str) -> bool:
+        """Return True if anybody else but assistants has spoken in the room; False if there is no such room."""
+
+    async def said_by_others(self, *, tenant: str, user_id: str, texts: Sequence[str]) -> set[str]:
+        """Return those of these texts that are the whole of a message of another user."""
+
+    async def rename_messages(self, *, tenant: str, room_id: str, ids: Mapping[int, str]) -> None:
+        """Give the messages at these arrivals other ids. The room is locked."""
+
+    async def forget_session(self, *, tenant: str, room_id: str, user_id: str, first: int) -> int:
+        """Remove the person from the room's session, with everything that callers keep with it if it is theirs, and
+        delete the summaries that cover arrival `first` (0: none). Return the number of entries. The room is locked."""
+
+    async def remove_room(self, *, tenant: str, room_id: str, limit: int) -> int:
+        """Remove up to `limit` messages of a locked room with all dependent rows and, when none is left, the room with
+        everything stored under its id. Return 0 or more while work is left, -1 once the room is gone."""
+
+    async def drop_vector_scope(self, *, tenant: str, scope: str) -> None:
+        """Delete the name of a scope of vectors in this database, with its remaining vectors."""
+
+    async def versions(self, *, tenant: str, after: int, limit: int) -> list[tuple[int, Memory]]:
+        """Return every version of any scope with a row number above `after`, with that number, ascending."""
+
+    async def rewrite_versions(self, *, tenant: str, scope: str, memories: Sequence[Memory]) -> None:
+        """Replace the statements of these versions, and their sources; ids, order and status stay. The scope is
+        locked."""
+
+    async def rewrite_changes(self, *, tenant: str, scope: str, changes: Sequence[Change]) -> None:
+        """Replace the content of these log entries; ids, order and action stay. The scope is locked."""
+
+    async def rename_scope(self, *, tenant: str, scope: str, name: str) -> None:
+        """Rename a locked scope, with its memories, log and records."""
+
+    async def evolutions(self, *, tenant: str, after: str, limit: int) -> list[Evolution]:
+        """Return the tenant's records with an id above `after`, ascending."""
+
+    async def rewrite_evolution(self, *, tenant: str, evolution: Evolution) -> None:
+        """Replace the texts of the record, and its room."""
+
+    async def tables(self) -> Sequence[str]:
+        """Return every table that holds rows of tenants."""
+
+    async def rows(self, *, tenant: str, table: str, after: tuple[Any, ...] | None, limit: int) -> list[StoredRow]:
+        """Return rows with a key above `after`, ascending."""
+
+    async def redact_row(
+        self, *, tenant: str, table: str, key: tuple[Any, ...], columns: Sequence[str], change: Callable[[str], str]
+    ) -> None:
+        """Change every text in these columns of the row, and raise the revision of its room."""
+
+    async def drop_row(self, *, tenant: str, table: str, key: tuple[Any, ...]) -> None:
+        """Delete the row, to which no other row may refer."""
+
+    async def read_versions(self, *, tenant: str, scope: str, after: int, limit: int) -> list[ReadVersion]:
         """Return rows of the scope with a number above `after`, ascending."""
 
-    async def log(self, *, tenant: str, scope: str, after: int, limit: int) -> list[ReadChange]:
+    async def read_log(self, *, tenant: str, scope: str, after: int, limit: int) -> list[ReadChange]:
         """Return entries of the scope's log with a number above `after`, ascending."""
 
     async def found_from(
@@ -201,7 +189,7 @@ class Audit(Protocol):
         """Return the rows by which memories are found from messages, of one scope or all, ascending by room, message
         and number, and above `after`; ('', '', 0) begins. Rows of no memory only if `scope` is None."""
 
-    async def messages(
+    async def read_messages(
         self, *, tenant: str, room_id: str, after: int, limit: int
     ) -> Callable[[], Sequence[ReadMessage]]:
         """Return a function that reads the room's messages with an arrival above `after`, ascending, including deleted

@@ -11,12 +11,11 @@ from typing import Any, Protocol
 
 from roomlore.core.audience import RoomKind, RoomPeople, Stay
 from roomlore.core.linking.calibration import Linked
-from roomlore.core.memory.memory import NumberedMemory
 from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Exchange, Link, Room, StoredMessage, Target, Thread
 from roomlore.core.search.hits import FactRows, IndexState, IndexTask, Postings
 from roomlore.core.sessions.session import Checkpoint, Due, Session
-from roomlore.ports.maintenance import Audit, People, Rewriting, StoredRows
-from roomlore.ports.memories import Evolutions, Leases, Memories, MemoryLog, Watermarks
+from roomlore.ports.maintenance import Maintenance
+from roomlore.ports.memories import Memories
 
 SESSIONS = "session-checkpoints"
 """The background job that makes the checkpoints that are due."""
@@ -60,34 +59,21 @@ class Sessions(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class RoomBehind:
+    """A room that has grown since its last work. `mark`: the position of the work, 0 if it never began."""
+
+    tenant: str
+    room_id: str
+    mark: int
+
+
+@dataclass(frozen=True, slots=True)
 class DueRoom:
     """A claimed room. `noted`: how often it had been noted by then."""
 
     tenant: str
     room_id: str
     noted: int
-
-
-class RoomsDue(Protocol):
-    """The due work of rooms, until it is done. Only while writing; any call may raise `StorageUnavailable`."""
-
-    async def note(self, *, tenant: str, room_id: str, work: str, now: datetime) -> None:
-        """Record that the work is due for the room; if it is recorded already, count it again and make it free to be
-        claimed."""
-
-    async def claim(self, *, work: str, now: datetime, lease_until: datetime, limit: int) -> Sequence[DueRoom]:
-        """Claim up to `limit` rooms of any tenant, the longest waiting first. They stay claimed until `lease_until`,
-        unless they are noted again, and are then free again; so the rooms of a killed process are not lost."""
-
-    async def put_off(self, *, room: DueRoom, work: str, until: datetime) -> None:
-        """Postpone work in progress: the room is free again at `until`, or now if it was noted since."""
-
-    async def done(self, *, room: DueRoom, work: str) -> bool:
-        """Record the work as done as far as it was noted then. Return False, with the room free again, if it was noted
-        since."""
-
-    async def any(self, *, work: str) -> bool:
-        """Return True if a room is noted, claimed or not. While reading too."""
 
 
 WORDS = "words"
@@ -102,22 +88,6 @@ INDEXING = "indexing"
 
 RELINKING = "relinking"
 """The job that relinks rooms whose links another link model made."""
-
-
-class LexicalIndex(Protocol):
-    """The words of every visible message of a room. Appending, replacing and erasing messages update it in the same
-    transaction."""
-
-    async def look_up(self, *, tenant: str, room_id: str, words: Sequence[str]) -> Postings | None:
-        """Return the positions of each of these distinct words in the room; None if there is no such room. One round
-        trip, whose cost does not grow with other rooms."""
-
-    async def facts(self, *, tenant: str, room_id: str, since: int) -> FactRows:
-        """Return the messages written after the room's revision `since` (0: all), deleted ones only if `since` is above
-        0; empty if there is no such room."""
-
-    async def reword(self, *, tenant: str, room_id: str, messages: Sequence[StoredMessage]) -> None:
-        """Index these messages anew, in place of their earlier entries. Requires the room's lock."""
 
 
 class Outbox(Protocol):
@@ -152,44 +122,6 @@ class Outbox(Protocol):
 
     async def waiting(self) -> int:
         """Return the number of tasks, including claimed ones."""
-
-
-class IndexedMemories(Protocol):
-    """The active memories as the vector index knows them: by the row numbers of their versions, which are never
-    reused."""
-
-    async def active(self, *, tenant: str, scope: str, limit: int) -> list[NumberedMemory]:
-        """Return the active memories of the scope, the latest `updated_at` first, then the highest id."""
-
-    async def by_number(self, *, tenant: str, scope: str, numbers: Sequence[int]) -> list[NumberedMemory]:
-        """Return the active ones of these versions, by number."""
-
-    async def after(self, *, number: int, limit: int) -> list[NumberedMemory]:
-        """Return the active memories of all tenants with a number above this one, ascending, the order of a rebuild."""
-
-    async def count(self) -> int:
-        """Return the number of active memories of all tenants."""
-
-
-class IndexStates(Protocol):
-    """The state of each derived index: one row an index, for all tenants."""
-
-    async def find(self, *, name: str) -> IndexState | None: ...
-
-    async def save(self, *, state: IndexState, expected: str | None) -> bool:
-        """Store the state if the stored one has the generation `expected` (None: none is stored yet). Return False,
-        without a change, if another writer was faster. Only while writing."""
-
-    async def rooms_after(self, *, tenant: str, room_id: str, limit: int) -> list[Room]:
-        """Return the rooms of all tenants that come after this one by (tenant, room id), in that order, the order of a
-        rebuild. ('', '') begins."""
-
-    async def rooms_to_link(self, *, model: str, limit: int) -> list[Room]:
-        """Return some of the rooms of all tenants that have messages whose links are not all of this model
-        (`Linked.by`)."""
-
-    async def left_to_link(self, *, model: str) -> tuple[int, int]:
-        """Return the number of these rooms, and of messages in them that their walks have not reached."""
 
 
 class Rooms(Protocol):
@@ -234,7 +166,12 @@ class Rooms(Protocol):
 
 
 class Messages(Protocol):
-    """The messages of a room for reading."""
+    """The messages of a room, their threads and words.
+
+    Appending, replacing and erasing messages update their words, the participants, the keyword counts and the room's
+    counters in the same transaction. A call that changes messages needs the room's lock, and raises its revision by
+    one.
+    """
 
     async def fingerprints(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
         """Return message id to content hash for those ids that are taken, including deleted ones ('' for them)."""
@@ -288,10 +225,6 @@ class Messages(Protocol):
         """Return the changes of the messages with arrival > `after` since the room's `revision`: those that were added,
         edited or relinked, in order of arrival, and the arrivals of those that were deleted."""
 
-
-class Threads(Protocol):
-    """Reading of replies and threads."""
-
     async def target(self, *, tenant: str, room_id: str, message_id: str | None, window: int) -> Target | None:
         """Return the input for choosing a context, in one round trip; None if there is no such message.
 
@@ -311,10 +244,10 @@ class Threads(Protocol):
     async def waiting(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
         """Return entries whose `reply_to` is one of these ids but whose link is not a platform link yet."""
 
-    async def page(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[tuple[int, Thread]]:
+    async def threads(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[tuple[int, Thread]]:
         """Return threads whose first message's arrival is > `after`, ascending, each with that arrival."""
 
-    async def members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
+    async def thread_members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
         """Return the newest `limit` entries whose link names this thread, in order of arrival."""
 
     async def exchanges(
@@ -329,13 +262,16 @@ class Threads(Protocol):
     async def keyword_counts(self, *, tenant: str, room_id: str, keywords: Sequence[str]) -> dict[str, int]:
         """Return the number of messages of the room with each keyword; absent if none."""
 
+    async def look_up(self, *, tenant: str, room_id: str, words: Sequence[str]) -> Postings | None:
+        """Return the positions of each of these distinct words in the room; None if there is no such room. One round
+        trip, whose cost does not grow with other rooms."""
 
-class MessageWriter(Protocol):
-    """Changing of messages in a room whose row this unit of work has locked.
+    async def facts(self, *, tenant: str, room_id: str, since: int) -> FactRows:
+        """Return the messages written after the room's revision `since` (0: all), deleted ones only if `since` is above
+        0; empty if there is no such room."""
 
-    Each call raises the room's revision by one. Participants, keyword counts, the lexical index and the room's counters
-    are updated with it.
-    """
+    async def reword(self, *, tenant: str, room_id: str, messages: Sequence[StoredMessage]) -> None:
+        """Index these messages anew, in place of their earlier entries. Requires the room's lock."""
 
     async def append(
         self, *, tenant: str, room_id: str, entries: Sequence[Entry], linked: Linked | None = None
@@ -406,16 +342,80 @@ class Keys(Protocol):
         """Store the secret unless one with this name exists, and return the stored one. Only while writing."""
 
 
-class Imports(Protocol):
-    """The positions of imports, so that an interrupted one can continue."""
+class Progress(Protocol):
+    """Work that is due, who holds it, and how far it is done."""
 
-    async def position(self, *, tenant: str, source: str) -> str | None:
+    @property
+    def outbox(self) -> Outbox:
+        """The outbox of messages."""
+
+    @property
+    def memory_outbox(self) -> Outbox:
+        """The outbox of memories. The log adds the entries that its changes make due, if a vector index of memories was
+        begun."""
+
+    async def index_state(self, *, name: str) -> IndexState | None: ...
+
+    async def save_index_state(self, *, state: IndexState, expected: str | None) -> bool:
+        """Store the state if the stored one has the generation `expected` (None: none is stored yet). Return False,
+        without a change, if another writer was faster. Only while writing."""
+
+    async def rooms_after(self, *, tenant: str, room_id: str, limit: int) -> list[Room]:
+        """Return the rooms of all tenants that come after this one by (tenant, room id), in that order, the order of a
+        rebuild. ('', '') begins."""
+
+    async def rooms_to_link(self, *, model: str, limit: int) -> list[Room]:
+        """Return some of the rooms of all tenants that have messages whose links are not all of this model
+        (`Linked.by`)."""
+
+    async def left_to_link(self, *, model: str) -> tuple[int, int]:
+        """Return the number of these rooms, and of messages in them that their walks have not reached."""
+
+    async def note_room(self, *, tenant: str, room_id: str, work: str, now: datetime) -> None:
+        """Record that the work is due for the room; if it is recorded already, count it again and make it free to be
+        claimed."""
+
+    async def claim_rooms(self, *, work: str, now: datetime, lease_until: datetime, limit: int) -> Sequence[DueRoom]:
+        """Claim up to `limit` rooms of any tenant, the longest waiting first. They stay claimed until `lease_until`,
+        unless they are noted again, and are then free again; so the rooms of a killed process are not lost."""
+
+    async def put_off(self, *, room: DueRoom, work: str, until: datetime) -> None:
+        """Postpone work in progress: the room is free again at `until`, or now if it was noted since."""
+
+    async def done(self, *, room: DueRoom, work: str) -> bool:
+        """Record the work as done as far as it was noted then. Return False, with the room free again, if it was noted
+        since."""
+
+    async def any_noted(self, *, work: str) -> bool:
+        """Return True if a room is noted, claimed or not. While reading too."""
+
+    async def marks(self, *, tenant: str, room_id: str, names: Sequence[str]) -> dict[str, int]:
+        """Return the arrival up to which each named work is done; absent if it never began."""
+
+    async def marks_of_room(self, *, tenant: str, room_id: str, prefix: str) -> dict[str, int]:
+        """Return every mark of the room whose name has this prefix."""
+
+    async def move_mark(self, *, tenant: str, room_id: str, name: str, arrival: int, was: int, now: datetime) -> bool:
+        """Move the mark from `was` (0 if there is none) to `arrival`. Return False if it is not at `was`. Only while
+        writing."""
+
+    async def rooms_behind(self, *, name: str, least: int, after: tuple[str, str], limit: int) -> list[RoomBehind]:
+        """Return rooms of all tenants with at least `least` arrivals above the named mark (deleted messages count too),
+        those after this tenant and room id, in that order. ('', '') begins."""
+
+    async def take_lease(self, *, tenant: str, name: str, holder: str, now: datetime, until: datetime) -> bool:
+        """Take or extend the lease. Return False if another holder still has it."""
+
+    async def free_lease(self, *, tenant: str, name: str, holder: str) -> None:
+        """Release the lease; nothing happens if another holder has it."""
+
+    async def import_position(self, *, tenant: str, source: str) -> str | None:
         """Return the last saved position of this source, or None."""
 
-    async def save(self, *, tenant: str, source: str, position: str, now: datetime) -> None:
+    async def save_import_position(self, *, tenant: str, source: str, position: str, now: datetime) -> None:
         """Store the position in place of an earlier one."""
 
-    async def forget(self, *, tenant: str, source: str) -> None:
+    async def forget_import_position(self, *, tenant: str, source: str) -> None:
         """Remove the position; no error if there is none."""
 
 
@@ -427,52 +427,17 @@ class UnitOfWork(Protocol):
     @property
     def messages(self) -> Messages: ...
     @property
-    def threads(self) -> Threads: ...
+    def sessions(self) -> Sessions: ...
     @property
-    def writer(self) -> MessageWriter: ...
+    def memories(self) -> Memories: ...
+    @property
+    def progress(self) -> Progress: ...
     @property
     def usage(self) -> Usage: ...
     @property
     def keys(self) -> Keys: ...
     @property
-    def imports(self) -> Imports: ...
-    @property
-    def lexical(self) -> LexicalIndex: ...
-    @property
-    def outbox(self) -> Outbox:
-        """The outbox of messages."""
-
-    @property
-    def memory_outbox(self) -> Outbox:
-        """The outbox of memories. The log adds the entries that its changes make due, if a vector index of memories was
-        begun."""
-
-    @property
-    def indexed_memories(self) -> IndexedMemories: ...
-    @property
-    def index_states(self) -> IndexStates: ...
-    @property
-    def sessions(self) -> Sessions: ...
-    @property
-    def rooms_due(self) -> RoomsDue: ...
-    @property
-    def memory_log(self) -> MemoryLog: ...
-    @property
-    def memories(self) -> Memories: ...
-    @property
-    def evolutions(self) -> Evolutions: ...
-    @property
-    def watermarks(self) -> Watermarks: ...
-    @property
-    def leases(self) -> Leases: ...
-    @property
-    def audit(self) -> Audit: ...
-    @property
-    def people(self) -> People: ...
-    @property
-    def rewriting(self) -> Rewriting: ...
-    @property
-    def rows(self) -> StoredRows: ...
+    def maintenance(self) -> Maintenance: ...
 
 
 class Storage(Protocol):

@@ -152,12 +152,12 @@ class ImportService:
         finally:
             await asyncio.to_thread(export.close)
         async with self._storage.writing() as work:
-            await work.imports.forget(tenant=self._tenant, source=export.fingerprint)
+            await work.progress.forget_import_position(tenant=self._tenant, source=export.fingerprint)
         return _report(export, tally, resumed=resumed)
 
     async def _resume(self, export: Export) -> bool:
         async with self._storage.reading() as work:
-            saved = await work.imports.position(tenant=self._tenant, source=export.fingerprint)
+            saved = await work.progress.import_position(tenant=self._tenant, source=export.fingerprint)
         if saved is not None:
             export.resume(json.loads(saved))
         return saved is not None
@@ -196,7 +196,7 @@ class ImportService:
 
     async def _save(self, export: Export, position: Position) -> None:
         async with self._storage.writing() as work:
-            await work.imports.save(
+            await work.progress.save_import_position(
                 tenant=self._tenant,
                 source=export.fingerprint,
                 position=json.dumps(position),

@@ -97,10 +97,10 @@ class MemorySearchCache:
 
     async def _current(self, work: UnitOfWork, cached: _Cached, tenant: str, scope: str) -> Ready:
         """The stamp is read first: a change in between is read again next time."""
-        known = await work.memory_log.scope(tenant=tenant, scope=scope)
+        known = await work.memories.scope(tenant=tenant, scope=scope)
         stamp = (known.created_at, known.changes) if known else None
         if cached.ready is None or cached.stamp != stamp:
-            found = await work.indexed_memories.active(tenant=tenant, scope=scope, limit=MOST_MEMORIES)
+            found = await work.memories.active(tenant=tenant, scope=scope, limit=MOST_MEMORIES)
             large = len(found) > _INLINE
             cached.ready = await asyncio.to_thread(Ready, found) if large else Ready(found)
             cached.stamp = stamp

@@ -50,7 +50,7 @@ class RoomService:
         check_page(limit=limit, after=after)
         async with self._storage.reading() as work:
             await self._find(work, room_id)
-            return await work.threads.page(tenant=self._tenant, room_id=room_id, after=after, limit=limit)
+            return await work.messages.threads(tenant=self._tenant, room_id=room_id, after=after, limit=limit)
 
     async def thread(self, room_id: str, message_id: str, *, limit: int = 100) -> list[Entry]:
         """Return the newest `limit` messages of the thread of this message, in order of arrival."""
@@ -60,7 +60,7 @@ class RoomService:
             found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=[message_id])
             if not found:
                 raise NotFound(f"Room {room_id!r} has no message {message_id!r}.")
-            return await work.threads.members(
+            return await work.messages.thread_members(
                 tenant=self._tenant, room_id=room_id, thread=found[0].link.thread, limit=limit
             )
 

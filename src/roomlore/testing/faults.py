@@ -10,7 +10,7 @@ from roomlore.ports.storage import Storage, UnitOfWork
 
 
 class FaultyStorage:
-    """Wrap a storage. A call is named as in `messages.recent` or `writer.append`; opening is `reading` or `writing`,
+    """Wrap a storage. A call is named as in `messages.recent` or `messages.append`; opening is `reading` or `writing`,
     the end of a writing block is `commit`, and `*` is every call.
 
     `fail` raises before the call is made, so a failed commit keeps nothing.

@@ -1,4 +1,4 @@
-"""The port `Audit`: messages, memories and derived data as stored, for checking."""
+"""Parts of the port `Maintenance`: messages, memories and derived data as stored, for checking."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -8,7 +8,8 @@ from sqlalchemy import Dialect, Text, and_, bindparam, cast, exists, func, liter
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql import schema as tables
-from roomlore.adapters.sql.engine import Connection, Row, Statement, among, in_room
+from roomlore.adapters.sql.engine import Row, Statement, among, in_room
+from roomlore.adapters.sql.locks import Repository
 from roomlore.adapters.sql.memories import CHANGE_COLUMNS, MEMORY_COLUMNS, read_sources, to_change, to_memory
 from roomlore.adapters.sql.rows import (
     ENTRY_COLUMNS,
@@ -86,13 +87,10 @@ _MESSAGES = Statement(_messages)
 _STRAYS = {table.name: Statement(partial(_strays, table)) for table in (_f, _w)}
 
 
-class MessageAudit:
-    """The messages part of the port `Audit`."""
+class MessageAudit(Repository):
+    """A part of the port `Maintenance`: reading messages for an integrity check."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._sql = connection
-
-    async def messages(
+    async def read_messages(
         self, *, tenant: str, room_id: str, after: int, limit: int
     ) -> Callable[[], Sequence[ReadMessage]]:
         here = {"tenant": escape(tenant), "room_id": escape(room_id), "after": after}
@@ -224,14 +222,14 @@ _SUPPORT_ROWS_OF_SCOPE = Statement(lambda: _support_rows(_memories.c.scope_key =
 _AHEAD = Statement(_ahead)
 
 
-class SqlAudit(MessageAudit):
-    """The port `Audit`."""
+class MemoryAudit(Repository):
+    """A part of the port `Maintenance`: reading memories for an integrity check."""
 
-    async def versions(self, *, tenant: str, scope: str, after: int, limit: int) -> list[ReadVersion]:
+    async def read_versions(self, *, tenant: str, scope: str, after: int, limit: int) -> list[ReadVersion]:
         here = {"tenant": escape(tenant), "scope": escape(scope)}
         return [_version(row) for row in await self._sql.fetch(_VERSIONS, after=after, count=limit, **here)]
 
-    async def log(self, *, tenant: str, scope: str, after: int, limit: int) -> list[ReadChange]:
+    async def read_log(self, *, tenant: str, scope: str, after: int, limit: int) -> list[ReadChange]:
         here = {"tenant": escape(tenant), "scope": escape(scope)}
         return [_change(scope, row) for row in await self._sql.fetch(_LOG, after=after, count=limit, **here)]
 

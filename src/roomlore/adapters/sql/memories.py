@@ -1,4 +1,4 @@
-"""The ports `Memories`, `IndexedMemories` and `Evolutions`, and rows of memories and their log to values and back."""
+"""Parts of the port `Memories`, and rows of memories and their log to values and back."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -7,8 +7,8 @@ from sqlalchemy import ColumnElement, and_, bindparam, func, literal_column, sel
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Connection, Row, Statement, among, begins_or_ends
-from roomlore.adapters.sql.rooms import Locks
+from roomlore.adapters.sql.engine import Row, Statement, among, begins_or_ends
+from roomlore.adapters.sql.locks import Repository
 from roomlore.adapters.sql.rows import (
     escape,
     escape_or_none,
@@ -300,11 +300,8 @@ _FALLBACKS = Statement(_fallbacks)
 _FALLBACKS_AFTER = Statement(lambda: _fallbacks(_above()))
 
 
-class SqlMemories:
-    """The port `Memories`."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._sql = connection
+class MemoryReading(Repository):
+    """A part of the port `Memories`: versions and lineages, for reading."""
 
     async def by_id(self, *, tenant: str, memory_ids: Sequence[str]) -> list[Memory]:
         rows = await self._sql.fetch(_BY_ID, tenant=escape(tenant), memory_ids=names_text(memory_ids))
@@ -425,11 +422,8 @@ _AFTER = Statement(_after)
 _COUNT_ACTIVE = Statement(lambda: select(func.coalesce(func.sum(_s.c.active), 0)))
 
 
-class SqlIndexedMemories:
-    """The port `IndexedMemories`."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._sql = connection
+class NumberedReading(Repository):
+    """A part of the port `Memories`: active memories by row number."""
 
     async def active(self, *, tenant: str, scope: str, limit: int) -> list[NumberedMemory]:
         rows = await self._sql.fetch(_ACTIVE, tenant=escape(tenant), scope=escape(scope), count=limit)
@@ -439,10 +433,10 @@ class SqlIndexedMemories:
         its = {"tenant": escape(tenant), "scope": escape(scope), "numbers": numbers_text(numbers)}
         return [_to_numbered(row) for row in await self._sql.fetch(_BY_NUMBER, **its)]
 
-    async def after(self, *, number: int, limit: int) -> list[NumberedMemory]:
+    async def active_after(self, *, number: int, limit: int) -> list[NumberedMemory]:
         return [_to_numbered(row) for row in await self._sql.fetch(_AFTER, after=number, count=limit)]
 
-    async def count(self) -> int:
+    async def count_active(self) -> int:
         return int((await self._sql.fetch(_COUNT_ACTIVE))[0][0])
 
 
@@ -483,30 +477,26 @@ _PAGE_FROM_END = Statement(_evolution_page)
 _PAGE_BEFORE = Statement(lambda: _evolution_page(_e.c.evolution_id < bindparam("before")))
 
 
-class SqlEvolutions:
-    """The port `Evolutions`."""
+class EvolutionRecords(Repository):
+    """A part of the port `Memories`: records of evolutions and extractions."""
 
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        self._sql = connection
-        self._locks = locks
-
-    async def add(self, *, tenant: str, evolution: Evolution) -> bool:
+    async def add_evolution(self, *, tenant: str, evolution: Evolution) -> bool:
         """Add an evolution. Raises `InvalidInput` if its facts are no JSON."""
         self._locks.check_writing()
         return bool(await self._sql.fetch(_ADD, tenant=escape(tenant), **evolution_values(evolution)))
 
-    async def by_id(self, *, tenant: str, evolution_ids: Sequence[str]) -> list[Evolution]:
+    async def evolutions_by_id(self, *, tenant: str, evolution_ids: Sequence[str]) -> list[Evolution]:
         rows = await self._sql.fetch(_EVOLUTIONS_BY_ID, tenant=escape(tenant), evolution_ids=names_text(evolution_ids))
         return [to_evolution(row) for row in rows]
 
-    async def ids_like(self, *, tenant: str, part: str, limit: int) -> list[str]:
+    async def evolution_ids_like(self, *, tenant: str, part: str, limit: int) -> list[str]:
         piece = escape(part)
         rows = await self._sql.fetch(
             _EVOLUTION_IDS_LIKE, tenant=escape(tenant), part=piece, size=len(piece), count=limit
         )
         return [unescape(row[0]) for row in rows]
 
-    async def page(self, *, tenant: str, scope: str, before: str | None, limit: int) -> list[Evolution]:
+    async def evolutions(self, *, tenant: str, scope: str, before: str | None, limit: int) -> list[Evolution]:
         here = {"tenant": escape(tenant), "scope": escape(scope), "count": limit}
         if before is None:
             rows = await self._sql.fetch(_PAGE_FROM_END, **here)

@@ -1,4 +1,4 @@
-"""The port `MemoryLog`: the effect of changes on the rows of a scope, computed before any write, and the log itself."""
+"""A part of the port `Memories`: the log, and the effect of its changes on rows, computed before any write."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql import schema as shared
 from roomlore.adapters.sql.engine import Connection, Row, Statement, among
+from roomlore.adapters.sql.locks import LockedScope, Locks, Repository
 from roomlore.adapters.sql.memories import (
     CHANGE_COLUMNS,
     SCOPE_COLUMNS,
@@ -22,7 +23,6 @@ from roomlore.adapters.sql.memories import (
     to_scope,
 )
 from roomlore.adapters.sql.outbox import MEMORIES_DUE, SqlOutbox
-from roomlore.adapters.sql.rooms import LockedScope, Locks
 from roomlore.adapters.sql.rows import (
     escape,
     escape_or_none,
@@ -308,12 +308,11 @@ class _Held:
     stored: Scope
 
 
-class SqlMemoryLog:
-    """The port `MemoryLog`."""
+class MemoryLog(Repository):
+    """A part of the port `Memories`: the logs of scopes."""
 
     def __init__(self, connection: Connection, locks: Locks) -> None:
-        self._sql = connection
-        self._locks = locks
+        super().__init__(connection, locks)
         self._due = SqlOutbox(connection, locks, MEMORIES_DUE)
         self._held: dict[tuple[str, str], _Held] = {}
 
@@ -368,7 +367,7 @@ class SqlMemoryLog:
         named = {"tenant": escape(tenant), "scope": escape(scope), "after": after, "count": limit}
         return [_to_touch(scope, row) for row in await self._sql.fetch(_TOUCHES, **named)]
 
-    async def latest(
+    async def latest_changes(
         self, *, tenant: str, scope: str, limit: int, before: int | None = None, since: datetime | None = None
     ) -> list[Change]:
         below = _NO_NUMBER if before is None else before
@@ -379,11 +378,11 @@ class SqlMemoryLog:
             rows = await self._sql.fetch(_LATEST_SINCE, since=to_micros(since), **named)
         return [to_change(scope, row) for row in rows]
 
-    async def of_evolution(self, *, tenant: str, evolution_id: str) -> list[Change]:
+    async def changes_of_evolution(self, *, tenant: str, evolution_id: str) -> list[Change]:
         rows = await self._sql.fetch(_OF_EVOLUTION, tenant=escape(tenant), evolution_id=escape(evolution_id))
         return [to_change(unescape(row[-1]), row) for row in rows]
 
-    async def of_memories(self, *, tenant: str, memory_ids: Sequence[str]) -> list[Change]:
+    async def changes_of_memories(self, *, tenant: str, memory_ids: Sequence[str]) -> list[Change]:
         rows = await self._sql.fetch(_OF_MEMORIES, tenant=escape(tenant), memory_ids=names_text(memory_ids))
         return [to_change(unescape(row[-1]), row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""The ports `Messages` and `Threads`: reading the messages of a room, their neighbours and threads."""
+"""Parts of the port `Messages`: reading the messages of a room, their neighbours and threads."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,7 +22,8 @@ from sqlalchemy import (
 )
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Connection, Statement, among, in_room, numbers_in
+from roomlore.adapters.sql.engine import Statement, among, in_room, numbers_in
+from roomlore.adapters.sql.locks import Repository
 from roomlore.adapters.sql.rows import (
     ENTRY_COLUMNS,
     MESSAGE_COLUMNS,
@@ -136,14 +137,13 @@ def to_entries(room_id: str, rows: Sequence[Sequence[Any]]) -> list[Entry]:
     return [to_entry(room_id, row) for row in sorted(rows, key=itemgetter(0))]
 
 
-class SqlMessages:
-    """The port `Messages`."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._sql = connection
-
+class _InRoom(Repository):
     async def _rows(self, statement: Statement, tenant: str, room_id: str, **params: Any) -> Sequence[Sequence[Any]]:
         return await self._sql.fetch(statement, tenant=escape(tenant), room_id=escape(room_id), **params)
+
+
+class MessageReading(_InRoom):
+    """A part of the port `Messages`: the messages of a room, for reading."""
 
     async def fingerprints(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
         if not message_ids:
@@ -431,14 +431,8 @@ _COUNTS = Statement(
 )
 
 
-class SqlThreads:
-    """The port `Threads`."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._sql = connection
-
-    async def _rows(self, statement: Statement, tenant: str, room_id: str, **params: Any) -> Sequence[Sequence[Any]]:
-        return await self._sql.fetch(statement, tenant=escape(tenant), room_id=escape(room_id), **params)
+class ThreadReading(_InRoom):
+    """A part of the port `Messages`: replies, threads and keywords."""
 
     async def target(self, *, tenant: str, room_id: str, message_id: str | None, window: int) -> Target | None:
         if message_id is None:
@@ -471,7 +465,7 @@ class SqlThreads:
         rows = await self._rows(_WAITING, tenant, room_id, ids=names_text(message_ids))
         return to_entries(room_id, rows)
 
-    async def page(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[tuple[int, Thread]]:
+    async def threads(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[tuple[int, Thread]]:
         groups = await self._rows(_GROUPED, tenant, room_id, after=after, count=limit)
         if not groups:
             return []
@@ -485,7 +479,7 @@ class SqlThreads:
         texts = {arrival: (unescape(message_id), unescape(text)) for arrival, message_id, text in firsts}
         return [(group[0], _to_thread(room_id, group, senders[group[0]], texts)) for group in groups]
 
-    async def members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
+    async def thread_members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
         rows = await self._rows(_MEMBERS, tenant, room_id, thread=thread, count=limit)
         return [to_entry(room_id, row) for row in reversed(rows)]
 

@@ -1,4 +1,4 @@
-"""The ports `Outbox` and `IndexStates`: messages and memories with pending vectors, and the state of indexes."""
+"""The port `Outbox` and a part of `Progress`: messages and memories with pending vectors, and the state of indexes."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Connection, Row, Statement, among
-from roomlore.adapters.sql.rooms import Locks
+from roomlore.adapters.sql.locks import Locks, Repository
 from roomlore.adapters.sql.rows import ROOM_COLUMNS, escape, from_micros, numbers_text, to_micros, to_room, unescape
 from roomlore.core.models import Room
 from roomlore.core.search.hits import EmbeddingModel, IndexState, IndexTask
@@ -138,12 +138,11 @@ MEMORIES_DUE = Waiting(
 )
 
 
-class SqlOutbox:
+class SqlOutbox(Repository):
     """The port `Outbox`."""
 
     def __init__(self, connection: Connection, locks: Locks, waiting: Waiting) -> None:
-        self._sql = connection
-        self._locks = locks
+        super().__init__(connection, locks)
         self._waiting = waiting
 
     async def add(self, *, tenant: str, scope: str, numbers: Sequence[int], only_if_kept: bool = False) -> None:
@@ -260,18 +259,14 @@ _ROOMS_TO_LINK = Statement(_rooms_to_link)
 _LEFT_TO_LINK = Statement(_left_to_link)
 
 
-class SqlIndexStates:
-    """The port `IndexStates`."""
+class IndexStates(Repository):
+    """A part of the port `Progress`: the state of each derived index."""
 
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        self._sql = connection
-        self._locks = locks
-
-    async def find(self, *, name: str) -> IndexState | None:
+    async def index_state(self, *, name: str) -> IndexState | None:
         rows = await self._sql.fetch(_FIND, name=escape(name))
         return _to_state(rows[0]) if rows else None
 
-    async def save(self, *, state: IndexState, expected: str | None) -> bool:
+    async def save_index_state(self, *, state: IndexState, expected: str | None) -> bool:
         self._locks.check_writing()
         values = dict(zip(_VALUES, _values(state), strict=True))
         if expected is None:

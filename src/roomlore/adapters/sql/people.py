@@ -1,4 +1,4 @@
-"""The ports `People`, `Rewriting` and `StoredRows`: removing a person from rooms, sessions, memories and rows."""
+"""Parts of the port `Maintenance`: removing a person from rooms, sessions, memories and rows."""
 
 import json
 import re
@@ -27,7 +27,8 @@ from sqlalchemy import (
 )
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Connection, Statement, among, among_many, in_locked_room
+from roomlore.adapters.sql.engine import Statement, among, among_many, in_locked_room
+from roomlore.adapters.sql.locks import LockedRoom, Repository
 from roomlore.adapters.sql.memories import (
     EVOLUTION_COLUMNS,
     MEMORY_COLUMNS,
@@ -38,10 +39,9 @@ from roomlore.adapters.sql.memories import (
     to_evolution,
     to_memory,
 )
-from roomlore.adapters.sql.rooms import LockedRoom, Locks
 from roomlore.adapters.sql.rows import escape, names_text, numbers_text, unescape
 from roomlore.adapters.sql.schema import message_words, metadata, rooms
-from roomlore.adapters.sql.words import WordIndex
+from roomlore.adapters.sql.words import WithWords
 from roomlore.core.json_values import texts_in
 from roomlore.core.memory.memory import Change, Evolution, Memory
 from roomlore.core.models import Role
@@ -173,13 +173,8 @@ _GO_BY_NAME = [
 ]
 
 
-class SqlPeople:
-    """The port `People`."""
-
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        self._sql = connection
-        self._locks = locks
-        self._index = WordIndex(connection)
+class PeopleInRooms(WithWords):
+    """A part of the port `Maintenance`: the data of people in rooms."""
 
     async def rooms_of(self, *, tenant: str, user_id: str) -> list[RoomOfPerson]:
         part = f":{escape(user_id)}:"
@@ -331,12 +326,8 @@ _REWRITE_RECORD = Statement(
 )
 
 
-class SqlRewriting:
-    """The port `Rewriting`."""
-
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        self._sql = connection
-        self._locks = locks
+class Rewriting(Repository):
+    """A part of the port `Maintenance`: rewriting memories in place."""
 
     async def versions(self, *, tenant: str, after: int, limit: int) -> list[tuple[int, Memory]]:
         rows = await self._sql.fetch(_VERSIONS, its_tenant=escape(tenant), after=after, count=limit)
@@ -454,24 +445,20 @@ def _set_columns(name: str, columns: tuple[str, ...]) -> Statement:
     return Statement(lambda: update(table).where(_is_row(table)).values(values))
 
 
-class SqlStoredRows:
-    """The port `StoredRows`."""
-
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        self._sql = connection
-        self._locks = locks
+class StoredRows(Repository):
+    """A part of the port `Maintenance`: every row of a tenant."""
 
     async def tables(self) -> Sequence[str]:
         return list(_OF_TENANTS)
 
-    async def page(self, *, tenant: str, table: str, after: tuple[Any, ...] | None, limit: int) -> list[StoredRow]:
+    async def rows(self, *, tenant: str, table: str, after: tuple[Any, ...] | None, limit: int) -> list[StoredRow]:
         asked = {} if after is None else _named(after)
         statement = _page(table, after=after is not None)
         rows = await self._sql.fetch(statement, its_tenant=escape(tenant), count=limit, **asked)
         keys, columns = len(_keys(_OF_TENANTS[table])), _text_columns(_OF_TENANTS[table])
         return [_to_row(row, keys, columns) for row in rows]
 
-    async def redact(
+    async def redact_row(
         self, *, tenant: str, table: str, key: tuple[Any, ...], columns: Sequence[str], change: Callable[[str], str]
     ) -> None:
         self._locks.check_writing()
@@ -486,7 +473,7 @@ class SqlStoredRows:
                 if "room_key" in _OF_TENANTS[table].c:
                     await self._sql.fetch(_next_rows(table), **own)
 
-    async def drop(self, *, tenant: str, table: str, key: tuple[Any, ...]) -> None:
+    async def drop_row(self, *, tenant: str, table: str, key: tuple[Any, ...]) -> None:
         self._locks.check_writing()
         await self._sql.fetch(_drop(table), its_tenant=escape(tenant), **_named(key))
 

@@ -1,7 +1,7 @@
-"""The ports `Rooms`, `Imports` and `Keys`, and the locks of a unit of work."""
+"""The ports `Rooms` and `Keys`, and positions of imports."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +11,8 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.dialects.postgresql import insert as insert_new
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Connection, Row, Statement, among, in_room
+from roomlore.adapters.sql.engine import Row, Statement, among, in_room
+from roomlore.adapters.sql.locks import LockedRoom, Repository
 from roomlore.adapters.sql.rows import (
     ROOM_COLUMNS,
     escape,
@@ -142,66 +143,8 @@ _MAKE = Statement(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LockedRoom:
-    """A room whose row this unit of work has locked. `keeps_vectors`: a vector index of messages existed at that time;
-    the lock reads it too, as a statement of its own would cost a round trip."""
-
-    key: int
-    tenant: str
-    room_id: str
-    keeps_vectors: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LockedScope:
-    """The same for a scope of memories."""
-
-    key: int
-    tenant: str
-    scope: str
-    keeps_vectors: bool
-
-
-class Locks:
-    """The rooms and scopes that a unit of work has locked. `writing`: False in a unit of work that only reads."""
-
-    def __init__(self, *, writing: bool) -> None:
-        self._writing = writing
-        self._rooms: dict[tuple[str, str], LockedRoom] = {}
-        self._scopes: dict[tuple[str, str], LockedScope] = {}
-
-    def check_writing(self) -> None:
-        if not self._writing:
-            raise InvalidInput("This unit of work only reads: open `writing()` to change anything.")
-
-    def take(self, locked: LockedRoom) -> None:
-        self._rooms[locked.tenant, locked.room_id] = locked
-
-    def held(self, tenant: str, room_id: str) -> LockedRoom:
-        """Return the lock on this room. Raises `InvalidInput` if it was not taken."""
-        locked = self._rooms.get((tenant, room_id))
-        if locked is None:
-            raise InvalidInput("Lock the room in this unit of work before writing to it.")
-        return locked
-
-    def take_scope(self, locked: LockedScope) -> None:
-        self._scopes[locked.tenant, locked.scope] = locked
-
-    def held_scope(self, tenant: str, scope: str) -> LockedScope:
-        """Return the lock on this scope. Raises `InvalidInput` if it was not taken."""
-        locked = self._scopes.get((tenant, scope))
-        if locked is None:
-            raise InvalidInput("Lock the scope in this unit of work before writing to it.")
-        return locked
-
-
-class SqlRooms:
+class SqlRooms(Repository):
     """The port `Rooms`."""
-
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        self._sql = connection
-        self._locks = locks
 
     async def find(self, *, tenant: str, room_id: str) -> Room | None:
         rows = await self._sql.fetch(_FIND, tenant=escape(tenant), room_id=escape(room_id))
@@ -337,24 +280,20 @@ _SAVE = Statement(
 _FORGET = Statement(lambda: delete(_p).where(_own).returning(_p.c.source))
 
 
-class SqlImports:
-    """The port `Imports`."""
+class ImportPositions(Repository):
+    """A part of the port `Progress`: positions of imports."""
 
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        self._sql = connection
-        self._locks = locks
-
-    async def position(self, *, tenant: str, source: str) -> str | None:
+    async def import_position(self, *, tenant: str, source: str) -> str | None:
         rows = await self._sql.fetch(_FIND_POSITION, tenant=escape(tenant), source=escape(source))
         return unescape(rows[0][0]) if rows else None
 
-    async def save(self, *, tenant: str, source: str, position: str, now: datetime) -> None:
+    async def save_import_position(self, *, tenant: str, source: str, position: str, now: datetime) -> None:
         self._locks.check_writing()
         await self._sql.fetch(
             _SAVE, tenant=escape(tenant), source=escape(source), position=escape(position), now=to_micros(now)
         )
 
-    async def forget(self, *, tenant: str, source: str) -> None:
+    async def forget_import_position(self, *, tenant: str, source: str) -> None:
         self._locks.check_writing()
         await self._sql.fetch(_FORGET, tenant=escape(tenant), source=escape(source))
 
@@ -382,12 +321,8 @@ _SIGNING = Statement(lambda: select(_s.c.secret).where(_s.c.name == bindparam("o
 _SIGN = Statement(lambda: insert_new(_s).on_conflict_do_nothing())
 
 
-class SqlKeys:
+class SqlKeys(Repository):
     """The port `Keys`."""
-
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        self._sql = connection
-        self._locks = locks
 
     async def add(self, *, key: ApiKey, secret_hash: str) -> None:
         """Add a key. Raises `Conflict` if the id or the hash exists."""

@@ -9,8 +9,8 @@ from sqlalchemy import BigInteger, ColumnElement, Select, and_, bindparam, selec
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Connection, Row, Statement, among, in_locked_room, in_room
-from roomlore.adapters.sql.rooms import LockedRoom, Locks
+from roomlore.adapters.sql.engine import Row, Statement, among, in_locked_room, in_room
+from roomlore.adapters.sql.locks import LockedRoom, Repository
 from roomlore.adapters.sql.rows import (
     escape,
     escape_or_none,
@@ -234,12 +234,8 @@ _LEASE = Statement(
 _SCHEDULE = Statement(_schedule)
 
 
-class SqlSessions:
+class SqlSessions(Repository):
     """The port `Sessions`."""
-
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        self._sql = connection
-        self._locks = locks
 
     async def find(self, *, tenant: str, conversation_id: str) -> Session | None:
         rows = await self._sql.fetch(_FIND, tenant=escape(tenant), room_id=escape(conversation_id))

@@ -1,4 +1,4 @@
-"""The port `Storage` on SQLite and PostgreSQL: units of work, and opening a database."""
+"""The port `Storage` on SQLite and PostgreSQL: opening a database, and its transactions."""
 
 import asyncio
 import sqlite3
@@ -14,79 +14,9 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import StaticPool
 
 from roomlore.adapters.sql.engine import WAIT_SECONDS, Connection, Connections, shielded, translated
-from roomlore.adapters.sql.integrity import SqlAudit
-from roomlore.adapters.sql.memories import SqlEvolutions, SqlIndexedMemories, SqlMemories
-from roomlore.adapters.sql.memory_log import SqlMemoryLog
-from roomlore.adapters.sql.messages import SqlMessages, SqlThreads
-from roomlore.adapters.sql.outbox import MEMORIES_DUE, MESSAGES_DUE, SqlIndexStates, SqlOutbox
-from roomlore.adapters.sql.people import SqlPeople, SqlRewriting, SqlStoredRows
-from roomlore.adapters.sql.rooms import Locks, SqlImports, SqlKeys, SqlRooms
-from roomlore.adapters.sql.sessions import SqlSessions
+from roomlore.adapters.sql.unit_of_work import SqlUnitOfWork
 from roomlore.adapters.sql.upgrade import upgrade
-from roomlore.adapters.sql.usage import SqlUsage
-from roomlore.adapters.sql.words import SqlLexicalIndex
-from roomlore.adapters.sql.work import SqlLeases, SqlRoomsDue, SqlWatermarks
-from roomlore.adapters.sql.writer import SqlMessageWriter
 from roomlore.core.errors import InvalidInput, RoomloreError, StorageUnavailable
-
-
-class SqlUnitOfWork:
-    """The port `UnitOfWork`. `connection`: for other data of this package in the database."""
-
-    __slots__ = (
-        "audit",
-        "connection",
-        "evolutions",
-        "imports",
-        "index_states",
-        "indexed_memories",
-        "keys",
-        "leases",
-        "lexical",
-        "memories",
-        "memory_log",
-        "memory_outbox",
-        "messages",
-        "outbox",
-        "people",
-        "rewriting",
-        "rooms",
-        "rooms_due",
-        "rows",
-        "sessions",
-        "threads",
-        "usage",
-        "watermarks",
-        "writer",
-    )
-
-    def __init__(self, connection: Connection, *, writing: bool) -> None:
-        self.connection = connection
-        locks = Locks(writing=writing)
-        self.rooms = SqlRooms(connection, locks)
-        self.messages = SqlMessages(connection)
-        self.threads = SqlThreads(connection)
-        self.writer = SqlMessageWriter(connection, locks)
-        self.lexical = SqlLexicalIndex(connection, locks)
-        self.outbox = SqlOutbox(connection, locks, MESSAGES_DUE)
-        self.memory_outbox = SqlOutbox(connection, locks, MEMORIES_DUE)
-        self.indexed_memories = SqlIndexedMemories(connection)
-        self.index_states = SqlIndexStates(connection, locks)
-        self.usage = SqlUsage(connection, locks)
-        self.keys = SqlKeys(connection, locks)
-        self.imports = SqlImports(connection, locks)
-        self.sessions = SqlSessions(connection, locks)
-        self.memory_log = SqlMemoryLog(connection, locks)
-        self.memories = SqlMemories(connection)
-        self.evolutions = SqlEvolutions(connection, locks)
-        self.watermarks = SqlWatermarks(connection, locks)
-        self.leases = SqlLeases(connection, locks)
-        self.audit = SqlAudit(connection)
-        self.rooms_due = SqlRoomsDue(connection, locks)
-        self.people = SqlPeople(connection, locks)
-        self.rewriting = SqlRewriting(connection, locks)
-        self.rows = SqlStoredRows(connection, locks)
-
 
 _FORMS = "use sqlite:///path, sqlite:// (memory), postgresql://user@host/name, or a path that ends in .db"
 _POSTGRES_NAMES = {"postgres", "postgresql", "postgresql+psycopg"}

@@ -7,8 +7,8 @@ from sqlalchemy import ColumnElement, Select, bindparam, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Connection, Statement
-from roomlore.adapters.sql.rooms import Locks
+from roomlore.adapters.sql.engine import Statement
+from roomlore.adapters.sql.locks import Repository
 from roomlore.adapters.sql.rows import (
     escape,
     escape_or_none,
@@ -61,12 +61,8 @@ _ROOM_JUDGED = Statement(lambda: _page(_u.c.room_id == bindparam("room_id"), _ju
 _PAGES = {(False, False): _ALL, (False, True): _ALL_JUDGED, (True, False): _ROOM, (True, True): _ROOM_JUDGED}
 
 
-class SqlUsage:
+class SqlUsage(Repository):
     """The port `Usage`."""
-
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        self._sql = connection
-        self._locks = locks
 
     async def record(self, *, tenant: str, records: Sequence[ContextUsageRecord]) -> None:
         self._locks.check_writing()

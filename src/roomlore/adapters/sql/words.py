@@ -1,4 +1,4 @@
-"""The port `LexicalIndex`: words as both engines index them, their index, and its matches.
+"""A part of the port `Messages`: words as both engines index them, their index, and its matches.
 
 An indexed word has lower-case letters, digits and characters beyond ASCII; any other character is an underscore and its
 number. The key of its room is its prefix, so that rooms have separate words.
@@ -48,7 +48,7 @@ from roomlore.adapters.sql.engine import (
     numbers_in,
     texts_in,
 )
-from roomlore.adapters.sql.rooms import LockedRoom, Locks
+from roomlore.adapters.sql.locks import LockedRoom, Locks, Repository
 from roomlore.adapters.sql.rows import ROOM_COLUMNS, escape, names_text, numbers_text, to_room, unescape
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, MessageType, StoredMessage
@@ -174,6 +174,14 @@ class WordIndex:
             await self._sql.fetch(_TOUCH, arrivals=numbers_text(arrivals), revision=revision, **_params(room))
 
 
+class WithWords(Repository):
+    """A repository that keeps the word index in step with the messages."""
+
+    def __init__(self, connection: Connection, locks: Locks) -> None:
+        super().__init__(connection, locks)
+        self._index = WordIndex(connection)
+
+
 def _check_number(room: LockedRoom, arrival: int) -> None:
     if room.key >> _KEY_BITS or arrival >> ARRIVAL_BITS:
         raise InvalidInput(
@@ -269,13 +277,8 @@ _FACTS = Statement(lambda: _facts(since=False))
 _FACTS_SINCE = Statement(lambda: _facts(since=True))
 
 
-class SqlLexicalIndex:
-    """The port `LexicalIndex`."""
-
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        self._sql = connection
-        self._locks = locks
-        self._index = WordIndex(connection)
+class WordReading(WithWords):
+    """A part of the port `Messages`: the words of a room."""
 
     async def look_up(self, *, tenant: str, room_id: str, words: Sequence[str]) -> Postings | None:
         fts5 = self._sql.dialect.name == "sqlite"

@@ -1,4 +1,4 @@
-"""The ports `RoomsDue`, `Leases` and `Watermarks`: pending work on rooms, its holders and its progress."""
+"""Parts of the port `Progress`: pending work on rooms, its holders and how far it is done."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,11 +8,10 @@ from sqlalchemy import bindparam, delete, func, literal_column, null, or_, selec
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Connection, Statement, among
-from roomlore.adapters.sql.rooms import Locks
+from roomlore.adapters.sql.engine import Statement, among
+from roomlore.adapters.sql.locks import Repository
 from roomlore.adapters.sql.rows import escape, names_text, to_micros, unescape
-from roomlore.ports.memories import RoomBehind
-from roomlore.ports.storage import DueRoom
+from roomlore.ports.storage import DueRoom, RoomBehind
 
 _d = schema.rooms_due
 _key = (_d.c.work, _d.c.tenant, _d.c.room_id)
@@ -53,19 +52,15 @@ _PUT_OFF = Statement(
 _ANY = Statement(lambda: select(_d.c.room_id).where(_d.c.work == bindparam("its_work")).limit(1))
 
 
-class SqlRoomsDue:
-    """The port `RoomsDue`."""
+class DueRooms(Repository):
+    """A part of the port `Progress`: rooms with pending work."""
 
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        self._sql = connection
-        self._locks = locks
-
-    async def note(self, *, tenant: str, room_id: str, work: str, now: datetime) -> None:
+    async def note_room(self, *, tenant: str, room_id: str, work: str, now: datetime) -> None:
         self._locks.check_writing()
         named = {"its_work": escape(work), "tenant": escape(tenant), "room_id": escape(room_id)}
         await self._sql.fetch(_NOTE, now=to_micros(now), **named)
 
-    async def claim(self, *, work: str, now: datetime, lease_until: datetime, limit: int) -> Sequence[DueRoom]:
+    async def claim_rooms(self, *, work: str, now: datetime, lease_until: datetime, limit: int) -> Sequence[DueRoom]:
         self._locks.check_writing()
         times = {"now": to_micros(now), "until": to_micros(lease_until)}
         rows = await self._sql.fetch(_CLAIM, its_work=escape(work), count=limit, **times)
@@ -83,7 +78,7 @@ class SqlRoomsDue:
         await self._sql.fetch(_FREE, **named)
         return False
 
-    async def any(self, *, work: str) -> bool:
+    async def any_noted(self, *, work: str) -> bool:
         return bool(await self._sql.fetch(_ANY, its_work=escape(work)))
 
 
@@ -110,19 +105,15 @@ _FREE_LEASE = Statement(
 )
 
 
-class SqlLeases:
-    """The port `Leases`."""
+class Leases(Repository):
+    """A part of the port `Progress`: leases."""
 
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        self._sql = connection
-        self._locks = locks
-
-    async def take(self, *, tenant: str, name: str, holder: str, now: datetime, until: datetime) -> bool:
+    async def take_lease(self, *, tenant: str, name: str, holder: str, now: datetime, until: datetime) -> bool:
         self._locks.check_writing()
         times = {"now": to_micros(now), "until": to_micros(until)}
         return bool(await self._sql.fetch(_TAKE, **_held_by(tenant, name, holder), **times))
 
-    async def free(self, *, tenant: str, name: str, holder: str) -> None:
+    async def free_lease(self, *, tenant: str, name: str, holder: str) -> None:
         self._locks.check_writing()
         await self._sql.fetch(_FREE_LEASE, **_held_by(tenant, name, holder))
 
@@ -169,24 +160,20 @@ _MOVE = Statement(_move)
 _BEHIND = Statement(_behind)
 
 
-class SqlWatermarks:
-    """The port `Watermarks`."""
+class Watermarks(Repository):
+    """A part of the port `Progress`: watermarks."""
 
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        self._sql = connection
-        self._locks = locks
-
-    async def find(self, *, tenant: str, room_id: str, names: Sequence[str]) -> dict[str, int]:
+    async def marks(self, *, tenant: str, room_id: str, names: Sequence[str]) -> dict[str, int]:
         here = {"tenant": escape(tenant), "room_id": escape(room_id)}
         rows = await self._sql.fetch(_FIND, names=names_text(names), **here)
         return {unescape(name): arrival for name, arrival in rows}
 
-    async def of_room(self, *, tenant: str, room_id: str, prefix: str) -> dict[str, int]:
+    async def marks_of_room(self, *, tenant: str, room_id: str, prefix: str) -> dict[str, int]:
         rows = await self._sql.fetch(_OF_ROOM, tenant=escape(tenant), room_id=escape(room_id))
         marks = {unescape(name): arrival for name, arrival in rows}
         return {name: arrival for name, arrival in marks.items() if name.startswith(prefix)}
 
-    async def move(self, *, tenant: str, room_id: str, name: str, arrival: int, was: int, now: datetime) -> bool:
+    async def move_mark(self, *, tenant: str, room_id: str, name: str, arrival: int, was: int, now: datetime) -> bool:
         self._locks.check_writing()
         here = {"tenant": escape(tenant), "room_id": escape(room_id)}
         at = to_micros(now)
@@ -196,7 +183,7 @@ class SqlWatermarks:
             rows = await self._sql.fetch(_MOVE, its_name=escape(name), new_arrival=arrival, was=was, now=at, **here)
         return bool(rows)
 
-    async def behind(self, *, name: str, least: int, after: tuple[str, str], limit: int) -> list[RoomBehind]:
+    async def rooms_behind(self, *, name: str, least: int, after: tuple[str, str], limit: int) -> list[RoomBehind]:
         tenant, room_id = after
         rows = await self._sql.fetch(
             _BEHIND,

@@ -11,8 +11,8 @@ from sqlalchemy import Table, bindparam, case, delete, func, insert, literal_col
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Connection, Row, Statement, among, in_locked_room
-from roomlore.adapters.sql.rooms import LockedRoom, Locks
+from roomlore.adapters.sql.engine import Row, Statement, among, in_locked_room
+from roomlore.adapters.sql.locks import LockedRoom
 from roomlore.adapters.sql.rows import (
     ROOM_COLUMNS,
     escape,
@@ -26,7 +26,7 @@ from roomlore.adapters.sql.rows import (
     to_room,
     unescape,
 )
-from roomlore.adapters.sql.words import Spelled, WordIndex
+from roomlore.adapters.sql.words import Spelled, WithWords
 from roomlore.core.errors import Conflict, NotFound
 from roomlore.core.linking.calibration import Linked
 from roomlore.core.linking.candidates import NO_MATES
@@ -190,13 +190,8 @@ _EMPTY_FEATURES = Statement(
 )
 
 
-class SqlMessageWriter:
-    """The port `MessageWriter`."""
-
-    def __init__(self, connection: Connection, locks: Locks) -> None:
-        self._sql = connection
-        self._locks = locks
-        self._index = WordIndex(connection)
+class MessageWriting(WithWords):
+    """A part of the port `Messages`: changing messages in a locked room."""
 
     async def append(
         self, *, tenant: str, room_id: str, entries: Sequence[Entry], linked: Linked | None = None
@@ -208,9 +203,9 @@ class SqlMessageWriter:
         if not entries:
             return await self._step(room, None, linked=linked)
         if len(entries) < _IN_THIS_THREAD_FROM and _characters(entries) < _IN_THIS_THREAD_CHARACTERS:
-            message_rows, feature_rows, spelled = self._rows(room, entries)
+            message_rows, feature_rows, spelled = self._rows_of(room, entries)
         else:
-            message_rows, feature_rows, spelled = await asyncio.to_thread(self._rows, room, entries)
+            message_rows, feature_rows, spelled = await asyncio.to_thread(self._rows_of, room, entries)
         await self._sql.many(_ADD_MESSAGES, message_rows)
         await self._sql.many(_ADD_FEATURES, feature_rows)
         await self._sql.many(_COUNT_PEOPLE, _speakers(room, entries))
@@ -297,7 +292,7 @@ class SqlMessageWriter:
         await self._index.touch(room, arrivals, revision=stored.revision)
         return stored
 
-    def _rows(self, room: LockedRoom, entries: Sequence[Entry]) -> tuple[list[Row], list[Row], list[Spelled]]:
+    def _rows_of(self, room: LockedRoom, entries: Sequence[Entry]) -> tuple[list[Row], list[Row], list[Spelled]]:
         key, tenant = _at(room)
         return (
             [message_row(key, tenant, entry.message) for entry in entries],

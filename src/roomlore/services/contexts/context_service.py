@@ -313,7 +313,7 @@ class ContextService:
         return _Draft(target, name, tuple(chosen), rules.arm, degraded)
 
     async def _target(self, work: UnitOfWork, room_id: str, message_id: str | None) -> Target | None:
-        return await work.threads.target(
+        return await work.messages.target(
             tenant=self._tenant, room_id=room_id, message_id=message_id, window=self._options.max_context_messages
         )
 

@@ -59,7 +59,7 @@ class Gatherer:
             before=message.arrival,
             since=_hours_before(message.at, options.time_window_hours),
         )
-        chain = await self._work.threads.related(
+        chain = await self._work.messages.related(
             tenant=self._tenant,
             room_id=message.room_id,
             entry=target.entry,
@@ -89,7 +89,7 @@ class Gatherer:
         mine = frozenset(target.entry.features.keywords)
         sharing = [entry for entry in pool if not mine.isdisjoint(entry.features.keywords)]
         wanted = mine.union(*(entry.features.keywords for entry in sharing)) if sharing else ()
-        counts = await self._work.threads.keyword_counts(
+        counts = await self._work.messages.keyword_counts(
             tenant=self._tenant, room_id=target.room.room_id, keywords=list(wanted)
         )
         return RoomView(target=target.entry, pool=pool, messages=target.room.messages, counts=counts)

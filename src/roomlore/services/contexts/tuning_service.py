@@ -106,7 +106,7 @@ class TuningService:
         return from_feedback([rule.signals(view, entry) for entry in pool if entry.message.id in shown], success)
 
     async def _target(self, work: UnitOfWork, room_id: str, message_id: str) -> Target | None:
-        return await work.threads.target(tenant=self._tenant, room_id=room_id, message_id=message_id, window=0)
+        return await work.messages.target(tenant=self._tenant, room_id=room_id, message_id=message_id, window=0)
 
     async def _apply(self, report: TuningReport, rooms: Sequence[str]) -> None:
         weights = {f"{signal}_weight": round(weight, 4) for signal, weight in asdict(report.weights).items()}

@@ -243,7 +243,7 @@ class Applying:
         """Write the planned changes. Return None if the scope has changed since the plan was made."""
         async with self._storage.writing() as work:
             now = self._clock.now()
-            scope = await work.memory_log.lock(tenant=piece.tenant, scope=piece.scope, now=now)
+            scope = await work.memories.lock(tenant=piece.tenant, scope=piece.scope, now=now)
             known = await find_result(work, tenant=piece.tenant, evolution_id=piece.evolution_id)
             if known is not None:
                 return known
@@ -253,17 +253,17 @@ class Applying:
                 return None
             await _move(work, piece, read, now, failed=parsed.failed)
             kept = record(piece, read, answered, planned, failed=parsed.failed, now=now)
-            await work.evolutions.add(tenant=piece.tenant, evolution=kept)
-            await work.memory_log.apply(tenant=piece.tenant, scope=piece.scope, changes=planned.changes)
+            await work.memories.add_evolution(tenant=piece.tenant, evolution=kept)
+            await work.memories.apply(tenant=piece.tenant, scope=piece.scope, changes=planned.changes)
         return result_of(kept, planned.changes)
 
 
 async def find_result(work: UnitOfWork, *, tenant: str, evolution_id: str) -> EvolutionResult | None:
     """Return the result of an evolution, None if it is not recorded."""
-    found = await work.evolutions.by_id(tenant=tenant, evolution_ids=[evolution_id])
+    found = await work.memories.evolutions_by_id(tenant=tenant, evolution_ids=[evolution_id])
     if not found or found[0].kind != "evolution":
         return None
-    return result_of(found[0], await work.memory_log.of_evolution(tenant=tenant, evolution_id=evolution_id))
+    return result_of(found[0], await work.memories.changes_of_evolution(tenant=tenant, evolution_id=evolution_id))
 
 
 async def _check(work: UnitOfWork, piece: Piece, read: Read, planned: Plan) -> None:
@@ -292,11 +292,11 @@ async def _move(work: UnitOfWork, piece: Piece, read: Read, now: datetime, *, fa
     are by then."""
     its: dict[str, Any] = {"tenant": piece.tenant, "name": piece.watermark, "now": now}
     if not piece.is_group:
-        await work.watermarks.move(**its, room_id=NO_ROOM, arrival=int(read.since.timestamp()), was=0)
+        await work.progress.move_mark(**its, room_id=NO_ROOM, arrival=int(read.since.timestamp()), was=0)
     if failed and read.was:
         return
     to = read.first - 1 if failed else read.last
-    if not await work.watermarks.move(**its, room_id=read.room_id, arrival=to, was=read.was):
+    if not await work.progress.move_mark(**its, room_id=read.room_id, arrival=to, was=read.was):
         raise ScopeChanged(f"Others read the same messages of {piece.scope!r:.80}; evolve it again.")
 
 

@@ -13,8 +13,7 @@ from roomlore.core.errors import Conflict, NotFound, RoomloreError, StorageUnava
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps
-from roomlore.ports.memories import RoomBehind
-from roomlore.ports.storage import Storage
+from roomlore.ports.storage import RoomBehind, Storage
 from roomlore.services.evolution.applying import Applying, Asking, ScopeChanged, find_result
 from roomlore.services.evolution.piece import EVOLUTION, DirectSteps, Piece, Read, Span
 from roomlore.services.evolution.reading import Reading
@@ -71,7 +70,7 @@ class EvolutionLeases:
     async def _take(self, piece: Piece) -> bool:
         now = self._clock.now()
         async with self._storage.writing() as work:
-            return await work.leases.take(
+            return await work.progress.take_lease(
                 tenant=piece.tenant,
                 name=_name(piece),
                 holder=piece.evolution_id,
@@ -82,7 +81,7 @@ class EvolutionLeases:
     async def _free(self, piece: Piece) -> None:
         try:
             async with self._storage.writing() as work:
-                await work.leases.free(tenant=piece.tenant, name=_name(piece), holder=piece.evolution_id)
+                await work.progress.free_lease(tenant=piece.tenant, name=_name(piece), holder=piece.evolution_id)
         except StorageUnavailable as error:
             log.warning("the lease of an evolution runs out by itself", extra={"why": describe(error)})
 
@@ -258,18 +257,18 @@ class Schedule:
     async def _mark(self) -> int | None:
         """Return the last scheduled time that was handled; None for a new database."""
         async with self._storage.reading() as work:
-            return (await work.watermarks.find(**_NOWHERE, names=[MARK])).get(MARK)
+            return (await work.progress.marks(**_NOWHERE, names=[MARK])).get(MARK)
 
     async def _move(self, tick: int, *, was: int) -> None:
         """Move the mark; do nothing if another worker moved it."""
         async with self._storage.writing() as work:
-            await work.watermarks.move(**_NOWHERE, name=MARK, arrival=tick, was=was, now=self._clock.now())
+            await work.progress.move_mark(**_NOWHERE, name=MARK, arrival=tick, was=was, now=self._clock.now())
 
     async def _behind(self) -> AsyncIterator[RoomBehind]:
         after = ("", "")
         while True:
             async with self._storage.reading() as work:
-                page = await work.watermarks.behind(name=EVOLUTION, least=self._least, after=after, limit=_PAGE)
+                page = await work.progress.rooms_behind(name=EVOLUTION, least=self._least, after=after, limit=_PAGE)
             for room in page:
                 if room.mark or await self._has_enough_messages(room):
                     yield room

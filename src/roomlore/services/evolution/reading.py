@@ -83,7 +83,7 @@ class Reading:
             return _NOTHING_NEW
         async with self._storage.reading() as work:
             room = await work.rooms.find(tenant=piece.tenant, room_id=piece.room_id)
-            marks = await work.watermarks.find(tenant=piece.tenant, room_id=piece.room_id, names=[piece.watermark])
+            marks = await work.progress.marks(tenant=piece.tenant, room_id=piece.room_id, names=[piece.watermark])
         if room is None:
             return f"There is no room {piece.room_id!r:.80} yet; a room appears with its first message."
         if not marks and room.messages:
@@ -95,7 +95,7 @@ class Reading:
         """Return the current state of the scope. Its number is read first: a later change is noticed when the plan is
         applied."""
         async with self._storage.reading() as work:
-            scope = await work.memory_log.scope(tenant=piece.tenant, scope=piece.scope)
+            scope = await work.memories.scope(tenant=piece.tenant, scope=piece.scope)
             active = await _active(work, piece)
             lineages = list({memory.lineage_id for memory in read.offered.values()})
             latest = await work.memories.latest_versions(tenant=piece.tenant, lineage_ids=lineages)
@@ -130,7 +130,7 @@ class Reading:
         since = self._clock.now() - timedelta(days=piece.days)
         if piece.user_id is None:
             return since
-        marks = await work.watermarks.find(tenant=piece.tenant, room_id=NO_ROOM, names=[piece.watermark])
+        marks = await work.progress.marks(tenant=piece.tenant, room_id=NO_ROOM, names=[piece.watermark])
         return min([since, *(datetime.fromtimestamp(begun, UTC) for begun in marks.values())])
 
     async def _position(self, work: UnitOfWork, piece: Piece, since: datetime) -> _Position | None:
@@ -205,7 +205,7 @@ class Reading:
 
     async def _skip(self, piece: Piece, position: _Position, last: int) -> None:
         async with self._storage.writing() as work:
-            await work.watermarks.move(
+            await work.progress.move_mark(
                 tenant=piece.tenant,
                 room_id=position.room_id,
                 name=piece.watermark,
@@ -230,7 +230,7 @@ def _fingerprints(found: Sequence[tuple[StoredMessage, str]]) -> dict[str, str]:
 
 async def _position_in(work: UnitOfWork, piece: Piece, room_id: str, since: datetime) -> _Position | None:
     here = {"tenant": piece.tenant, "room_id": room_id}
-    marks = await work.watermarks.find(**here, names=[piece.watermark])
+    marks = await work.progress.marks(**here, names=[piece.watermark])
     if piece.watermark in marks:
         return _Position(room_id, marks[piece.watermark], marks[piece.watermark])
     first = await work.messages.first_since(**here, since=since)

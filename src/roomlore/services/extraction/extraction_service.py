@@ -63,7 +63,7 @@ class RepliesDue:
                 first.setdefault(entry.message.sender_id, entry.message.arrival)
         if first:
             await self._begin(work, tenant, room_id, first)
-            await work.rooms_due.note(tenant=tenant, room_id=room_id, work=EXTRACTION, now=self._clock.now())
+            await work.progress.note_room(tenant=tenant, room_id=room_id, work=EXTRACTION, now=self._clock.now())
 
     def announce(self) -> None:
         """Request the work once the transaction is committed."""
@@ -73,13 +73,13 @@ class RepliesDue:
         named = {"tenant": tenant, "room_id": room_id}
         unknown = {agent: arrival for agent, arrival in first.items() if (tenant, room_id, agent) not in self._begun}
         names = {agent: watermark(agent) for agent in unknown}
-        marks = await work.watermarks.find(**named, names=list(names.values())) if names else {}
+        marks = await work.progress.marks(**named, names=list(names.values())) if names else {}
         for agent, arrival in unknown.items():
             if names[agent] in marks:
                 self._remember(tenant, room_id, agent)
                 continue
             now = self._clock.now()
-            await work.watermarks.move(**named, name=names[agent], arrival=arrival - 1, was=0, now=now)
+            await work.progress.move_mark(**named, name=names[agent], arrival=arrival - 1, was=0, now=now)
 
     def _remember(self, tenant: str, room_id: str, agent_id: str) -> None:
         if len(self._begun) >= _MOST_KNOWN:
@@ -104,8 +104,10 @@ class RepliesImported:
         """Move the existing watermarks; return those that a memory moved meanwhile, which locks no room."""
         named = {"tenant": tenant, "room_id": room_id}
         left: dict[str, int] = {}
-        for name, was in (await work.watermarks.find(**named, names=list(ends))).items():
-            if not await work.watermarks.move(**named, name=name, arrival=ends[name], was=was, now=self._clock.now()):
+        for name, was in (await work.progress.marks(**named, names=list(ends))).items():
+            if not await work.progress.move_mark(
+                **named, name=name, arrival=ends[name], was=was, now=self._clock.now()
+            ):
                 left[name] = ends[name]
         return left
 
@@ -319,7 +321,7 @@ class ExtractionService:
         if self._resumed:
             return
         async with self._storage.reading() as work:
-            left = await work.rooms_due.any(work=EXTRACTION)
+            left = await work.progress.any_noted(work=EXTRACTION)
         if left:
             await self._durable.page(limit=1)
         self._resumed = True
@@ -328,7 +330,7 @@ class ExtractionService:
         now = self._clock.now()
         until = now + timedelta(seconds=_CLAIM_SECONDS)
         async with self._storage.writing() as work:
-            return await work.rooms_due.claim(work=EXTRACTION, now=now, lease_until=until, limit=_ROOMS_AT_ONCE)
+            return await work.progress.claim_rooms(work=EXTRACTION, now=now, lease_until=until, limit=_ROOMS_AT_ONCE)
 
     async def _enqueue_due(self, room: DueRoom) -> list[str]:
         pieces = await self._due(room.tenant, room.room_id)
@@ -337,9 +339,9 @@ class ExtractionService:
         async with self._storage.writing() as work:
             if pieces:
                 until = self._clock.now() + timedelta(seconds=_LOOK_AGAIN_SECONDS)
-                await work.rooms_due.put_off(room=room, work=EXTRACTION, until=until)
+                await work.progress.put_off(room=room, work=EXTRACTION, until=until)
             else:
-                await work.rooms_due.done(room=room, work=EXTRACTION)
+                await work.progress.done(room=room, work=EXTRACTION)
         return [piece.work_id for piece in pieces]
 
     async def _enqueue(self, piece: _Piece) -> None:
@@ -365,7 +367,7 @@ class ExtractionService:
         pieces: list[_Piece] = []
         named = {"tenant": tenant, "room_id": room_id}
         async with self._storage.reading() as work:
-            marks = await work.watermarks.of_room(**named, prefix=watermark(""))
+            marks = await work.progress.marks_of_room(**named, prefix=watermark(""))
             for name, after in marks.items():
                 agent = name.removeprefix(watermark(""))
                 replies = await work.messages.replies_of(**named, agent_id=agent, after=after, limit=self._every)
@@ -377,7 +379,7 @@ class ExtractionService:
     async def _is_next(self, piece: _Piece) -> bool:
         name = watermark(piece.agent_id)
         async with self._storage.reading() as work:
-            return (await work.watermarks.find(**piece.where, names=[name])).get(name, 0) == piece.after
+            return (await work.progress.marks(**piece.where, names=[name])).get(name, 0) == piece.after
 
     async def _read(self, piece: _Piece) -> tuple[list[StoredMessage], str]:
         """Return the messages, none of which was extracted before, and the conversation as text for the model."""
@@ -390,12 +392,14 @@ class ExtractionService:
         """Store the memory, its evidence and its end, all or none; nothing if the watermark moved."""
         now, name = self._clock.now(), watermark(piece.agent_id)
         async with self._storage.writing() as work:
-            if not await work.watermarks.move(**piece.where, name=name, arrival=piece.last, was=piece.after, now=now):
+            if not await work.progress.move_mark(
+                **piece.where, name=name, arrival=piece.last, was=piece.after, now=now
+            ):
                 return
-            await work.evolutions.add(tenant=piece.tenant, evolution=self._record(piece, messages, extracted))
+            await work.memories.add_evolution(tenant=piece.tenant, evolution=self._record(piece, messages, extracted))
             if extracted.statement:
                 await self._remember(work, piece, messages, extracted)
-            await work.rooms_due.note(**piece.where, work=EXTRACTION, now=now)
+            await work.progress.note_room(**piece.where, work=EXTRACTION, now=now)
         result = "fallback" if extracted.is_fallback else "kept" if extracted.statement else "nothing"
         self._telemetry.count("roomlore_extractions_total", labels={"result": result})
 
@@ -403,7 +407,7 @@ class ExtractionService:
         self, work: UnitOfWork, piece: _Piece, messages: Sequence[StoredMessage], extracted: Extracted
     ) -> None:
         now = self._clock.now()
-        scope = await work.memory_log.lock(tenant=piece.tenant, scope=piece.scope, now=now)
+        scope = await work.memories.lock(tenant=piece.tenant, scope=piece.scope, now=now)
         memory = Memory(
             memory_id=piece.id,
             lineage_id=piece.id,
@@ -427,7 +431,7 @@ class ExtractionService:
             actor=extracted.made_by,
             at=now,
         )
-        await work.memory_log.apply(tenant=piece.tenant, scope=piece.scope, changes=[change])
+        await work.memories.apply(tenant=piece.tenant, scope=piece.scope, changes=[change])
 
     def _record(self, piece: _Piece, messages: Sequence[StoredMessage], extracted: Extracted) -> Evolution:
         now = self._clock.now()

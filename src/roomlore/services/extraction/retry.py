@@ -184,14 +184,14 @@ class FallbackRetries:
         record = self._record(piece, read, extracted, error=str(summary.get("error", "")))
         async with self._storage.writing() as work:
             now, scope_name = self._clock.now(), read.memory.scope
-            scope = await work.memory_log.lock(tenant=piece.tenant, scope=scope_name, now=now)
+            scope = await work.memories.lock(tenant=piece.tenant, scope=scope_name, now=now)
             flagged = await _flagged(work, piece)
-            if not flagged or not await work.evolutions.add(tenant=piece.tenant, evolution=record):
+            if not flagged or not await work.memories.add_evolution(tenant=piece.tenant, evolution=record):
                 return "left"
             if record.error:
                 return "unusable"
             change = self._change(piece, read, extracted, number=scope.changes + 1)
-            await work.memory_log.apply(tenant=piece.tenant, scope=scope_name, changes=[change])
+            await work.memories.apply(tenant=piece.tenant, scope=scope_name, changes=[change])
         return "made" if record.status == "applied" else "nothing" if extracted else "sourceless"
 
     def _change(self, piece: _Piece, read: _Read, extracted: Extracted | None, *, number: int) -> Change:
@@ -261,7 +261,7 @@ async def _tried(work: UnitOfWork, pieces: Sequence[_Piece]) -> set[tuple[str, s
     tried: set[tuple[str, str]] = set()
     for tenant in dict.fromkeys(piece.tenant for piece in pieces):
         ids = [piece.id for piece in pieces if piece.tenant == tenant]
-        found = await work.evolutions.by_id(tenant=tenant, evolution_ids=ids)
+        found = await work.memories.evolutions_by_id(tenant=tenant, evolution_ids=ids)
         tried |= {(tenant, evolution.evolution_id) for evolution in found}
     return tried
 

@@ -76,8 +76,8 @@ class IndexingService:
     async def status(self) -> IndexStatus:
         """Return the state of the indexes now; the vector store is asked too."""
         async with self._storage.reading() as work:
-            words = await work.index_states.find(name=WORDS)
-            waiting = await work.outbox.waiting() + await work.memory_outbox.waiting()
+            words = await work.progress.index_state(name=WORDS)
+            waiting = await work.progress.outbox.waiting() + await work.progress.memory_outbox.waiting()
         stands = [await self._stand(vectors) for vectors in self._vectors] or [("off", None)]
         stand, problem = max(stands, key=lambda one: _FROM_WHOLE.index(one[0]))
         return IndexStatus(
@@ -91,7 +91,7 @@ class IndexingService:
 
     async def _stand(self, vectors: VectorIndexing) -> tuple[VectorsStand, str | None]:
         async with self._storage.reading() as work:
-            state = await work.index_states.find(name=vectors.indexed.name)
+            state = await work.progress.index_state(name=vectors.indexed.name)
             waiting = await vectors.indexed.outbox(work).waiting()
         if state is None:
             return "missing", _MISSING

@@ -43,14 +43,14 @@ async def page_after(work: UnitOfWork, cursor: Cursor, *, limit: int) -> Page:
     messages = await work.messages.page(tenant=tenant, room_id=room_id, after=arrival, limit=limit) if tenant else []
     if messages:
         return Page(tenant, room_id, tuple(messages), (tenant, room_id, messages[-1].arrival))
-    rooms = await work.index_states.rooms_after(tenant=tenant, room_id=room_id, limit=1)
+    rooms = await work.progress.rooms_after(tenant=tenant, room_id=room_id, limit=1)
     return Page(tenant, room_id, (), (rooms[0].tenant, rooms[0].room_id, 0) if rooms else None)
 
 
 async def messages_in_all(work: UnitOfWork) -> int:
     """Return the number of messages in all rooms of all tenants."""
     total, place = 0, ("", "")
-    while rooms := await work.index_states.rooms_after(tenant=place[0], room_id=place[1], limit=1000):
+    while rooms := await work.progress.rooms_after(tenant=place[0], room_id=place[1], limit=1000):
         total += sum(room.messages for room in rooms)
         place = (rooms[-1].tenant, rooms[-1].room_id)
     return total
@@ -109,7 +109,7 @@ class IndexedMessages:
     metric = "roomlore_messages_indexed_total"
 
     def outbox(self, work: UnitOfWork) -> Outbox:
-        return work.outbox
+        return work.progress.outbox
 
     async def page(self, work: UnitOfWork, cursor: Cursor, *, limit: int) -> Found:
         page = await page_after(work, cursor, limit=limit)
@@ -136,23 +136,23 @@ class IndexedMemories:
     metric = "roomlore_memories_indexed_total"
 
     def outbox(self, work: UnitOfWork) -> Outbox:
-        return work.memory_outbox
+        return work.progress.memory_outbox
 
     async def page(self, work: UnitOfWork, cursor: Cursor, *, limit: int) -> Found:
-        memories = await work.indexed_memories.after(number=cursor[2], limit=limit)
+        memories = await work.memories.active_after(number=cursor[2], limit=limit)
         found: dict[tuple[str, str], list[int]] = {}
         for one in memories:
             found.setdefault((one.tenant, one.memory.scope), []).append(one.number)
         return Found(found, ("", "", memories[-1].number) if memories else None)
 
     async def count(self, work: UnitOfWork) -> int:
-        return await work.indexed_memories.count()
+        return await work.memories.count_active()
 
     async def lock(self, work: UnitOfWork, tenant: str, scope: str, now: datetime) -> None:
-        await work.memory_log.lock(tenant=tenant, scope=scope, now=now)
+        await work.memories.lock(tenant=tenant, scope=scope, now=now)
 
     async def passages(self, work: UnitOfWork, tenant: str, scope: str, numbers: Sequence[int]) -> list[Passage]:
-        found = await work.indexed_memories.by_number(tenant=tenant, scope=scope, numbers=numbers)
+        found = await work.memories.by_number(tenant=tenant, scope=scope, numbers=numbers)
         return [Passage(one.number, one.memory.statement.strip(), _of_memory(one)) for one in found]
 
 
@@ -219,8 +219,8 @@ class Standings:
 
     async def _read(self) -> Standing:
         async with self._storage.reading() as work:
-            words = await work.index_states.find(name=WORDS) if self._indexed.name == VECTORS else None
-            vectors = await work.index_states.find(name=self._indexed.name) if self._model else None
+            words = await work.progress.index_state(name=WORDS) if self._indexed.name == VECTORS else None
+            vectors = await work.progress.index_state(name=self._indexed.name) if self._model else None
         if self._model is None:
             return Standing(None, words_problem(words))
         generation, problem = _vectors(vectors, self._model, self._indexed.noun)

@@ -32,9 +32,9 @@ class WordIndexing:
     async def begin(self) -> None:
         """Start a rebuild from the first message, whatever state the index is in."""
         async with self._storage.writing() as work:
-            stored = await work.index_states.find(name=WORDS)
+            stored = await work.progress.index_state(name=WORDS)
             expected = stored.generation if stored else None
-            await work.index_states.save(state=self._state(START), expected=expected)
+            await work.progress.save_index_state(state=self._state(START), expected=expected)
 
     async def step(self) -> int:
         """Index the next page of a rebuild. Return its number of messages, -1 if nothing is left to do."""
@@ -48,21 +48,21 @@ class WordIndexing:
                 await work.rooms.lock(tenant=page.tenant, room_id=page.room_id, now=self._clock.now())
                 arrivals = [message.arrival for message in page.messages]
                 fresh = await work.messages.plain(tenant=page.tenant, room_id=page.room_id, arrivals=arrivals)
-                await work.lexical.reword(tenant=page.tenant, room_id=page.room_id, messages=fresh)
+                await work.messages.reword(tenant=page.tenant, room_id=page.room_id, messages=fresh)
             moved = replace(state, cursor=page.cursor, updated_at=self._clock.now())
-            await work.index_states.save(state=moved, expected=state.generation)
+            await work.progress.save_index_state(state=moved, expected=state.generation)
         return len(page.messages)
 
     async def _current(self) -> IndexState:
         """Return the state; create it if there is none, and reset it if it is of another word analysis."""
         async with self._storage.reading() as work:
-            stored = await work.index_states.find(name=WORDS)
+            stored = await work.progress.index_state(name=WORDS)
         if stored is not None and stored.model == WORDS_MODEL:
             return stored
         made = self._state(None if stored is None else START)
         async with self._storage.writing() as work:
             expected = stored.generation if stored else None
-            kept = await work.index_states.save(state=made, expected=expected)
+            kept = await work.progress.save_index_state(state=made, expected=expected)
         return made if kept else await self._current()
 
     def _state(self, cursor: tuple[str, str, int] | None) -> IndexState:
@@ -116,7 +116,7 @@ class LinkIndexing:
     async def left(self) -> tuple[int, int]:
         """Return the number of rooms that wait, and of their messages that are still to be linked."""
         async with self._storage.reading() as work:
-            return await work.index_states.left_to_link(model=self._version)
+            return await work.progress.left_to_link(model=self._version)
 
     async def step(self) -> int:
         """Process one piece of one room. Return its number of messages; -1 if nothing is left that no other process has
@@ -144,7 +144,7 @@ class LinkIndexing:
         side for a while, only one of them makes new links.
         """
         async with self._storage.reading() as work:
-            stored = await work.index_states.find(name=LINKS)
+            stored = await work.progress.index_state(name=LINKS)
         ours = stored is not None and stored.model.name == self._version
         if ours or self._claimed:
             self._claimed = True
@@ -157,13 +157,15 @@ class LinkIndexing:
             updated_at=self._clock.now(),
         )
         async with self._storage.writing() as work:
-            self._claimed = await work.index_states.save(state=state, expected=stored.generation if stored else None)
+            self._claimed = await work.progress.save_index_state(
+                state=state, expected=stored.generation if stored else None
+            )
         return self._claimed
 
     async def _next(self) -> _Walked | None:
         """Return a waiting room that no other process has claimed."""
         async with self._storage.reading() as work:
-            rooms = await work.index_states.rooms_to_link(model=self._version, limit=_OFFERED)
+            rooms = await work.progress.rooms_to_link(model=self._version, limit=_OFFERED)
         for room in rooms:
             async with self._storage.writing() as work:
                 if await self._hold(work, room):
@@ -172,12 +174,12 @@ class LinkIndexing:
 
     async def _hold(self, work: UnitOfWork, room: Room) -> bool:
         now = self._clock.now()
-        return await work.leases.take(
+        return await work.progress.take_lease(
             tenant=room.tenant, name=_lease_of(room), holder=self._holder, now=now, until=now + self._lease
         )
 
     async def _free(self, work: UnitOfWork, room: Room) -> None:
-        await work.leases.free(tenant=room.tenant, name=_lease_of(room), holder=self._holder)
+        await work.progress.free_lease(tenant=room.tenant, name=_lease_of(room), holder=self._holder)
 
     async def _piece(self, walked: _Walked) -> int:
         for _ in range(_TRIES):
@@ -230,7 +232,7 @@ class LinkIndexing:
         held = state.ids()
         wanted = [said.reply_to for said in messages if said.reply_to and said.reply_to not in held]
         targets = await work.messages.by_id(**here, message_ids=wanted)
-        waiting = await work.threads.waiting(**here, message_ids=[said.id for said in messages])
+        waiting = await work.messages.waiting(**here, message_ids=[said.id for said in messages])
         arrivals = state.begin(_earlier(targets, linked.walked), _earlier(waiting, linked.walked))
         return _Piece(room, linked, state, messages, arrivals)
 
@@ -251,11 +253,11 @@ class LinkIndexing:
         last = piece.messages[-1].arrival if piece.messages else piece.linked.walked
         linked = piece.linked.moved(last, piece.state.calibration)
         over = len(piece.messages) < _PIECE
-        room = await work.writer.analyse_anew(
+        room = await work.messages.analyse_anew(
             **here, entries=piece.arrivals.entries, linked=linked.done() if over else linked
         )
         if piece.arrivals.relinked:
-            room = await work.writer.relink(**here, links=piece.arrivals.relinked)
+            room = await work.messages.relink(**here, links=piece.arrivals.relinked)
         if over:
             await self._free(work, room)
             return None

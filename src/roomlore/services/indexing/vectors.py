@@ -117,7 +117,7 @@ class VectorIndexing:
         return await self._begin(stored)
 
     async def _state(self, work: UnitOfWork) -> IndexState | None:
-        return await work.index_states.find(name=self.indexed.name)
+        return await work.progress.index_state(name=self.indexed.name)
 
     async def _prepare(self, state: IndexState) -> None:
         collection = self.indexed.collection
@@ -140,7 +140,7 @@ class VectorIndexing:
             updated_at=self._clock.now(),
         )
         async with self._storage.writing() as work:
-            kept = await work.index_states.save(state=state, expected=stored.generation if stored else None)
+            kept = await work.progress.save_index_state(state=state, expected=stored.generation if stored else None)
             if kept:
                 await self.indexed.outbox(work).clear()
         if not kept:
@@ -163,7 +163,7 @@ class VectorIndexing:
             if current is None or current.cursor != state.cursor:
                 return True
             moved = replace(state, cursor=page.cursor, updated_at=self._clock.now())
-            if await work.index_states.save(state=moved, expected=state.generation):
+            if await work.progress.save_index_state(state=moved, expected=state.generation):
                 for group, numbers in sorted(page.found.items()):
                     await self._add(work, group, numbers)
         return True

@@ -54,7 +54,7 @@ class Past:
                 raise NotFound(f"There is no memory {memory_id!r:.80}.")
             head = heads[memory_id]
             versions = await self._origins(work, head)
-            logged = await work.memory_log.of_memories(tenant=self._tenant, memory_ids=list(versions))
+            logged = await work.memories.changes_of_memories(tenant=self._tenant, memory_ids=list(versions))
             made_by = await self._evolutions(work, versions.values())
             messages = await self._messages(work, versions.values())
         makers = log.makers(logged)
@@ -66,7 +66,7 @@ class Past:
         """Follow the changes without their contents, which are the larger part of the work."""
         while not walk.done:
             async with self._storage.reading() as work:
-                page = await work.memory_log.touches(tenant=self._tenant, scope=scope, after=walk.read, limit=_TOUCHES)
+                page = await work.memories.touches(tenant=self._tenant, scope=scope, after=walk.read, limit=_TOUCHES)
             walk.take(page)
 
     async def _between(self, scope: str, walk: Walk) -> AsyncIterator[Change]:
@@ -74,14 +74,14 @@ class Past:
         processed."""
         while not walk.done:
             async with self._storage.reading() as work:
-                page = await work.memory_log.changes(tenant=self._tenant, scope=scope, after=walk.read, limit=_PAGE)
+                page = await work.memories.changes(tenant=self._tenant, scope=scope, after=walk.read, limit=_PAGE)
             walk.take([Touch.of(change) for change in page])
             for change in page:
                 yield change
 
     async def _chosen(self, scope: str, walk: Walk) -> list[Memory]:
         async with self._storage.reading() as work:
-            changes = await work.memory_log.of_memories(tenant=self._tenant, memory_ids=list(walk.in_force))
+            changes = await work.memories.changes_of_memories(tenant=self._tenant, memory_ids=list(walk.in_force))
         return walk.chosen(change for change in changes if change.scope == scope)
 
     async def _origins(self, work: UnitOfWork, head: Memory) -> dict[str, Memory]:
@@ -99,7 +99,7 @@ class Past:
 
     async def _evolutions(self, work: UnitOfWork, versions: Iterable[Memory]) -> dict[str, Evolution]:
         names = sorted({memory.evolution_id for memory in versions if memory.evolution_id is not None})
-        found = await work.evolutions.by_id(tenant=self._tenant, evolution_ids=names)
+        found = await work.memories.evolutions_by_id(tenant=self._tenant, evolution_ids=names)
         return {one.evolution_id: one for one in found}
 
     async def _messages(self, work: UnitOfWork, versions: Iterable[Memory]) -> dict[Source, StoredMessage]:

@@ -77,12 +77,12 @@ async def the_only(work: UnitOfWork, *, tenant: str, part: str, what: Named) -> 
 async def _is_there(work: UnitOfWork, tenant: str, known: str, what: Named) -> bool:
     if what == "memory":
         return bool(await work.memories.by_id(tenant=tenant, memory_ids=[known]))
-    return bool(await work.evolutions.by_id(tenant=tenant, evolution_ids=[known]))
+    return bool(await work.memories.evolutions_by_id(tenant=tenant, evolution_ids=[known]))
 
 
 async def _like(work: UnitOfWork, tenant: str, part: str, what: Named) -> list[str]:
-    port = work.memories if what == "memory" else work.evolutions
-    return await port.ids_like(tenant=tenant, part=part, limit=_SHOWN + 1)
+    like = work.memories.ids_like if what == "memory" else work.memories.evolution_ids_like
+    return await like(tenant=tenant, part=part, limit=_SHOWN + 1)
 
 
 class Evolver(Protocol):
@@ -334,7 +334,7 @@ class MemoryService:
         or later."""
         check_page(limit=limit, after=after)
         async with self._storage.reading() as work:
-            return await work.memory_log.changes(
+            return await work.memories.changes(
                 tenant=self._tenant, scope=check_scope(scope), after=after, limit=limit, since=check_moment(since)
             )
 
@@ -345,7 +345,7 @@ class MemoryService:
         at `since` or later."""
         check_page(limit=limit, after=before or 0)
         async with self._storage.reading() as work:
-            return await work.memory_log.latest(
+            return await work.memories.latest_changes(
                 tenant=self._tenant, scope=check_scope(scope), limit=limit, before=before, since=check_moment(since)
             )
 
@@ -433,7 +433,7 @@ class MemoryService:
     async def evolution(self, evolution_id: str) -> Evolution:
         """Return the record of an evolution: the messages it read, the model and its answer. Raise `NotFound`."""
         async with self._storage.reading() as work:
-            found = await work.evolutions.by_id(tenant=self._tenant, evolution_ids=[evolution_id])
+            found = await work.memories.evolutions_by_id(tenant=self._tenant, evolution_ids=[evolution_id])
         if not found:
             raise NotFound(f"There is no record {evolution_id!r:.80} of what made memories.")
         return found[0]
@@ -442,7 +442,9 @@ class MemoryService:
         """Return the records of evolutions of a scope, the newest first; `before`: an id to continue from."""
         check_page(limit=limit, after=0)
         async with self._storage.reading() as work:
-            return await work.evolutions.page(tenant=self._tenant, scope=check_scope(scope), before=before, limit=limit)
+            return await work.memories.evolutions(
+                tenant=self._tenant, scope=check_scope(scope), before=before, limit=limit
+            )
 
 
 def _status(status: Status) -> MemoryStatus | None:

@@ -54,7 +54,7 @@ class InForceCache:
     async def read(self, *, tenant: str, scope: str, kind: MemoryKind) -> InForce:
         """Return a copy, for the caller to change."""
         async with self._storage.reading() as work:
-            stored = await work.memory_log.scope(tenant=tenant, scope=scope)
+            stored = await work.memories.scope(tenant=tenant, scope=scope)
             if stored is None:
                 return InForce(kind)
             name = (tenant, scope, kind, stored.created_at)
@@ -87,7 +87,7 @@ async def catch_up(work: UnitOfWork, in_force: InForce, stored: Scope) -> None:
     missed = stored.changes - in_force.number
     if missed > 0:
         in_force.follow(
-            await work.memory_log.changes(tenant=stored.tenant, scope=stored.scope, after=in_force.number, limit=missed)
+            await work.memories.changes(tenant=stored.tenant, scope=stored.scope, after=in_force.number, limit=missed)
         )
 
 
@@ -170,7 +170,7 @@ class MemoryWriter:
             done |= {place: additions.add(memory) for place, memory in memories}
             await self._refuse_unknown(work, (one for change in additions.changes for one in change.memory.sources))
             if not dry_run:
-                await work.memory_log.apply(tenant=self._tenant, scope=scope, changes=additions.changes)
+                await work.memories.apply(tenant=self._tenant, scope=scope, changes=additions.changes)
         return [done[place] for place in range(batch.size)]
 
     async def _known(
@@ -186,7 +186,7 @@ class MemoryWriter:
         return {kind: await self._cache.read(tenant=self._tenant, scope=scope, kind=kind) for kind in kinds}
 
     async def _lock(self, work: UnitOfWork, scope: str, before: Mapping[MemoryKind, InForce], now: datetime) -> Scope:
-        stored = await work.memory_log.lock(tenant=self._tenant, scope=scope, now=now)
+        stored = await work.memories.lock(tenant=self._tenant, scope=scope, now=now)
         for in_force in before.values():
             await catch_up(work, in_force, stored)
         return stored
@@ -214,7 +214,7 @@ class MemoryWriter:
                 reason=reason,
                 now=now,
             )
-            await work.memory_log.apply(tenant=self._tenant, scope=head.scope, changes=[change])
+            await work.memories.apply(tenant=self._tenant, scope=head.scope, changes=[change])
             return change.memory
 
     async def _refuse_unknown(self, work: UnitOfWork, sources: Iterable[Source]) -> None:
@@ -230,13 +230,13 @@ class MemoryWriter:
     async def _delete(self, memory_id: str, expected: str | None, reason: str) -> Memory:
         now, scope_name = self._clock.now(), (await self.head(memory_id)).scope
         async with self._storage.writing() as work:
-            scope = await work.memory_log.lock(tenant=self._tenant, scope=scope_name, now=now)
+            scope = await work.memories.lock(tenant=self._tenant, scope=scope_name, now=now)
             head = (await work.memories.heads(tenant=self._tenant, memory_ids=[memory_id]))[memory_id]
             writing.expect(head, expected)
             if head.status is not MemoryStatus.ACTIVE:
                 return head
             change = writing.deletion(head, number=scope.changes + 1, reason=reason, now=now)
-            await work.memory_log.apply(tenant=self._tenant, scope=head.scope, changes=[change])
+            await work.memories.apply(tenant=self._tenant, scope=head.scope, changes=[change])
             return change.memory
 
     async def head(self, memory_id: str) -> Memory:
@@ -305,8 +305,8 @@ class Reviser:
         """
         why = check_reason(reason)
         async with self._storage.reading() as work:
-            own = await work.memory_log.of_evolution(tenant=self._tenant, evolution_id=evolution_id)
-            known = own or await work.evolutions.by_id(tenant=self._tenant, evolution_ids=[evolution_id])
+            own = await work.memories.changes_of_evolution(tenant=self._tenant, evolution_id=evolution_id)
+            known = own or await work.memories.evolutions_by_id(tenant=self._tenant, evolution_ids=[evolution_id])
         if not known:
             raise NotFound(f"There is no evolution {evolution_id!r:.80}.")
         return await retried(lambda: self._revert(own, why)) if own else []
@@ -330,11 +330,11 @@ class Reviser:
         before, now = await self._read(scope, (change.memory.kind for change in own)), self._clock.now()
         async with self._storage.writing() as work:
             number = await self._lock(work, scope, before, now)
-            logged = await work.memory_log.of_memories(tenant=self._tenant, memory_ids=touched(own))
+            logged = await work.memories.changes_of_memories(tenant=self._tenant, memory_ids=touched(own))
             versions = await self._with_heads(work, touched(own))
             made = reverted(own, logged=logged, versions=versions, number=number, reason=reason, now=now)
             _check_all_unique(made, before)
-            await work.memory_log.apply(tenant=self._tenant, scope=scope, changes=made)
+            await work.memories.apply(tenant=self._tenant, scope=scope, changes=made)
             return made
 
     async def _restore(self, memory_id: str, reason: str) -> Memory:
@@ -347,10 +347,10 @@ class Reviser:
             wanted = next(one for one in versions if one.memory_id == memory_id)
             if wanted == head:
                 return wanted
-            logged = await work.memory_log.of_memories(tenant=self._tenant, memory_ids=[memory_id])
+            logged = await work.memories.changes_of_memories(tenant=self._tenant, memory_ids=[memory_id])
             change = _restoration(_in_force_again(wanted, logged, now), head, number=number + 1, reason=reason, now=now)
             _check_all_unique([change], before)
-            await work.memory_log.apply(tenant=self._tenant, scope=asked.scope, changes=[change])
+            await work.memories.apply(tenant=self._tenant, scope=asked.scope, changes=[change])
             return change.memory
 
     async def _strengthen(self, memory_id: str, value: float, reason: str) -> Memory:
@@ -370,7 +370,7 @@ class Reviser:
                 reason=reason,
                 at=now,
             )
-            await work.memory_log.apply(tenant=self._tenant, scope=scope, changes=[change])
+            await work.memories.apply(tenant=self._tenant, scope=scope, changes=[change])
             return strong
 
     async def _version(self, memory_id: str) -> Memory:
@@ -396,7 +396,7 @@ class Reviser:
 
     async def _lock(self, work: UnitOfWork, scope: str, before: Kinds, now: datetime) -> int:
         """Lock the scope and return the number of its last change."""
-        stored = await work.memory_log.lock(tenant=self._tenant, scope=scope, now=now)
+        stored = await work.memories.lock(tenant=self._tenant, scope=scope, now=now)
         for in_force in before.values():
             await catch_up(work, in_force, stored)
         return stored.changes

@@ -70,7 +70,7 @@ class VectorsDue:
     async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
         """Put these messages of a locked room into the outbox, in the transaction that changes them."""
         arrivals = [entry.message.arrival for entry in entries]
-        await work.outbox.add(tenant=tenant, scope=room_id, numbers=arrivals, only_if_kept=not self._embedding)
+        await work.progress.outbox.add(tenant=tenant, scope=room_id, numbers=arrivals, only_if_kept=not self._embedding)
 
     def announce(self) -> None:
         """Request the work once the transaction is committed, if this process does it."""
@@ -299,7 +299,7 @@ class Ingest:
         wanted = [m.reply_to for m in intake.fresh if m.reply_to and m.reply_to not in held]
         targets = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=wanted)
         fresh = [message.id for message in intake.fresh]
-        found = await work.threads.waiting(tenant=self._tenant, room_id=room_id, message_ids=fresh)
+        found = await work.messages.waiting(tenant=self._tenant, room_id=room_id, message_ids=fresh)
         waiting = [entry for entry in found if room.linked.adopts(entry.message.arrival)]
         return _Started(room, state, intake, state.begin(targets, waiting))
 
@@ -340,12 +340,12 @@ class Ingest:
             if locked.revision != plan.room.revision:
                 raise _RoomMovedError
             linked = locked.linked.grown(self._version, newest=locked.next_arrival - 1, calibration=plan.calibration)
-            written[room_id] = await work.writer.append(
+            written[room_id] = await work.messages.append(
                 tenant=self._tenant, room_id=room_id, entries=plan.entries, linked=linked
             )
             await self._due.note(work, self._tenant, room_id, plan.entries)
             if plan.relinked:
-                written[room_id] = await work.writer.relink(tenant=self._tenant, room_id=room_id, links=plan.relinked)
+                written[room_id] = await work.messages.relink(tenant=self._tenant, room_id=room_id, links=plan.relinked)
         if written and along is not None:
             await along(work)
         return written

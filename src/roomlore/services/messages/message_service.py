@@ -137,7 +137,7 @@ class MessageService:
             people = await work.rooms.participants(tenant=self._tenant, room_id=room_id)
             read = partial(self._read_anew, entry, message, people)
             changed = await aside(weight([message]) + len(people), read)
-            await work.writer.replace(tenant=self._tenant, room_id=room_id, entries=[changed])
+            await work.messages.replace(tenant=self._tenant, room_id=room_id, entries=[changed])
             await self._due.note(work, self._tenant, room_id, [changed])
         self._due.announce()
         return changed.message
@@ -154,7 +154,7 @@ class MessageService:
             await self._lock(work, room_id)
             found = await work.messages.by_id(tenant=self._tenant, room_id=room_id, message_ids=ids)
             if found:
-                await work.writer.erase(
+                await work.messages.erase(
                     tenant=self._tenant,
                     room_id=room_id,
                     arrivals=[entry.message.arrival for entry in found],

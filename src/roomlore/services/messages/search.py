@@ -65,7 +65,7 @@ class FactsCache:
         if known is not None and known.revision >= room.revision:
             return known
         since = 0 if known is None else known.revision
-        rows = await work.lexical.facts(tenant=room.tenant, room_id=room.room_id, since=since)
+        rows = await work.messages.facts(tenant=room.tenant, room_id=room.room_id, since=since)
         facts = renewed(known, rows, revision=room.revision) if known else facts_of(rows, revision=room.revision)
         self._keep(room, facts)
         return facts
@@ -229,7 +229,7 @@ class MessageSearch:
     async def _by_words(self, room_id: str, query: SearchQuery, facts: RoomFacts) -> tuple[Postings, RoomFacts]:
         """Return the postings of the query's words, and facts that are no older."""
         async with self._storage.reading() as work:
-            postings = await work.lexical.look_up(tenant=self._tenant, room_id=room_id, words=query.terms)
+            postings = await work.messages.look_up(tenant=self._tenant, room_id=room_id, words=query.terms)
             if postings is None:
                 raise NotFound(_unknown(room_id))
             if facts.revision < postings.room.revision:

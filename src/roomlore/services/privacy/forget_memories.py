@@ -69,7 +69,7 @@ class MemoryEraser:
     async def _scopes(self, tenant: str) -> list[Scope]:
         scopes: list[Scope] = []
         async with self._storage.reading() as work:
-            while page := await work.memory_log.scopes(
+            while page := await work.memories.scopes(
                 tenant=tenant, after=scopes[-1].scope if scopes else None, limit=_PAGE
             ):
                 scopes += page
@@ -81,7 +81,7 @@ class MemoryEraser:
             return
         for start in range((scope.changes - 1) // _PAGE * _PAGE, -1, -_PAGE):
             async with self._storage.reading() as work:
-                page = await work.memory_log.changes(tenant=person.tenant, scope=scope.scope, after=start, limit=_PAGE)
+                page = await work.memories.changes(tenant=person.tenant, scope=scope.scope, after=start, limit=_PAGE)
                 redaction = await self._redaction(work, person, scope.scope, [one.memory for one in page])
             rewritten = [redaction.entry(change, statements) for change in page]
             changed = [new for new, old in zip(rewritten, page, strict=True) if new != old]
@@ -95,7 +95,7 @@ class MemoryEraser:
         found = False
         for start in range(0, scope.changes, _PAGE):
             async with self._storage.reading() as work:
-                page = await work.memory_log.changes(tenant=person.tenant, scope=scope.scope, after=start, limit=_PAGE)
+                page = await work.memories.changes(tenant=person.tenant, scope=scope.scope, after=start, limit=_PAGE)
                 redaction = await self._redaction(work, person, scope.scope, [one.memory for one in page])
             statements |= redaction.statements(change.memory for change in page)
             found = found or any(redaction.entry(change, statements) != change for change in page)
@@ -104,8 +104,8 @@ class MemoryEraser:
     async def _write_entries(self, tenant: str, scope: str, changes: Sequence[Change]) -> None:
         for start in range(0, len(changes), _AT_ONCE):
             async with self._storage.writing() as work:
-                await work.memory_log.lock(tenant=tenant, scope=scope, now=self._clock.now())
-                await work.rewriting.rewrite_changes(
+                await work.memories.lock(tenant=tenant, scope=scope, now=self._clock.now())
+                await work.maintenance.rewrite_changes(
                     tenant=tenant, scope=scope, changes=changes[start : start + _AT_ONCE]
                 )
 
@@ -113,7 +113,7 @@ class MemoryEraser:
         after, alike = 0, 0
         while True:
             async with self._storage.reading() as work:
-                page = await work.rewriting.versions(tenant=person.tenant, after=after, limit=_PAGE)
+                page = await work.maintenance.versions(tenant=person.tenant, after=after, limit=_PAGE)
                 told, same = await self._telling(work, person, page)
             alike += same
             for scope, versions in told.items():
@@ -153,12 +153,12 @@ class MemoryEraser:
         if tally.dry:
             return
         async with self._storage.writing() as work:
-            stored = await work.memory_log.lock(tenant=person.tenant, scope=scope, now=self._clock.now())
+            stored = await work.memories.lock(tenant=person.tenant, scope=scope, now=self._clock.now())
             before = await work.memories.by_id(tenant=person.tenant, memory_ids=ids)
             after = {one.memory_id: redaction.version(one) for one in before}
-            await work.rewriting.rewrite_versions(tenant=person.tenant, scope=scope, memories=list(after.values()))
+            await work.maintenance.rewrite_versions(tenant=person.tenant, scope=scope, memories=list(after.values()))
             changes = self._changes(stored, redaction, [one for one in before if one.status is MemoryStatus.ACTIVE])
-            await work.memory_log.apply(tenant=person.tenant, scope=scope, changes=changes)
+            await work.memories.apply(tenant=person.tenant, scope=scope, changes=changes)
         numbers = [number for _, number in versions]
         if not await self._vectors.remove(collection=MEMORIES, tenant=person.tenant, scope=scope, numbers=numbers):
             tally.leave("vectors of memories", len(numbers), _VECTORS_LEFT)
@@ -196,7 +196,7 @@ class MemoryEraser:
         after = ""
         while True:
             async with self._storage.reading() as work:
-                page = await work.rewriting.evolutions(tenant=person.tenant, after=after, limit=_PAGE)
+                page = await work.maintenance.evolutions(tenant=person.tenant, after=after, limit=_PAGE)
                 affected = [record.evolution_id for record in page if await _has_read(work, person, record)]
                 for room_id in {record.room_id for record in page} & person.removed:
                     await goes(work, person, room_id)
@@ -211,7 +211,7 @@ class MemoryEraser:
             if changed and not tally.dry:
                 async with self._storage.writing() as work:
                     for record in changed:
-                        await work.rewriting.rewrite_evolution(tenant=person.tenant, evolution=record)
+                        await work.maintenance.rewrite_evolution(tenant=person.tenant, evolution=record)
             if len(page) < _PAGE:
                 return
             after = page[-1].evolution_id
@@ -227,23 +227,23 @@ class MemoryEraser:
             tally.leave("memory_scopes", 1, _VECTORS_LEFT)
             return
         async with self._storage.writing() as work:
-            stored = await work.memory_log.lock(tenant=person.tenant, scope=scope, now=self._clock.now())
+            stored = await work.memories.lock(tenant=person.tenant, scope=scope, now=self._clock.now())
             room_id = _room_of(scope)
             if room_id is not None and not await goes(work, person, room_id):
                 return
             if stored.active:
                 tally.leave("memory_scopes", 1, "Something was remembered there meanwhile; forget again.")
                 return
-            await work.people.drop_vector_scope(tenant=person.tenant, scope=scope)
+            await work.maintenance.drop_vector_scope(tenant=person.tenant, scope=scope)
             name = f"{scope.partition(':')[0]}:forgotten-{self._ids.new()}"
-            await work.rewriting.rename_scope(tenant=person.tenant, scope=scope, name=name)
+            await work.maintenance.rename_scope(tenant=person.tenant, scope=scope, name=name)
 
     async def _numbers(self, tenant: str, scope: str) -> list[int]:
         numbers: list[int] = []
         after = 0
         while True:
             async with self._storage.reading() as work:
-                page = await work.rewriting.versions(tenant=tenant, after=after, limit=_PAGE)
+                page = await work.maintenance.versions(tenant=tenant, after=after, limit=_PAGE)
             numbers += [number for number, memory in page if memory.scope == scope]
             if len(page) < _PAGE:
                 return numbers
@@ -325,7 +325,7 @@ class RowEraser:
                     tally.places[table] += 1
                     if not tally.dry:
                         async with self._storage.writing() as work:
-                            await work.rows.drop(tenant=person.tenant, table=table, key=row.key)
+                            await work.maintenance.drop_row(tenant=person.tenant, table=table, key=row.key)
         await self._leave_rooms(person, tally)
         for table, columns in _REDACTED.items():
             async for row in self._rows(person.tenant, table):
@@ -344,7 +344,7 @@ class RowEraser:
                 if not tally.dry:
                     name = f"forgotten-{self._ids.new()}"
                     async with self._storage.writing() as work:
-                        await work.rows.redact(
+                        await work.maintenance.redact_row(
                             tenant=person.tenant,
                             table="room_members",
                             key=row.key,
@@ -359,7 +359,7 @@ class RowEraser:
         async with self._storage.writing() as work:
             for columns, redact in ((names, traces.redact_name), (texts, traces.redact)):
                 if columns:
-                    await work.rows.redact(
+                    await work.maintenance.redact_row(
                         tenant=person.tenant,
                         table=table,
                         key=row.key,
@@ -373,7 +373,7 @@ class RowEraser:
             if row.texts["sender_id"] == ("",) and _tells_in("message_id", row, person, words=False):
                 tally.places["messages"] += 1
                 async with self._storage.writing() as work:
-                    await work.rows.redact(
+                    await work.maintenance.redact_row(
                         tenant=person.tenant,
                         table="messages",
                         key=row.key,
@@ -384,7 +384,7 @@ class RowEraser:
     async def look_through(self, person: Person) -> tuple[dict[str, int], dict[str, int]]:
         """Return how many rows each table has, and how many of them still contain the person."""
         async with self._storage.reading() as work:
-            tables = await work.rows.tables()
+            tables = await work.maintenance.tables()
         shared = await self._shared(person)
         seen: dict[str, int] = dict.fromkeys(tables, 0)
         telling: dict[str, int] = {}
@@ -407,7 +407,7 @@ class RowEraser:
         after = None
         while True:
             async with self._storage.reading() as work:
-                page = await work.rows.page(tenant=tenant, table=table, after=after, limit=_PAGE)
+                page = await work.maintenance.rows(tenant=tenant, table=table, after=after, limit=_PAGE)
             for row in page:
                 yield row
             if len(page) < _PAGE:

@@ -77,7 +77,7 @@ class VectorEraser:
 
     async def _kept_by_others(self, collection: str) -> bool:
         async with self._storage.reading() as work:
-            return await work.index_states.find(name=_STATES[collection]) is not None
+            return await work.progress.index_state(name=_STATES[collection]) is not None
 
 
 @dataclass(slots=True)
@@ -190,7 +190,7 @@ async def goes(work: UnitOfWork, person: Person, room_id: str) -> bool:
     """Return True if the room is removed as a whole. Once another person has spoken there it stays; call this after
     reading what may be the person's, or under the room's lock."""
     asked = {"tenant": person.tenant, "room_id": room_id, "user_id": person.user_id}
-    if room_id in person.removed and await work.people.others_in(**asked):
+    if room_id in person.removed and await work.maintenance.others_in(**asked):
         person.removed.discard(room_id)
     return room_id in person.removed
 
@@ -198,7 +198,7 @@ async def goes(work: UnitOfWork, person: Person, room_id: str) -> bool:
 async def gather(storage: Storage, *, tenant: str, user_id: str, same_words: bool = False) -> Person:
     """Read what the person said, and find out which parts others say too."""
     async with storage.reading() as work:
-        rooms = await work.people.rooms_of(tenant=tenant, user_id=user_id)
+        rooms = await work.maintenance.rooms_of(tenant=tenant, user_id=user_id)
         said, names = await _all_said(work, tenant, user_id, rooms)
         known = {passage for room in said.values() for passage in room.first}
         common = await _common(work, tenant, user_id, known)
@@ -246,7 +246,7 @@ async def _common(work: UnitOfWork, tenant: str, user_id: str, known: Iterable[s
     common: set[str] = set()
     for start in range(0, len(doubtful), _ASKED_AT_ONCE):
         asked = doubtful[start : start + _ASKED_AT_ONCE]
-        common |= await work.people.said_by_others(tenant=tenant, user_id=user_id, texts=asked)
+        common |= await work.maintenance.said_by_others(tenant=tenant, user_id=user_id, texts=asked)
     return common
 
 
@@ -343,7 +343,7 @@ class MessageEraser:
             known = Participants.of(people)
             found = await work.messages.by_arrival(tenant=tenant, room_id=room_id, arrivals=arrivals)
             entries = [self._entry(entry, person, known, own) for entry in found]
-            await work.writer.replace(tenant=tenant, room_id=room_id, entries=entries)
+            await work.messages.replace(tenant=tenant, room_id=room_id, entries=entries)
             await self._owe_vectors(work, tenant, room_id, arrivals)
         await self._remove_vectors(person, room_id, arrivals, tally)
 
@@ -365,9 +365,9 @@ class MessageEraser:
             here = {"tenant": person.tenant, "room_id": room_id}
             async with self._storage.writing() as work:
                 await work.rooms.lock(**here, now=self._clock.now())
-                await work.writer.erase(**here, arrivals=some, now=self._clock.now())
+                await work.messages.erase(**here, arrivals=some, now=self._clock.now())
                 names = {arrival: f"forgotten-{self._ids.new()}" for arrival in some}
-                await work.people.rename_messages(**here, ids=names)
+                await work.maintenance.rename_messages(**here, ids=names)
                 await self._owe_vectors(work, person.tenant, room_id, some)
             await self._remove_vectors(person, room_id, some, tally)
 
@@ -377,8 +377,10 @@ class MessageEraser:
         here = {"tenant": person.tenant, "room_id": room_id}
         async with self._storage.writing() as work:
             await work.rooms.lock(**here, now=self._clock.now())
-            tally.places["sessions"] += await work.people.forget_session(**here, user_id=person.user_id, first=first)
-            await work.writer.erase(**here, arrivals=[], now=self._clock.now())
+            tally.places["sessions"] += await work.maintenance.forget_session(
+                **here, user_id=person.user_id, first=first
+            )
+            await work.messages.erase(**here, arrivals=[], now=self._clock.now())
 
     async def _remove_room(self, person: Person, room_id: str, tally: Tally) -> None:
         """Remove the room. Before each part, under the room's lock, check if another person has spoken meanwhile: then
@@ -392,8 +394,8 @@ class MessageEraser:
                 if not await goes(work, person, room_id):
                     break
                 first = await work.messages.page(**here, after=0, limit=_ERASED_AT_ONCE)
-                await work.writer.erase(**here, arrivals=[one.arrival for one in first], now=self._clock.now())
-                left = await work.people.remove_room(**here, limit=_ERASED_AT_ONCE)
+                await work.messages.erase(**here, arrivals=[one.arrival for one in first], now=self._clock.now())
+                left = await work.maintenance.remove_room(**here, limit=_ERASED_AT_ONCE)
         else:
             tally.rooms_removed.append(room_id)
             return
@@ -420,7 +422,7 @@ class MessageEraser:
         return False
 
     async def _owe_vectors(self, work: UnitOfWork, tenant: str, room_id: str, arrivals: Sequence[int]) -> None:
-        await work.outbox.add(tenant=tenant, scope=room_id, numbers=arrivals, only_if_kept=not self._embedding)
+        await work.progress.outbox.add(tenant=tenant, scope=room_id, numbers=arrivals, only_if_kept=not self._embedding)
 
     async def _remove_vectors(self, person: Person, room_id: str, arrivals: Sequence[int], tally: Tally) -> None:
         if not await self._vectors.remove(collection=MESSAGES, tenant=person.tenant, scope=room_id, numbers=arrivals):

@@ -52,7 +52,7 @@ class SupportChecks:
             message_ids = sorted({message_id for message_id, _ in pairs})
             async with self._storage.reading() as work:
                 prints = await work.messages.fingerprints(tenant=scope.tenant, room_id=room_id, message_ids=message_ids)
-                found = await work.audit.found_from(
+                found = await work.maintenance.found_from(
                     tenant=scope.tenant, scope=scope.scope, room_id=room_id, message_ids=message_ids
                 )
             missing["deleted"] += sum(prints.get(one) == "" for one in message_ids)
@@ -67,7 +67,7 @@ class SupportChecks:
         after = ("", "", 0)
         while True:
             async with self._storage.reading() as work:
-                page = await work.audit.support_rows(tenant=tenant, scope=scope, after=after, limit=_PAGE)
+                page = await work.maintenance.support_rows(tenant=tenant, scope=scope, after=after, limit=_PAGE)
             findings.add(fault for row in page if (fault := _surplus(row)) is not None)
             if len(page) < _PAGE:
                 return
@@ -111,7 +111,7 @@ class IndexChecks:
     async def begin(self, findings: Findings) -> Holds:
         """Return the state of the indexes."""
         async with self._storage.reading() as work:
-            words = await work.index_states.find(name=WORDS)
+            words = await work.progress.index_state(name=WORDS)
         whole = words is None or (words.cursor is None and words.model == WORDS_MODEL)
         if not whole:
             findings.note("word index", "It is being rebuilt.")
@@ -125,8 +125,8 @@ class IndexChecks:
         """Check that there is one vector for each active memory."""
         kept = await self._count(MEMORIES, scope.tenant, scope.scope, holds, findings)
         async with self._storage.reading() as work:
-            now = await work.memory_log.scope(tenant=scope.tenant, scope=scope.scope)
-            waiting = await work.memory_outbox.waiting()
+            now = await work.memories.scope(tenant=scope.tenant, scope=scope.scope)
+            waiting = await work.progress.memory_outbox.waiting()
         if kept is None or now is None or waiting or now.changes != scope.changes:
             return
         findings.add(_vector_faults("memory vectors", f"scope {scope.scope}", kept, now.active))
@@ -139,7 +139,7 @@ class IndexChecks:
             return
         async with self._storage.reading() as work:
             now = await work.rooms.find(tenant=room.tenant, room_id=room.room_id)
-            waiting = await work.outbox.waiting()
+            waiting = await work.progress.outbox.waiting()
         if now is not None and now.revision == room.revision and not waiting:
             findings.add(_vector_faults("message vectors", f"room {room.room_id}", kept, speaking))
 
@@ -158,8 +158,8 @@ class IndexChecks:
     async def _whole(self, vectors: VectorIndex, name: str, collection: str, findings: Findings) -> bool:
         """Return True if the index exists and nothing waits to be put into it."""
         async with self._storage.reading() as work:
-            state = await work.index_states.find(name=name)
-            waiting = await (work.memory_outbox if name == MEMORY_VECTORS else work.outbox).waiting()
+            state = await work.progress.index_state(name=name)
+            waiting = await (work.progress.memory_outbox if name == MEMORY_VECTORS else work.progress.outbox).waiting()
         try:
             generation = await vectors.generation(collection=collection)
         except VectorsUnavailable as error:
@@ -221,7 +221,7 @@ class MessageChecks:
         page: Sequence[Stray] = ()
         while True:
             async with self._storage.reading() as work:
-                page = await work.audit.strays(tenant=tenant, after=page[-1] if page else None, limit=_PAGE)
+                page = await work.maintenance.strays(tenant=tenant, after=page[-1] if page else None, limit=_PAGE)
             findings.add(
                 Fault("strays", f"table {one.table}", f"Room {one.room_key} has no message at arrival {one.arrival}.")
                 for one in page
@@ -266,12 +266,14 @@ class MessageChecks:
     async def _page(self, room: Room, after: int) -> Sequence[ReadMessage]:
         """Read a page. No unit of work is held while messages are checked."""
         async with self._storage.reading() as work:
-            read = await work.audit.messages(tenant=room.tenant, room_id=room.room_id, after=after, limit=_PAGE)
+            read = await work.maintenance.read_messages(
+                tenant=room.tenant, room_id=room.room_id, after=after, limit=_PAGE
+            )
         return await asyncio.to_thread(read)
 
     async def _check_index(self, room: Room, findings: Findings) -> None:
         async with self._storage.reading() as work:
-            astray = await work.audit.words_astray(tenant=room.tenant, room_id=room.room_id)
+            astray = await work.maintenance.words_astray(tenant=room.tenant, room_id=room.room_id)
         if astray is not None:
             findings.add([Fault("word index", f"room {room.room_id}", _told(astray))])
 
@@ -352,11 +354,11 @@ class Verifier:
 
     async def _page_of_scopes(self, tenant: str, after: str | None) -> list[Scope]:
         async with self._storage.reading() as work:
-            return await work.memory_log.scopes(tenant=tenant, after=after, limit=_SCOPES)
+            return await work.memories.scopes(tenant=tenant, after=after, limit=_SCOPES)
 
     async def _scope(self, tenant: str, scope: str) -> Scope | None:
         async with self._storage.reading() as work:
-            return await work.memory_log.scope(tenant=tenant, scope=scope)
+            return await work.memories.scope(tenant=tenant, scope=scope)
 
     async def _check(self, scope: Scope, findings: Findings) -> None:
         """Check a scope. One that was written to meanwhile is read again: two readings of it need not agree."""
@@ -391,7 +393,7 @@ class Verifier:
 
     async def _page_of_log(self, scope: Scope, after: int) -> list[ReadChange]:
         async with self._storage.reading() as work:
-            return await work.audit.log(tenant=scope.tenant, scope=scope.scope, after=after, limit=_PAGE)
+            return await work.maintenance.read_log(tenant=scope.tenant, scope=scope.scope, after=after, limit=_PAGE)
 
     async def _read_versions(self, scope: Scope, check: ScopeCheck, findings: Findings) -> None:
         missing = Counter[str]()
@@ -408,7 +410,9 @@ class Verifier:
 
     async def _page_of_versions(self, scope: Scope, after: int) -> list[ReadVersion]:
         async with self._storage.reading() as work:
-            return await work.audit.versions(tenant=scope.tenant, scope=scope.scope, after=after, limit=_PAGE)
+            return await work.maintenance.read_versions(
+                tenant=scope.tenant, scope=scope.scope, after=after, limit=_PAGE
+            )
 
     async def _elsewhere(self, scope: Scope, memory_ids: Sequence[str]) -> frozenset[str]:
         """Return the ids that another scope has."""
@@ -423,7 +427,7 @@ class Verifier:
         for start in range(0, len(asked), _PAGE):
             ids = asked[start : start + _PAGE]
             async with self._storage.reading() as work:
-                found = await work.evolutions.by_id(tenant=scope.tenant, evolution_ids=ids)
+                found = await work.memories.evolutions_by_id(tenant=scope.tenant, evolution_ids=ids)
             there = {one.evolution_id for one in found}
             findings.saw("evolutions", len(ids))
             findings.add(
@@ -445,11 +449,11 @@ class Verifier:
 
     async def _page_of_evolutions(self, scope: Scope, before: str | None) -> list[Evolution]:
         async with self._storage.reading() as work:
-            return await work.evolutions.page(tenant=scope.tenant, scope=scope.scope, before=before, limit=_SCOPES)
+            return await work.memories.evolutions(tenant=scope.tenant, scope=scope.scope, before=before, limit=_SCOPES)
 
     async def _check_marks(self, tenant: str, findings: Findings) -> None:
         async with self._storage.reading() as work:
-            ahead = await work.audit.marks_ahead(tenant=tenant)
+            ahead = await work.maintenance.marks_ahead(tenant=tenant)
         findings.add(
             Fault(
                 "watermarks",

@@ -102,7 +102,7 @@ class RecallCache:
 
 async def _stamp(work: UnitOfWork, tenant: str, scopes: Sequence[str]) -> _Stamp:
     """Read the stamp before the facts: a change in between is read again next time."""
-    found = [await work.memory_log.scope(tenant=tenant, scope=scope) for scope in scopes]
+    found = [await work.memories.scope(tenant=tenant, scope=scope) for scope in scopes]
     return tuple((scope.created_at, scope.changes) if scope else None for scope in found)
 
 

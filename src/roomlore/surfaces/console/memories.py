@@ -75,7 +75,7 @@ class Asked:
 async def scopes(page: Page) -> Response:
     lore, after = page.lore, page.asked("after") or None
     async with lore.storage.reading() as work:
-        found = await work.memory_log.scopes(tenant=lore.tenant, after=after, limit=_SCOPES)
+        found = await work.memories.scopes(tenant=lore.tenant, after=after, limit=_SCOPES)
     following = found[-1].scope if len(found) == _SCOPES else None
     return page.show("memories.html", found=found, next=following, after=after)
 
@@ -85,7 +85,7 @@ async def memory(page: Page) -> Response:
     number."""
     lore, scope = page.lore, scope_of(page.needed("id"))
     async with lore.storage.reading() as work:
-        stored = await work.memory_log.scope(tenant=lore.tenant, scope=scope)
+        stored = await work.memories.scope(tenant=lore.tenant, scope=scope)
     then = await _then(page, lore, scope)
     last = min(page.number("to") or _last(stored), _last(stored))
     changes = await _changes(lore, scope, last)

@@ -12,8 +12,7 @@ from roomlore.core.chat import Usage
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Evolution
 from roomlore.core.models import Role
-from roomlore.ports.memories import RoomBehind
-from roomlore.ports.storage import DueRoom, Storage
+from roomlore.ports.storage import DueRoom, RoomBehind, Storage
 from roomlore.testing.builders import START, entry, evolution
 from roomlore.testing.contracts.memory_log import SCOPE
 from roomlore.testing.contracts.texts import HARD_TEXTS, ROOM, TENANT, erase, fill
@@ -21,12 +20,12 @@ from roomlore.testing.contracts.texts import HARD_TEXTS, ROOM, TENANT, erase, fi
 
 async def add(storage: Storage, given: Evolution, *, tenant: str = TENANT) -> bool:
     async with storage.writing() as work:
-        return await work.evolutions.add(tenant=tenant, evolution=given)
+        return await work.memories.add_evolution(tenant=tenant, evolution=given)
 
 
 async def stored(storage: Storage, *evolution_ids: str, tenant: str = TENANT) -> list[Evolution]:
     async with storage.reading() as work:
-        found = await work.evolutions.by_id(tenant=tenant, evolution_ids=evolution_ids)
+        found = await work.memories.evolutions_by_id(tenant=tenant, evolution_ids=evolution_ids)
     return sorted(found, key=lambda one: one.evolution_id)
 
 
@@ -34,7 +33,7 @@ async def ids(
     storage: Storage, *, before: str | None = None, limit: int = 99, tenant: str = TENANT, scope: str = SCOPE
 ) -> list[str]:
     async with storage.reading() as work:
-        found = await work.evolutions.page(tenant=tenant, scope=scope, before=before, limit=limit)
+        found = await work.memories.evolutions(tenant=tenant, scope=scope, before=before, limit=limit)
     return [one.evolution_id for one in found]
 
 
@@ -42,7 +41,7 @@ async def move(
     storage: Storage, arrival: int, was: int, *, name: str = "extraction", tenant: str = TENANT, room_id: str = ROOM
 ) -> bool:
     async with storage.writing() as work:
-        return await work.watermarks.move(
+        return await work.progress.move_mark(
             tenant=tenant, room_id=room_id, name=name, arrival=arrival, was=was, now=START
         )
 
@@ -51,13 +50,13 @@ async def marks(
     storage: Storage, names: Sequence[str] = ("extraction",), *, tenant: str = TENANT, room_id: str = ROOM
 ) -> dict[str, int]:
     async with storage.reading() as work:
-        return await work.watermarks.find(tenant=tenant, room_id=room_id, names=names)
+        return await work.progress.marks(tenant=tenant, room_id=room_id, names=names)
 
 
 async def behind(storage: Storage, least: int, *, name: str = "extraction") -> list[tuple[str, int]]:
     """Return room and mark of those that are behind, all of the one tenant."""
     async with storage.reading() as work:
-        found = await work.watermarks.behind(name=name, least=least, after=("", ""), limit=99)
+        found = await work.progress.rooms_behind(name=name, least=least, after=("", ""), limit=99)
     assert {one.tenant for one in found} <= {TENANT}
     return [(one.room_id, one.mark) for one in found]
 
@@ -121,14 +120,14 @@ class EvolutionsContract:
             "茶": [],
         }.items():
             async with storage.reading() as work:
-                assert await work.evolutions.ids_like(tenant=TENANT, part=part, limit=9) == expected
+                assert await work.memories.evolution_ids_like(tenant=TENANT, part=part, limit=9) == expected
 
     async def test_reading_adds_nothing(self, storage: Storage) -> None:
         async with storage.reading() as work:
             with pytest.raises(InvalidInput):
-                await work.evolutions.add(tenant=TENANT, evolution=evolution())
+                await work.memories.add_evolution(tenant=TENANT, evolution=evolution())
             with pytest.raises(InvalidInput):
-                await work.watermarks.move(tenant=TENANT, room_id=ROOM, name="x", arrival=1, was=0, now=START)
+                await work.progress.move_mark(tenant=TENANT, room_id=ROOM, name="x", arrival=1, was=0, now=START)
 
 
 class WatermarksContract:
@@ -194,8 +193,8 @@ class WatermarksContract:
             walked: list[RoomBehind] = []
             for _ in range(4):
                 after = (walked[-1].tenant, walked[-1].room_id) if walked else ("", "")
-                walked += await work.watermarks.behind(name="extraction", least=1, after=after, limit=2)
-            assert await work.watermarks.behind(name="extraction", least=1, after=("", ""), limit=0) == []
+                walked += await work.progress.rooms_behind(name="extraction", least=1, after=after, limit=2)
+            assert await work.progress.rooms_behind(name="extraction", least=1, after=("", ""), limit=0) == []
         assert walked == [RoomBehind(tenant, room_id, 0) for tenant, room_id in names]
 
     async def test_a_tenants_mark_is_not_anothers(self, storage: Storage) -> None:
@@ -203,7 +202,7 @@ class WatermarksContract:
             await fill(storage, [entry(1), entry(2)], tenant=tenant)
         await move(storage, 2, 0, tenant="other")
         async with storage.reading() as work:
-            found = await work.watermarks.behind(name="extraction", least=1, after=("", ""), limit=9)
+            found = await work.progress.rooms_behind(name="extraction", least=1, after=("", ""), limit=9)
         assert found == [RoomBehind(TENANT, ROOM, 0)]
 
 
@@ -220,8 +219,8 @@ class EvolutionTextsContract:
         assert await marks(storage, [text], tenant=text, room_id=text) == {text: 7}
         await fill(storage, [entry(n) for n in range(1, 10)], tenant=text, room_id=text)
         async with storage.reading() as work:
-            found = await work.watermarks.behind(name=text, least=2, after=("", ""), limit=9)
-            assert await work.watermarks.behind(name=text, least=2, after=(text, text), limit=9) == []
+            found = await work.progress.rooms_behind(name=text, least=2, after=("", ""), limit=9)
+            assert await work.progress.rooms_behind(name=text, least=2, after=(text, text), limit=9) == []
         assert found == [RoomBehind(text, text, 7)]
 
 
@@ -236,12 +235,12 @@ async def take(
     now = START + timedelta(minutes=minutes)
     until = now + timedelta(minutes=held)
     async with storage.writing() as work:
-        return await work.leases.take(tenant=tenant, name=name, holder=holder, now=now, until=until)
+        return await work.progress.take_lease(tenant=tenant, name=name, holder=holder, now=now, until=until)
 
 
 async def free(storage: Storage, holder: str, *, name: str = NAME, tenant: str = TENANT) -> None:
     async with storage.writing() as work:
-        await work.leases.free(tenant=tenant, name=name, holder=holder)
+        await work.progress.free_lease(tenant=tenant, name=name, holder=holder)
 
 
 class LeasesContract:
@@ -301,9 +300,9 @@ class LeasesContract:
         until = START + timedelta(minutes=1)
         async with storage.reading() as work:
             with pytest.raises(InvalidInput):
-                await work.leases.take(tenant=TENANT, name=NAME, holder="a", now=START, until=until)
+                await work.progress.take_lease(tenant=TENANT, name=NAME, holder="a", now=START, until=until)
             with pytest.raises(InvalidInput):
-                await work.leases.free(tenant=TENANT, name=NAME, holder="a")
+                await work.progress.free_lease(tenant=TENANT, name=NAME, holder="a")
 
     async def test_odd_names_are_told_apart(self, storage: Storage) -> None:
         for text in HARD_TEXTS:
@@ -321,7 +320,7 @@ class StopError(Exception):
 async def _take_and_stop(storage: Storage) -> None:
     until = START + timedelta(minutes=1)
     async with storage.writing() as work:
-        assert await work.leases.take(tenant=TENANT, name=NAME, holder="a", now=START, until=until)
+        assert await work.progress.take_lease(tenant=TENANT, name=NAME, holder="a", now=START, until=until)
         raise StopError
 
 
@@ -332,23 +331,25 @@ WORK = "extraction"
 async def note(storage: Storage, room_id: str, *, tenant: str = TENANT, work: str = WORK, minutes: int = 0) -> None:
     async with storage.writing() as uow:
         now = START + timedelta(minutes=minutes)
-        await uow.rooms_due.note(tenant=tenant, room_id=room_id, work=work, now=now)
+        await uow.progress.note_room(tenant=tenant, room_id=room_id, work=work, now=now)
 
 
 async def claim(storage: Storage, *, minutes: int = 0, limit: int = 10, work: str = WORK) -> list[DueRoom]:
     now = START + timedelta(minutes=minutes)
     async with storage.writing() as uow:
-        return list(await uow.rooms_due.claim(work=work, now=now, lease_until=now + timedelta(minutes=1), limit=limit))
+        return list(
+            await uow.progress.claim_rooms(work=work, now=now, lease_until=now + timedelta(minutes=1), limit=limit)
+        )
 
 
 async def put_off(storage: Storage, room: DueRoom, *, minutes: int) -> None:
     async with storage.writing() as uow:
-        await uow.rooms_due.put_off(room=room, work=WORK, until=START + timedelta(minutes=minutes))
+        await uow.progress.put_off(room=room, work=WORK, until=START + timedelta(minutes=minutes))
 
 
 async def done(storage: Storage, room: DueRoom) -> bool:
     async with storage.writing() as uow:
-        return await uow.rooms_due.done(room=room, work=WORK)
+        return await uow.progress.done(room=room, work=WORK)
 
 
 async def replies(storage: Storage, *, after: int, limit: int, tenant: str = TENANT) -> list[int]:
@@ -392,7 +393,7 @@ class RoomsDueContract:
     async def test_what_is_noted_is_there_until_it_is_done(self, storage: Storage) -> None:
         async def any_left(work: str = WORK) -> bool:
             async with storage.reading() as uow:
-                return await uow.rooms_due.any(work=work)
+                return await uow.progress.any_noted(work=work)
 
         assert not await any_left()
         await note(storage, "tea")
@@ -435,10 +436,10 @@ class RoomsDueContract:
     async def test_marks_of_a_room_by_their_beginning(self, storage: Storage) -> None:
         async with storage.writing() as uow:
             for name in ("extraction:a", "extraction:茶", "evolution"):
-                await uow.watermarks.move(tenant=TENANT, room_id="tea", name=name, arrival=4, was=0, now=START)
-            await uow.watermarks.move(tenant=OTHER, room_id="tea", name="extraction:b", arrival=4, was=0, now=START)
+                await uow.progress.move_mark(tenant=TENANT, room_id="tea", name=name, arrival=4, was=0, now=START)
+            await uow.progress.move_mark(tenant=OTHER, room_id="tea", name="extraction:b", arrival=4, was=0, now=START)
         async with storage.reading() as uow:
-            marks = await uow.watermarks.of_room(tenant=TENANT, room_id="tea", prefix="extraction:")
+            marks = await uow.progress.marks_of_room(tenant=TENANT, room_id="tea", prefix="extraction:")
         assert marks == {"extraction:a": 4, "extraction:茶": 4}
 
     async def test_replies_are_what_an_agent_said_without_calling_tools(self, storage: Storage) -> None:

@@ -437,4 +437,4 @@ class MemoryTextsContract:
         async with storage.reading() as work:
             assert await work.memories.heads(tenant=text, memory_ids=[text]) == {text: second}
             assert await work.memories.lineage(tenant=text, lineage_id=text) == [gone(first), second]
-            assert [one.scope for one in await work.memory_log.scopes(tenant=text, after=None, limit=9)] == [text]
+            assert [one.scope for one in await work.memories.scopes(tenant=text, after=None, limit=9)] == [text]

@@ -22,18 +22,18 @@ GONE = MemoryStatus.DEPRECATED
 
 async def apply(storage: Storage, *changes: Change, tenant: str = TENANT, scope: str = SCOPE) -> None:
     async with storage.writing() as work:
-        await work.memory_log.lock(tenant=tenant, scope=scope, now=START)
-        await work.memory_log.apply(tenant=tenant, scope=scope, changes=changes)
+        await work.memories.lock(tenant=tenant, scope=scope, now=START)
+        await work.memories.apply(tenant=tenant, scope=scope, changes=changes)
 
 
 async def scope_of(storage: Storage, *, tenant: str = TENANT, scope: str = SCOPE) -> Scope | None:
     async with storage.reading() as work:
-        return await work.memory_log.scope(tenant=tenant, scope=scope)
+        return await work.memories.scope(tenant=tenant, scope=scope)
 
 
 async def scopes(storage: Storage, *, tenant: str = TENANT, after: str | None = None, limit: int = 99) -> list[str]:
     async with storage.reading() as work:
-        return [one.scope for one in await work.memory_log.scopes(tenant=tenant, after=after, limit=limit)]
+        return [one.scope for one in await work.memories.scopes(tenant=tenant, after=after, limit=limit)]
 
 
 async def log(
@@ -46,12 +46,12 @@ async def log(
     since: datetime | None = None,
 ) -> list[Change]:
     async with storage.reading() as work:
-        return await work.memory_log.changes(tenant=tenant, scope=scope, after=after, limit=limit, since=since)
+        return await work.memories.changes(tenant=tenant, scope=scope, after=after, limit=limit, since=since)
 
 
 async def of_evolution(storage: Storage, evolution_id: str, *, tenant: str = TENANT) -> list[Change]:
     async with storage.reading() as work:
-        return await work.memory_log.of_evolution(tenant=tenant, evolution_id=evolution_id)
+        return await work.memories.changes_of_evolution(tenant=tenant, evolution_id=evolution_id)
 
 
 async def versions(storage: Storage, memory_ids: Sequence[str], *, tenant: str = TENANT) -> Versions:
@@ -155,9 +155,9 @@ class MemoryLogContract:
     async def test_locking_makes_a_scope(self, storage: Storage) -> None:
         bare = Scope(tenant=TENANT, scope=SCOPE, created_at=START)
         async with storage.writing() as work:
-            assert await work.memory_log.lock(tenant=TENANT, scope=SCOPE, now=START) == bare
+            assert await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START) == bare
         async with storage.writing() as work:
-            assert await work.memory_log.lock(tenant=TENANT, scope=SCOPE, now=START + MINUTE) == bare
+            assert await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START + MINUTE) == bare
         assert await scope_of(storage) == bare
 
     async def test_a_change_comes_back_as_it_went_in(self, storage: Storage) -> None:
@@ -192,11 +192,11 @@ class MemoryLogContract:
 
     async def test_several_calls_in_one_unit_of_work(self, storage: Storage) -> None:
         async with storage.writing() as work:
-            await work.memory_log.lock(tenant=TENANT, scope=SCOPE, now=START)
+            await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START)
             for one in MADE:
-                await work.memory_log.apply(tenant=TENANT, scope=SCOPE, changes=[one])
-            await work.memory_log.apply(tenant=TENANT, scope=SCOPE, changes=[])
-            assert await work.memory_log.changes(tenant=TENANT, scope=SCOPE, after=0, limit=9) == list(MADE)
+                await work.memories.apply(tenant=TENANT, scope=SCOPE, changes=[one])
+            await work.memories.apply(tenant=TENANT, scope=SCOPE, changes=[])
+            assert await work.memories.changes(tenant=TENANT, scope=SCOPE, after=0, limit=9) == list(MADE)
         assert await log(storage) == list(MADE)
 
     async def test_an_update(self, storage: Storage) -> None:
@@ -294,12 +294,12 @@ class MemoryLogContract:
         await apply(storage, change(1, memory("elsewhere", scope="user:bo")), scope="user:bo")
         await apply(storage, *MADE)
         async with storage.writing() as work:
-            await work.memory_log.lock(tenant=TENANT, scope=SCOPE, now=START)
+            await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START)
             with pytest.raises(error):
-                await work.memory_log.apply(tenant=TENANT, scope=SCOPE, changes=changes)
+                await work.memories.apply(tenant=TENANT, scope=SCOPE, changes=changes)
             good = change(5, memory("good"))
             with pytest.raises(error):
-                await work.memory_log.apply(
+                await work.memories.apply(
                     tenant=TENANT,
                     scope=SCOPE,
                     changes=[good, *(replace(one, number=one.number + 1) for one in changes)],
@@ -313,13 +313,13 @@ class MemoryLogContract:
 
     async def test_writing_needs_the_lock(self, storage: Storage) -> None:
         async with storage.writing() as work:
-            await work.memory_log.lock(tenant=TENANT, scope="user:bo", now=START)
-            await work.memory_log.lock(tenant="other", scope=SCOPE, now=START)
+            await work.memories.lock(tenant=TENANT, scope="user:bo", now=START)
+            await work.memories.lock(tenant="other", scope=SCOPE, now=START)
             with pytest.raises(InvalidInput):
-                await work.memory_log.apply(tenant=TENANT, scope=SCOPE, changes=MADE)
+                await work.memories.apply(tenant=TENANT, scope=SCOPE, changes=MADE)
         async with storage.reading() as work:
             with pytest.raises(InvalidInput):
-                await work.memory_log.lock(tenant=TENANT, scope=SCOPE, now=START)
+                await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START)
 
     async def test_what_raises_leaves_nothing(self, storage: Storage) -> None:
         with pytest.raises(StopError):
@@ -383,15 +383,15 @@ class StopError(Exception):
 
 async def _apply_and_stop(storage: Storage) -> None:
     async with storage.writing() as work:
-        await work.memory_log.lock(tenant=TENANT, scope=SCOPE, now=START)
-        await work.memory_log.apply(tenant=TENANT, scope=SCOPE, changes=MADE)
+        await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START)
+        await work.memories.apply(tenant=TENANT, scope=SCOPE, changes=MADE)
         assert await work.memories.by_id(tenant=TENANT, memory_ids=["a"]) == [A]
         raise StopError
 
 
 async def of_memories(storage: Storage, *memory_ids: str, tenant: str = TENANT) -> list[Change]:
     async with storage.reading() as work:
-        return await work.memory_log.of_memories(tenant=tenant, memory_ids=memory_ids)
+        return await work.memories.changes_of_memories(tenant=tenant, memory_ids=memory_ids)
 
 
 async def latest(
@@ -404,7 +404,7 @@ async def latest(
     since: datetime | None = None,
 ) -> list[Change]:
     async with storage.reading() as work:
-        return await work.memory_log.latest(tenant=tenant, scope=scope, limit=limit, before=before, since=since)
+        return await work.memories.latest_changes(tenant=tenant, scope=scope, limit=limit, before=before, since=since)
 
 
 class MemoryPastContract:
@@ -432,9 +432,9 @@ class MemoryPastContract:
         await apply(storage, *made)
         async with storage.reading() as work:
             here = {"tenant": TENANT, "scope": SCOPE}
-            told = await work.memory_log.touches(**here, after=0, limit=99)
-            assert await work.memory_log.touches(**here, after=4, limit=2) == told[4:6]
-            assert await work.memory_log.touches(tenant="other", scope=SCOPE, after=0, limit=9) == []
+            told = await work.memories.touches(**here, after=0, limit=99)
+            assert await work.memories.touches(**here, after=4, limit=2) == told[4:6]
+            assert await work.memories.touches(tenant="other", scope=SCOPE, after=0, limit=9) == []
         expected = [Touch.of(one) for one in made]
         assert [replace(one, active=None) for one in told] == [replace(one, active=None) for one in expected]
         pairs = [(one.active, other.active) for one, other in zip(told, expected, strict=True)]

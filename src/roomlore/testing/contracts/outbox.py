@@ -21,33 +21,33 @@ LEASE = timedelta(minutes=5)
 async def add(storage: Storage, *arrivals: int, tenant: str = TENANT, room_id: str = ROOM) -> None:
     async with storage.writing() as work:
         await work.rooms.lock(tenant=tenant, room_id=room_id, now=START)
-        await work.outbox.add(tenant=tenant, scope=room_id, numbers=arrivals)
+        await work.progress.outbox.add(tenant=tenant, scope=room_id, numbers=arrivals)
 
 
 async def _add_if_kept(storage: Storage, arrival: int) -> None:
     async with storage.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        await work.outbox.add(tenant=TENANT, scope=ROOM, numbers=[arrival], only_if_kept=True)
+        await work.progress.outbox.add(tenant=TENANT, scope=ROOM, numbers=[arrival], only_if_kept=True)
 
 
 async def claim(storage: Storage, limit: int = 99, now: datetime = START) -> list[IndexTask]:
     async with storage.writing() as work:
-        return await work.outbox.claim(limit=limit, now=now, lease=LEASE)
+        return await work.progress.outbox.claim(limit=limit, now=now, lease=LEASE)
 
 
 async def finish(storage: Storage, tasks: Sequence[IndexTask]) -> list[IndexTask]:
     async with storage.writing() as work:
-        return await work.outbox.finish(tasks=tasks)
+        return await work.progress.outbox.finish(tasks=tasks)
 
 
 async def release(storage: Storage, tasks: Sequence[IndexTask]) -> None:
     async with storage.writing() as work:
-        await work.outbox.release(tasks=tasks)
+        await work.progress.outbox.release(tasks=tasks)
 
 
 async def waiting(storage: Storage) -> int:
     async with storage.reading() as work:
-        return await work.outbox.waiting()
+        return await work.progress.outbox.waiting()
 
 
 def arrivals(tasks: Sequence[IndexTask]) -> list[int]:
@@ -61,9 +61,9 @@ class _StopError(Exception):
 async def _add_and_stop(storage: Storage) -> None:
     async with storage.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        await work.writer.append(tenant=TENANT, room_id=ROOM, entries=[entry(1)])
-        await work.outbox.add(tenant=TENANT, scope=ROOM, numbers=[1])
-        assert await work.outbox.waiting() == 1
+        await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[entry(1)])
+        await work.progress.outbox.add(tenant=TENANT, scope=ROOM, numbers=[1])
+        assert await work.progress.outbox.waiting() == 1
         raise _StopError
 
 
@@ -174,7 +174,7 @@ class OutboxContract:
         await add(storage, 1)
         tasks = await claim(storage)
         async with storage.writing() as work:
-            await work.outbox.clear()
+            await work.progress.outbox.clear()
         await add(storage, 1)
         assert await finish(storage, tasks) == tasks
         assert await waiting(storage) == 1
@@ -209,7 +209,7 @@ class OutboxContract:
         for name in (WORDS, VECTORS):
             state = IndexState(name=name, model=model, generation="g", cursor=None, updated_at=START)
             async with storage.writing() as work:
-                assert await work.index_states.save(state=state, expected=None)
+                assert await work.progress.save_index_state(state=state, expected=None)
             await _add_if_kept(storage, 2)
             assert await waiting(storage) == (name == VECTORS)
 
@@ -217,12 +217,12 @@ class OutboxContract:
         await fill(storage, [entry(1)])
         with pytest.raises(InvalidInput):
             async with storage.writing() as work:
-                await work.outbox.add(tenant=TENANT, scope=ROOM, numbers=[1])
+                await work.progress.outbox.add(tenant=TENANT, scope=ROOM, numbers=[1])
 
     async def test_a_reading_unit_of_work_claims_nothing(self, storage: Storage) -> None:
         async with storage.reading() as work:
             with pytest.raises(InvalidInput):
-                await work.outbox.claim(limit=1, now=START, lease=LEASE)
+                await work.progress.outbox.claim(limit=1, now=START, lease=LEASE)
 
     async def test_what_raises_leaves_nothing_waiting(self, storage: Storage) -> None:
         with pytest.raises(_StopError):
@@ -245,7 +245,7 @@ async def keep_vectors(storage: Storage, name: str = MEMORY_VECTORS) -> None:
     model = EmbeddingModel(name="m", dimensions=2)
     state = IndexState(name=name, model=model, generation="g", cursor=None, updated_at=START)
     async with storage.writing() as work:
-        assert await work.index_states.save(state=state, expected=None)
+        assert await work.progress.save_index_state(state=state, expected=None)
 
 
 async def create(storage: Storage, *memory_ids: str, scope: str = SCOPE, tenant: str = TENANT, first: int = 1) -> None:
@@ -257,22 +257,22 @@ async def active(
     storage: Storage, scope: str = SCOPE, *, tenant: str = TENANT, limit: int = 99
 ) -> list[NumberedMemory]:
     async with storage.reading() as work:
-        return await work.indexed_memories.active(tenant=tenant, scope=scope, limit=limit)
+        return await work.memories.active(tenant=tenant, scope=scope, limit=limit)
 
 
 async def by_number(storage: Storage, numbers: Sequence[int], scope: str = SCOPE, tenant: str = TENANT) -> list[str]:
     async with storage.reading() as work:
-        found = await work.indexed_memories.by_number(tenant=tenant, scope=scope, numbers=numbers)
+        found = await work.memories.by_number(tenant=tenant, scope=scope, numbers=numbers)
     return [one.memory.memory_id for one in found]
 
 
 async def walk(storage: Storage, *, page: int) -> list[NumberedMemory]:
     found: list[NumberedMemory] = []
     async with storage.reading() as work:
-        while part := await work.indexed_memories.after(number=found[-1].number if found else 0, limit=page):
+        while part := await work.memories.active_after(number=found[-1].number if found else 0, limit=page):
             assert len(part) <= page
             found += part
-        assert await work.indexed_memories.count() == len(found)
+        assert await work.memories.count_active() == len(found)
     return found
 
 
@@ -282,17 +282,17 @@ async def numbers(storage: Storage, scope: str = SCOPE, *, tenant: str = TENANT)
 
 async def claim_memories(storage: Storage, *, limit: int = 99) -> list[IndexTask]:
     async with storage.writing() as work:
-        return await work.memory_outbox.claim(limit=limit, now=START, lease=LEASE)
+        return await work.progress.memory_outbox.claim(limit=limit, now=START, lease=LEASE)
 
 
 async def finish_memories(storage: Storage, tasks: Sequence[IndexTask]) -> list[IndexTask]:
     async with storage.writing() as work:
-        return await work.memory_outbox.finish(tasks=tasks)
+        return await work.progress.memory_outbox.finish(tasks=tasks)
 
 
 async def waiting_memories(storage: Storage) -> int:
     async with storage.reading() as work:
-        return await work.memory_outbox.waiting()
+        return await work.progress.memory_outbox.waiting()
 
 
 class MemoryOutboxContract:
@@ -353,11 +353,11 @@ class MemoryOutboxContract:
         await keep_vectors(storage)
         await create(storage, "f1")
         async with storage.writing() as work:
-            assert await work.outbox.claim(limit=9, now=START, lease=LEASE) == []
-            await work.outbox.clear()
+            assert await work.progress.outbox.claim(limit=9, now=START, lease=LEASE) == []
+            await work.progress.outbox.clear()
         assert await waiting_memories(storage) == 1
         async with storage.writing() as work:
-            await work.memory_outbox.clear()
+            await work.progress.memory_outbox.clear()
         assert await waiting_memories(storage) == 0
 
     async def test_what_is_added_by_hand_needs_the_lock_and_is_known(self, storage: Storage) -> None:
@@ -366,10 +366,10 @@ class MemoryOutboxContract:
         mine, other = (await numbers(storage))["f1"], (await numbers(storage, ODD))["g1"]
         with pytest.raises(InvalidInput):
             async with storage.writing() as work:
-                await work.memory_outbox.add(tenant=TENANT, scope=SCOPE, numbers=[mine])
+                await work.progress.memory_outbox.add(tenant=TENANT, scope=SCOPE, numbers=[mine])
         async with storage.writing() as work:
-            await work.memory_log.lock(tenant=TENANT, scope=SCOPE, now=START)
-            await work.memory_outbox.add(tenant=TENANT, scope=SCOPE, numbers=[mine, other, 77])
+            await work.memories.lock(tenant=TENANT, scope=SCOPE, now=START)
+            await work.progress.memory_outbox.add(tenant=TENANT, scope=SCOPE, numbers=[mine, other, 77])
         assert [task.number for task in await claim_memories(storage)] == [mine], "only those of the scope"
 
     async def test_what_is_released_can_be_claimed_at_once(self, storage: Storage) -> None:
@@ -378,7 +378,7 @@ class MemoryOutboxContract:
         tasks = await claim_memories(storage, limit=2)
         assert len(await claim_memories(storage)) == 1
         async with storage.writing() as work:
-            await work.memory_outbox.release(tasks=tasks)
+            await work.progress.memory_outbox.release(tasks=tasks)
         again = await claim_memories(storage)
         assert [task.number for task in again] == [task.number for task in tasks]
         assert await finish_memories(storage, tasks) == tasks, "held by the other claim"

@@ -16,7 +16,7 @@ async def fill(storage: Storage, entries: Sequence[Entry], *, tenant: str = TENA
     """Append the entries in one unit of work."""
     async with storage.writing() as work:
         await work.rooms.lock(tenant=tenant, room_id=room_id, now=START)
-        return await work.writer.append(tenant=tenant, room_id=room_id, entries=entries)
+        return await work.messages.append(tenant=tenant, room_id=room_id, entries=entries)
 
 
 def digest(name: str) -> str:
@@ -27,19 +27,19 @@ def digest(name: str) -> str:
 async def erase(storage: Storage, *arrivals: int) -> Room:
     async with storage.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        return await work.writer.erase(tenant=TENANT, room_id=ROOM, arrivals=arrivals, now=START)
+        return await work.messages.erase(tenant=TENANT, room_id=ROOM, arrivals=arrivals, now=START)
 
 
 async def replace(storage: Storage, *new: Entry, room_id: str = ROOM) -> Room:
     async with storage.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=room_id, now=START)
-        return await work.writer.replace(tenant=TENANT, room_id=room_id, entries=new)
+        return await work.messages.replace(tenant=TENANT, room_id=room_id, entries=new)
 
 
 async def relink(storage: Storage, links: Mapping[int, Link]) -> Room:
     async with storage.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        return await work.writer.relink(tenant=TENANT, room_id=ROOM, links=links)
+        return await work.messages.relink(tenant=TENANT, room_id=ROOM, links=links)
 
 
 async def everything(storage: Storage, *, tenant: str = TENANT, room_id: str = ROOM) -> list[Entry]:
@@ -110,10 +110,10 @@ class TextsContract:
             assert await work.rooms.of_sender(tenant=text, sender_id=text) == [text]
             assert await work.messages.page(**named, after=0, limit=9, sender_id=text) == [stored.message]
             assert await work.messages.count(**named, after=0, sender_id=text) == 1
-            assert await work.threads.keyword_counts(**named, keywords=[text]) == {text: 1}
-            assert await work.threads.waiting(**named, message_ids=[text]) == [stored]
+            assert await work.messages.keyword_counts(**named, keywords=[text]) == {text: 1}
+            assert await work.messages.waiting(**named, message_ids=[text]) == [stored]
             assert [room.room_id for room in await work.rooms.page(tenant=text, after=None, limit=9)] == [text]
-            ((_, thread),) = await work.threads.page(**named, after=0, limit=9)
+            ((_, thread),) = await work.messages.threads(**named, after=0, limit=9)
         assert (thread.thread_id, thread.senders, thread.first_text) == (text, (text,), text)
 
     async def test_in_records_keys_and_settings(self, storage: Storage, text: str) -> None:
@@ -135,10 +135,10 @@ class TextsContract:
             await work.usage.record(tenant=text, records=[record])
             await work.keys.add(key=key, secret_hash=digest("k1"))
             room = await work.rooms.configure(tenant=text, room_id=text, settings={text: text})
-            await work.imports.save(tenant=text, source=text, position=text, now=START)
+            await work.progress.save_import_position(tenant=text, source=text, position=text, now=START)
         async with storage.reading() as work:
             assert await work.usage.find(tenant=text, context_id=text) == record
             assert await work.usage.page(tenant=text, room_id=text, judged=False, after=None, limit=9) == [record]
             assert await work.keys.page(tenant=text) == [key]
-            assert await work.imports.position(tenant=text, source=text) == text
+            assert await work.progress.import_position(tenant=text, source=text) == text
         assert room.settings == {text: text}

@@ -12,7 +12,9 @@ async def _related(
     storage: Storage, of: Entry, *, hops: int = 5, limit: int = 50, before: int | None = None
 ) -> list[str]:
     async with storage.reading() as work:
-        found = await work.threads.related(tenant=TENANT, room_id=ROOM, entry=of, hops=hops, limit=limit, before=before)
+        found = await work.messages.related(
+            tenant=TENANT, room_id=ROOM, entry=of, hops=hops, limit=limit, before=before
+        )
     return [near.message.id for near in found]
 
 
@@ -20,7 +22,7 @@ async def _exchanges(
     storage: Storage, arrivals: Sequence[int], *, least: float = 0.4, limit: int = 9
 ) -> dict[int, Exchange]:
     async with storage.reading() as work:
-        return await work.threads.exchanges(tenant=TENANT, room_id=ROOM, arrivals=arrivals, least=least, limit=limit)
+        return await work.messages.exchanges(tenant=TENANT, room_id=ROOM, arrivals=arrivals, least=least, limit=limit)
 
 
 def _chain(length: int) -> list[Entry]:
@@ -35,7 +37,7 @@ class ThreadsContract:
     async def test_a_target_is_all_a_context_begins_with(self, storage: Storage) -> None:
         room = await fill(storage, [entry(n, tokens=n) for n in range(1, 7)])
         async with storage.reading() as work:
-            found = await work.threads.target(tenant=TENANT, room_id=ROOM, message_id="m5", window=3)
+            found = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id="m5", window=3)
         assert found is not None
         assert (found.room, found.entry) == (room, entry(5, tokens=5))
         assert (found.window_messages, found.window_tokens) == (3, 2 + 3 + 4)
@@ -44,7 +46,7 @@ class ThreadsContract:
     async def test_the_first_message_is_a_target_with_an_empty_window(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
         async with storage.reading() as work:
-            found = await work.threads.target(tenant=TENANT, room_id=ROOM, message_id="m1", window=3)
+            found = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id="m1", window=3)
         assert found is not None
         assert (found.window_messages, found.window_tokens, found.previous_at) == (0, 0, None)
 
@@ -52,9 +54,9 @@ class ThreadsContract:
         await fill(storage, [entry(1), entry(2), entry(3, role=Role.ASSISTANT), entry(4)])
         await erase(storage, 4)
         async with storage.reading() as work:
-            found = await work.threads.target(tenant=TENANT, room_id=ROOM, message_id=None, window=9)
-            gone = await work.threads.target(tenant=TENANT, room_id=ROOM, message_id="m4", window=9)
-            unknown = await work.threads.target(tenant=TENANT, room_id="nowhere", message_id=None, window=9)
+            found = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id=None, window=9)
+            gone = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id="m4", window=9)
+            unknown = await work.messages.target(tenant=TENANT, room_id="nowhere", message_id=None, window=9)
         assert found is not None
         assert found.entry.message.id == "m2"
         assert gone is unknown is None
@@ -63,7 +65,7 @@ class ThreadsContract:
         await fill(storage, [entry(n, tokens=10**n) for n in range(1, 5)])
         await erase(storage, 3)
         async with storage.reading() as work:
-            found = await work.threads.target(tenant=TENANT, room_id=ROOM, message_id="m4", window=2)
+            found = await work.messages.target(tenant=TENANT, room_id=ROOM, message_id="m4", window=2)
         assert found is not None
         assert (found.window_messages, found.window_tokens) == (2, 110)
         assert found.previous_at == entry(2).message.sent_at
@@ -137,7 +139,7 @@ class ThreadsContract:
             ],
         )
         async with storage.reading() as work:
-            found = await work.threads.waiting(tenant=TENANT, room_id=ROOM, message_ids=["later", "never"])
+            found = await work.messages.waiting(tenant=TENANT, room_id=ROOM, message_ids=["later", "never"])
         assert _arrivals(found) == [1, 4]
 
     async def test_threads_are_paged_by_their_first_arrival(self, storage: Storage) -> None:
@@ -152,8 +154,8 @@ class ThreadsContract:
             ],
         )
         async with storage.reading() as work:
-            two = await work.threads.page(tenant=TENANT, room_id=ROOM, after=0, limit=2)
-            rest = await work.threads.page(tenant=TENANT, room_id=ROOM, after=2, limit=2)
+            two = await work.messages.threads(tenant=TENANT, room_id=ROOM, after=0, limit=2)
+            rest = await work.messages.threads(tenant=TENANT, room_id=ROOM, after=2, limit=2)
         assert [arrival for arrival, _ in two + rest] == [1, 2, 5]
         first = two[0][1]
         assert (first.thread_id, first.room_id, first.messages, first.first_text) == ("m1", ROOM, 3, "first")
@@ -164,7 +166,7 @@ class ThreadsContract:
         await fill(storage, [entry(1, text="gone"), entry(2, sender_id="bo", link=link(1, 1)), entry(3)])
         await erase(storage, 1, 3)
         async with storage.reading() as work:
-            found = await work.threads.page(tenant=TENANT, room_id=ROOM, after=0, limit=9)
+            found = await work.messages.threads(tenant=TENANT, room_id=ROOM, after=0, limit=9)
         assert [(arrival, thread.thread_id, thread.first_text) for arrival, thread in found] == [(1, "m1", "text 2")]
         assert found[0][1].senders == ("bo",)
 
@@ -172,8 +174,8 @@ class ThreadsContract:
         await fill(storage, [entry(1), *(entry(n, link=link(1 + n % 2, 1)) for n in range(2, 9))])
         await erase(storage, 8)
         async with storage.reading() as work:
-            found = await work.threads.members(tenant=TENANT, room_id=ROOM, thread=1, limit=3)
-            none = await work.threads.members(tenant=TENANT, room_id=ROOM, thread=99, limit=3)
+            found = await work.messages.thread_members(tenant=TENANT, room_id=ROOM, thread=1, limit=3)
+            none = await work.messages.thread_members(tenant=TENANT, room_id=ROOM, thread=99, limit=3)
         assert _arrivals(found) == [2, 4, 6]
         assert none == []
 
@@ -218,7 +220,7 @@ class ThreadsContract:
         await fill(storage, conversation())
         await fill(storage, [entry(5, features=features(keywords=("部署", "rust")))])
         async with storage.reading() as work:
-            counts = await work.threads.keyword_counts(
+            counts = await work.messages.keyword_counts(
                 tenant=TENANT, room_id=ROOM, keywords=["deploy", "部署", "rust", "none"]
             )
         assert counts == {"deploy": 2, "部署": 2, "rust": 1}
@@ -227,7 +229,7 @@ class ThreadsContract:
         await fill(storage, [entry(1, reply_to="later", features=features(keywords=("word",)))])
         await erase(storage, 1)
         async with storage.reading() as work:
-            assert await work.threads.waiting(tenant=TENANT, room_id=ROOM, message_ids=["later"]) == []
-            assert await work.threads.page(tenant=TENANT, room_id=ROOM, after=0, limit=9) == []
-            assert await work.threads.members(tenant=TENANT, room_id=ROOM, thread=1, limit=9) == []
-            assert await work.threads.keyword_counts(tenant=TENANT, room_id=ROOM, keywords=["word"]) == {}
+            assert await work.messages.waiting(tenant=TENANT, room_id=ROOM, message_ids=["later"]) == []
+            assert await work.messages.threads(tenant=TENANT, room_id=ROOM, after=0, limit=9) == []
+            assert await work.messages.thread_members(tenant=TENANT, room_id=ROOM, thread=1, limit=9) == []
+            assert await work.messages.keyword_counts(tenant=TENANT, room_id=ROOM, keywords=["word"]) == {}

@@ -25,7 +25,7 @@ async def append_one(storage: Storage, text: str) -> int:
         room = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
         await asyncio.sleep(0)
         said = entry(room.next_arrival, text=text)
-        await work.writer.append(tenant=TENANT, room_id=ROOM, entries=[said])
+        await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[said])
         return room.next_arrival
 
 
@@ -33,7 +33,7 @@ async def _write_and_stop(storage: Storage) -> None:
     key = ApiKey(key_id="k1", tenant=TENANT, name="bot", scopes=(), created_at=START)
     async with storage.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        await work.writer.append(tenant=TENANT, room_id=ROOM, entries=[entry(1)])
+        await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[entry(1)])
         await work.usage.record(tenant=TENANT, records=[usage_record("c1")])
         await work.keys.add(key=key, secret_hash=digest("k1"))
         raise _StopError
@@ -62,7 +62,7 @@ class TransactionsContract:
         async def stuck() -> None:
             async with storage.writing() as work:
                 await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-                await work.writer.append(tenant=TENANT, room_id=ROOM, entries=[entry(1)])
+                await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[entry(1)])
                 entered.set()
                 await asyncio.Event().wait()
 
@@ -110,7 +110,7 @@ class TransactionsContract:
     async def test_a_unit_of_work_reads_what_it_wrote(self, storage: Storage) -> None:
         async with storage.writing() as work:
             await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            await work.writer.append(tenant=TENANT, room_id=ROOM, entries=[entry(1)])
+            await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[entry(1)])
             assert await work.messages.tail(tenant=TENANT, room_id=ROOM, limit=9) == [entry(1)]
 
     async def test_concurrent_writers_never_share_an_arrival(self, storage: Storage) -> None:
@@ -147,20 +147,20 @@ async def _stored(storage: Storage) -> None:
         await work.usage.record(tenant=TENANT, records=[usage_record("c1", success_indicator=1.0)])
         key = ApiKey(key_id="k1", tenant=TENANT, name="bot", scopes=(), created_at=START)
         await work.keys.add(key=key, secret_hash=digest("k1"))
-        await work.imports.save(tenant=TENANT, source="file", position="1", now=START)
+        await work.progress.save_import_position(tenant=TENANT, source="file", position="1", now=START)
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
         await work.sessions.mark(tenant=TENANT, checkpoint=checkpoint(1))
         await work.sessions.save(session=session(1, checkpoint=checkpoint(1)))
-        await work.memory_log.lock(tenant=TENANT, scope=_SCOPE, now=START)
+        await work.memories.lock(tenant=TENANT, scope=_SCOPE, now=START)
         fact = memory("f1", sources=(Source(ROOM, "m1"),))
-        await work.memory_log.apply(tenant=TENANT, scope=_SCOPE, changes=[change(1, fact, evolution_id="e1")])
-        await work.evolutions.add(tenant=TENANT, evolution=evolution("e1"))
-        await work.watermarks.move(tenant=TENANT, room_id=ROOM, name="x", arrival=1, was=0, now=START)
+        await work.memories.apply(tenant=TENANT, scope=_SCOPE, changes=[change(1, fact, evolution_id="e1")])
+        await work.memories.add_evolution(tenant=TENANT, evolution=evolution("e1"))
+        await work.progress.move_mark(tenant=TENANT, room_id=ROOM, name="x", arrival=1, was=0, now=START)
 
 
 async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
     """Return the answer of every read that names a tenant, for everything the room holds."""
-    rooms, messages, threads, usage = work.rooms, work.messages, work.threads, work.usage
+    rooms, messages, usage = work.rooms, work.messages, work.usage
     here: dict[str, Any] = {"tenant": tenant, "room_id": ROOM}
     return {
         "rooms.find": await rooms.find(**here),
@@ -185,44 +185,44 @@ async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
         "messages.count of": await messages.count(**here, after=0, sender_id="ann"),
         "messages.first_since": await messages.first_since(**here, since=START),
         "messages.changed": (await messages.changed(**here, revision=0, after=0))[0],
-        "threads.target": await threads.target(**here, message_id="m2", window=9),
-        "threads.target newest": await threads.target(**here, message_id=None, window=9),
-        "threads.related": await threads.related(**here, entry=conversation()[1], hops=5, limit=9),
-        "threads.waiting": await threads.waiting(**here, message_ids=_IDS),
-        "threads.page": await threads.page(**here, after=0, limit=9),
-        "threads.exchanges": await threads.exchanges(**here, arrivals=[1, 2, 3], least=0, limit=9),
-        "threads.members": await threads.members(**here, thread=1, limit=9),
-        "threads.keyword_counts": await threads.keyword_counts(**here, keywords=["deploy", "部署"]),
-        "lexical.look_up": await work.lexical.look_up(**here, words=["text"]),
-        "lexical.facts": (await work.lexical.facts(**here, since=0)).sender_ids,
-        "lexical.facts since": (await work.lexical.facts(**here, since=1)).sender_ids,
+        "messages.target": await messages.target(**here, message_id="m2", window=9),
+        "messages.target newest": await messages.target(**here, message_id=None, window=9),
+        "messages.related": await messages.related(**here, entry=conversation()[1], hops=5, limit=9),
+        "messages.waiting": await messages.waiting(**here, message_ids=_IDS),
+        "messages.threads": await messages.threads(**here, after=0, limit=9),
+        "messages.exchanges": await messages.exchanges(**here, arrivals=[1, 2, 3], least=0, limit=9),
+        "messages.thread_members": await messages.thread_members(**here, thread=1, limit=9),
+        "messages.keyword_counts": await messages.keyword_counts(**here, keywords=["deploy", "部署"]),
+        "messages.look_up": await work.messages.look_up(**here, words=["text"]),
+        "messages.facts": (await work.messages.facts(**here, since=0)).sender_ids,
+        "messages.facts since": (await work.messages.facts(**here, since=1)).sender_ids,
         "usage.find": await usage.find(tenant=tenant, context_id="c1"),
         "usage.page": await usage.page(tenant=tenant, room_id=None, judged=False, after=None, limit=9),
         "usage.page room": await usage.page(tenant=tenant, room_id=ROOM, judged=True, after=None, limit=9),
         "keys.page": await work.keys.page(tenant=tenant),
-        "imports.position": await work.imports.position(tenant=tenant, source="file"),
+        "progress.import_position": await work.progress.import_position(tenant=tenant, source="file"),
         "sessions.find": await work.sessions.find(tenant=tenant, conversation_id=ROOM),
         "sessions.page": await work.sessions.page(tenant=tenant, after=None, limit=9),
         "sessions.page after": await work.sessions.page(tenant=tenant, after="", limit=9),
         "sessions.history": await work.sessions.history(tenant=tenant, conversation_id=ROOM, before=None, limit=9),
-        "watermarks.find": await work.watermarks.find(**here, names=["x"]),
+        "progress.marks": await work.progress.marks(**here, names=["x"]),
     } | await _memory_reads(work, tenant)
 
 
 async def _memory_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
-    log, memories, evolutions = work.memory_log, work.memories, work.evolutions
+    memories = work.memories
     here: dict[str, Any] = {"tenant": tenant, "scope": _SCOPE}
     chosen: dict[str, Any] = {"tenant": tenant, "scopes": [_SCOPE], "kinds": list(MemoryKind), "status": None}
     return {
-        "memory_log.scope": await log.scope(**here),
-        "memory_log.scopes": await log.scopes(tenant=tenant, after=None, limit=9),
-        "memory_log.scopes after": await log.scopes(tenant=tenant, after="", limit=9),
-        "memory_log.changes": await log.changes(**here, after=0, limit=9),
-        "memory_log.changes since": await log.changes(**here, after=0, limit=9, since=START),
-        "memory_log.touches": await log.touches(**here, after=0, limit=9),
-        "memory_log.latest": await log.latest(**here, limit=9),
-        "memory_log.latest since": await log.latest(**here, limit=9, since=START),
-        "memory_log.of_evolution": await log.of_evolution(tenant=tenant, evolution_id="e1"),
+        "memories.scope": await memories.scope(**here),
+        "memories.scopes": await memories.scopes(tenant=tenant, after=None, limit=9),
+        "memories.scopes after": await memories.scopes(tenant=tenant, after="", limit=9),
+        "memories.changes": await memories.changes(**here, after=0, limit=9),
+        "memories.changes since": await memories.changes(**here, after=0, limit=9, since=START),
+        "memories.touches": await memories.touches(**here, after=0, limit=9),
+        "memories.latest_changes": await memories.latest_changes(**here, limit=9),
+        "memories.latest_changes since": await memories.latest_changes(**here, limit=9, since=START),
+        "memories.changes_of_evolution": await memories.changes_of_evolution(tenant=tenant, evolution_id="e1"),
         "memories.by_id": await memories.by_id(tenant=tenant, memory_ids=["f1"]),
         "memories.heads": await memories.heads(tenant=tenant, memory_ids=["f1"]),
         "memories.page": await memories.page(**chosen, limit=9),
@@ -230,9 +230,9 @@ async def _memory_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
         "memories.lineage": await memories.lineage(tenant=tenant, lineage_id="f1"),
         "memories.latest_versions": await memories.latest_versions(tenant=tenant, lineage_ids=["f1"]),
         "memories.citing": await memories.citing(tenant=tenant, room_id=ROOM, message_ids=["m1"]),
-        "evolutions.by_id": await evolutions.by_id(tenant=tenant, evolution_ids=["e1"]),
-        "evolutions.page": await evolutions.page(**here, before=None, limit=9),
-        "evolutions.page before": await evolutions.page(**here, before="e9", limit=9),
+        "memories.evolutions_by_id": await memories.evolutions_by_id(tenant=tenant, evolution_ids=["e1"]),
+        "memories.evolutions": await memories.evolutions(**here, before=None, limit=9),
+        "memories.evolutions before": await memories.evolutions(**here, before="e9", limit=9),
     }
 
 
@@ -268,15 +268,15 @@ class TenantsContract:
             assert not await work.usage.respond(tenant="other", context_id="c1", llm_response="x")
             assert not await work.usage.judge(tenant="other", context_id="c1", feedback="x", score=0.0)
             assert not await work.keys.revoke(tenant="other", key_id="k1", now=START)
-            await work.imports.forget(tenant="other", source="file")
+            await work.progress.forget_import_position(tenant="other", source="file")
             due = Due(at=START)
             assert not await work.sessions.schedule(tenant="other", conversation_id=ROOM, due=due, was=None)
             with pytest.raises(NotFound):
                 await work.rooms.configure(tenant="other", room_id=ROOM, settings={"a": 1})
             await work.rooms.lock(tenant="other", room_id=ROOM, now=START)
-            await work.writer.erase(tenant="other", room_id=ROOM, arrivals=[1, 2, 3], now=START)
+            await work.messages.erase(tenant="other", room_id=ROOM, arrivals=[1, 2, 3], now=START)
             with pytest.raises(NotFound):
-                await work.writer.replace(tenant="other", room_id=ROOM, entries=[entry(1, text="x")])
+                await work.messages.replace(tenant="other", room_id=ROOM, entries=[entry(1, text="x")])
         async with storage.reading() as work:
             answers = await _all_reads(work, TENANT)
             (record,) = await work.usage.page(tenant=TENANT, room_id=None, judged=False, after=None, limit=9)
@@ -296,8 +296,8 @@ class TenantsContract:
             assert await work.messages.fingerprints(**here, message_ids=[]) == {}
             assert await work.messages.by_id(**here, message_ids=[]) == []
             assert await work.messages.by_arrival(**here, arrivals=[]) == []
-            assert await work.threads.waiting(**here, message_ids=[]) == []
-            assert await work.threads.keyword_counts(**here, keywords=[]) == {}
+            assert await work.messages.waiting(**here, message_ids=[]) == []
+            assert await work.messages.keyword_counts(**here, keywords=[]) == {}
             assert await work.messages.tail(**here, limit=0) == []
             assert await work.messages.recent(**here, limit=0) == []
             assert await work.messages.page(**here, after=0, limit=0) == []

@@ -37,7 +37,7 @@ class Fact(NamedTuple):
 
 async def facts(storage: Storage, *, since: int = 0, tenant: str = TENANT) -> list[Fact]:
     async with storage.reading() as work:
-        rows = await work.lexical.facts(tenant=tenant, room_id=ROOM, since=since)
+        rows = await work.messages.facts(tenant=tenant, room_id=ROOM, since=since)
     columns = (
         rows.arrivals.tolist(),
         rows.sent_at.tolist(),
@@ -152,7 +152,7 @@ async def look_up(
     storage: Storage, words: Sequence[str], *, tenant: str = TENANT, room_id: str = ROOM
 ) -> Postings | None:
     async with storage.reading() as work:
-        return await work.lexical.look_up(tenant=tenant, room_id=room_id, words=words)
+        return await work.messages.look_up(tenant=tenant, room_id=room_id, words=words)
 
 
 async def found(storage: Storage, words: Iterable[str], *, tenant: str = TENANT, room_id: str = ROOM) -> Found:
@@ -186,7 +186,7 @@ def words_of(*messages: Message) -> list[str]:
 async def reword(storage: Storage, *messages: StoredMessage) -> None:
     async with storage.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        await work.lexical.reword(tenant=TENANT, room_id=ROOM, messages=messages)
+        await work.messages.reword(tenant=TENANT, room_id=ROOM, messages=messages)
 
 
 class _StopError(Exception):
@@ -196,9 +196,9 @@ class _StopError(Exception):
 async def _write_and_stop(storage: Storage) -> None:
     async with storage.writing() as work:
         await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-        await work.writer.append(tenant=TENANT, room_id=ROOM, entries=[entry(5, text="brand new deploy")])
-        await work.writer.replace(tenant=TENANT, room_id=ROOM, entries=[entry(1, text="brand")])
-        await work.writer.erase(tenant=TENANT, room_id=ROOM, arrivals=[3], now=START)
+        await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[entry(5, text="brand new deploy")])
+        await work.messages.replace(tenant=TENANT, room_id=ROOM, entries=[entry(1, text="brand")])
+        await work.messages.erase(tenant=TENANT, room_id=ROOM, arrivals=[3], now=START)
         raise _StopError
 
 
@@ -300,8 +300,8 @@ class LexicalContract:
     async def test_a_unit_of_work_finds_what_it_wrote(self, storage: Storage) -> None:
         async with storage.writing() as work:
             await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            await work.writer.append(tenant=TENANT, room_id=ROOM, entries=spoken())
-            postings = await work.lexical.look_up(tenant=TENANT, room_id=ROOM, words=["script"])
+            await work.messages.append(tenant=TENANT, room_id=ROOM, entries=spoken())
+            postings = await work.messages.look_up(tenant=TENANT, room_id=ROOM, words=["script"])
         assert postings is not None
         assert postings.arrivals.tolist() == [1]
 
@@ -339,7 +339,7 @@ class LexicalContract:
         await fill(storage, spoken())
         with pytest.raises(InvalidInput):
             async with storage.writing() as work:
-                await work.lexical.reword(tenant=TENANT, room_id=ROOM, messages=[spoken()[0].message])
+                await work.messages.reword(tenant=TENANT, room_id=ROOM, messages=[spoken()[0].message])
 
 
 STATE = IndexState(
@@ -353,17 +353,17 @@ STATE = IndexState(
 
 async def find(storage: Storage, name: str = STATE.name) -> IndexState | None:
     async with storage.reading() as work:
-        return await work.index_states.find(name=name)
+        return await work.progress.index_state(name=name)
 
 
 async def save(storage: Storage, state: IndexState, *, expected: str | None) -> bool:
     async with storage.writing() as work:
-        return await work.index_states.save(state=state, expected=expected)
+        return await work.progress.save_index_state(state=state, expected=expected)
 
 
 async def rooms_after(storage: Storage, tenant: str, room_id: str, limit: int = 99) -> list[tuple[str, str]]:
     async with storage.reading() as work:
-        rooms = await work.index_states.rooms_after(tenant=tenant, room_id=room_id, limit=limit)
+        rooms = await work.progress.rooms_after(tenant=tenant, room_id=room_id, limit=limit)
     return [(room.tenant, room.room_id) for room in rooms]
 
 
@@ -393,7 +393,7 @@ class IndexStatesContract:
     async def test_saving_needs_a_writing_unit_of_work(self, storage: Storage) -> None:
         async with storage.reading() as work:
             with pytest.raises(InvalidInput):
-                await work.index_states.save(state=STATE, expected=None)
+                await work.progress.save_index_state(state=STATE, expected=None)
 
     async def test_rooms_of_another_link_model_are_found(self, storage: Storage) -> None:
         made = {
@@ -408,14 +408,14 @@ class IndexStatesContract:
             async with storage.writing() as work:
                 await work.rooms.lock(tenant="a", room_id=room_id, now=START)
                 said = [entry(n) for n in (1, 2, 3)]
-                await work.writer.append(tenant="a", room_id=room_id, entries=said, linked=linked)
+                await work.messages.append(tenant="a", room_id=room_id, entries=said, linked=linked)
         async with storage.writing() as work:
             await work.rooms.lock(tenant="b", room_id="empty", now=START)
         async with storage.reading() as work:
-            waiting = await work.index_states.rooms_to_link(model="m5", limit=9)
-            assert len(await work.index_states.rooms_to_link(model="m5", limit=2)) == 2
-            assert await work.index_states.left_to_link(model="m5") == (5, 4 * 3 + 1)
-            assert await work.index_states.left_to_link(model="m4") == (5, 5 * 3)
+            waiting = await work.progress.rooms_to_link(model="m5", limit=9)
+            assert len(await work.progress.rooms_to_link(model="m5", limit=2)) == 2
+            assert await work.progress.left_to_link(model="m5") == (5, 4 * 3 + 1)
+            assert await work.progress.left_to_link(model="m4") == (5, 5 * 3)
         assert {room.room_id: room.linked for room in waiting} == {
             room_id: linked for room_id, linked in made.items() if room_id != "today"
         }

@@ -36,7 +36,9 @@ class WriterContract:
         async with storage.reading() as work:
             people = [await work.rooms.participants(tenant=TENANT, room_id=room) for room in (ROOM, "piecewise")]
             words = [
-                await work.threads.keyword_counts(tenant=TENANT, room_id=room, keywords=["all", "k0", "k1", "k2", "k3"])
+                await work.messages.keyword_counts(
+                    tenant=TENANT, room_id=room, keywords=["all", "k0", "k1", "k2", "k3"]
+                )
                 for room in (ROOM, "piecewise")
             ]
         assert people[0] == people[1] == {f"u{n % 3}": f"name {n}" for n in (97, 98, 99)}
@@ -63,7 +65,7 @@ class WriterContract:
         await fill(storage, [entry(1)])
         with pytest.raises(InvalidInput):
             async with storage.writing() as work:
-                await work.writer.append(tenant=TENANT, room_id=ROOM, entries=[entry(2)])
+                await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[entry(2)])
 
     async def test_metadata_that_is_not_json_is_refused(self, storage: Storage) -> None:
         with pytest.raises(InvalidInput, match="m1"):
@@ -82,8 +84,8 @@ class WriterContract:
                 room = await replace(storage, *group, room_id=room_id)
             async with storage.reading() as work:
                 here = {"tenant": TENANT, "room_id": room_id}
-                words = await work.threads.keyword_counts(**here, keywords=["all", "k0", "k1", "k2", "茶"])
-                found = await work.lexical.look_up(**here, words=["改", "text"])
+                words = await work.messages.keyword_counts(**here, keywords=["all", "k0", "k1", "k2", "茶"])
+                found = await work.messages.look_up(**here, words=["改", "text"])
                 assert found is not None
                 people = await work.rooms.participants(**here)
                 entries = await work.messages.by_arrival(**here, arrivals=range(1, 9))
@@ -113,7 +115,7 @@ class WriterContract:
         assert (room.revision, room.messages, room.next_arrival) == (2, 4, 5)
         assert (await everything(storage))[2] == edited
         async with storage.reading() as work:
-            words = await work.threads.keyword_counts(tenant=TENANT, room_id=ROOM, keywords=["deploy", "rust"])
+            words = await work.messages.keyword_counts(tenant=TENANT, room_id=ROOM, keywords=["deploy", "rust"])
             people = await work.rooms.participants(tenant=TENANT, room_id=ROOM)
         assert words == {"deploy": 1, "rust": 1}
         assert people == {"ann": "Ann", "bo": "Bo"}
@@ -143,7 +145,7 @@ class WriterContract:
         assert (room.messages, room.next_arrival, room.revision) == (1, 5, 2)
         async with storage.reading() as work:
             people = await work.rooms.participants(tenant=TENANT, room_id=ROOM)
-            words = await work.threads.keyword_counts(tenant=TENANT, room_id=ROOM, keywords=["deploy", "部署"])
+            words = await work.messages.keyword_counts(tenant=TENANT, room_id=ROOM, keywords=["deploy", "部署"])
         assert people == {"ann": ""}
         assert words == {"deploy": 1, "部署": 1}
 
@@ -216,11 +218,11 @@ class WriterContract:
         linked = Linked(walk="m5", walked=3, calibration=calibration)
         async with storage.writing() as work:
             await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
-            room = await work.writer.analyse_anew(tenant=TENANT, room_id=ROOM, entries=anew, linked=linked)
+            room = await work.messages.analyse_anew(tenant=TENANT, room_id=ROOM, entries=anew, linked=linked)
         assert room == replace_fields(before, revision=before.revision + 1, linked=linked)
         assert await everything(storage) == [said[0], *anew, said[3]]
         async with storage.reading() as work:
-            counts = await work.threads.keyword_counts(
+            counts = await work.messages.keyword_counts(
                 tenant=TENANT, room_id=ROOM, keywords=["deploy", "nginx", "部署"]
             )
             changed, _ = await work.messages.changed(tenant=TENANT, room_id=ROOM, revision=before.revision, after=0)
@@ -237,4 +239,4 @@ class WriterContract:
             async with storage.writing() as work:
                 await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
                 with pytest.raises(NotFound):
-                    await work.writer.analyse_anew(tenant=TENANT, room_id=ROOM, entries=[wrong])
+                    await work.messages.analyse_anew(tenant=TENANT, room_id=ROOM, entries=[wrong])
