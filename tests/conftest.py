@@ -18,6 +18,7 @@ from sqlalchemy import make_url
 
 import open_connections
 from redis_server import RedisServer
+from roomlore.adapters.dbos import open_dbos
 from roomlore.adapters.sql import SqlStorage, connect
 
 pytest.register_assert_rewrite("roomlore.testing.contracts")
@@ -61,7 +62,7 @@ def postgres_server() -> Iterator[str]:
 
 def _forget_durability(server: str) -> None:
     """Tests of a crash kill the program, not the machine: waiting for the disk tells them nothing."""
-    for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+    for setting in ("fsync", "synchronous_commit", "full_page_writes", "autovacuum"):
         _run(server, f"ALTER SYSTEM SET {setting} = off")
     _run(server, "SELECT pg_reload_conf()")
 
@@ -129,8 +130,9 @@ class _Copies:
                     return False
                 (looking,) = connection.execute(_LOOK_WHICH_ARE_FILLED).fetchone() or ("",)
                 filled = [table for (table,) in connection.execute(looking)]
-                if filled:
-                    connection.execute(f"TRUNCATE {', '.join(filled)} RESTART IDENTITY".encode())
+                connection.execute("SET session_replication_role = replica")  # foreign keys are not looked at
+                connection.execute("; ".join(f"DELETE FROM {table}" for table in filled).encode())
+                connection.execute(_NUMBER_FROM_THE_START)
         except psycopg.Error:
             return False
         return True
@@ -140,8 +142,13 @@ _OTHERS_LEAVE = """
     SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid()"""
 _LOOK_WHICH_ARE_FILLED = """
-    SELECT string_agg(format('SELECT %L WHERE EXISTS (SELECT FROM %1$I)', tablename), ' UNION ALL ')
-    FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version'"""
+    SELECT string_agg(format('SELECT %L WHERE EXISTS (SELECT FROM %1$s)', relation), ' UNION ALL ')
+    FROM (SELECT format('%I.%I', schemaname, tablename) AS relation FROM pg_tables
+          WHERE schemaname IN ('public', 'dbos')
+            AND tablename NOT IN ('alembic_version', 'dbos_migrations')) AS tables"""
+_NUMBER_FROM_THE_START = """
+    SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false)
+    FROM pg_sequences WHERE last_value IS NOT NULL"""
 _SCHEMA = """
     SELECT (SELECT md5(string_agg(concat_ws(' ', relname, relkind, relnatts, relchecks, relhastriggers, relhasrules,
                 relrowsecurity, relowner, relacl, reloptions), ',' ORDER BY oid)) FROM pg_class WHERE oid >= 16384
@@ -156,6 +163,8 @@ _SCHEMA = """
            (SELECT datacl::text FROM pg_database WHERE datname = current_database()),
            (SELECT count(*) FROM pg_db_role_setting JOIN pg_database ON setdatabase = pg_database.oid
                 WHERE datname = current_database()),
+           (SELECT count(*) FROM pg_statistic WHERE starelid >= 16384),
+           (SELECT bool_or(pg_relation_size(oid) > 4000000) FROM pg_class WHERE oid >= 16384 AND relkind = 'r'),
            (SELECT version_num FROM alembic_version)"""
 
 
@@ -168,7 +177,7 @@ def postgres_copies(postgres_server: str) -> Iterator[_Copies]:
 
 @pytest.fixture
 def postgres_url(postgres_server: str, postgres_copies: _Copies) -> Iterator[str]:
-    """The address of a migrated database without a row."""
+    """The address of a migrated database without a row, with the tables of durable work."""
     name = postgres_copies.take()
     yield _database(postgres_server, name)
     postgres_copies.give_back(name)
@@ -176,7 +185,7 @@ def postgres_url(postgres_server: str, postgres_copies: _Copies) -> Iterator[str
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("sqlite") / "template.db"
+    path = tmp_path_factory.mktemp("sqlite") / "roomlore.db"
     _migrate(f"sqlite:///{path}")
     return path
 
@@ -184,17 +193,28 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def sqlite_url(sqlite_template: Path, tmp_path: Path) -> str:
     """The address of a fresh migrated file."""
-    return f"sqlite:///{shutil.copy(sqlite_template, tmp_path / 'roomlore.db')}"
+    return f"sqlite:///{shutil.copy(sqlite_template, tmp_path)}"
+
+
+@pytest.fixture
+def durable_sqlite_url(sqlite_url: str, sqlite_template: Path, tmp_path: Path) -> str:
+    """The same, and beside it a file with the tables of durable work, which take DBOS half a second to make."""
+    shutil.copy(sqlite_template.with_suffix(".dbos.db"), tmp_path)
+    return sqlite_url
 
 
 def _migrate(url: str) -> None:
-    """On a thread of its own: the fixture may be asked for by a test whose loop is running."""
+    """The tables of roomlore and of durable work. On a thread of its own: the fixture may be asked for by a test whose
+    loop is running."""
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, _open_and_close(url)).result()
 
 
 async def _open_and_close(url: str) -> None:
     await (await connect(url)).close()
+    work = open_dbos(url)
+    await work.open(working=False)
+    await work.close()
 
 
 @pytest.fixture(params=BACKENDS)

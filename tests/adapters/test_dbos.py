@@ -25,13 +25,18 @@ QUICK = {"pauses_seconds": (0.02, 0.05), "poll_seconds": 0.05, "sweep_seconds": 
 
 
 @pytest.fixture
-def url(tmp_path) -> str:
-    return f"sqlite:///{tmp_path / 'roomlore.db'}"
+def url(durable_sqlite_url) -> str:
+    return durable_sqlite_url
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def any_url(request, tmp_path) -> str:
     return f"sqlite:///{tmp_path / 'a.db'}" if request.param == "sqlite" else request.getfixturevalue("empty_postgres")
+
+
+@pytest.fixture(params=["durable_sqlite_url", "postgres_url"])
+def any_prepared_url(request) -> str:
+    return request.getfixturevalue(request.param)
 
 
 def run_sql(url: str, statement: str, **values: object) -> list:
@@ -89,7 +94,8 @@ async def test_a_database_that_does_not_answer(url):
 
 @pytest.mark.parametrize("trouble", ["", "-lock"])
 @pytest.mark.parametrize("kind", ["folder", "garbage"])
-async def test_files_that_are_none_are_told_of_in_our_words(url, tmp_path, kind, trouble):
+async def test_files_that_are_none_are_told_of_in_our_words(sqlite_url, tmp_path, kind, trouble):
+    url = sqlite_url
     path = tmp_path / f"roomlore.dbos.db{trouble}"
     path.mkdir() if kind == "folder" else path.write_bytes(b"no database" * 1000)
     with pytest.raises(StorageUnavailable, match=r"ends in \.dbos\.db"):
@@ -221,13 +227,13 @@ async def test_work_that_kills_its_process_each_time_is_given_up(any_url):
         assert (await ended(work)).status == "done"
 
 
-async def test_what_was_cancelled_with_dbos_own_tools_can_be_retried(any_url):
+async def test_what_was_cancelled_with_dbos_own_tools_can_be_retried(any_prepared_url):
     diary = Diary()
     held = diary.hold("b")
-    async with opened(make(any_url), does=diary.work("a", "b", "c")) as work:
+    async with opened(make(any_prepared_url), does=diary.work("a", "b", "c")) as work:
         await hand_in(work)
         await until(lambda: diary.done["b"] == 1)
-        tool = DBOSClient(system_database_url=location_of(any_url).url.render_as_string(hide_password=False))
+        tool = DBOSClient(system_database_url=location_of(any_prepared_url).url.render_as_string(hide_password=False))
         await tool.cancel_workflow_async("w")
         tool.destroy()
         assert (await ended(work)).status == "cancelled"
@@ -240,16 +246,18 @@ async def test_what_was_cancelled_with_dbos_own_tools_can_be_retried(any_url):
     assert diary.done == {"a": 1, "b": 2, "c": 1}
 
 
-async def test_work_that_is_found_unfinished_beside_its_own_name_is_begun_again(any_url):
+async def test_work_that_is_found_unfinished_beside_its_own_name_is_begun_again(any_prepared_url):
     """DBOS forgets work where the database fails it between taking and beginning it."""
-    table = "workflow_status" if any_url.startswith("sqlite") else "dbos.workflow_status"
+    table = "workflow_status" if any_prepared_url.startswith("sqlite") else "dbos.workflow_status"
     diary = Diary()
-    async with opened(make(any_url), does=diary.work("a"), other=nothing) as work:
+    async with opened(make(any_prepared_url), does=diary.work("a"), other=nothing) as work:
         await hand_in(work, "known", name="other")
         await ended(work, "known")
         await hand_in(work, "held", partition="room")
         await ended(work, "held")
-        run_sql(any_url, f"UPDATE {table} SET status = 'PENDING', owner_xid = 'gone' WHERE workflow_uuid = 'held'")
+        run_sql(
+            any_prepared_url, f"UPDATE {table} SET status = 'PENDING', owner_xid = 'gone' WHERE workflow_uuid = 'held'"
+        )
         assert (await ended(work, "held")).status == "done"
     assert diary.done["a"] == 1
 
@@ -268,7 +276,7 @@ def break_sessions(url: str) -> int:
     return sessions(url, "pg_terminate_backend(pid)")
 
 
-async def test_lost_connections_are_made_again(empty_postgres):
+async def test_lost_connections_are_made_again(postgres_url):
     diary = Diary()
 
     async def does(steps: Steps, arguments: Json) -> None:
@@ -276,18 +284,18 @@ async def test_lost_connections_are_made_again(empty_postgres):
             await asyncio.sleep(0.1)
             await steps.once(f"s{number}", diary.step(f"{arguments['n']} {number}"))
 
-    async with opened(make(empty_postgres), does=does) as work:
+    async with opened(make(postgres_url), does=does) as work:
         for number in range(12):
             await hand_in(work, f"w{number}", n=number)
         for _ in range(3):
             await asyncio.sleep(0.3)
-            assert break_sessions(empty_postgres)
+            assert break_sessions(postgres_url)
         for number in range(12):
             assert (await ended(work, f"w{number}")).status == "done"
     assert sorted(diary.done) == sorted(f"{piece} {step}" for piece in range(12) for step in range(3))
 
 
-async def test_work_broken_off_leaves_no_connection_open_behind_the_close(empty_postgres):
+async def test_work_broken_off_leaves_no_connection_open_behind_the_close(postgres_url):
     """A thread cannot be broken off: what it has out, or takes afterwards, is closed when it comes back."""
     reading, go_on = threading.Event(), threading.Event()
 
@@ -296,7 +304,7 @@ async def test_work_broken_off_leaves_no_connection_open_behind_the_close(empty_
         return go_on.wait(60)
 
     with open_connections.all_closed():
-        work = make(empty_postgres)
+        work = make(postgres_url)
         await work.open(working=False)
         await hand_in(work)
         dropping = asyncio.ensure_future(work.drop(prefix="", tells=tells))
@@ -304,11 +312,11 @@ async def test_work_broken_off_leaves_no_connection_open_behind_the_close(empty_
         dropping.cancel()
         await work.close()
         go_on.set()
-        await until(lambda: sessions(empty_postgres) == 0)
+        await until(lambda: sessions(postgres_url) == 0)
 
 
-async def test_a_connection_out_while_the_desk_is_closed_is_closed_when_it_comes_back(empty_postgres):
-    engine = location_of(empty_postgres).engine(connections=2)
+async def test_a_connection_out_while_the_desk_is_closed_is_closed_when_it_comes_back(postgres_url):
+    engine = location_of(postgres_url).engine(connections=2)
     with open_connections.all_closed():
         out = engine.connect()
         out.execute(text("SELECT 1"))
@@ -317,12 +325,12 @@ async def test_a_connection_out_while_the_desk_is_closed_is_closed_when_it_comes
         out.close()
 
 
-def test_a_process_lock_is_taken_again_after_a_broken_connection(empty_postgres):
-    place = location_of(empty_postgres)
+def test_a_process_lock_is_taken_again_after_a_broken_connection(postgres_url):
+    place = location_of(postgres_url)
     engine, other = place.engine(connections=2), place.engine(connections=2)
     lock, watcher = place.lock(engine), place.lock(other)
     lock.take()
-    break_sessions(empty_postgres)
+    break_sessions(postgres_url)
     with pytest.raises(OperationalError), lock.if_dead("another"):
         pass
     watcher.take()
@@ -336,15 +344,15 @@ def test_a_process_lock_is_taken_again_after_a_broken_connection(empty_postgres)
         its_engine.dispose()
 
 
-async def test_it_closes_while_the_database_is_down_and_goes_on_later(postgres_server, empty_postgres):
+async def test_it_closes_while_the_database_is_down_and_goes_on_later(postgres_server, postgres_url):
     diary = Diary()
     held = diary.hold("a")
-    work = open_dbos(empty_postgres, **QUICK, grace_seconds=0.3)
+    work = open_dbos(postgres_url, **QUICK, grace_seconds=0.3)
     work.define("does", diary.work("a", "b"))
     await work.open(working=True)
     await hand_in(work)
     await until(lambda: diary.done["a"] == 1)
-    name = empty_postgres.rsplit("/", 1)[1].partition("?")[0]
+    name = postgres_url.rsplit("/", 1)[1].partition("?")[0]
     with psycopg.connect(postgres_server, autocommit=True) as admin:
         admin.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
         admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
@@ -359,12 +367,12 @@ async def test_it_closes_while_the_database_is_down_and_goes_on_later(postgres_s
     assert diary.done["b"] == 1
 
 
-async def test_closed_it_has_no_connection(empty_postgres):
-    async with opened(make(empty_postgres), does=nothing) as work:
+async def test_closed_it_has_no_connection(postgres_url):
+    async with opened(make(postgres_url), does=nothing) as work:
         await hand_in(work)
         await ended(work)
-        assert 0 < sessions(empty_postgres) < 16
-    await until(lambda: not sessions(empty_postgres))
+        assert 0 < sessions(postgres_url) < 16
+    await until(lambda: not sessions(postgres_url))
 
 
 FORGETFUL = """

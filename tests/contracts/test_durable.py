@@ -35,11 +35,11 @@ class _OnDbos(DurableWorkContract, ForgottenWorkContract):
 
 class TestDbosOnSqlite(_OnDbos):
     @pytest.fixture
-    def url(self, tmp_path) -> str:
-        return f"sqlite:///{tmp_path / 'roomlore.db'}"
+    def url(self, durable_sqlite_url: str) -> str:
+        return durable_sqlite_url
 
 
 class TestDbosOnPostgres(_OnDbos):
     @pytest.fixture
-    def url(self, empty_postgres: str) -> str:
-        return empty_postgres
+    def url(self, postgres_url: str) -> str:
+        return postgres_url

@@ -22,10 +22,8 @@ ON_POSTGRES = pytest.mark.parametrize("url", ["postgres"], indirect=True)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def url(request, tmp_path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'roomlore.db'}"
-    return request.getfixturevalue("empty_postgres")
+def url(request) -> str:
+    return request.getfixturevalue("durable_sqlite_url" if request.param == "sqlite" else "postgres_url")
 
 
 @pytest.fixture

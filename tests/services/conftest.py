@@ -3,9 +3,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 import roomlore
+from engines import ENGINES
 
 
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
+@pytest.fixture(params=ENGINES)
 def storage_url(request: pytest.FixtureRequest) -> str:
     """The address of an empty store, on each engine in turn. A store in memory is what `lore` is; the contracts of the
     storage hold on it too."""

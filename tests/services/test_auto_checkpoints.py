@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 import roomlore
+from engines import ENGINES
 from roomlore import BadModelOutput, Conflict, ModelUnavailable, Settings
 from roomlore.ports.storage import SESSIONS
 from roomlore.services.sessions import automatic
@@ -253,7 +254,7 @@ async def test_what_a_killed_process_had_taken_is_taken_again(sqlite_url):
         assert await rig.sessions.catch_up() == 1
 
 
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
+@pytest.fixture(params=ENGINES)
 def shared_url(request) -> str:
     return str(request.getfixturevalue(request.param))
 

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from engines import ENGINES
 from evolution_rig import (
     CHINESE,
     ENGLISH,
@@ -29,7 +30,7 @@ from roomlore.core.memory.memory import Action, MemoryKind, MemoryStatus, Source
 from roomlore.testing.model_server import ModelServer
 
 
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
+@pytest.fixture(params=ENGINES)
 def url(request: pytest.FixtureRequest) -> str:
     return request.getfixturevalue(request.param)
 

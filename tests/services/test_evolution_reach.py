@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from engines import ENGINES
 from evolution_rig import CHINESE, ENGLISH, active, block, both, create, elsewhere, keep, lines, mark, opened, remember
 from roomlore import Lore, Message
 from roomlore.core.memory.memory import Action, MemoryKind, Source
@@ -15,7 +16,7 @@ MONDAY = datetime(2026, 11, 16, 12, tzinfo=UTC)
 DAY = 86_400
 
 
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
+@pytest.fixture(params=ENGINES)
 def url(request: pytest.FixtureRequest) -> str:
     return request.getfixturevalue(request.param)
 

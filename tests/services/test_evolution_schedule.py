@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from engines import ENGINES
 from evolution_rig import CHINESE, ENGLISH, active, create, lines, mark, opened, talk
 from extraction_rig import until
 from roomlore import Lore, Message
@@ -27,7 +28,7 @@ def clock() -> FrozenClock:
     return FrozenClock(NOON)
 
 
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
+@pytest.fixture(params=ENGINES)
 async def lore(request: pytest.FixtureRequest, clock: FrozenClock, monkeypatch) -> AsyncIterator[Lore]:
     """One that evolves nothing by itself and goes by the clock."""
     monkeypatch.setattr("roomlore.wiring.resources.SystemClock", lambda: clock)

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from engines import ENGINES
 from evolution_rig import (
     CHINESE,
     ENGLISH,
@@ -34,7 +35,7 @@ from roomlore.services.evolution.piece import DirectSteps
 from roomlore.testing.model_server import Drops, Fails, Hangs, ModelServer, Says
 
 
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
+@pytest.fixture(params=ENGINES)
 def url(request: pytest.FixtureRequest) -> str:
     return request.getfixturevalue(request.param)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 import roomlore
+from engines import ENGINES
 from roomlore.adapters.sql import connect
 from roomlore.adapters.sql.vector_choice import open_vectors
 from roomlore.core.search import lexical
@@ -56,7 +57,7 @@ async def rebuild(lore: roomlore.Lore, **asked) -> int:
     return max([step.done async for step in lore.index.rebuild(**asked)], default=0)
 
 
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
+@pytest.fixture(params=ENGINES)
 def url(request) -> str:
     return request.getfixturevalue(request.param)
 

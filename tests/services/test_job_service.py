@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import pytest
 
+from engines import ENGINES
 from roomlore import Conflict, InvalidInput, ModelUnavailable, NotFound
 from roomlore.adapters.dbos import open_dbos
 from roomlore.adapters.inprocess.clock import SystemClock
@@ -79,13 +80,12 @@ class Desk:
             raise ModelUnavailable("No provider answers.")
 
 
-@pytest.fixture(params=["process", "sqlite", "postgres"])
-def make(request, tmp_path):
+@pytest.fixture(params=["process", "durable_sqlite_url", *ENGINES[1:]])
+def make(request):
     """Makes the work, which is the same each time it is opened."""
     if request.param == "process":
         return lambda: InProcessWork(clock=SystemClock(), pauses_seconds=QUICK)
-    on_file = f"sqlite:///{tmp_path / 'a.db'}"
-    url = on_file if request.param == "sqlite" else request.getfixturevalue("empty_postgres")
+    url = request.getfixturevalue(request.param)
     return lambda: open_dbos(url, pauses_seconds=QUICK, poll_seconds=0.05, sweep_seconds=0.5)
 
 

@@ -20,10 +20,9 @@ GROUP = MemoryKind.GROUP
 MINUTE = timedelta(minutes=1)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-async def rig(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
-    url = "sqlite://" if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
-    async with roomlore.open(url, background=False) as lore:
+@pytest.fixture
+async def rig(storage_url: str) -> AsyncIterator[Rig]:
+    async with roomlore.open(storage_url, background=False) as lore:
         yield Rig(lore.storage, lore=lore)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import roomlore
+from engines import ENGINES
 from roomlore.adapters.embedding import open_offline
 from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.core.memory.scoring import CHINESE
@@ -57,7 +58,7 @@ class Counting(HashEmbedder):
         return await super().embed(texts, kind=kind)
 
 
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
+@pytest.fixture(params=ENGINES)
 def url(request) -> str:
     return request.getfixturevalue(request.param)
 

@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
+from engines import ENGINES
 from relink_rig import EARLIER, ROOM, TODAY, exported, fresh, opened, relinked, stored, told
 
 
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
+@pytest.fixture(params=ENGINES)
 def url(request) -> str:
     return request.getfixturevalue(request.param)
 

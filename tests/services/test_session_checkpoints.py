@@ -252,19 +252,19 @@ async def test_of_racing_checkpoints_one_wins(rig):
     assert (await rig.sessions.get_session(ROOM)).message_context.summary == won[0].summary
 
 
-async def test_of_racing_checkpoints_of_two_stores_one_wins(request):
-    for fixture in ("sqlite_url", "postgres_url"):
-        url = request.getfixturevalue(fixture)
-        async with open_rig(url) as one, open_rig(url) as two:
-            await talk(one, *range(4))
-            calls = [
-                side.sessions.checkpoint(ROOM, f"number {n}", 1, "t3-answer", "")
-                for n, side in enumerate([one, two, one, two])
-            ]
-            results = await asyncio.gather(*calls, return_exceptions=True)
-            assert sum(isinstance(result, Checkpoint) for result in results) == 1
-            assert sum(isinstance(result, Conflict) for result in results) == 3
-            assert len(await two.sessions.checkpoints(ROOM)) == 1
+@pytest.mark.parametrize("engine", ["sqlite_url", "postgres_url"])
+async def test_of_racing_checkpoints_of_two_stores_one_wins(engine, request):
+    url = request.getfixturevalue(engine)
+    async with open_rig(url) as one, open_rig(url) as two:
+        await talk(one, *range(4))
+        calls = [
+            side.sessions.checkpoint(ROOM, f"number {n}", 1, "t3-answer", "")
+            for n, side in enumerate([one, two, one, two])
+        ]
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        assert sum(isinstance(result, Checkpoint) for result in results) == 1
+        assert sum(isinstance(result, Conflict) for result in results) == 3
+        assert len(await two.sessions.checkpoints(ROOM)) == 1
 
 
 async def test_turns_written_while_a_checkpoint_is_made_are_shown(rig):

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import roomlore
+from engines import ENGINES
 from roomlore import BudgetTooSmall, Conflict, InvalidInput, Message, NotFound, Role, Settings, StorageUnavailable
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.testing import FrozenClock, InMemorySessionCache
@@ -140,7 +141,7 @@ async def test_twenty_writers_lose_nothing(storage_url):
         await assert_twenty(lore)
 
 
-@pytest.fixture(params=["sqlite_url", "postgres_url"])
+@pytest.fixture(params=ENGINES)
 def shared_url(request) -> str:
     return str(request.getfixturevalue(request.param))
 
