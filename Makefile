@@ -53,9 +53,11 @@ test: style
 tests: setup
 	$(BIN)/pytest --numprocesses 3 --dist worksteal
 
-# Before a release, an hour or two: many more kills, and the loads that `make test` runs in small.
+# Before a release, an hour or two: many more kills, services on PostgreSQL too, and the loads that `make test` runs in
+# small.
 soak: setup
 	ROOMLORE_KILLS=20 $(BIN)/pytest --override-ini timeout=3600 tests/faults
+	ROOMLORE_TEST_ENGINES=all $(BIN)/pytest --numprocesses 3 --dist worksteal tests/services
 	$(BIN)/python -m bench crash --what replies
 	$(BIN)/python -m bench crash --what evolution
 	$(BIN)/python -m bench crash --what forgetting
