@@ -1,9 +1,12 @@
 """Recent readings of a process's counters, bounded in number, as rates, shares and quantiles."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
+
+import numpy as np
 
 Growth = Sequence[tuple[float, ...]]
 """The growth of each number of one counter between readings; one entry fewer than there are readings."""
@@ -58,9 +61,6 @@ def quantile(rank: float, bounds: Sequence[float], counts: Sequence[float]) -> f
     """
     if not counts[-1]:
         return None
-    wanted, lower, below = rank * counts[-1], 0.0, 0.0
-    for bound, count in zip(bounds, counts, strict=False):
-        if count >= wanted and count > below:
-            return lower + (bound - lower) * max(0.0, wanted - below) / (count - below)
-        lower, below = bound, count
-    return bounds[-1]
+    # Just below the rank, so that empty buckets after it add nothing.
+    wanted = math.nextafter(rank * counts[-1], 0.0)
+    return float(np.interp(wanted, (0.0, *counts[:-1]), (0.0, *bounds)))

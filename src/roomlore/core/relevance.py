@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Entry, Signals, StoredMessage
-from roomlore.core.text import fold
+from roomlore.core.text import fold, rarity
 
 SIGNALS = tuple(signal.name for signal in fields(Signals))
 MAX_HOPS = 5
@@ -63,20 +63,14 @@ class Weights:
 
 
 class Rarity(dict[str, float]):
-    """Keyword to ln(1 + (N - df + 0.5) / (df + 0.5)), as in BM25; a keyword without a count is in no message."""
+    """Keyword to its rarity among the messages; a keyword without a count is in no message."""
 
     def __init__(self, messages: int, counts: Mapping[str, int]) -> None:
-        super().__init__({keyword: _rarity_of(count, messages) for keyword, count in counts.items()})
-        self._unknown = _rarity_of(0, messages)
+        super().__init__({keyword: rarity(count, messages) for keyword, count in counts.items()})
+        self._unknown = rarity(0, messages)
 
     def __missing__(self, keyword: str) -> float:
         return self._unknown
-
-
-@lru_cache(maxsize=1 << 14)
-def _rarity_of(count: int, messages: int) -> float:
-    found = min(count, messages)
-    return math.log1p((messages - found + 0.5) / (found + 0.5))
 
 
 @dataclass(frozen=True, kw_only=True)

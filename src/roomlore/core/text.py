@@ -1,5 +1,6 @@
 """Read text, Chinese and English alike: words, search terms, stop words, sentences, graphemes, kinds of utterance."""
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -106,6 +107,8 @@ _MAX_TOKEN = 128
 HAN = r"\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 KANA = r"\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
 HANGUL = r"\u1100-\u11ff\u3131-\u318e\uac00-\ud7af"
+SYLLABIC = re.compile(f"[{HAN}{KANA}{HANGUL}]")
+"""A character that is a syllable or a word: Chinese, Japanese or Korean."""
 # Letters, digits, _ and the vowel signs of Indic and Thai scripts, which \w leaves out.
 LETTER = rf"(?:[^\W{HAN}{KANA}{HANGUL}]|[\u0300-\u036f\u0900-\u0963\u0966-\u0dff\u0e31-\u0e4e])"
 _TOKEN = re.compile(
@@ -377,7 +380,8 @@ _CALLS = re.compile(
     rf"|\b(?:do|does|did)\s+(?:you|{_SOMEBODY})\b|\bis\s+there\s+(?:a|any)\s*way\b"
 )
 _CHINESE_ASKED = re.compile(
-    r"(?<![没沒])[什甚][么麼麽](?![都也])|(?<![无無论論])(?:怎[么麼麽样樣]|如何)(?![都也])|为[什何啥]|為[什何]|为么|咋|哪[个個里裡儿兒些位种種一]|多少"
+    r"(?<![没沒])[什甚][么麼麽](?![都也])|(?<![无無论論])(?:怎[么麼麽样樣]|如何)(?![都也])|为[什何啥]|為[什何]|为么"
+    r"|咋|哪[个個里裡儿兒些位种種一]|多少"
     r"|[谁誰](?![都也])|请问|請問|是否|能否|可否|求助|求教|几[点个時时号天]|幾[點個時天]"
     r"|(?:有[没沒]有|([能会會要行对對是好可用])不(?:\1|可以)|可不可以|知不知道)"
     r"|[吗嗎](?=$|[\s。.,!~?)])|(?<![没什怎那这甚])[么麼](?=$|[\s?~])|呢(?=$|[\s?~])|干嘛|幹嘛"
@@ -406,7 +410,8 @@ _THANKS = re.compile(
 )
 _GREETING = re.compile(
     r"[\s\W]*(?:(?:hi|hello|hey|hiya|howdy|yo|greetings|sup|good\s+(?:morning|afternoon|evening|day)|morning)\b"
-    r"|大家好|你们好|你們好|各位好|你好|您好|哈[喽啰囉]|嗨|[早晚]安|早上好|上午好|中午好|下午好|晚上好|早(?=$|[\s!~.,])|在吗|在嗎)"
+    r"|大家好|你们好|你們好|各位好|你好|您好|哈[喽啰囉]|嗨|[早晚]安|早上好|上午好|中午好|下午好|晚上好|早(?=$"
+    r"|[\s!~.,])|在吗|在嗎)"
 )
 
 
@@ -447,6 +452,16 @@ won would wouldn yes you your yours
 """
 _EMPTY = frozenset(_EMPTY_WORDS.split())
 _EMPTY_HAN = frozenset("的了是我你您他她它在有和与與就不都也很到说說要去会會着著没沒这這那么麼吗嗎呢吧啊呀哦嗯")
+
+
+@lru_cache(maxsize=1 << 14)
+def rarity(having: int, texts: int) -> float:
+    """Return the rarity of a term that `having` of so many texts contain, as in BM25: ln(1 + (N - n + 0.5) /
+    (n + 0.5)).
+
+    `having` counts as `texts` if it is more."""
+    found = min(having, texts)
+    return math.log1p((texts - found + 0.5) / (found + 0.5))
 
 
 def terms(text: str) -> list[str]:

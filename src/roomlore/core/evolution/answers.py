@@ -1,4 +1,7 @@
-"""Find the end of an almost-JSON object and rewrite it as JSON."""
+"""Read a model's answer: where its objects begin and end, what is not part of an object, and the operations.
+
+json-repair is asked last. It cannot do what this module does first: see decision 0023.
+"""
 
 import json
 import math

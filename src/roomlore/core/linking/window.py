@@ -13,7 +13,7 @@ import Stemmer
 
 from roomlore.core.linking.candidates import Mates
 from roomlore.core.models import Entry, LinkKind, MessageFeatures, Role, StoredMessage
-from roomlore.core.text import HAN, HANGUL, KANA, words
+from roomlore.core.text import HAN, HANGUL, KANA, SYLLABIC, words
 
 Vector = npt.NDArray[np.float32]
 
@@ -37,7 +37,8 @@ def _cue(english: str, chinese: str, within: int = 1000) -> _Cue:
 _CUES = {
     "asks": _cue(
         "what how why where who which when what's where's how's anyone anybody whats wheres",
-        "[吗嘛呢么][?？。!！~\\s]*$|怎么|怎样|如何|为什么|为何|什么|哪|谁|几[个点]|多少|是不是|有没有|能不能|可不可以|请问",
+        "[吗嘛呢么][?？。!！~\\s]*$|怎么|怎样|如何|为什么|为何|什么|哪|谁|几[个点]|多少|是不是|有没有|能不能"
+        "|可不可以|请问",
     ),
     "begins_asking": _cue(
         "what how why where who which when whats what's is are do does did can could should would will has "
@@ -75,7 +76,6 @@ _CUES = {
 _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)?")
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _URL = re.compile(r"https?://|www\.")
-_SYLLABLES = re.compile(f"[{HAN}{KANA}{HANGUL}]")
 _OTHER_LETTERS = re.compile(rf"[^\W\d_\u0000-\u024f\u1e00-\u1eff{HAN}{KANA}{HANGUL}]")
 _CALLED = re.compile(r"@[^\s:,，：]+")
 _LATIN_RUN = re.compile(r"[!-~\u00c0-\u024f]+")
@@ -130,7 +130,7 @@ def _lean(text: str) -> float:
     text = _CALLED.sub(" ", text)
     plain = " ".join([run for run in _LATIN_RUN.findall(text) if not (_CODE.search(run) or _URL.match(run))])
     latin = sum(len(word) > 2 for word in _TOKEN.findall(plain))
-    other = 0.0 if text.isascii() else 0.6 * len(_SYLLABLES.findall(text)) + 0.2 * len(_OTHER_LETTERS.findall(text))
+    other = 0.0 if text.isascii() else 0.6 * len(SYLLABIC.findall(text)) + 0.2 * len(_OTHER_LETTERS.findall(text))
     return (other - latin) / (other + latin + 1.0)
 
 

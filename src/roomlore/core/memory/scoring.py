@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roomlore.core.search.hits import Floats, Ints, Vectors
-from roomlore.core.text import HAN, HANGUL, KANA, terms
+from roomlore.core.text import SYLLABIC, terms
 
 _MOST_TERMS = 128
 _EMBEDDED_CHARS = 1_500
 _ASKING = re.compile(
-    "请问|为什么|為什麼|什么样|什麼樣|什么|什麼|怎么样|怎麼樣|怎么|怎麼|怎样|怎樣|哪里|哪裡|哪儿|哪兒|哪个|哪個|哪些|哪天|哪"
+    "请问|为什么|為什麼|什么样|什麼樣|什么|什麼|怎么样|怎麼樣|怎么|怎麼|怎样|怎樣|哪里|哪裡|哪儿|哪兒|哪个|哪個|哪些"
+    "|哪天|哪"
     "|谁|誰|多少|几点|幾點|几|幾|如何|是否|有没有|有沒有|吗|嗎|呢"
 )
 _GROUP = re.compile(r"(?:我们|我們|咱们|这个|這個|本)?(?<!集)群[组組](?![主名员員])|(?:这个|這個|本)群(?=的)")
@@ -112,7 +113,6 @@ _SINGLE = 0.35
 """The weight of a single Chinese character beside a pair."""
 _UNSEEN = 5
 """Virtual memories added to a scope: in a small scope the rarity of words cannot be estimated."""
-_DENSE = re.compile(f"[{HAN}{KANA}{HANGUL}]")
 _LATIN = re.compile("[A-Za-z]")
 _LEAST_DEVIATION = 0.005
 """The least standard deviation of cosines: smaller differences are chance."""
@@ -122,7 +122,7 @@ Flags = NDArray[np.bool_]
 
 def is_dense_script(text: str) -> bool:
     """Return True if it is mostly Chinese, Japanese or Korean; a character of these counts as three letters."""
-    return 3 * len(_DENSE.findall(text)) >= max(1, len(_LATIN.findall(text)))
+    return 3 * len(SYLLABIC.findall(text)) >= max(1, len(_LATIN.findall(text)))
 
 
 @cache
@@ -161,7 +161,7 @@ class Words:
     def _worth(self, term: str) -> float:
         here = _rarity(len(self._places.get(term, ())), self._size + _UNSEEN)
         worth = here * _rarity(self._background.get(term, 0), len(BACKGROUND))
-        return worth * _SINGLE if len(term) == 1 and _DENSE.match(term) else worth
+        return worth * _SINGLE if len(term) == 1 and SYLLABIC.match(term) else worth
 
 
 def _rarity(having: int, size: int) -> float:

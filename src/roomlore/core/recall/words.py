@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from roomlore.core.memory.reading import CHECKPOINT_MARK
 from roomlore.core.recall.options import Said
 from roomlore.core.search.hits import Floats
-from roomlore.core.text import HAN, HANGUL, KANA, terms
+from roomlore.core.text import SYLLABIC, terms
 
 _OLDER = 0.25
 _ANSWER = 0.5
@@ -79,7 +79,6 @@ def _without_blocks(text: str) -> str:
 
 
 _Places = NDArray[np.int32]
-_DENSE_SCRIPT = re.compile(f"[{HAN}{KANA}{HANGUL}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +186,6 @@ def amount(text: str) -> float:
 
 
 def _amount(word: str) -> float:
-    if not _DENSE_SCRIPT.match(word):
+    if not SYLLABIC.match(word):
         return 1.0
     return 0.5 if len(word) == 1 else 0.0

@@ -1,7 +1,6 @@
 """Choose sentences for a summary within a number of tokens, and make a language model's summary fit for use."""
 
 import heapq
-import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +9,7 @@ import regex
 
 from roomlore.core.errors import BadModelOutput
 from roomlore.core.summary.sentences import Said, Unit, label_of, units
-from roomlore.core.text import GRAPHEME, graphemes
+from roomlore.core.text import GRAPHEME, graphemes, rarity
 
 _JOINED = r"(?!\p{GCB=Extend}|\p{GCB=ZWJ}|\p{GCB=SpacingMark})"
 _SENTENCE = regex.compile(rf"(?:[。！？；…]+[”’」』）)\"']*+|(?<![.!?])[.!?]++[”’)\]\"']*+(?=\s|\Z)|\n+){_JOINED}")
@@ -138,11 +137,7 @@ def _weights(found: Sequence[Unit]) -> dict[str, float]:
         for word in unit.words:
             places[word].add(unit.place)
     sentences = len({unit.place for unit in found})
-    return {word: _rarity(len(held), sentences) for word, held in places.items()}
-
-
-def _rarity(found: int, sentences: int) -> float:
-    return math.log1p((sentences - found + 0.5) / (found + 0.5))
+    return {word: rarity(len(held), sentences) for word, held in places.items()}
 
 
 def _fitting(order: Sequence[Unit], max_tokens: int, count: Count) -> list[Unit]:

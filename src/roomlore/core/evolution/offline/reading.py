@@ -12,7 +12,7 @@ from roomlore.core.memory.reading import name_of, own_words
 from roomlore.core.mentions import sounds_like_agent, split_quotes
 from roomlore.core.models import Role, StoredMessage
 from roomlore.core.summary.sentences import prose
-from roomlore.core.text import CHINESE, ENGLISH, HAN, fold, segment, singular, stem, terms
+from roomlore.core.text import CHINESE, ENGLISH, HAN, fold, rarity, segment, singular, stem, terms
 
 _ENGLISH = """
 able absolutely add afternoon agree alone already alright amazing answer anymore anyone appreciate area awesome bad
@@ -104,7 +104,8 @@ _WEEKDAY = re.compile(
 )
 _CHINESE_DAYS = dict(zip("一二三四五六日天末", (0, 1, 2, 3, 4, 5, 6, 6, 7), strict=True))
 _WORD = re.compile(
-    rf"(?P<latin>[a-z0-9\u00c0-\u024f](?:[a-z0-9_\u00c0-\u024f]|['’.+#/&:-](?=[a-z0-9\u00c0-\u024f]))*(?:\+\+|#)?)|(?P<han>[{HAN}]+)"
+    rf"(?P<latin>[a-z0-9\u00c0-\u024f](?:[a-z0-9_\u00c0-\u024f]|['’.+#/&:-](?=[a-z0-9\u00c0-\u024f]))*(?:\+\+|#)?)"
+    rf"|(?P<han>[{HAN}]+)"
 )
 _NO_BEGINNING = frozenset("一几幾每两兩这這那哪我你您他她它很最没沒就都也们們的了着著吗嗎呢吧啊呀")
 _NO_END = frozenset("的了着著过過吗嗎呢吧啊呀嘛啦我你您他她它这這那很就都也是")
@@ -256,7 +257,8 @@ _NEGATED = re.compile(
 )
 _REMINDER = re.compile(r"\b(?:do not|don['’]?t|never) forget\b")
 _NUMBER = re.compile(
-    r"\d+(?:[.:]\d+)*|(?<![一二两兩三四五六七八九十百千万半])[一二两兩三四五六七八九十百千万半]++(?=[点點号號元块塊個个次天周月年岁歲层層楼樓分])"
+    r"\d+(?:[.:]\d+)*"
+    r"|(?<![一二两兩三四五六七八九十百千万半])[一二两兩三四五六七八九十百千万半]++(?=[点點号號元块塊個个次天周月年岁歲层層楼樓分])"
 )
 
 
@@ -295,8 +297,7 @@ class Weights(dict[str, float]):
             self._all += 1
 
     def __missing__(self, term: str) -> float:
-        found = self._counts[term]
-        self[term] = weight = math.log1p((max(self._all, _FEW) - found + 0.5) / (found + 0.5))
+        self[term] = weight = rarity(self._counts[term], max(self._all, _FEW))
         return weight
 
     def total(self, found: Iterable[str]) -> float:
