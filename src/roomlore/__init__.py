@@ -8,7 +8,7 @@
 `open_sync` gives the same without async. `connect` and `connect_sync` open it without a block; `lore.close()` ends it.
 """
 
-from roomlore.core.audience import Member, RoomKind, RoomPeople
+from roomlore.core.audience import EvidenceRoom, Member, RoomKind, RoomPeople
 from roomlore.core.chat import FinishReason, ToolCall, Usage
 from roomlore.core.context import Context
 from roomlore.core.errors import (
@@ -85,6 +85,7 @@ __all__ = [
     "ContextUsageRecord",
     "EmbeddingModel",
     "Entry",
+    "EvidenceRoom",
     "FactImport",
     "FinishReason",
     "Forbidden",

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar, type_check_only
 
-from roomlore.core.audience import Member, RoomKind, RoomPeople
+from roomlore.core.audience import EvidenceRoom, Member, RoomKind, RoomPeople
 from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, ToolCall
 from roomlore.core.context import Context
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult
@@ -189,6 +189,7 @@ class SyncMemoryService:
         category: str = "",
         tags: Sequence[str] = ...,
         sources: Sequence[Source] = ...,
+        evidence: Sequence[EvidenceRoom] = ...,
         memory_id: str | None = None,
     ) -> Memory: ...
     def add_all(
@@ -247,7 +248,11 @@ class SyncMemoryService:
     def revert(self, evolution_id: str, reason: str = "") -> list[Change]: ...
     def restore(self, memory_id: str, reason: str = "") -> Memory: ...
     def strength(self, memory_id: str, value: float, reason: str = "") -> Memory: ...
-    def search(self, group_id: str, q: str, *, limit: int = 5, threshold: float = 0.7) -> MemoryAnswer: ...
+    def share(self, memory_id: str, with_: str, *, by: str | None = None, reason: str = "") -> Memory: ...
+    def unshare(self, memory_id: str, with_: str, *, by: str | None = None, reason: str = "") -> Memory: ...
+    def search(
+        self, group_id: str, q: str, *, limit: int = 5, threshold: float = 0.7, viewer: str | None = None
+    ) -> MemoryAnswer: ...
     def evolve(
         self, group_id: str, *, days: float = 1, mode: Literal["auto", "llm", "offline"] = "auto"
     ) -> EvolutionResult: ...
@@ -273,6 +278,7 @@ class SyncRecallService:
         kinds: Sequence[MemoryKind] = ...,
         conversation_id: str | None = None,
         previous: Sequence[str] | None = None,
+        viewer: str | None = None,
     ) -> Recollection: ...
     def memory_prompt(
         self,
@@ -287,6 +293,7 @@ class SyncRecallService:
         kinds: Sequence[MemoryKind] = ...,
         conversation_id: str | None = None,
         previous: Sequence[str] | None = None,
+        viewer: str | None = None,
     ) -> str: ...
 
 @type_check_only

@@ -123,11 +123,11 @@ def test_what_cannot_be_remembered_is_refused(fields):
 
 def test_an_edit_knows_nothing_from_none():
     head = memory(confidence=0.5, category="drink", tags=("a",), sources=(Source("r", "1"),))
-    assert edited(head, checked_edit(Edit())) == head
-    assert edited(head, checked_edit(Edit(confidence=0))).confidence == 0.0
-    assert edited(head, checked_edit(Edit(confidence=None))).confidence is None
-    assert edited(replace(head, confidence=0.0), checked_edit(Edit(confidence=KEEP, category=""))).confidence == 0.0
-    emptied = edited(head, checked_edit(Edit(category="", tags=[], sources=[])))
+    assert edited(head, checked_edit(Edit()), {}) == head
+    assert edited(head, checked_edit(Edit(confidence=0)), {}).confidence == 0.0
+    assert edited(head, checked_edit(Edit(confidence=None)), {}).confidence is None
+    assert edited(replace(head, confidence=0.0), checked_edit(Edit(confidence=KEEP, category="")), {}).confidence == 0.0
+    emptied = edited(head, checked_edit(Edit(category="", tags=[], sources=[])), {})
     assert (emptied.category, emptied.tags, emptied.sources) == ("", (), ())
 
 

@@ -1,5 +1,6 @@
 """A database of an earlier version, with messages in it, is opened."""
 
+import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from sqlalchemy import Connection, create_engine, insert, text, update
 
 import roomlore
 from roomlore.adapters.sql import connect, migrations, schema
-from roomlore.adapters.sql.rows import escape, features_row, message_row, to_micros
+from roomlore.adapters.sql.memories import memory_text
+from roomlore.adapters.sql.rows import escape, features_row, message_row, to_micros, unescape
 from roomlore.adapters.sql.words import spell_message
-from roomlore.core.audience import Presence, RoomPeople, Window
+from roomlore.core.audience import BEGINNING, END, EvidenceRoom, Presence, RoomPeople, Window
 from roomlore.core.models import Entry, LinkKind, Role
 from roomlore.core.search.lexical import indexed_words
 from roomlore.ports.storage import RoomBehind
@@ -230,3 +232,43 @@ async def test_who_spoke_when_is_read_from_older_messages(empty_url):
         found = (await work.rooms.people(tenant=TENANT, room_ids=[ROOM]))[ROOM]
     await storage.close()
     assert found == RoomPeople(ROOM, people={"ann": Presence(spoke=Window(said[0].message.at, late))})
+
+
+async def test_memories_of_older_databases_get_the_rooms_of_their_messages(empty_url):
+    room, gone = "茶室", "gone"
+    said = [entry(1), entry(2), entry(3)]
+    _make(empty_url, "0009", {room: said}, deleted={2})
+    sources = [(room, "m1"), (room, "m2"), (gone, "x")]
+    told = escape(json.dumps(sources))
+    version = json.loads(unescape(memory_text(memory("f1")))) | {"sources": sources}
+    version = {name: value for name, value in version.items() if name not in ("evidence", "shared_with")}
+    engine = _engine(empty_url)
+    with engine.begin() as connection:
+        connection.execute(
+            text("INSERT INTO memory_scopes VALUES (1, :tenant, 'user:ann', 2, 2, 0, 0)"), {"tenant": TENANT}
+        )
+        for key, (name, its) in enumerate({"f1": told, "f2": "[]"}.items(), start=1):
+            connection.execute(
+                text(
+                    "INSERT INTO memories VALUES (:key, 1, :tenant, :name, :name, 1, true, NULL, 'active', 'fact', 's',"
+                    " '[]', '', 1, NULL, '[]', :sources, '', NULL, 'caller', false, 0, 0, 0)"
+                ),
+                {"key": key, "tenant": TENANT, "name": name, "sources": its},
+            )
+        connection.execute(
+            text(
+                "INSERT INTO memory_changes VALUES (1, 1, :tenant, 'create', 'f1', :memory, '[]', NULL, '', NULL, NULL,"
+                " 'caller', 0)"
+            ),
+            {"tenant": TENANT, "memory": escape(json.dumps(version, ensure_ascii=False))},
+        )
+    engine.dispose()
+    storage = await connect(empty_url)
+    async with storage.reading() as work:
+        found = {one.memory_id: one for one in await work.memories.by_id(tenant=TENANT, memory_ids=["f1", "f2"])}
+        logged = await work.memories.changes(tenant=TENANT, scope="user:ann", after=0, limit=9)
+    await storage.close()
+    first, last = said[0].message.at, said[1].message.at
+    assert found["f1"].evidence == (EvidenceRoom(gone, BEGINNING, END), EvidenceRoom(room, first, last))
+    assert found["f2"].evidence == ()
+    assert logged[0].memory.evidence == found["f1"].evidence

@@ -13,6 +13,7 @@ from roomlore.core.memory.scoring import CHINESE
 from roomlore.core.search.hits import VectorPoint, Vectors
 from roomlore.ports.vectors import MEMORIES
 from roomlore.services import memory_search
+from roomlore.testing.coordination import FrozenClock
 from roomlore.testing.embedding import HashEmbedder
 
 GROUP = roomlore.MemoryKind.GROUP
@@ -208,7 +209,7 @@ async def test_a_large_scope_is_ranked_against_a_sample_of_itself(lore, monkeypa
 async def test_what_is_kept_ready_is_bounded(url, monkeypatch):
     monkeypatch.setattr(memory_search, "_INLINE", 1)
     async with opened(url, HashEmbedder(dimensions=256)) as lore:
-        held = memory_search.MemorySearchCache(storage=lore.storage, held=20)
+        held = memory_search.MemorySearchCache(storage=lore.storage, clock=FrozenClock(), held=20)
         for group in "abc":
             await remember(lore, ["likes tea", "likes rain", "hates noise"], scope=f"group:{group}")
         ready = [await held.find(lore.tenant, f"group:{group}") for group in "abca"]

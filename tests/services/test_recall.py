@@ -16,6 +16,7 @@ from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, Memo
 from roomlore.core.recall.options import Recollection, Said
 from roomlore.core.search.hits import Vectors
 from roomlore.services.recall import RecallCache
+from roomlore.testing.coordination import FrozenClock
 from roomlore.testing.embedding import HashEmbedder
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
@@ -191,7 +192,7 @@ class SlowTokens(EncodingTokens):
 async def test_facts_are_made_ready_though_who_asked_gave_up(lore):
     await remember(lore, *(fact(n, f"{n} " + "茶" * 3000) for n in range(9)))
     tokens = SlowTokens()
-    cache = RecallCache(storage=lore.storage, tokens=tokens)
+    cache = RecallCache(storage=lore.storage, tokens=tokens, clock=FrozenClock())
     asking = asyncio.ensure_future(cache.find("default", ["user:ann"], [MemoryKind.FACT]))
     async with asyncio.timeout(60):
         while not tokens.calls:  # noqa: ASYNC110 - a thread tells nobody
@@ -323,7 +324,7 @@ def test_the_synchronous_client_has_it_too():
 async def test_the_shelf_forgets_what_was_asked_for_longest_ago(lore):
     for name in ("ann", "bob", "cem"):
         await remember(lore, fact(ord(name[0]), f"{name} likes tea", scope=f"user:{name}"))
-    cache = RecallCache(storage=lore.storage, tokens=EncodingTokens(), held=45)
+    cache = RecallCache(storage=lore.storage, tokens=EncodingTokens(), clock=FrozenClock(), held=45)
     kept = {name: await cache.find("default", [f"user:{name}"], [MemoryKind.FACT]) for name in ("ann", "bob")}
     assert (await cache.find("default", ["user:ann"], [MemoryKind.FACT]))[1] is kept["ann"][1]
     await cache.find("default", ["user:cem"], [MemoryKind.FACT])

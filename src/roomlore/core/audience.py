@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import reduce
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +112,18 @@ class Known(Protocol):
     def shared_with(self) -> tuple[str, ...]: ...
 
 
+class Version(Known, Protocol):
+    """A version of a memory that may replace others."""
+
+    @property
+    def memory_id(self) -> str: ...
+    @property
+    def parents(self) -> tuple[str, ...]: ...
+
+
+KnownVersion = TypeVar("KnownVersion", bound=Version)
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """What a viewer may know. `windows`: by room, when the whole audience was there; a room that is absent gives
@@ -171,7 +183,8 @@ def _utc(at: datetime | None) -> datetime | None:
 
 
 def all_members(known: Stays, members: Iterable[Member], now: datetime) -> dict[str, tuple[Stay, ...]]:
-    """Return the stays after all members of a room were told. Whoever is not among them has left by now."""
+    """Return the stays after all members of a room were told. Whoever is known (who only spoke has no stay) and not
+    among them has left by now."""
     told = list(members)
     gone = known.keys() - {member.person_id for member in told}
     return removed(added(known, told, now), gone, now)
@@ -241,6 +254,19 @@ def may_see(memory: Known, view: View) -> bool:
     if not view.shares.isdisjoint(memory.shared_with):
         return True
     return all(covers(view.windows.get(one.room_id, NEVER), one.first, one.last) for one in memory.evidence)
+
+
+def shown(memories: Iterable[KnownVersion], view: View) -> tuple[list[KnownVersion], frozenset[str]]:
+    """Return the memories that may be shown, and the ids of those among them that another one replaces, which are left
+    out."""
+    return unreplaced([memory for memory in memories if may_see(memory, view)])
+
+
+def unreplaced(seen: Sequence[KnownVersion]) -> tuple[list[KnownVersion], frozenset[str]]:
+    """Return the memories that no other one of them replaces, and the ids of the others."""
+    parents = {parent for memory in seen for parent in memory.parents}
+    replaced = frozenset(memory.memory_id for memory in seen if memory.memory_id in parents)
+    return [memory for memory in seen if memory.memory_id not in replaced], replaced
 
 
 class EvidenceTable:

@@ -169,6 +169,7 @@ _TURNS = {
     Action.RESTORE: frozenset({(_DEPRECATED, _ACTIVE)}),
     Action.STRENGTH: _STAYS,
     Action.REDACT: _STAYS,
+    Action.SHARE: _STAYS,
     Action.REVERT: _STAYS | {(_ACTIVE, _DEPRECATED), (_DEPRECATED, _ACTIVE)},
 }
 """The status changes that each action may make."""
@@ -208,8 +209,8 @@ def _makes(change: Change, head: str | None) -> bool:
     """Return True if the action makes such a version."""
     memory = change.memory
     if memory.version == 1 and memory.memory_id == memory.lineage_id:
-        return change.action is Action.CREATE and not memory.parents
-    follows = change.closes == memory.parents and head in change.closes
+        return change.action is Action.CREATE and set(change.closes) <= set(memory.parents)
+    follows = change.closes == memory.parents[: len(change.closes)] and head in change.closes
     return follows and change.action is (Action.MERGE if len(change.closes) > 1 else Action.UPDATE)
 
 

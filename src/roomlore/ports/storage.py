@@ -176,6 +176,9 @@ class Messages(Protocol):
     async def fingerprints(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
         """Return message id to content hash for those ids that are taken, including deleted ones ('' for them)."""
 
+    async def said_at(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, datetime]:
+        """Return message id to time for those ids that are taken, including deleted ones."""
+
     async def by_id(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]: ...
 
     async def by_arrival(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[Entry]: ...

@@ -5,10 +5,13 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from roomlore.core.audience import EvidenceTable, Viewer, unreplaced
 from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.core.memory.memory import Memory, MemoryAnswer, MemoryHit, NumberedMemory
 from roomlore.core.memory.scoring import (
@@ -26,12 +29,15 @@ from roomlore.core.memory.scoring import (
     score,
 )
 from roomlore.core.search.hits import Dense, Floats, Ints, Nearest
+from roomlore.ports.audience import view_for
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.language import Embedder
 from roomlore.ports.storage import INDEXING, Storage, UnitOfWork
 
 MOST_MEMORIES = 20_000
 _HELD = 3 * MOST_MEMORIES
+_ALL = 2**31 - 1
+"""A viewer's limit counts what the viewer may see, so all is read."""
 _INLINE = 500
 """Memories that are prepared on the event loop; more use another thread."""
 _ENTRY = 4
@@ -67,10 +73,14 @@ class Ready:
 @dataclass(slots=True)
 class _Cached:
     """A cached scope. `stamp`: its creation time, and the number of its changes when its memories were read: a
-    forgotten scope may be created again."""
+    forgotten scope may be created again. For a viewer, `every`: all memories of the scope, `evidence`: theirs, and
+    `seen`: those that the viewer might see then."""
 
     stamp: tuple[datetime, int] | None = None
     ready: Ready | None = None
+    every: Sequence[NumberedMemory] = ()
+    evidence: EvidenceTable | None = None
+    seen: NDArray[np.bool_] | None = None
     size: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -78,29 +88,46 @@ class _Cached:
 class MemorySearchCache:
     """A cache of the scopes searched last, of all tenants; of a scope the 20,000 memories that changed last."""
 
-    def __init__(self, *, storage: Storage, held: int = _HELD) -> None:
+    def __init__(self, *, storage: Storage, clock: Clock, held: int = _HELD) -> None:
         self._storage = storage
+        self._clock = clock
         self._most = held
         self._held = 0
-        self._cached: OrderedDict[tuple[str, str], _Cached] = OrderedDict()
+        self._cached: OrderedDict[tuple[str, str, Viewer | None], _Cached] = OrderedDict()
 
-    async def find(self, tenant: str, scope: str) -> Ready:
-        """Return the current memories. Raise `StorageUnavailable`."""
-        key = (tenant, scope)
+    async def find(self, tenant: str, scope: str, viewer: Viewer | None = None) -> Ready:
+        """Return the current memories that the viewer may see, None for all. Raise `StorageUnavailable`."""
+        key = (tenant, scope, viewer)
         cached = self._cached.setdefault(key, _Cached())
         self._cached.move_to_end(key)
         async with cached.lock, self._storage.reading() as work:
-            ready = await self._current(work, cached, tenant, scope)
+            ready = await self._current(work, cached, tenant, scope, viewer)
         if self._cached.get(key) is cached:
-            self._weigh(cached, _ENTRY + len(ready.memories))
+            self._weigh(cached, _ENTRY + len(ready.memories) + len(cached.every))
         return ready
 
-    async def _current(self, work: UnitOfWork, cached: _Cached, tenant: str, scope: str) -> Ready:
+    async def _current(
+        self, work: UnitOfWork, cached: _Cached, tenant: str, scope: str, viewer: Viewer | None
+    ) -> Ready:
         """The stamp is read first: a change in between is read again next time."""
         known = await work.memories.scope(tenant=tenant, scope=scope)
         stamp = (known.created_at, known.changes) if known else None
-        if cached.ready is None or cached.stamp != stamp:
-            found = await work.memories.active(tenant=tenant, scope=scope, limit=MOST_MEMORIES)
+        same = cached.ready is not None and cached.stamp == stamp
+        active = partial(work.memories.active, tenant=tenant, scope=scope)
+        if viewer is None:
+            found = [] if same else await active(limit=MOST_MEMORIES)
+        else:
+            if not same or cached.evidence is None:
+                cached.every = await active(limit=_ALL)
+                cached.evidence = EvidenceTable([one.memory for one in cached.every])
+            view = await view_for(
+                work, tenant=tenant, viewer=viewer, rooms=cached.evidence.rooms, now=self._clock.now()
+            )
+            seen = cached.evidence.visible(view)
+            same = same and cached.seen is not None and np.array_equal(seen, cached.seen)
+            cached.seen = seen
+            found = _seen(cached.every, seen)
+        if cached.ready is None or not same:
             large = len(found) > _INLINE
             cached.ready = await asyncio.to_thread(Ready, found) if large else Ready(found)
             cached.stamp = stamp
@@ -115,6 +142,13 @@ class MemorySearchCache:
             self._held -= dropped.size
 
 
+def _seen(every: Sequence[NumberedMemory], seen: NDArray[np.bool_]) -> list[NumberedMemory]:
+    """Return the memories that a viewer may see, at most as many as one that sees all would get."""
+    some = [every[place] for place in np.flatnonzero(seen).tolist()]
+    _, replaced = unreplaced([one.memory for one in some])
+    return [one for one in some if one.memory.memory_id not in replaced][:MOST_MEMORIES]
+
+
 class Meaning(Protocol):
     """A search of memories by meaning, for all tenants."""
 
@@ -127,6 +161,7 @@ class _Asked:
     tenant: str
     scope: str
     question: Question
+    only: Ints | None
 
 
 class MemorySearch:
@@ -151,13 +186,16 @@ class MemorySearch:
         self._background: Background | None = None
         self._making = asyncio.Lock()
 
-    async def search(self, *, tenant: str, scope: str, query: str, limit: int, threshold: float) -> MemoryAnswer:
-        """Return the active memories with a score of `threshold` or above, best first. Raise `InvalidInput`,
-        `StorageUnavailable`."""
+    async def search(
+        self, *, tenant: str, scope: str, query: str, limit: int, threshold: float, viewer: Viewer | None = None
+    ) -> MemoryAnswer:
+        """Return the active memories that the viewer may see, None for all, with a score of `threshold` or above, best
+        first. Raise `InvalidInput`, `StorageUnavailable`."""
         _check(query, limit=limit, threshold=threshold)
         started = self._clock.monotonic()
-        asked = _Asked(tenant, scope, read_question(query, of_group=scope.startswith("group:")))
-        ready = await self._cache.find(tenant, scope)
+        ready = await self._cache.find(tenant, scope, viewer)
+        question = read_question(query, of_group=scope.startswith("group:"))
+        asked = _Asked(tenant, scope, question, None if viewer is None else np.sort(ready.numbers))
         dense, background = await self._near(asked)
         near, problem = None, dense.problem
         if background is not None:
@@ -178,7 +216,7 @@ class MemorySearch:
 
     async def _near(self, asked: _Asked) -> tuple[Dense, Cosines | None]:
         """Return the nearest neighbours, and the cosines of the background; None if meaning is not available."""
-        dense = await self._meaning.near(asked.tenant, asked.scope, [asked.question.embed], None)
+        dense = await self._meaning.near(asked.tenant, asked.scope, [asked.question.embed], asked.only)
         if not dense.used or dense.asked is None or self._embedder is None:
             return dense, None
         try:

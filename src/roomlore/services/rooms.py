@@ -110,7 +110,7 @@ class RoomService:
     async def set_members(self, room_id: str, members: Sequence[Member | str]) -> RoomPeople:
         """Say who all the members of a room are, by id or as `Member` with the times they joined and left.
 
-        Whoever was a member and is not among them has left by now. The room is created if it is new. Raise
+        Whoever was a member, or spoke, and is not among them has left by now. The room is created if it is new. Raise
         `InvalidInput`, `StorageUnavailable`.
         """
         told = check_members(members)
@@ -134,7 +134,7 @@ class RoomService:
         async with self._storage.writing() as work:
             await self._lock(work, room_id)
             before = (await work.rooms.people(tenant=self._tenant, room_ids=[room_id]))[room_id]
-            known = {person: presence.stays for person, presence in before.people.items() if presence.stays}
+            known = {person: presence.stays for person, presence in before.people.items()}
             await work.rooms.set_members(
                 tenant=self._tenant,
                 room_id=room_id,

@@ -153,7 +153,7 @@ async def _vectors(settings: Settings, storage: SqlStorage) -> VectorIndex:
 def make_memory_search(common: Common, indexing: Indexing) -> MemorySearch:
     """Return the search of memories; nothing is read yet."""
     return MemorySearch(
-        cache=MemorySearchCache(storage=common.storage),
+        cache=MemorySearchCache(storage=common.storage, clock=common.clock),
         meaning=indexing.memories,
         embedder=indexing.embedder,
         clock=common.clock,

@@ -40,7 +40,7 @@ def make_recall(common: Common, embedder: Embedder | None) -> RecallParts:
     return RecallParts(
         enabled=common.settings.enabled,
         options=recall_options(common.settings),
-        cache=RecallCache(storage=common.storage, tokens=common.tokens),
+        cache=RecallCache(storage=common.storage, tokens=common.tokens, clock=common.clock),
         vectors=FactVectors(embedder, timeout_seconds=common.settings.recall_timeout_seconds),
         shown=ShownBefore(),
         tokens=common.tokens,

@@ -1,5 +1,6 @@
 """Parts of the port `Memories`, and rows of memories and their log to values and back."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from roomlore.adapters.sql.rows import (
     unescape,
     unescape_or_none,
 )
+from roomlore.core.audience import EvidenceRoom
 from roomlore.core.chat import Usage
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import (
@@ -63,6 +65,8 @@ MEMORY_COLUMNS = (
     _m.c.created_at,
     _m.c.updated_at,
     _m.c.supported_at,
+    _m.c.evidence,
+    _m.c.shared_with,
 )
 CHANGE_COLUMNS = (
     _c.c.number,
@@ -94,6 +98,14 @@ def read_sources(text: str) -> tuple[Source, ...]:
     return tuple(Source(room_id, message_id) for room_id, message_id in read_pairs(text))
 
 
+def _evidence(evidence: tuple[EvidenceRoom, ...]) -> list[tuple[str, int, int]]:
+    return [(one.room_id, to_micros(one.first), to_micros(one.last)) for one in evidence]
+
+
+def _to_evidence(told: Iterable[tuple[str, int, int]]) -> tuple[EvidenceRoom, ...]:
+    return tuple([EvidenceRoom(room_id, from_micros(first), from_micros(last)) for room_id, first, last in told])
+
+
 def content_values(memory: Memory) -> dict[str, Any]:
     """Return the content of a version by column: everything that may change in its row except its status."""
     return {
@@ -112,6 +124,8 @@ def content_values(memory: Memory) -> dict[str, Any]:
         "created_at": to_micros(memory.created_at),
         "updated_at": to_micros(memory.updated_at),
         "supported_at": to_micros(memory.supported_at),
+        "evidence": pairs_text(_evidence(memory.evidence)),
+        "shared_with": list_text(memory.shared_with),
     }
 
 
@@ -130,6 +144,8 @@ def memory_text(memory: Memory) -> str:
         "strength": memory.strength,
         "confidence": memory.confidence,
         "sources": [(source.room_id, source.message_id) for source in memory.sources],
+        "evidence": _evidence(memory.evidence),
+        "shared_with": memory.shared_with,
         "change_summary": memory.change_summary,
         "evolution_id": memory.evolution_id,
         "made_by": memory.made_by,
@@ -155,6 +171,8 @@ def read_memory(text: str, scope: str) -> Memory:
         strength=told["strength"],
         confidence=told["confidence"],
         sources=tuple([Source(room_id, message_id) for room_id, message_id in told["sources"]]),
+        evidence=_to_evidence(told["evidence"]),
+        shared_with=tuple(told["shared_with"]),
         change_summary=told["change_summary"],
         evolution_id=told["evolution_id"],
         made_by=told["made_by"],
@@ -187,6 +205,8 @@ def to_memory(row: Row) -> Memory:
         created_at=from_micros(row[17]),
         updated_at=from_micros(row[18]),
         supported_at=from_micros(row[19]),
+        evidence=_to_evidence(json.loads(unescape(row[20]))) if row[20] != "[]" else (),
+        shared_with=read_list(row[21]),
     )
 
 

@@ -49,7 +49,7 @@ _AFTER = {
     Action.RESTORE: _ACTIVE,
 }
 _BEFORE = {Action.DELETE: _ACTIVE, Action.RESTORE: _DEPRECATED}
-_STAYS = {Action.STRENGTH, Action.REDACT}
+_STAYS = {Action.STRENGTH, Action.REDACT, Action.SHARE}
 
 
 @dataclass(slots=True)

@@ -99,6 +99,7 @@ def _changed() -> Select[Any]:
 _FINGERPRINTS = Statement(
     lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), among(_m.c.message_id, "ids"))
 )
+_SAID_AT = Statement(lambda: select(_m.c.message_id, _m.c.sent_at).where(in_room(_m), among(_m.c.message_id, "ids")))
 _ARRIVAL_OF = Statement(lambda: select(_m.c.arrival).where(in_room(_m), _m.c.message_id == bindparam("message_id")))
 _BY_ID = Statement(lambda: entries(among(_m.c.message_id, "ids")))
 _BY_ARRIVAL = Statement(lambda: entries(among(_m.c.arrival, "arrivals")))
@@ -150,6 +151,12 @@ class MessageReading(_InRoom):
             return {}
         rows = await self._rows(_FINGERPRINTS, tenant, room_id, ids=names_text(message_ids))
         return {unescape(message_id): fingerprint for message_id, fingerprint in rows}
+
+    async def said_at(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, datetime]:
+        if not message_ids:
+            return {}
+        rows = await self._rows(_SAID_AT, tenant, room_id, ids=names_text(message_ids))
+        return {unescape(message_id): from_micros(at) for message_id, at in rows}
 
     async def by_id(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
         if not message_ids:

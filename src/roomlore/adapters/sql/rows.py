@@ -91,7 +91,7 @@ def read_list(text: str) -> tuple[str, ...]:
     return tuple(text[2:-2].split('","'))
 
 
-def pairs_text(pairs: Sequence[tuple[str, str]]) -> str:
+def pairs_text(pairs: Sequence[tuple[Any, ...]]) -> str:
     """Return a list of pairs of strings as JSON."""
     return escape(_ENCODE(pairs)) if pairs else "[]"
 

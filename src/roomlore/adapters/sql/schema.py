@@ -410,6 +410,8 @@ memories = Table(
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
     Column("supported_at", BigInteger, nullable=False),
+    Column("evidence", Text, nullable=False, server_default="[]"),
+    Column("shared_with", Text, nullable=False, server_default="[]"),
     UniqueConstraint("tenant", "memory_id"),
     UniqueConstraint("tenant", "lineage_id", "version"),
     CheckConstraint("head OR status = 'deprecated'", name="ck_memories_active_is_head"),

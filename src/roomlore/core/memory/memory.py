@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
+from roomlore.core.audience import EvidenceRoom
 from roomlore.core.chat import Usage
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import StoredMessage
@@ -42,6 +43,7 @@ class Action(StrEnum):
     REVERT = "revert"
     STRENGTH = "strength"
     REDACT = "redact"
+    SHARE = "share"
 
 
 def check_scope(scope: str) -> str:
@@ -69,7 +71,9 @@ class Memory:
     `lineage_id`: the id of its first version. `version`: from 1. `parents`: the ids of the versions it replaced,
     several if memories were merged. `strength`, `confidence`: in [0, 1]; a confidence of None was never given.
     `sources`: the messages that support it. `made_by`: a model's name, 'caller', or the name of the maker without a
-    model. `fallback`: it was made without a model, and is made again when one is available. `created_at`: when the
+    model. `evidence`: the rooms in which it was said, with the time, empty if a caller added it for all. `shared_with`:
+    the rooms ('room:<id>'), or 'everyone', that it was shared with beside these. `fallback`: it was made without a
+    model, and is made again when one is available. `created_at`: when the
     lineage began; `updated_at`: when this version was made; `supported_at`: when a message last supported it.
     """
 
@@ -86,6 +90,8 @@ class Memory:
     strength: float = 1.0
     confidence: float | None = None
     sources: tuple[Source, ...] = ()
+    evidence: tuple[EvidenceRoom, ...] = ()
+    shared_with: tuple[str, ...] = ()
     change_summary: str = ""
     evolution_id: str | None = None
     made_by: str = "caller"

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final, Literal
 
+from roomlore.core.audience import EvidenceRoom, evidence_of
 from roomlore.core.errors import Conflict, InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import SCOPES, Action, Change, Memory, MemoryKind, MemoryStatus, Source, check_scope
@@ -35,7 +36,8 @@ KEEP: Final = Keep.KEEP
 class NewMemory:
     """A memory to add.
 
-    `scope`: the subject. `confidence`: in [0, 1], None if unknown. `sources`: the messages that support it.
+    `scope`: the subject. `confidence`: in [0, 1], None if unknown. `sources`: the messages that support it. `evidence`:
+    the rooms in which it was said, beside those of the sources; a memory without any is for all.
     `memory_id`: an id of the caller's own makes adding it idempotent. `created_at`, `updated_at`: when it was first and
     last stated, by default now. `made_by`, `reason`: for the log.
     """
@@ -47,6 +49,7 @@ class NewMemory:
     category: str = ""
     tags: Sequence[str] = ()
     sources: Sequence[Source] = ()
+    evidence: Sequence[EvidenceRoom] = ()
     memory_id: str | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
@@ -86,6 +89,7 @@ def checked(new: NewMemory) -> NewMemory:
         category=_label(new.category, "category"),
         tags=check_tags(new.tags),
         sources=check_sources(new.sources),
+        evidence=_check_evidence(new.evidence),
         memory_id=None if new.memory_id is None else check_memory_id(new.memory_id),
         created_at=_moment(new.created_at, "created_at"),
         updated_at=_moment(new.updated_at, "updated_at"),
@@ -177,6 +181,16 @@ def check_sources(given: Any) -> tuple[Source, ...]:
     if len(sources) > MAX_SOURCES:
         raise InvalidInput(f"{len(sources)} sources are too many; give at most {MAX_SOURCES}.")
     return sources
+
+
+def _check_evidence(given: Any) -> tuple[EvidenceRoom, ...]:
+    rooms = _items(given, "evidence", "roomlore.EvidenceRoom")
+    for one in rooms:
+        if not isinstance(one, EvidenceRoom) or not isinstance(one.room_id, str) or not one.room_id:
+            raise InvalidInput(f"evidence has {one!r:.80}; give roomlore.EvidenceRoom with a room and two times.")
+        if not one.first <= one.last:
+            raise InvalidInput(f"The evidence of room {one.room_id!r:.60} ends before it begins.")
+    return evidence_of((), rooms)
 
 
 def refuse_unknown(sources: Iterable[Source], there: Container[Source]) -> None:
@@ -453,6 +467,7 @@ def first_version(new: NewMemory, memory_id: str, now: datetime) -> Memory:
         category=new.category,
         tags=tuple(new.tags),
         sources=tuple(new.sources),
+        evidence=tuple(new.evidence),
         made_by=new.made_by,
         created_at=created,
         updated_at=updated,
@@ -460,8 +475,23 @@ def first_version(new: NewMemory, memory_id: str, now: datetime) -> Memory:
     )
 
 
-def edited(head: Memory, edit: Edit) -> Memory:
-    """Return the head with the edit applied; the head itself if the edit changes nothing."""
+def said_in(sources: Iterable[Source], times: Mapping[Source, datetime]) -> list[tuple[str, datetime]]:
+    """Return the room and the time of each of these messages, without unknown ones."""
+    return [(one.room_id, times[one]) for one in sources if one in times]
+
+
+def edited(head: Memory, edit: Edit, times: Mapping[Source, datetime]) -> Memory:
+    """Return the head with the edit applied; the head itself if the edit changes nothing. `times`: of the sources.
+
+    The evidence grows and never shrinks. A share is of one statement with its evidence, and ends with either.
+    """
+    wanted = _edited(head, edit)
+    evidence = evidence_of(said_in(wanted.sources, times), head.evidence)
+    shared = head.shared_with if (wanted.statement, evidence) == (head.statement, head.evidence) else ()
+    return replace(wanted, evidence=evidence, shared_with=shared)
+
+
+def _edited(head: Memory, edit: Edit) -> Memory:
     wanted = replace(
         head,
         statement=head.statement if edit.statement is None else edit.statement,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from roomlore.core.audience import EvidenceRoom, evidence_of
 from roomlore.core.json_values import is_id
 from roomlore.core.memory.memory import Change, Evolution, Memory, Source
 from roomlore.core.models import MessageFeatures, ReplyInfo, StoredMessage
@@ -178,6 +179,7 @@ class Redaction:
         if self.rests_on_them_alone(memory):
             return replace(
                 memory, statement=mark(memory.statement), tags=(), category="", change_summary="", sources=(),
+                evidence=self._evidence(memory), shared_with=tuple(map(self.traces.redact_name, memory.shared_with)),
                 made_by=self.traces.redact_name(memory.made_by),
             )  # fmt: skip
         change = self._change(memory)
@@ -189,7 +191,13 @@ class Redaction:
             change_summary=change(memory.change_summary),
             made_by=self.traces.redact_name(memory.made_by),
             sources=tuple(source for source in memory.sources if not self.supports(source)),
+            evidence=self._evidence(memory),
+            shared_with=tuple(map(self.traces.redact_name, memory.shared_with)),
         )
+
+    def _evidence(self, memory: Memory) -> tuple[EvidenceRoom, ...]:
+        """Return the evidence, which stays although messages go: without it the memory would be for all."""
+        return evidence_of((), (replace(one, room_id=self.traces.redact_name(one.room_id)) for one in memory.evidence))
 
     def statements(self, memories: Iterable[Memory]) -> dict[str, str]:
         """Return the changed statements, old to new, since entries of the log contain the earlier statement."""

@@ -1,7 +1,7 @@
 """The answer to an evolution: asking a model or the rules for it, and applying it to the store."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial
@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from roomlore.core.chat import ChatAnswer, ChatRequest
 from roomlore.core.errors import InvalidInput, ModelUnavailable, NotFound
+from roomlore.core.evolution.audience import Heard, with_evidence
 from roomlore.core.evolution.guards import checked_answer
 from roomlore.core.evolution.offline import offline_answer
 from roomlore.core.evolution.plan import PlanInput, plan
@@ -17,6 +18,7 @@ from roomlore.core.evolution.requests import Answer, EvolutionResult, Operation,
 from roomlore.core.evolution.wording import likeness
 from roomlore.core.memory.memory import Memory, Source
 from roomlore.core.memory.reading import own_words
+from roomlore.core.models import StoredMessage
 from roomlore.core.text import truncate
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import Json, Steps
@@ -132,11 +134,12 @@ class ScopeChanged(Exception):
 @dataclass(frozen=True, slots=True)
 class _ParsedAnswer:
     """An answer ready for planning, with the messages it uses by handle. `fingerprints`: the hashes of all messages it
-    rests on."""
+    rests on. `times`: when they were sent."""
 
     answer: Answer
     handles: dict[str, Source]
     fingerprints: Mapping[str, str]
+    times: Mapping[Source, datetime]
     failed: bool
 
 
@@ -194,9 +197,9 @@ class Applying:
             repair=self._repair,
         )
         usable = any(_is_possible(operation, read.offered) for operation in answer.operations)
-        return _ParsedAnswer(
-            answer, dict(read.handles), read.fingerprints, failed=not usable and not says_nothing(answered.text)
-        )
+        times = _times(read.room_id, read.messages)
+        failed = not usable and not says_nothing(answered.text)
+        return _ParsedAnswer(answer, dict(read.handles), read.fingerprints, times, failed)
 
     async def _by_rules(self, piece: Piece, read: Read) -> _ParsedAnswer:
         before = await self._reading.before(piece, read, limit=_EARLIER)
@@ -217,7 +220,8 @@ class Applying:
             people=read.people,
             deleted=before.deleted,
         )
-        return _ParsedAnswer(answer, own, {**before.fingerprints, **read.fingerprints}, failed=False)
+        times = _times(read.room_id, every)
+        return _ParsedAnswer(answer, own, {**before.fingerprints, **read.fingerprints}, times, failed=False)
 
     def _plan(self, piece: Piece, read: Read, answered: Answered, parsed: _ParsedAnswer, current: CurrentScope) -> Plan:
         if parsed.failed:
@@ -235,7 +239,8 @@ class Applying:
             new_id=self._ids.new,
             taken=lambda statement: comparison_form(statement) in current.other_statements,
         )
-        return plan(parsed.answer, given)
+        heard = Heard(read.room, parsed.times, read.replaced)
+        return with_evidence(plan(parsed.answer, given), read.offered.values(), heard)
 
     async def _write(
         self, piece: Piece, read: Read, answered: Answered, parsed: _ParsedAnswer, planned: Plan, current: CurrentScope
@@ -256,6 +261,10 @@ class Applying:
             await work.memories.add_evolution(tenant=piece.tenant, evolution=kept)
             await work.memories.apply(tenant=piece.tenant, scope=piece.scope, changes=planned.changes)
         return result_of(kept, planned.changes)
+
+
+def _times(room_id: str, messages: Iterable[StoredMessage]) -> dict[Source, datetime]:
+    return {Source(room_id, message.id): message.at for message in messages}
 
 
 async def find_result(work: UnitOfWork, *, tenant: str, evolution_id: str) -> EvolutionResult | None:

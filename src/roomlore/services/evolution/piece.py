@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, tzinfo
 from typing import Any
 
+from roomlore.core.audience import RoomPeople
 from roomlore.core.chat import Usage
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import EvolutionResult, Mode, Plan, Rejected, Rules, ScopeState, Stats
@@ -155,7 +156,8 @@ class Read:
     `was`: the position of the watermark; `first`, `last`: the arrivals that bound the new messages; `remaining`: how
     many come after them; `since`: the time from which messages never read are new. `messages`: the new ones, with the
     hashes of their content in `fingerprints`; `shown`, `handles`: those with content. `offered`: the existing memories,
-    by handle. `basis`: a short digest of the input, so that an answer is kept for this input alone.
+    by handle. `room`: the people of the room. `replaced`: the ids of active memories that another one replaces there.
+    `basis`: a short digest of the input, so that an answer is kept for this input alone.
     """
 
     room_id: str
@@ -173,6 +175,8 @@ class Read:
     language: Language
     basis: str
     at: datetime
+    room: RoomPeople
+    replaced: frozenset[str] = frozenset()
 
     @property
     def span(self) -> Span:

@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from roomlore.core.audience import RoomPeople, View, Viewer, may_see, shown
 from roomlore.core.evolution.prompt import ShownMessages, chosen, comparison_form, handles_of, show_messages
 from roomlore.core.evolution.requests import ScopeState
 from roomlore.core.memory.memory import Memory, MemoryStatus
 from roomlore.core.models import StoredMessage
 from roomlore.core.text import language
+from roomlore.ports.audience import view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.evolution.piece import CurrentScope, Piece, Read, Span
@@ -96,7 +98,7 @@ class Reading:
         applied."""
         async with self._storage.reading() as work:
             scope = await work.memories.scope(tenant=piece.tenant, scope=piece.scope)
-            active = await _active(work, piece)
+            active, _ = await self._active(work, piece, read.room_id)
             lineages = list({memory.lineage_id for memory in read.offered.values()})
             latest = await work.memories.latest_versions(tenant=piece.tenant, lineage_ids=lineages)
         offered = {memory.memory_id for memory in read.offered.values()}
@@ -120,9 +122,11 @@ class Reading:
                 scopes=[piece.scope],
                 kinds=[piece.kind],
                 status=MemoryStatus.DEPRECATED,
-                limit=limit,
+                limit=_ALL,
             )
-        return EarlierMessages(_messages(found), _fingerprints(found), [memory.statement for memory in gone])
+            view = await self._view(work, piece, read.room_id, gone)
+        deleted = [memory.statement for memory in gone if may_see(memory, view)]
+        return EarlierMessages(_messages(found), _fingerprints(found), deleted[:limit])
 
     async def _since(self, work: UnitOfWork, piece: Piece) -> datetime:
         """Return the time from which messages never read are new. For a person it is, in every room, when the first
@@ -171,7 +175,8 @@ class Reading:
         since: datetime,
     ) -> Read:
         messages = page.messages
-        active = await _active(work, piece)
+        active, replaced = await self._active(work, piece, position.room_id)
+        rooms = await work.rooms.people(tenant=piece.tenant, room_ids=[position.room_id])
         memories = _same(active, span) or chosen(active, shown.text, most=self._most_memories)
         offered = handles_of(memories, shown=[shown.text, *(memory.statement for memory in memories)])
         last = messages[-1].arrival
@@ -191,6 +196,21 @@ class Reading:
             language=language("\n".join(message.text for message in messages)),
             basis=_basis(position, shown, list(offered.values())),
             at=self._clock.now(),
+            room=rooms.get(position.room_id) or RoomPeople(position.room_id),
+            replaced=replaced,
+        )
+
+    async def _active(self, work: UnitOfWork, piece: Piece, room_id: str) -> tuple[list[Memory], frozenset[str]]:
+        """Return the active memories that the room may know, and the ids of those that are left out since another one
+        replaces them there. An evolution of a room is shown, and counts, only what the room may know."""
+        active = await work.memories.page(
+            tenant=piece.tenant, scopes=[piece.scope], kinds=[piece.kind], status=MemoryStatus.ACTIVE, limit=_ALL
+        )
+        return shown(active, await self._view(work, piece, room_id, active))
+
+    async def _view(self, work: UnitOfWork, piece: Piece, room_id: str, memories: Sequence[Memory]) -> View:
+        return await view_for(
+            work, tenant=piece.tenant, viewer=Viewer("room", room_id), memories=memories, now=self._clock.now()
         )
 
     async def _remaining(self, work: UnitOfWork, piece: Piece, room_id: str, last: int, since: datetime) -> int:
@@ -245,12 +265,6 @@ async def _first(work: UnitOfWork, piece: Piece, position: _Position) -> list[St
 
 async def _count(work: UnitOfWork, piece: Piece, room_id: str, after: int) -> int:
     return await work.messages.count(tenant=piece.tenant, room_id=room_id, after=after, sender_id=piece.user_id)
-
-
-async def _active(work: UnitOfWork, piece: Piece) -> list[Memory]:
-    return await work.memories.page(
-        tenant=piece.tenant, scopes=[piece.scope], kinds=[piece.kind], status=MemoryStatus.ACTIVE, limit=_ALL
-    )
 
 
 def _same(active: Sequence[Memory], span: Span | None) -> list[Memory]:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any, Protocol
 
+from roomlore.core.audience import evidence_of
 from roomlore.core.chat import SUMMARY_MODEL, ChatAnswer, ChatRequest, Usage
 from roomlore.core.errors import describe
 from roomlore.core.json_values import storable
@@ -415,6 +416,7 @@ class ExtractionService:
             kind=MemoryKind.SHORT,
             statement=extracted.statement or "",
             sources=tuple(Source(piece.room_id, message.id) for message in messages if own_words(message)),
+            evidence=evidence_of((piece.room_id, message.at) for message in messages),
             evolution_id=piece.id,
             made_by=extracted.made_by,
             fallback=extracted.is_fallback,

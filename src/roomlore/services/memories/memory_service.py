@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
+from roomlore.core.audience import EvidenceRoom, Viewer, check_share, check_viewer
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode, check_days, check_mode
 from roomlore.core.intake import check_page
@@ -101,7 +102,9 @@ class Evolver(Protocol):
 class Searcher(Protocol):
     """A service that searches the active memories of a scope, of any tenant."""
 
-    async def search(self, *, tenant: str, scope: str, query: str, limit: int, threshold: float) -> MemoryAnswer: ...
+    async def search(
+        self, *, tenant: str, scope: str, query: str, limit: int, threshold: float, viewer: Viewer | None = None
+    ) -> MemoryAnswer: ...
 
 
 class ReadMemories(Protocol):
@@ -176,14 +179,17 @@ class MemoryService:
         category: str = "",
         tags: Sequence[str] = (),
         sources: Sequence[Source] = (),
+        evidence: Sequence[EvidenceRoom] = (),
         memory_id: str | None = None,
     ) -> Memory:
         """Add a memory to a scope ('user:anna', 'agent:bot', 'group:team') and return the stored one.
 
-        `confidence`: in [0, 1]; None if unknown. `sources`: the messages that support it. If the scope already has a
-        memory in the same words (letter case and white space apart), that one is returned unchanged. `memory_id`: an id
-        of your own makes the call safe to repeat; the same id with the same content changes nothing, even after it was
-        changed or deleted. Raise `Conflict` if the id exists with other content, `InvalidInput`, `StorageUnavailable`.
+        `confidence`: in [0, 1]; None if unknown. `sources`: the messages that support it. `evidence`: the rooms
+        in which it was said, beside those of the sources; a memory without either is for all. If the scope already has
+        a memory in the same words (letter case and white space apart), that one is returned unchanged. `memory_id`: an
+        id of your own makes the call safe to repeat; the same id with the same content changes nothing, even after it
+        was changed or deleted. Raise `Conflict` if the id exists with other content, `InvalidInput`,
+        `StorageUnavailable`.
         """
         new = NewMemory(
             scope=scope,
@@ -193,6 +199,7 @@ class MemoryService:
             category=category,
             tags=tags,
             sources=sources,
+            evidence=evidence,
             memory_id=memory_id,
         )
         return (await self._writer.add([new], on_conflict="raise"))[0].memory
@@ -391,15 +398,38 @@ class MemoryService:
         """
         return await self._reviser.strength(memory_id, value, reason)
 
-    async def search(self, group_id: str, q: str, *, limit: int = 5, threshold: float = 0.7) -> MemoryAnswer:
+    async def share(self, memory_id: str, with_: str, *, by: str | None = None, reason: str = "") -> Memory:
+        """Share a memory with a room ('room:team') or with 'everyone', beside those who heard it. Any version's id
+        works.
+
+        The share is of the present version: the next one begins without it if it says or rests on anything new. `by`:
+        the id of the person who asks; None if an administrator does. The change is logged, and `unshare` reverts it.
+        Raise `Forbidden` if the memory is not about that person, `Conflict` if it was deleted, `NotFound`,
+        `InvalidInput`, `StorageUnavailable`.
+        """
+        return await self._reviser.share(memory_id, check_share(with_), by=by, ends=False, reason=reason)
+
+    async def unshare(self, memory_id: str, with_: str, *, by: str | None = None, reason: str = "") -> Memory:
+        """End a share. Raise as `share` does."""
+        return await self._reviser.share(memory_id, check_share(with_), by=by, ends=True, reason=reason)
+
+    async def search(
+        self, group_id: str, q: str, *, limit: int = 5, threshold: float = 0.7, viewer: str | None = None
+    ) -> MemoryAnswer:
         """Return the memories of a group that answer a question, best first, those with a score of `threshold` or
         above. `group_id` may also be a scope, such as 'user:anna'.
 
         Scores are in [0, 1] and mean the same for every embedder. Without an embedder, or while it cannot be used, the
-        search uses words alone and says so. Raise `InvalidInput`, `StorageUnavailable`.
+        search uses words alone and says so. `viewer`: to whom it is shown, 'room:team' or 'user:anna'; without one
+        everything is searched, and the caller decides who sees it. Raise `InvalidInput`, `StorageUnavailable`.
         """
         return await self._searcher.search(
-            tenant=self._tenant, scope=scope_of(group_id), query=q, limit=limit, threshold=threshold
+            tenant=self._tenant,
+            scope=scope_of(group_id),
+            query=q,
+            limit=limit,
+            threshold=threshold,
+            viewer=None if viewer is None else check_viewer(viewer),
         )
 
     async def evolve(self, group_id: str, *, days: float = 1, mode: Mode = "auto") -> EvolutionResult:

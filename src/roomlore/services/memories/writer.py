@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeVar
 
-from roomlore.core.errors import Conflict, InvalidInput, NotFound
+from roomlore.core.audience import evidence_of
+from roomlore.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from roomlore.core.memory import writing
 from roomlore.core.memory.log import is_redacted, reverted, touched
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus, Scope, Source
@@ -27,6 +28,7 @@ from roomlore.core.memory.writing import (
     checked,
     checked_edit,
     refuse_unknown,
+    said_in,
 )
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -165,10 +167,12 @@ class MemoryWriter:
             if not dry_run:
                 await self._lock(work, scope, before[scope], now)
             number = max(one.number for one in before[scope].values())
+            times = await self._said_at(work, (one for _, memory in memories for one in memory.sources))
+            memories = [(place, _with_evidence(memory, times)) for place, memory in memories]
             known = await self._known(work, memories, refresh=refresh)
             additions = Additions(before[scope], known, now=now, new_id=self._ids.new, number=number, refresh=refresh)
             done |= {place: additions.add(memory) for place, memory in memories}
-            await self._refuse_unknown(work, (one for change in additions.changes for one in change.memory.sources))
+            refuse_unknown((one for change in additions.changes for one in change.memory.sources), times)
             if not dry_run:
                 await work.memories.apply(tenant=self._tenant, scope=scope, changes=additions.changes)
         return [done[place] for place in range(batch.size)]
@@ -199,12 +203,13 @@ class MemoryWriter:
             scope = await self._lock(work, head.scope, before, now)
             lineage = await self._with_newest(work, (await self._lineages(work, [memory_id]))[memory_id])
             head = _in_force(lineage, expected)
-            wanted = writing.edited(head, edit)
+            times = await self._said_at(work, edit.sources or ())
+            refuse_unknown((one for one in edit.sources or () if one not in head.sources), times)
+            wanted = writing.edited(head, edit, times)
             if wanted == head:
                 return head
             for in_force in before.values():
                 _check_unique(wanted, in_force)
-            await self._refuse_unknown(work, (one for one in wanted.sources if one not in head.sources))
             change = writing.update(
                 head,
                 wanted,
@@ -217,15 +222,16 @@ class MemoryWriter:
             await work.memories.apply(tenant=self._tenant, scope=head.scope, changes=[change])
             return change.memory
 
-    async def _refuse_unknown(self, work: UnitOfWork, sources: Iterable[Source]) -> None:
-        """Raise `InvalidInput` if a message does not exist. A deleted one exists: its id stays taken."""
-        asked, there, by_room = list(dict.fromkeys(sources)), set[Source](), defaultdict[str, list[str]](list)
-        for one in asked:
+    async def _said_at(self, work: UnitOfWork, sources: Iterable[Source]) -> dict[Source, datetime]:
+        """Return when these messages were sent, without those that do not exist. A deleted one exists: its id stays
+        taken."""
+        found, by_room = dict[Source, datetime](), defaultdict[str, list[str]](list)
+        for one in dict.fromkeys(sources):
             by_room[one.room_id].append(one.message_id)
         for room_id, ids in by_room.items():
-            known = await work.messages.fingerprints(tenant=self._tenant, room_id=room_id, message_ids=ids)
-            there |= {Source(room_id, message_id) for message_id in known}
-        refuse_unknown(asked, there)
+            known = await work.messages.said_at(tenant=self._tenant, room_id=room_id, message_ids=ids)
+            found |= {Source(room_id, message_id): at for message_id, at in known.items()}
+        return found
 
     async def _delete(self, memory_id: str, expected: str | None, reason: str) -> Memory:
         now, scope_name = self._clock.now(), (await self.head(memory_id)).scope
@@ -256,6 +262,11 @@ class MemoryWriter:
         """Add the newest version: an earlier one may have been restored and be the head."""
         versions = await work.memories.lineage(tenant=self._tenant, lineage_id=lineage.head.lineage_id)
         return replace(lineage, newest=max(memory.version for memory in versions))
+
+
+def _with_evidence(new: NewMemory, times: Mapping[Source, datetime]) -> NewMemory:
+    """Return the memory with the rooms of its sources among its evidence."""
+    return replace(new, evidence=evidence_of(said_in(new.sources, times), new.evidence))
 
 
 def _in_force(lineage: Lineage, expected: str | None) -> Memory:
@@ -324,6 +335,37 @@ class Reviser:
         """Set the strength of the active version, as of now. Raise `Conflict` if it was deleted, `NotFound`."""
         strong, why = check_strength(value), check_reason(reason)
         return await retried(lambda: self._strengthen(memory_id, strong, why))
+
+    async def share(self, memory_id: str, target: str, *, by: str | None, ends: bool, reason: str) -> Memory:
+        """Share the active version with a room or everyone, or end that. `by`: the person who asks; None is an
+        administrator. Raise `Forbidden` if it is not about that person, `Conflict` if it was deleted, `NotFound`."""
+        why = check_reason(reason)
+        return await retried(lambda: self._share(memory_id, target, by, ends, why))
+
+    async def _share(self, memory_id: str, target: str, by: str | None, ends: bool, reason: str) -> Memory:
+        scope, now = (await self._version(memory_id)).scope, self._clock.now()
+        if by is not None and scope != f"user:{by}":
+            raise Forbidden("Only the person that a memory is about, or an administrator, may share it.")
+        async with self._storage.writing() as work:
+            number = await self._lock(work, scope, {}, now)
+            head = (await work.memories.heads(tenant=self._tenant, memory_ids=[memory_id]))[memory_id]
+            if head.status is not MemoryStatus.ACTIVE:
+                raise Conflict(f"Memory {head.memory_id!r:.80} was deleted; restore it first.")
+            others = tuple(one for one in head.shared_with if one != target)
+            shared = replace(head, shared_with=others if ends else (*others, target))
+            if set(shared.shared_with) == set(head.shared_with):
+                return head
+            change = Change(
+                number=number + 1,
+                scope=scope,
+                action=Action.SHARE,
+                memory=shared,
+                old_statement=head.statement,
+                reason=reason,
+                at=now,
+            )
+            await work.memories.apply(tenant=self._tenant, scope=scope, changes=[change])
+            return shared
 
     async def _revert(self, own: Sequence[Change], reason: str) -> list[Change]:
         scope = own[0].scope

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, TypeAlias
 
+from roomlore.core.audience import Viewer, check_viewer
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import Memory, MemoryKind
 from roomlore.core.memory.reading import INJECTED_NAME, is_injected
@@ -38,8 +39,8 @@ SaidBefore = Said | Message | Mapping[str, Any]
 _NOT_SAID = "system"
 _ROLES = {"user", "assistant", "system", "tool", "developer", "function"}
 _MOST = 10_000
-Form: TypeAlias = "tuple[int, bool]"
-"""The properties of a block besides its facts: its budget, and True if its lines name their scopes."""
+Form: TypeAlias = "tuple[int, bool, Viewer | None]"
+"""The properties of a block besides its facts: its budget, True if its lines name their scopes, and its viewer."""
 _MOST_PEOPLE = 8
 """The people whose facts are recalled for one reply: the last speakers."""
 
@@ -149,15 +150,17 @@ class RecallService:
         kinds: Sequence[MemoryKind] = RECALLED,
         conversation_id: str | None = None,
         previous: Sequence[str] | None = None,
+        viewer: str | None = None,
     ) -> Recollection:
         """Return the facts and group memories of these scopes, such as 'user:ann', that matter for a conversation, in
         at most `max_tokens`.
 
         `messages`: the conversation, the newest last, as `Said`, messages of a room, or mappings with role and content.
         `conversation_id`: facts shown in it before, by this process, stay until relevance has clearly changed.
-        `previous`: the ids of the facts shown before, for callers that store them themselves. Arguments left out come
-        from the settings. Raise `InvalidInput`, `StorageUnavailable`; without vectors it uses words and says so in
-        `degraded`.
+        `previous`: the ids of the facts shown before, for callers that store them themselves. `viewer`: to whom it is
+        shown, 'room:team' or 'user:anna'; without one everything is recalled, and the caller decides who sees it.
+        Arguments left out come from the settings. Raise `InvalidInput`, `StorageUnavailable`; without vectors it uses
+        words and says so in `degraded`.
         """
         started = self._parts.clock.monotonic()
         options = otherwise(
@@ -169,11 +172,12 @@ class RecallService:
             similarity=similarity,
         )
         whose, which, said = scopes_of(scopes), check_kinds(kinds), said_of(messages)
-        form = options.max_tokens, len(whose) > 1
+        sees = None if viewer is None else check_viewer(viewer)
+        form = options.max_tokens, len(whose) > 1, sees
         before = self._before(conversation_id, previous, form)
         if not self._parts.enabled or not whose or not which:
             return Recollection(facts=(), text="", tokens=0, considered=0)
-        cached, facts = await self._parts.cache.find(self._tenant, whose, which)
+        cached, facts = await self._parts.cache.find(self._tenant, whose, which, sees)
         topic = topic_of(said, options.max_context_turns)
         cosines, degraded = await self._cosines(topic, facts, cached, options)
         found = recollect(
@@ -205,6 +209,7 @@ class RecallService:
         kinds: Sequence[MemoryKind] = RECALLED,
         conversation_id: str | None = None,
         previous: Sequence[str] | None = None,
+        viewer: str | None = None,
     ) -> str:
         """Return only the block of `build`, '' if there is nothing to recall."""
         found = await self.build(
@@ -218,6 +223,7 @@ class RecallService:
             kinds=kinds,
             conversation_id=conversation_id,
             previous=previous,
+            viewer=viewer,
         )
         return found.text
 
@@ -249,9 +255,8 @@ class RecallService:
 class KnownForReplies:
     """The port `Recall` over facts and group memories, for all tenants.
 
-    It covers the room's own group, the last speakers, and the agent. The agent's short memories are left out: they
-    cover every room it is in, and one room's content must not appear in another. `wait_seconds`: for vectors, so that
-    time is left to use words.
+    It covers the room's own group, the last speakers, and the agent, as far as the room may know. The agent's short
+    memories are left out. `wait_seconds`: for vectors, so that time is left to use words.
     """
 
     def __init__(self, parts: RecallParts, *, wait_seconds: float) -> None:
@@ -273,6 +278,7 @@ class KnownForReplies:
             messages,
             max_tokens=max_tokens,
             conversation_id=_conversation(room_id, agent_id),
+            viewer=str(Viewer("room", room_id)),
         )
         speakers = Speakers(people, agents=[agent_id])
         return self._fitting([_line(one.memory, speakers) for one in found.facts], max_tokens)

@@ -5,19 +5,26 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 
 import numpy as np
+from numpy.typing import NDArray
 
+from roomlore.core.audience import EvidenceTable, Viewer, unreplaced
 from roomlore.core.errors import InvalidInput, ModelUnavailable, describe
-from roomlore.core.memory.memory import MemoryKind, MemoryStatus
+from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus
 from roomlore.core.recall.ranking import FactSet
 from roomlore.core.recall.words import Topic
 from roomlore.core.search.hits import Floats, Vectors
+from roomlore.ports.audience import view_for
+from roomlore.ports.coordination import Clock
 from roomlore.ports.language import Embedder, TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
 
 MOST_FACTS = 20_000
+_ALL = 2**31 - 1
+"""A viewer's limit counts what the viewer may see, so all is read."""
 _INLINE = 20_000
 """Characters of facts that are prepared on the event loop; more use another thread."""
 _HELD = 3 * MOST_FACTS
@@ -35,10 +42,14 @@ _AT_ONCE = 64
 @dataclass(slots=True)
 class CachedFacts:
     """A cached set of facts. `stamp`: the state of each scope when the facts were read. `vectors`: of the facts, once
-    made. `size`: its cost in the cache."""
+    made. `size`: its cost in the cache. For a viewer, `every`: all facts of the scopes, `evidence`: theirs, and `seen`:
+    those that the viewer might see then."""
 
     stamp: _Stamp = ()
     facts: FactSet | None = None
+    every: Sequence[Memory] = ()
+    evidence: EvidenceTable | None = None
+    seen: NDArray[np.bool_] | None = None
     vectors: Vectors | None = None
     size: int = 0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -52,36 +63,56 @@ class RecallCache:
     """A cache of the facts of the scopes requested last, of all tenants; of a set of scopes the 20,000 that changed
     last."""
 
-    def __init__(self, *, storage: Storage, tokens: TokenCounter, held: int = _HELD) -> None:
+    def __init__(self, *, storage: Storage, tokens: TokenCounter, clock: Clock, held: int = _HELD) -> None:
         self._storage = storage
         self._count = tokens.count
+        self._clock = clock
         self._most = held
         self._held = 0
         self._cached: OrderedDict[tuple[object, ...], CachedFacts] = OrderedDict()
 
     async def find(
-        self, tenant: str, scopes: Sequence[str], kinds: Sequence[MemoryKind]
+        self, tenant: str, scopes: Sequence[str], kinds: Sequence[MemoryKind], viewer: Viewer | None = None
     ) -> tuple[CachedFacts, FactSet]:
-        """Return the current facts. Raise `StorageUnavailable`."""
-        key = (tenant, tuple(scopes), tuple(kinds))
+        """Return the current facts that the viewer may see, None for all. Raise `StorageUnavailable`."""
+        key = (tenant, tuple(scopes), tuple(kinds), viewer)
         cached = self._cached.setdefault(key, CachedFacts())
         self._cached.move_to_end(key)
         async with cached.lock:
-            facts = await self._current(cached, tenant, scopes, kinds)
+            facts = await self._current(cached, tenant, scopes, kinds, viewer)
         if self._cached.get(key) is cached:
-            self._weigh(cached, _ENTRY * len(scopes) + len(facts))
+            self._weigh(cached, _ENTRY * len(scopes) + len(facts) + len(cached.every))
         return cached, facts
 
     async def _current(
-        self, cached: CachedFacts, tenant: str, scopes: Sequence[str], kinds: Sequence[MemoryKind]
+        self,
+        cached: CachedFacts,
+        tenant: str,
+        scopes: Sequence[str],
+        kinds: Sequence[MemoryKind],
+        viewer: Viewer | None,
     ) -> FactSet:
         async with self._storage.reading() as work:
             stamp = await _stamp(work, tenant, scopes)
-            if cached.facts is not None and cached.stamp == stamp:
-                return cached.facts
-            memories = await work.memories.page(
-                tenant=tenant, scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE, limit=MOST_FACTS
+            same = cached.facts is not None and cached.stamp == stamp
+            of_scopes = partial(
+                work.memories.page, tenant=tenant, scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE
             )
+            if viewer is None:
+                memories = [] if same else await of_scopes(limit=MOST_FACTS)
+            else:
+                if not same or cached.evidence is None:
+                    cached.every = await of_scopes(limit=_ALL)
+                    cached.evidence = EvidenceTable(cached.every)
+                view = await view_for(
+                    work, tenant=tenant, viewer=viewer, rooms=cached.evidence.rooms, now=self._clock.now()
+                )
+                seen = cached.evidence.visible(view)
+                same = same and cached.seen is not None and np.array_equal(seen, cached.seen)
+                cached.seen = seen
+                memories = _seen(cached.every, seen)
+        if same and cached.facts is not None:
+            return cached.facts
         known, cached.facts = cached.facts, None
 
         def ready() -> FactSet:
@@ -98,6 +129,12 @@ class RecallCache:
         while self._held > self._most and len(self._cached) > 1:
             _, dropped = self._cached.popitem(last=False)
             self._held -= dropped.size
+
+
+def _seen(every: Sequence[Memory], seen: NDArray[np.bool_]) -> list[Memory]:
+    """Return as many of the facts that a viewer may see as one that sees all would get, the last changed first."""
+    memories, _ = unreplaced([every[place] for place in np.flatnonzero(seen).tolist()])
+    return memories[:MOST_FACTS]
 
 
 async def _stamp(work: UnitOfWork, tenant: str, scopes: Sequence[str]) -> _Stamp:

@@ -93,7 +93,9 @@ def _line(one: Change) -> tuple[str, str, Text, str]:
 
 
 def _sign(one: Change) -> str:
-    if one.action in (Action.STRENGTH, Action.REDACT) or (one.closes and one.memory.status is MemoryStatus.ACTIVE):
+    if one.action in (Action.STRENGTH, Action.REDACT, Action.SHARE) or (
+        one.closes and one.memory.status is MemoryStatus.ACTIVE
+    ):
         return "~"
     return "+" if one.memory.status is MemoryStatus.ACTIVE else "-"
 

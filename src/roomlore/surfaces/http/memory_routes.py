@@ -34,7 +34,7 @@ from roomlore.surfaces.http.problems import reply
 from roomlore.surfaces.plain import plain
 from roomlore.wiring import Lore
 
-Did = Literal["create", "update", "merge", "delete", "restore", "revert", "strength", "redact"]
+Did = Literal["create", "update", "merge", "delete", "restore", "revert", "strength", "redact", "share"]
 
 
 class Told(BaseModel):
@@ -285,7 +285,7 @@ def change_bodies(found: Iterable[Change]) -> list[dict[str, Any]]:
 def _said(one: Change) -> dict[str, Any]:
     """Return the versions before and after a change, with their statements."""
     here, closed = one.memory, list(one.closes)
-    if one.action in (Action.STRENGTH, Action.REDACT):
+    if one.action in (Action.STRENGTH, Action.REDACT, Action.SHARE):
         return {"statement": here.statement}
     if here.status is MemoryStatus.DEPRECATED:
         return {"old_id": here.memory_id, "old_statement": here.statement}

@@ -1,0 +1,190 @@
+"""What is said among few stays among few: recall, search and replies for a viewer."""
+
+from datetime import timedelta
+
+import pytest
+
+import roomlore
+from roomlore import EvidenceRoom, Member, Message, Role, RoomKind, Source
+from roomlore.core.errors import Conflict, Forbidden, InvalidInput
+from roomlore.testing import START
+from roomlore.testing.embedding import HashEmbedder
+
+DAY = timedelta(days=1)
+ASKED = [{"role": "user", "content": "What about the job, the allergy and the city? 工作、过敏和城市怎么样？"}]
+FACTS = {
+    "dm": "Ann is looking for another job 安想换工作",
+    "team": "Ann is allergic to nuts 安对坚果过敏",
+    "square": "Ann lives in the city of Kyiv 安住在基辅",
+}
+
+
+@pytest.fixture(params=["sqlite_url", "postgres_url"])
+async def lore(request):
+    async with roomlore.open(
+        request.getfixturevalue(request.param), settings=roomlore.Settings(), background=False
+    ) as opened:
+        await rooms(opened)
+        yield opened
+
+
+async def rooms(lore) -> None:
+    """Ann alone with an agent, a team of two, a public square, and a room of which nothing is told."""
+    said = [
+        Message(id=f"{room}-{who}", room_id=room, sender_id=who, text=f"{who} says something", sent_at=START)
+        for room, people in {"dm": "a", "team": "ab", "square": "abe", "old": "ab"}.items()
+        for who in ({"a": "ann", "b": "bo", "e": "eve"}[letter] for letter in people)
+    ]
+    agent = Message(id="hello", room_id="dm", sender_id="bot", role=Role.ASSISTANT, text="Hello", sent_at=START)
+    await lore.messages.add([*said, agent])
+    await lore.rooms.set_kind("dm", "direct")
+    await lore.rooms.set_kind("team", "private")
+    await lore.rooms.set_members("team", [Member("ann", START - DAY), Member("bo", START - DAY)])
+    await lore.rooms.set_kind("square", RoomKind.PUBLIC)
+
+
+async def remember(lore, *where: str) -> None:
+    for room in where:
+        await lore.memories.add("user:ann", FACTS[room], sources=[Source(room, f"{room}-ann")])
+
+
+async def known(lore, viewer: str | None) -> set[str]:
+    """The rooms whose fact is recalled, and found."""
+    rooms = {text: room for room, text in FACTS.items()}
+    recalled = await lore.recall.build(["user:ann"], ASKED, viewer=viewer)
+    found = await lore.memories.search("user:ann", "job allergy city", threshold=0, viewer=viewer)
+    here = {rooms[one.memory.statement] for one in recalled.facts}
+    assert here == {rooms[hit.memory.statement] for hit in found.hits}
+    assert recalled.considered == len(here)
+    return here
+
+
+async def test_each_viewer_knows_what_they_heard(lore):
+    await remember(lore, *FACTS)
+    assert await known(lore, "room:dm") == {"dm", "team", "square"}
+    assert await known(lore, "room:team") == {"team", "square"}
+    assert await known(lore, "room:square") == {"square"}
+    assert await known(lore, "room:old") == {"square"}
+    assert await known(lore, "room:nowhere") == {"square"}
+    assert await known(lore, "user:ann") == {"dm", "team", "square"}
+    assert await known(lore, "user:bo") == {"team", "square"}
+    assert await known(lore, "user:eve") == {"square"}
+    assert await known(lore, None) == {"dm", "team", "square"}
+
+
+async def test_a_room_that_changes_changes_what_is_known_at_once(lore):
+    await remember(lore, *FACTS)
+    await lore.rooms.add_members("team", ["eve"])
+    assert await known(lore, "room:team") == {"team", "square"}
+    assert await known(lore, "user:eve") == {"square"}, "she joined after it was said"
+    await lore.rooms.set_kind("team", "public")
+    assert await known(lore, "user:eve") == {"team", "square"}
+    await lore.rooms.set_kind("old", "direct")
+    await lore.rooms.set_members("old", ["ann"])
+    assert await known(lore, "room:old") == {"dm", "team", "square"}
+
+
+async def test_a_fact_of_a_caller_is_for_all_unless_told(lore):
+    await lore.memories.add("user:ann", FACTS["square"])
+    await lore.memories.add("user:ann", FACTS["dm"], evidence=[EvidenceRoom("dm", START, START)])
+    assert await known(lore, "room:old") == {"square"}
+    assert await known(lore, "room:dm") == {"dm", "square"}
+
+
+async def test_an_edit_keeps_the_evidence(lore):
+    await remember(lore, "dm")
+    memory = (await lore.memories.page("user:ann"))[0]
+    edited = await lore.memories.update(memory.memory_id, statement=FACTS["square"], sources=[])
+    assert edited.evidence == (EvidenceRoom("dm", START, START),)
+    assert await known(lore, "room:team") == set()
+    both = await lore.memories.update(memory.memory_id, sources=[Source("team", "team-ann")])
+    assert [one.room_id for one in both.evidence] == ["dm", "team"]
+
+
+@pytest.mark.parametrize("embedder", [None, HashEmbedder()], ids=["words", "meaning"])
+@pytest.mark.parametrize("viewer", ["room:team", "user:bo"])
+async def test_answers_are_the_same_byte_for_byte(embedder, viewer):
+    """Two stores that differ in what Ann said alone."""
+    answers = []
+    for secrets in (0, 40):
+        async with roomlore.open(
+            "sqlite://", settings=roomlore.Settings(), embedder=embedder, background=False
+        ) as lore:
+            await rooms(lore)
+            for number in range(secrets):
+                text = f"Ann told her secret {number} of the job, the city and the allergy"
+                await lore.memories.add(
+                    "user:ann", text, sources=[Source("dm", "dm-ann")], memory_id=f"secret-{number}"
+                )
+            for room in ("team", "square"):
+                source = [Source(room, f"{room}-ann")]
+                await lore.memories.add("user:ann", FACTS[room], sources=source, memory_id=room)
+            _ = [one async for one in lore.index.drain()]
+            recalled = await lore.recall.build(["user:ann", "group:team"], ASKED, viewer=viewer, conversation_id="c")
+            found = await lore.memories.search("user:ann", "the city", threshold=0, viewer=viewer, limit=50)
+            shown = [(one.memory.memory_id, one.score, one.similarity) for one in recalled.facts]
+            hits = [(hit.memory.memory_id, hit.score, dict(hit.signals)) for hit in found.hits]
+            answers.append(
+                (recalled.text, recalled.tokens, recalled.considered, shown, hits, found.mode, found.degraded)
+            )
+    assert answers[0] == answers[1]
+    assert len(answers[0][4]) == 2
+
+
+@pytest.mark.parametrize("viewer", ["", "team", "agent:bot", "room:"])
+async def test_a_viewer_that_is_none_is_refused(lore, viewer):
+    with pytest.raises(InvalidInput, match="viewer"):
+        await lore.recall.build(["user:ann"], ASKED, viewer=viewer)
+    with pytest.raises(InvalidInput, match="viewer"):
+        await lore.memories.search("user:ann", "job", viewer=viewer)
+
+
+async def test_forgetting_leaves_the_evidence(lore):
+    """A memory that lost its messages must not become one for all."""
+    both = [Source("team", "team-ann"), Source("team", "team-bo")]
+    await lore.memories.add("user:ann", FACTS["team"], sources=both)
+    await lore.privacy.forget("bo")
+    left = (await lore.memories.page("user:ann"))[0]
+    assert [one.room_id for one in left.evidence] == ["team"]
+    assert await known(lore, "user:eve") == set()
+
+
+async def test_a_share_is_logged_reaches_its_room_and_ends(lore):
+    await remember(lore, "dm")
+    fact = (await lore.memories.page("user:ann"))[0]
+    shared = await lore.memories.share(fact.memory_id, "room:team", by="ann", reason="she said so")
+    assert shared.shared_with == ("room:team",)
+    assert [await known(lore, viewer) for viewer in ("room:team", "user:bo", "room:square")] == [{"dm"}, {"dm"}, set()]
+    assert await lore.memories.share(fact.memory_id, "room:team") == shared
+    await lore.memories.share(fact.memory_id, "everyone")
+    assert await known(lore, "room:old") == {"dm"}
+    for target in ("everyone", "room:team"):
+        await lore.memories.unshare(fact.memory_id, target)
+    assert await known(lore, "room:team") == set()
+    log = await lore.memories.changes("user:ann")
+    assert [change.action.value for change in log] == ["create", "share", "share", "share", "share"]
+    assert log[1].reason == "she said so"
+    report = await lore.privacy.verify()
+    assert report.faults == ()
+
+
+async def test_only_the_person_or_an_administrator_shares(lore):
+    await remember(lore, "dm")
+    fact = (await lore.memories.page("user:ann"))[0]
+    with pytest.raises(Forbidden):
+        await lore.memories.share(fact.memory_id, "everyone", by="bo")
+    with pytest.raises(InvalidInput):
+        await lore.memories.share(fact.memory_id, "user:bo")
+    await lore.memories.delete(fact.memory_id)
+    with pytest.raises(Conflict):
+        await lore.memories.share(fact.memory_id, "everyone")
+
+
+async def test_a_share_ends_with_what_was_shared(lore):
+    await remember(lore, "dm")
+    fact = (await lore.memories.page("user:ann"))[0]
+    await lore.memories.share(fact.memory_id, "everyone")
+    kept = await lore.memories.update(fact.memory_id, tags=["work"])
+    assert kept.shared_with == ("everyone",)
+    said_anew = await lore.memories.update(fact.memory_id, statement="Ann was dismissed")
+    assert said_anew.shared_with == ()
