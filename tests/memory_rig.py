@@ -62,6 +62,7 @@ class Rig:
         its = {"tenant": self.tenant, "storage": self.storage}
         self.cache = cache = InForceCache(storage=self.storage)
         self.memories = MemoryService(
+            clock=self.clock,
             **its,
             writer=MemoryWriter(**its, cache=cache, clock=self.clock, ids=self.ids),
             past=Past(**its, clock=self.clock),

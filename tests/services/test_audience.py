@@ -6,7 +6,7 @@ import pytest
 
 import roomlore
 from roomlore import EvidenceRoom, Member, Message, Role, RoomKind, Source
-from roomlore.core.errors import Conflict, Forbidden, InvalidInput
+from roomlore.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from roomlore.testing import START
 from roomlore.testing.embedding import HashEmbedder
 
@@ -55,7 +55,8 @@ async def known(lore, viewer: str | None) -> set[str]:
     found = await lore.memories.search("user:ann", "job allergy city", threshold=0, viewer=viewer)
     here = {rooms[one.memory.statement] for one in recalled.facts}
     assert here == {rooms[hit.memory.statement] for hit in found.hits}
-    assert recalled.considered == len(here)
+    assert here == {rooms[one.statement] for one in await lore.memories.page("user:ann", viewer=viewer)}
+    assert recalled.considered == len(here) == await lore.memories.count("user:ann", viewer=viewer)
     return here
 
 
@@ -188,3 +189,19 @@ async def test_a_share_ends_with_what_was_shared(lore):
     assert kept.shared_with == ("everyone",)
     said_anew = await lore.memories.update(fact.memory_id, statement="Ann was dismissed")
     assert said_anew.shared_with == ()
+
+
+async def test_what_a_viewer_may_not_see_is_not_there(lore):
+    await remember(lore, "dm", "square")
+    public, alone = sorted(await lore.memories.page("user:ann"), key=lambda one: one.evidence, reverse=True)
+    for read in (lore.memories.get, lore.memories.head, lore.memories.history):
+        with pytest.raises(NotFound) as hidden:
+            await read(alone.memory_id, viewer="room:team")
+        with pytest.raises(NotFound) as unknown:
+            await read("nothing", viewer="room:team")
+        assert str(hidden.value).replace(alone.memory_id, "nothing") == str(unknown.value)
+        assert await read(alone.memory_id, viewer="room:dm")
+        assert await read(public.memory_id, viewer="room:team")
+    page = await lore.memories.page("user:ann", viewer="room:team", limit=1, offset=0)
+    assert page == [public]
+    assert await lore.memories.page("user:ann", viewer="room:team", limit=1, offset=1) == []

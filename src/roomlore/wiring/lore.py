@@ -59,6 +59,7 @@ class Lore:
         self.memories = MemoryService(
             tenant=tenant,
             storage=shared.storage,
+            clock=shared.clock,
             writer=MemoryWriter(
                 tenant=tenant, storage=shared.storage, cache=shared.in_force, clock=shared.clock, ids=shared.ids
             ),

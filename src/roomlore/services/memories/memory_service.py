@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
-from roomlore.core.audience import EvidenceRoom, Viewer, check_share, check_viewer
+from roomlore.core.audience import EvidenceRoom, Viewer, check_share, check_viewer, may_see, unreplaced
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode, check_days, check_mode
 from roomlore.core.intake import check_page
@@ -38,12 +38,15 @@ from roomlore.core.memory.writing import (
     checked,
     scope_of,
 )
+from roomlore.ports.audience import view_for
+from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.memories.history import Past
 from roomlore.services.memories.writer import MemoryWriter, OnConflict, Reviser
 
 Named = Literal["memory", "evolution"]
 _SHORTEST = 4
+_ALL = 2**31 - 1
 _SHOWN = 5
 Foreign = Path | str | bytes | Mapping[str, Any] | Sequence[Any]
 _EXCERPT = 80
@@ -153,6 +156,7 @@ class MemoryService:
         *,
         tenant: str,
         storage: Storage,
+        clock: Clock,
         writer: MemoryWriter,
         past: Past,
         reviser: Reviser,
@@ -162,6 +166,7 @@ class MemoryService:
     ) -> None:
         self._tenant = tenant
         self._storage = storage
+        self._clock = clock
         self._writer = writer
         self._past = past
         self._reviser = reviser
@@ -271,14 +276,25 @@ class MemoryService:
         found = await asyncio.to_thread(self._read_memories, source, form=form, scope=scope)
         return await bring(self._writer, found, dry_run=dry_run)
 
-    async def head(self, memory_id: str) -> Memory:
-        """Return the active version of the memory that this id is a version of, or its last one. Raise `NotFound`."""
-        return await self._writer.head(memory_id)
+    async def head(self, memory_id: str, *, viewer: str | None = None) -> Memory:
+        """Return the active version of the memory that this id is a version of, or its last one. Raise `NotFound`, also
+        if the viewer may not see it."""
+        found = await self._writer.head(memory_id)
+        if viewer is not None and not await self._visible([found], viewer):
+            raise NotFound(f"There is no memory {memory_id!r:.80}.")
+        return found
 
     async def count(
-        self, scope: str, *, kinds: Sequence[MemoryKind] = tuple(MemoryKind), status: Status = "active"
+        self,
+        scope: str,
+        *,
+        kinds: Sequence[MemoryKind] = tuple(MemoryKind),
+        status: Status = "active",
+        viewer: str | None = None,
     ) -> int:
         """Return the total number of memories that `page` lists."""
+        if viewer is not None:
+            return len(await self._listed(scope, kinds, status, viewer))
         async with self._storage.reading() as work:
             return await work.memories.count(
                 tenant=self._tenant, scopes=[check_scope(scope)], kinds=check_kinds(kinds), status=_status(status)
@@ -292,12 +308,16 @@ class MemoryService:
         status: Status = "active",
         limit: int = 100,
         offset: int = 0,
+        viewer: str | None = None,
     ) -> list[Memory]:
         """Return the newest version of each memory of a scope, such as 'agent:bot', the last changed first.
 
-        Raise `InvalidInput` for an invalid scope, kind or status.
+        `viewer`: to whom it is shown, 'room:team' or 'user:anna'; without one everything is listed, and the caller
+        decides who sees it. Raise `InvalidInput` for an invalid scope, kind, status or viewer.
         """
         check_page(limit=limit, after=offset)
+        if viewer is not None:
+            return (await self._listed(scope, kinds, status, viewer))[offset : offset + limit]
         async with self._storage.reading() as work:
             return await work.memories.page(
                 tenant=self._tenant,
@@ -308,10 +328,32 @@ class MemoryService:
                 offset=offset,
             )
 
-    async def get(self, memory_id: str) -> Memory:
-        """Return the version with this id. Raise `NotFound` if there is none."""
+    async def _listed(self, scope: str, kinds: Sequence[MemoryKind], status: Status, viewer: str) -> list[Memory]:
+        """Return the memories of `page` that the viewer may see. All are read, as limits count what is seen."""
+        async with self._storage.reading() as work:
+            every = await work.memories.page(
+                tenant=self._tenant,
+                scopes=[check_scope(scope)],
+                kinds=check_kinds(kinds),
+                status=_status(status),
+                limit=_ALL,
+            )
+        seen = await self._visible(every, viewer)
+        _, replaced = unreplaced([memory for memory in seen if memory.status is MemoryStatus.ACTIVE])
+        return [memory for memory in seen if memory.memory_id not in replaced]
+
+    async def _visible(self, memories: Sequence[Memory], viewer: str) -> list[Memory]:
+        whom = check_viewer(viewer)
+        async with self._storage.reading() as work:
+            view = await view_for(work, tenant=self._tenant, viewer=whom, memories=memories, now=self._clock.now())
+        return [memory for memory in memories if may_see(memory, view)]
+
+    async def get(self, memory_id: str, *, viewer: str | None = None) -> Memory:
+        """Return the version with this id. Raise `NotFound` if there is none, or none that the viewer may see."""
         async with self._storage.reading() as work:
             found = await work.memories.by_id(tenant=self._tenant, memory_ids=[memory_id])
+        if viewer is not None:
+            found = await self._visible(found, viewer)
         if not found:
             raise NotFound(f"There is no memory {memory_id!r:.80}.")
         return found[0]
@@ -324,15 +366,17 @@ class MemoryService:
         async with self._storage.reading() as work:
             return await the_only(work, tenant=self._tenant, part=part, what=what)
 
-    async def history(self, memory_id: str) -> list[Memory]:
-        """Return every version of the memory that this id is a version of, the first one first. Raise `NotFound`.
+    async def history(self, memory_id: str, *, viewer: str | None = None) -> list[Memory]:
+        """Return every version of the memory that this id is a version of, the first one first; for a viewer those that
+        they may see. Raise `NotFound`.
 
         A memory that was merged into another has the versions until then: `head` returns what it became, and `blame`
         goes back over everything that was merged.
         """
-        known = await self.get(memory_id)
+        known = await self.get(memory_id, viewer=viewer)
         async with self._storage.reading() as work:
-            return await work.memories.lineage(tenant=self._tenant, lineage_id=known.lineage_id)
+            every = await work.memories.lineage(tenant=self._tenant, lineage_id=known.lineage_id)
+        return every if viewer is None else await self._visible(every, viewer)
 
     async def changes(
         self, scope: str, *, after: int = 0, limit: int = 100, since: datetime | None = None

@@ -16,6 +16,7 @@ from hashlib import sha256
 from typing import Annotated, Any, NotRequired, cast
 
 from roomlore import InvalidInput, Lore, MemoryKind, Recollection, Said, SyncLore
+from roomlore.core.audience import check_viewer
 from roomlore.core.errors import describe
 from roomlore.core.memory.reading import INJECTED_NAME
 from roomlore.core.memory.writing import check_kinds
@@ -85,7 +86,8 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
     `lore`: from `roomlore.open_sync`, for every method of the agent; or from `roomlore.open`, for its async methods
     only. `scopes`: such as `["user:ann"]`, or a function `(state, runtime)` that returns them. `placement`: 'system',
     after the system prompt, or 'trailing', just before the user's last message, so that the part before it never
-    changes. `timeout_seconds`: how long recalling may take before the model is called without facts. The settings apply
+    changes. `timeout_seconds`: how long recalling may take before the model is called without facts. `viewer`: who
+    sees the agent's answers, 'room:team' or 'user:anna'; without one everything is recalled. The settings apply
     to options that are not given. The block is the same for every model call of a turn; in the next turn it stays
     unless relevance has clearly changed. If recalling fails or is slow, the block is left out and a warning is logged.
     Raises `InvalidInput` for invalid arguments.
@@ -106,6 +108,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         similarity: Similarity | None = None,
         kinds: Sequence[MemoryKind] = RECALLED,
         timeout_seconds: float | None = None,
+        viewer: str | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(lore, Lore | SyncLore):
@@ -122,6 +125,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         }
         otherwise(RecallOptions(), **self._options)
         self._options["kinds"] = check_kinds(kinds)
+        self._options["viewer"] = None if viewer is None else str(check_viewer(viewer))
         self._seconds = _seconds(lore.settings.recall_timeout_seconds if timeout_seconds is None else timeout_seconds)
         self._blocks: OrderedDict[str, str] = OrderedDict()
         self._threads = ThreadPoolExecutor(_AT_ONCE, "roomlore-memory") if isinstance(lore, SyncLore) else None
