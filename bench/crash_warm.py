@@ -20,7 +20,7 @@ _NOBODY = "http://127.0.0.1:9/v1"
 
 async def warm() -> None:
     """A little of everything, on a database in memory and with a model that is not there."""
-    given = settings(_NOBODY).model_copy(update={"durable_work": "process"})
+    given = settings(_NOBODY).changed(durable_work="process")
     async with roomlore.open("sqlite://", settings=given, background=False) as lore:
         for room in ROOMS:
             await lore.messages.add(item(room, 0).messages)

@@ -88,9 +88,8 @@ def database(folder: Path, server: str | None, name: str) -> str:
 
 
 def print_settings(used: roomlore.Settings) -> None:
-    print(
-        f"settings: search_cache_mb {used.search_cache_mb}, vectors {used.vectors}, the rest as by default", flush=True
-    )
+    search = used.search
+    print(f"settings: search_cache_mb {search.search_cache_mb}, vectors {search.vectors}, the rest default", flush=True)
 
 
 @dataclass(slots=True)

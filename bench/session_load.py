@@ -242,7 +242,7 @@ def report_pauses(reports: Sequence[Report], spans: Sequence[Span]) -> None:
 
 
 def timeout_ms() -> float:
-    return settings("", 1).redis_timeout_seconds * 1e3
+    return float(getattr(settings("", 1), "redis_timeout_seconds")) * 1e3  # noqa: B009 - of a backend
 
 
 def times(name: str, state: State, calls: Sequence[Call], spans: Sequence[Span]) -> str:

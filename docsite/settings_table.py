@@ -1,19 +1,25 @@
-"""The table of docs/reference/settings.md: every setting with its default."""
+"""The tables of docs/reference/settings.md: every setting with its default, section by section."""
 
+import inspect
 from collections.abc import Mapping
 
 from docsite.marked import table
 from roomlore.core.context import ContextOptions
-from roomlore.settings import Settings, range_of, row
+from roomlore.ports.backends import Section
+from roomlore.settings import all_sections, range_of, row
 
 
 def regions() -> Mapping[str, str]:
-    """Return the table by the name of its region."""
+    """Return the tables by the name of their region."""
+    return {"settings": "\n".join(_section(name, section) for name, section in all_sections().items())}
+
+
+def _section(name: str, section: type[Section]) -> str:
     rooms = ContextOptions().flat()
-    told = []
-    for name, field in Settings.model_fields.items():
-        value = row(name, field.default, "default").value
-        told.append((f"`{name}`{' *room*' if name in rooms else ''}", f"`{value}`" if value else "", range_of(name)))
-    meanings = [field.description or "" for field in Settings.model_fields.values()]
-    rows = [(*one, about) for one, about in zip(told, meanings, strict=True)]
-    return {"settings": table("setting", "default", "values", "meaning", rows=rows)}
+    rows = []
+    for setting, field in section.model_fields.items():
+        value = row(setting, field.default, "default").value
+        named = f"`{setting}`{' *room*' if setting in rooms else ''}"
+        rows.append((named, f"`{value}`" if value else "", range_of(setting), field.description or ""))
+    about = inspect.cleandoc(section.__doc__ or "")
+    return f"### {name}\n\n{about}\n\n{table('setting', 'default', 'values', 'meaning', rows=rows)}"

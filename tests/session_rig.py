@@ -5,7 +5,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from unittest.mock import patch
 
 import roomlore
 from roomlore import Lore, Settings
@@ -84,9 +83,8 @@ async def beside(
     """Another view of the same open store, with sessions of its own, as another process has them."""
     shared = lore._resources
     clock, jobs, storage = clock or FrozenClock(), Jobs(), FaultyStorage(shared.storage)
-    with patch.object(wiring, "_cache", lambda _settings, _closing: cache):
-        common = replace(shared, storage=storage, clock=clock, jobs=jobs, closing=stack, background=False)
-        sessions = await wiring.make_sessions(common, summarizer)
+    common = replace(shared, storage=storage, clock=clock, jobs=jobs, closing=stack, background=False)
+    sessions = await wiring.make_sessions(common, summarizer, cache)
     return Rig(Lore(replace(shared, sessions=sessions), lore.tenant), storage, clock, jobs)
 
 

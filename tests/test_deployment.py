@@ -19,7 +19,7 @@ from packaging.specifiers import SpecifierSet
 
 import roomlore
 from roomlore.core.chat import KNOWN_PROVIDERS
-from roomlore.settings import PREFIX, Settings
+from roomlore.settings import PREFIX, Settings, known_fields
 from roomlore.surfaces.cli.app import app
 from roomlore.surfaces.http import create_app
 
@@ -211,7 +211,7 @@ def test_no_secret_stands_in_the_files():
 def test_the_example_names_what_is_used_and_nothing_else():
     asked = set(re.findall(r"\$\{([A-Z_]+):\?", json.dumps(COMPOSE)))
     providers = {provider.key_variable for provider in KNOWN_PROVIDERS.values() if provider.key_variable}
-    settings = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    settings = {f"{PREFIX}{name.upper()}" for name in known_fields()}
     named = set(example())
     assert asked <= named
     assert named - asked - providers <= settings

@@ -34,7 +34,11 @@ from roomlore.core.replies.reply import Reply, ReplyStarted, ReplyText, Tool, To
 from roomlore.core.search.hits import SearchAnswer
 from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionValue, TurnResult
 from roomlore.core.tuning import TuningReport
-from roomlore.ports.language import Embedder, Summarizer
+from roomlore.ports.coordination import SessionCache
+from roomlore.ports.durable import DurableWork
+from roomlore.ports.language import ChatClient, Embedder, Summarizer
+from roomlore.ports.vectors import VectorIndex
+from roomlore.services.contexts.strategies import Strategy
 from roomlore.services.indexing.index_service import IndexProgress, IndexStatus
 from roomlore.services.jobs import Job
 from roomlore.services.models import ModelStanding, ModelTrial
@@ -460,9 +464,14 @@ def connect_sync(
     *,
     tenant: str = "default",
     settings: Settings | None = None,
+    background: bool = True,
     embedder: Embedder | None = None,
     summarizer: Summarizer | None = None,
-    background: bool = True,
+    vectors: VectorIndex | None = None,
+    durable: DurableWork | None = None,
+    chat: ChatClient | None = None,
+    cache: SessionCache | None = None,
+    strategies: Mapping[str, Strategy] | None = None,
 ) -> SyncLore: ...
 @contextmanager
 def open_sync(
@@ -470,7 +479,12 @@ def open_sync(
     *,
     tenant: str = "default",
     settings: Settings | None = None,
+    background: bool = True,
     embedder: Embedder | None = None,
     summarizer: Summarizer | None = None,
-    background: bool = True,
+    vectors: VectorIndex | None = None,
+    durable: DurableWork | None = None,
+    chat: ChatClient | None = None,
+    cache: SessionCache | None = None,
+    strategies: Mapping[str, Strategy] | None = None,
 ) -> Iterator[SyncLore]: ...

@@ -14,10 +14,11 @@ import roomlore
 from reply_rig import reply_settings
 from roomlore import InvalidInput, Settings
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
-from roomlore.adapters.langfuse import OpenPrompts, open_langfuse
+from roomlore.adapters.langfuse import open_langfuse
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.core.errors import NotFound
 from roomlore.core.prompt import Prompt
+from roomlore.ports.backends import PromptServer
 from roomlore.testing import FrozenClock
 from roomlore.testing.loopback import LoopbackServer
 from roomlore.testing.model_server import ModelServer
@@ -86,7 +87,7 @@ class Rig:
     def __init__(self, host: str, **more: Any) -> None:
         self.clock = FrozenClock()
         self.telemetry = PrometheusTelemetry(self.clock)
-        self.prompts: OpenPrompts = open_langfuse(
+        self.prompts: PromptServer = open_langfuse(
             host,
             **{
                 "public_key": PUBLIC,

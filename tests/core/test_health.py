@@ -11,7 +11,7 @@ SOUND = DatabaseLook(engine="SQLite", version="0006", head="0006", size_bytes=3 
 
 
 def test_the_worst_counts():
-    said = say("redis.answers")
+    said = say("backend.answers")
     found = [Finding("redis", "ok", said), Finding("disk", "fail", said), Finding("keys", "warn", said)]
     assert (worst(found), worst(found[::2]), worst(found[:1]), worst([])) == ("fail", "warn", "ok", "ok")
 

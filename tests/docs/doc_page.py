@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -85,7 +86,14 @@ class Page:
         text = self._filled(block.text)
         if block.title:
             (self.folder / block.title).write_text(text, encoding="utf-8")
-        does = {"python": self._python, "sh": self._shell, "yaml": self._yaml, "json": self._json, "text": self._text}
+        does = {
+            "python": self._python,
+            "sh": self._shell,
+            "yaml": self._yaml,
+            "json": self._json,
+            "toml": self._toml,
+            "text": self._text,
+        }
         assert (block.language or "text") in does, f"{block.place}: no test knows what to do with {block.language}"
         return does[block.language or "text"](block, text)
 
@@ -165,6 +173,10 @@ class Page:
         for value in values:
             if isinstance(value, dict) and "mcpServers" in value:
                 check_hosts(value["mcpServers"])
+        return "parsed"
+
+    def _toml(self, block: Block, text: str) -> str:
+        assert tomllib.loads(text), f"{block.place} is empty"
         return "parsed"
 
     def _text(self, block: Block, text: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import typer
 
 from roomlore.core.memory.memory import check_scope
-from roomlore.settings import Settings
+from roomlore.settings import Settings, known_fields
 from roomlore.surfaces.cli.app import app
 
 
@@ -42,5 +42,5 @@ def _check_command(server: dict[str, Any]) -> None:
         options = root.get_command(context, "mcp").make_context("mcp", server["args"][at + 1 :], parent=context).params
     if options["scope"] is not None:
         check_scope(options["scope"])
-    known = {f"MEMORY_{field.upper()}" for field in Settings.model_fields}
+    known = {f"MEMORY_{field.upper()}" for field in known_fields()}
     assert set(server.get("env", {})) <= known

@@ -35,7 +35,7 @@ def rooms(draw: st.DrawFn) -> list[Message]:
 
 
 async def stored(messages: list[Message], cuts: list[int], remembered_rooms: int) -> tuple[list[Entry], Linked]:
-    own = roomlore.Settings(room_cache_size=remembered_rooms)
+    own = roomlore.Settings(room_cache_mb=3 * remembered_rooms)
     async with roomlore.open("sqlite://", settings=own) as lore:
         bounds = [0, *sorted(cuts), len(messages)]
         for first, last in itertools.pairwise(bounds):

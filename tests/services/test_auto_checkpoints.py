@@ -290,7 +290,7 @@ async def test_every_tenant_gets_its_own():
 
 async def test_no_checkpoint_a_turn_where_recent_turns_alone_fill_the_window():
     """Half of the turns that are kept verbatim must be new, or messages would be lost."""
-    tight = AUTO.model_copy(update={"recent_turns": 8, "model_context_window": 220})
+    tight = AUTO.changed(recent_turns=8, model_context_window=220)
     async with open_rig(settings=tight, summarizer=ScriptedSummarizer(answer="short")) as rig:
         for number in range(40):
             await talk(rig, number, 1)
@@ -302,7 +302,7 @@ async def test_no_checkpoint_a_turn_where_recent_turns_alone_fill_the_window():
 
 
 async def test_off_unless_asked_for():
-    async with open_rig(settings=AUTO.model_copy(update={"auto_checkpoint": False})) as rig:
+    async with open_rig(settings=AUTO.changed(auto_checkpoint=False)) as rig:
         await until_due(rig)
         assert rig.jobs.asked == []
         assert await due(rig) is None

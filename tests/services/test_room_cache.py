@@ -93,9 +93,7 @@ def test_a_window_made_anew_links_as_the_one_that_was_let_go():
     assert entries[0] == entries[1]
 
 
-@pytest.mark.parametrize(
-    ("settings", "megabytes"), [({}, 192), ({"room_cache_mb": 5}, 5), ({"room_cache_size": 4}, 12)]
-)
+@pytest.mark.parametrize(("settings", "megabytes"), [({}, 192), ({"room_cache_mb": 5}, 5)])
 async def test_the_settings_name_the_size(settings, megabytes):
     async with roomlore.open("sqlite://", settings=roomlore.Settings(**settings)) as lore:
         assert lore._resources.rooms.size_bytes == megabytes * 1024 * 1024

@@ -118,7 +118,7 @@ async def test_a_session_shows_its_window_and_what_a_model_would_see(http, lore,
 
 
 async def test_looking_at_a_session_notes_nothing(lore):
-    settings = SMALL.model_copy(update={"auto_checkpoint": True})
+    settings = SMALL.changed(auto_checkpoint=True)
     async with roomlore.open("sqlite://", settings=settings, background=False) as lore, asking(lore) as http:
         await talk(lore, 30)
         shown = await page(http, "/console/session?id=conv")

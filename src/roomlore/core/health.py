@@ -6,11 +6,12 @@ from typing import Final, Literal
 
 PARTS = frozenset(
     {
-        "clock", "database", "disk", "embedder", "extras", "integrity", "keys", "langfuse", "model", "models",
-        "provider", "qdrant", "redis", "schedule", "sentry", "settings", "vectors", "work",
+        "clock", "database", "disk", "embedder", "extras", "integrity", "keys", "model", "models", "provider",
+        "schedule", "settings", "vectors", "work",
     }
 )  # fmt: skip
-"""The parts that are checked. If there are several of a kind, a name follows, as in `provider near`."""
+"""The parts that are checked, beside the backends, whose parts are their names. If there are several of a kind, a name
+follows, as in `provider near`."""
 
 SAYINGS: Final[Mapping[str, str]] = {
     "settings.some": "{count} set ({sources})",
@@ -44,12 +45,16 @@ SAYINGS: Final[Mapping[str, str]] = {
     "disk.free": "{gib:.1f} GiB free beside the database",
     "disk.none.do": "Make room now: SQLite stops when the disk is full.",
     "disk.little.do": "Make room soon.",
-    "vectors.none": "vectors is pgvector, which this database has not",
-    "vectors.none.do": "Install pgvector on the server (PostgreSQL only), or set vectors to auto.",
+    "vectors.none": "vectors is {name}, which this database has not",
+    "vectors.none.do": "Install {name} on the database's server, or set vectors to auto.",
+    "vectors.off": "not used: vectors lie in the database",
+    "vectors.idle": "not used: embeddings is off",
+    "vectors.idle.do": "Set embeddings, or unset what names this store.",
+    "vectors.empty": "answers; holds no messages yet, they are indexed behind",
     "keys.none": "{host} can be reached from other machines and no API key exists",
     "keys.none.do": "Make one with `roomlore keys create NAME`; serving refuses else.",
-    "work.left": "kept by DBOS beside the database; some waits or runs",
-    "work.none": "kept by DBOS beside the database; none waits",
+    "work.left": "kept by {engine} beside the database; some waits or runs",
+    "work.none": "kept by {engine} beside the database; none waits",
     "work.left.do": "See that a `roomlore worker` runs: the server leaves the work to it.",
     "work.process": "kept in each process alone; one that is killed begins it anew from the data",
     "work.process.do": "Install the extra `durable`, so that processes share the work.",
@@ -58,18 +63,14 @@ SAYINGS: Final[Mapping[str, str]] = {
     "embedder.quiet": "{embedder}; not asked here",
     "embedder.off": "off: search goes by words (embeddings)",
     "embedder.answers": "{name}, {dimensions} dimensions",
-    "qdrant.off": "not used: vectors lie in the database",
-    "qdrant.idle": "not used: embeddings is off",
-    "qdrant.idle.do": "Set embeddings, or unset qdrant_url.",
-    "qdrant.answers": "answers",
-    "qdrant.empty": "answers; holds no messages yet, they are indexed behind",
-    "redis.off": "not used: sessions are read from the database (redis_url)",
-    "redis.answers": "answers",
-    "langfuse.off": "not used: prompts are those that ship (langfuse_host)",
-    "langfuse.answers": "answers; has prompt {name}",
-    "langfuse.without": "answers; has no prompt {name}",
-    "sentry.off": "not used: errors are told in the log alone (sentry_dsn)",
-    "sentry.answers": "{host} answers; it is told of errors nobody foresaw",
+    "cache.off": "not used: sessions are read from the database",
+    "prompts.off": "not used: prompts are those that ship",
+    "prompts.answer": "answers; has prompt {name}",
+    "prompts.without": "answers; has no prompt {name}",
+    "reports.off": "not used: errors are told in the log alone",
+    "reports.answer": "{host} answers; it is told of errors nobody foresaw",
+    "backend.off": "not used",
+    "backend.answers": "answers",
     "provider.keyless": "no key in {variable}; it is not asked",
     "provider.builtin": "built in for memories; not used, since {variable} has no key",
     "provider.keyless.do": "Set {variable} to use it.",
@@ -93,14 +94,14 @@ SAYINGS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """A text: a key of `SAYINGS`, and the values of its fields."""
+    """A text: a key of `SAYINGS`, or a backend's own template, and the values of its fields."""
 
     key: str
     values: Mapping[str, object]
 
     def by(self, words: Mapping[str, str]) -> str:
-        """Return the text in the language of these words. Raises `KeyError` if they lack the key."""
-        return words[self.key].format_map(self.values)
+        """Return the text in the language of these words, or a template as it is."""
+        return words.get(self.key, self.key).format_map(self.values)
 
 
 def say(key: str, **values: object) -> Saying:
@@ -118,8 +119,8 @@ _LITTLE_DISK, _NO_DISK = 1024 * _MIB, 100 * _MIB
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check. `part`: one of `PARTS`; `said`: the state found; `todo`: the action to take, None if
-    none; `ms`: duration of the check, None if no request was needed."""
+    """The result of one check. `part`: one of `PARTS` or a backend; `said`: the state found; `todo`: the action to
+    take, None if none; `ms`: duration of the check, None if no request was needed."""
 
     part: str
     verdict: Verdict
@@ -143,7 +144,7 @@ class DatabaseLook:
     """The state of a database, read without changing its schema. `version`: the newest applied migration, None without
     tables; `head`: the newest migration of this code; `write_ms`: duration of a committed write, None if none was made;
     `skew_seconds`: how far its clock is ahead of the local one, None without a clock of its own; `has_keys`: True if an
-    API key exists; `has_pgvector`: True if the extension is installed or can be."""
+    API key exists; `offers`: the vector stores that it has or can be given."""
 
     engine: str
     version: str | None
@@ -152,7 +153,7 @@ class DatabaseLook:
     write_ms: float | None = None
     skew_seconds: float | None = None
     has_keys: bool = False
-    has_pgvector: bool = False
+    offers: frozenset[str] = frozenset()
 
 
 def worst(findings: Iterable[Finding]) -> Verdict:

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from roomlore.core.errors import InvalidInput
 from roomlore.core.text import fold
 
+KEPT_ELSEWHERE = ("memory_evolve", "user_facts")
+"""The prompts that may be stored elsewhere, such as in a prompt server."""
+
 _PLACE = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 
 LINE_ENDS = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"

@@ -6,7 +6,21 @@ given.
 """
 
 from roomlore.settings.explained import Row, explain, range_of, row
-from roomlore.settings.model import WEIGHTS, Settings, context_options
+from roomlore.settings.model import RETIRED, Settings, all_sections, context_options, known_fields
+from roomlore.settings.sections import WEIGHTS
 from roomlore.settings.sources import CONFIG_FILE, PREFIX
 
-__all__ = ["CONFIG_FILE", "PREFIX", "WEIGHTS", "Row", "Settings", "context_options", "explain", "range_of", "row"]
+__all__ = [
+    "CONFIG_FILE",
+    "PREFIX",
+    "RETIRED",
+    "WEIGHTS",
+    "Row",
+    "Settings",
+    "all_sections",
+    "context_options",
+    "explain",
+    "known_fields",
+    "range_of",
+    "row",
+]

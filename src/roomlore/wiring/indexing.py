@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 
-from roomlore.adapters.embedding import open_offline, open_openai
 from roomlore.adapters.embedding.cache import RememberedEmbedder
-from roomlore.adapters.qdrant import open_qdrant
-from roomlore.adapters.sql import SqlStorage
-from roomlore.adapters.sql.vector_choice import open_vectors
 from roomlore.core.linking.model import LinkModel
+from roomlore.ports.backends import EMBEDDERS, VECTORS, Host
+from roomlore.ports.coordination import Clock
 from roomlore.ports.language import Embedder
 from roomlore.ports.storage import INDEXING, RELINKING
 from roomlore.ports.vectors import VectorIndex
@@ -25,12 +23,10 @@ from roomlore.services.indexing import (
 from roomlore.services.memory_search import MemorySearch, MemorySearchCache
 from roomlore.services.messages import VectorsDue
 from roomlore.settings import Settings
-from roomlore.wiring.models import Common
+from roomlore.wiring.backends import opened, usable
+from roomlore.wiring.models import Common, host_of
 
 _SWEEP_SECONDS = 15.0
-_LATE_SECONDS = 1.0
-"""Vectors are made in the background anyway; the words of a message are found at once."""
-_MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +43,18 @@ class Indexing:
     """None if no embedder is configured."""
 
 
-async def make_indexing(common: Common, storage: SqlStorage, embedder: Embedder | None, model: LinkModel) -> Indexing:
-    """Return the indexing. `model`: links messages. `embedder`: the caller's own, in place of the configured one."""
-    embedder = embedder or make_embedder(common.settings)
-    vectors = None
-    if embedder is not None:
+async def make_indexing(
+    common: Common, model: LinkModel, *, embedder: Embedder | None, vectors: VectorIndex | None
+) -> Indexing:
+    """Return the indexing. `model`: links messages. `embedder`, `vectors`: the caller's own, in place of those that are
+    configured."""
+    storage = common.storage
+    embedder = embedder or make_embedder(common.settings, common.clock)
+    if embedder is None:
+        vectors = None
+    else:
         common.closing.push_async_callback(embedder.close)
-        vectors = await _vectors(common.settings, storage)
+        vectors = vectors or await _vectors(common)
         common.closing.push_async_callback(vectors.close)
     kinds: tuple[Indexed, Indexed] = (IndexedMessages(), IndexedMemories())
     meaning = embedder.model if embedder else None
@@ -70,7 +71,7 @@ async def make_indexing(common: Common, storage: SqlStorage, embedder: Embedder 
                 clock=common.clock,
                 ids=common.ids,
                 telemetry=common.telemetry,
-                lease_seconds=common.settings.index_lease_seconds,
+                lease_seconds=common.settings.search.index_lease_seconds,
             )
             for kind in kinds
             if embedder and vectors
@@ -80,7 +81,7 @@ async def make_indexing(common: Common, storage: SqlStorage, embedder: Embedder 
             model=model,
             clock=common.clock,
             ids=common.ids,
-            lease_seconds=common.settings.index_lease_seconds,
+            lease_seconds=common.settings.search.index_lease_seconds,
         ),
         model=meaning,
         standings=standings,
@@ -110,44 +111,16 @@ async def make_indexing(common: Common, storage: SqlStorage, embedder: Embedder 
     )
 
 
-def make_embedder(settings: Settings) -> Embedder | None:
+def make_embedder(settings: Settings, clock: Clock) -> Embedder | None:
     """Return the configured embedder, or None; no request is sent yet."""
-    if settings.embeddings == "offline":
-        return RememberedEmbedder(open_offline())
-    if settings.embeddings == "openai":
-        return RememberedEmbedder(
-            open_openai(
-                url=settings.embedding_url,
-                api_key=settings.embedding_api_key,
-                model=settings.embedding_model,
-                dimensions=settings.embedding_dimensions,
-                timeout_seconds=settings.embedding_timeout_seconds,
-                query_prefix=settings.embedding_query_prefix,
-                passage_prefix=settings.embedding_passage_prefix,
-            )
-        )
-    return None
+    found = settings.candidates(EMBEDDERS)
+    return RememberedEmbedder(opened(found[0], settings, Host(url="", clock=clock))) if found else None
 
 
-def uses_qdrant(settings: Settings) -> bool:
-    return settings.vectors == "qdrant" or (settings.vectors == "auto" and bool(settings.qdrant_url))
-
-
-def make_qdrant(settings: Settings) -> VectorIndex:
-    return open_qdrant(
-        settings.qdrant_url,
-        api_key=settings.qdrant_api_key or None,
-        prefix=settings.qdrant_prefix,
-        timeout_seconds=settings.qdrant_timeout_seconds,
-    )
-
-
-async def _vectors(settings: Settings, storage: SqlStorage) -> VectorIndex:
-    if settings.vectors == "qdrant" or uses_qdrant(settings):
-        return make_qdrant(settings)
-    return await open_vectors(
-        storage, kind=settings.vectors, cache_bytes=settings.search_cache_mb * _MIB, late_seconds=_LATE_SECONDS
-    )
+async def _vectors(common: Common) -> VectorIndex:
+    host = host_of(common)
+    found = await usable(VECTORS, common.settings, host)
+    return opened(found[0], common.settings, host)
 
 
 def make_memory_search(common: Common, indexing: Indexing) -> MemorySearch:

@@ -11,10 +11,12 @@ from roomlore.core.health import Finding
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.importers import open_import
 from roomlore.importers.memories import read_memories
-from roomlore.ports.coordination import Telemetry
-from roomlore.ports.language import Embedder, Summarizer
+from roomlore.ports.coordination import SessionCache, Telemetry
+from roomlore.ports.durable import DurableWork
+from roomlore.ports.language import ChatClient, Embedder, Summarizer
 from roomlore.ports.storage import Storage
-from roomlore.services.contexts import ContextService, TuningService
+from roomlore.ports.vectors import VectorIndex
+from roomlore.services.contexts import ContextService, Strategy, TuningService
 from roomlore.services.imports import ImportService
 from roomlore.services.jobs import JobService
 from roomlore.services.keys import KeyService
@@ -27,7 +29,7 @@ from roomlore.services.rooms import RoomService
 from roomlore.services.sessions import SessionService
 from roomlore.settings import Settings
 from roomlore.wiring.doctor import diagnose
-from roomlore.wiring.resources import Closing, Resources, make_resources
+from roomlore.wiring.resources import Closing, Own, Resources, make_resources
 
 
 class Lore:
@@ -52,8 +54,9 @@ class Lore:
             recorder=shared.recorder,
             past=self._search,
             options=shared.options,
-            experiment=shared.settings.experiment,
-            recording=shared.settings.enable_async_data_collection,
+            experiment=shared.settings.context.experiment,
+            recording=shared.settings.context.enable_async_data_collection,
+            strategies=shared.strategies,
         )
         self.sessions = SessionService(tenant=tenant, parts=shared.sessions, writer=said_now, later=shared.summaries)
         self.memories = MemoryService(
@@ -97,7 +100,7 @@ class Lore:
             clock=shared.clock,
             limits=shared.limits,
             open_export=open_import,
-            time_zone=shared.settings.time_zone,
+            time_zone=shared.settings.search.time_zone,
         )
         self.tuning = TuningService(tenant=tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
 
@@ -136,7 +139,7 @@ class Lore:
             dense=shared.indexing.dense,
             clock=shared.clock,
             telemetry=shared.telemetry,
-            zone=ZoneInfo(shared.settings.time_zone),
+            zone=ZoneInfo(shared.settings.search.time_zone),
         )
 
     @property
@@ -182,7 +185,7 @@ class Lore:
     async def examine(self, *, timeout_seconds: float = 10.0) -> list[Finding]:
         """Return what `roomlore doctor` finds, for the database that is open here. No model and no embedder is asked,
         and the database's pages are not checked."""
-        used = self.settings.model_copy(update={"database_url": self._resources.url})
+        used = self.settings.changed(database_url=self._resources.url)
         return await diagnose(used, embed=False, integrity="off", timeout_seconds=timeout_seconds)
 
     async def ping(self) -> None:
@@ -206,26 +209,43 @@ async def connect_lore(
     *,
     tenant: str = DEFAULT_TENANT,
     settings: Settings | None = None,
+    background: bool = True,
     embedder: Embedder | None = None,
     summarizer: Summarizer | None = None,
-    background: bool = True,
+    vectors: VectorIndex | None = None,
+    durable: DurableWork | None = None,
+    chat: ChatClient | None = None,
+    cache: SessionCache | None = None,
+    strategies: Mapping[str, Strategy] | None = None,
 ) -> Lore:
     """Open roomlore on a database with the arguments of `roomlore.open`, if no one block can hold it. End with
     `await lore.close()`; a client that was not closed warns with a `ResourceWarning`.
 
     Raises `InvalidInput` for bad settings, `StorageUnavailable`.
     """
+    own = Own(
+        embedder=embedder,
+        summarizer=summarizer,
+        vectors=vectors,
+        durable=durable,
+        chat=chat,
+        cache=cache,
+        strategies=strategies or {},
+    )
+    return await connect_with(own, url, tenant=tenant, settings=settings, background=background)
+
+
+async def connect_with(own: Own, url: str | None, *, tenant: str, settings: Settings | None, background: bool) -> Lore:
+    """Open roomlore with the caller's own backends, as `connect_lore`."""
     if isinstance(url, Settings):
         raise InvalidInput("That is a Settings object; hand it over by name: roomlore.open(settings=...).")
     settings = settings or Settings()
-    url = url or settings.database_url
+    url = url or settings.database.database_url
     closing = Closing()
     try:
         storage = await connect(url)
         closing.push_async_callback(storage.close)
-        resources = await make_resources(
-            settings, storage, url, embedder=embedder, summarizer=summarizer, closing=closing, background=background
-        )
+        resources = await make_resources(settings, storage, url, own=own, closing=closing, background=background)
         return Lore(resources, tenant)
     except BaseException:
         await closing.aclose()
@@ -238,24 +258,39 @@ async def open_lore(
     *,
     tenant: str = DEFAULT_TENANT,
     settings: Settings | None = None,
+    background: bool = True,
     embedder: Embedder | None = None,
     summarizer: Summarizer | None = None,
-    background: bool = True,
+    vectors: VectorIndex | None = None,
+    durable: DurableWork | None = None,
+    chat: ChatClient | None = None,
+    cache: SessionCache | None = None,
+    strategies: Mapping[str, Strategy] | None = None,
 ) -> AsyncIterator[Lore]:
     """Open roomlore on a database, create it if it is new, and close it when the block ends.
 
     `url`: `sqlite:///path`, `sqlite://` (memory), `postgresql://...`, or a path that ends in .db; by default the
     setting `database_url`. `settings`: as in `settings=roomlore.Settings(auto_checkpoint=True)`; by default those of
-    roomlore.yaml and the environment. `embedder`: your own, in place of the configured one. `summarizer`: writes the
-    summaries of sessions; without one sentences are chosen. `background`: keep indexes in step, make due checkpoints
-    and run durable work in the background; if False, call `lore.index.drain()`, `lore.sessions.catch_up()` and
-    `lore.jobs.catch_up()`.
+    roomlore.yaml and the environment. `background`: keep indexes in step, make due checkpoints and run durable work in
+    the background; if False, call `lore.index.drain()`, `lore.sessions.catch_up()` and `lore.jobs.catch_up()`.
+
+    Your own backends take the place of the configured ones and are closed with roomlore: `embedder`; `vectors`, used
+    with an embedder; `durable`, which keeps work that calls models; `chat`, which calls models; `cache`, of sessions;
+    `summarizer`, which writes the summaries of sessions; without one sentences are chosen. `strategies`: further ways
+    to choose a context, by the names that calls and rooms give.
 
     Raise `InvalidInput` for bad settings, `StorageUnavailable`.
     """
-    lore = await connect_lore(
-        url, tenant=tenant, settings=settings, embedder=embedder, summarizer=summarizer, background=background
+    own = Own(
+        embedder=embedder,
+        summarizer=summarizer,
+        vectors=vectors,
+        durable=durable,
+        chat=chat,
+        cache=cache,
+        strategies=strategies or {},
     )
+    lore = await connect_with(own, url, tenant=tenant, settings=settings, background=background)
     try:
         yield lore
     finally:

@@ -4,20 +4,20 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from roomlore.adapters.chat import can_chat, open_chat
 from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
-from roomlore.adapters.langfuse import open_langfuse
-from roomlore.adapters.otel import open_tracer
 from roomlore.adapters.prompts import PackagedPrompts
-from roomlore.adapters.sentry import open_reports
 from roomlore.core.chat import SUMMARY_MODEL, ModelRegistry
 from roomlore.core.intake import Limits
-from roomlore.ports.coordination import Clock, ErrorReports, Ids, Jobs, Telemetry, Tracer
-from roomlore.ports.language import Prompts, Summarizer, TokenCounter
+from roomlore.ports.backends import CHAT, PROMPTS, REPORTS, TRACERS, Host
+from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
+from roomlore.ports.language import ChatClient, Prompts, Summarizer, TokenCounter
 from roomlore.ports.storage import Storage
 from roomlore.services.models import ChainSummarizer, ModelService
 from roomlore.settings import Settings
+from roomlore.wiring.backends import open_configured
+
+_MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,36 +36,39 @@ class Common:
     background: bool
 
 
-KEPT_ELSEWHERE = ("memory_evolve", "user_facts")
-"""The prompts that may be stored in Langfuse."""
+def host_of(common: Common, url: str = "") -> Host:
+    """Return what a backend may use of roomlore. `url`: of the database."""
+    return Host(
+        url=url,
+        clock=common.clock,
+        storage=common.storage,
+        telemetry=common.telemetry,
+        packaged=PackagedPrompts(),
+        cache_bytes=common.settings.search.search_cache_mb * _MIB,
+        at_once=common.settings.work.work_at_once,
+    )
 
 
 def make_prompts(common: Common) -> Prompts:
-    """Return the built-in prompts, or with `langfuse_host` set those of Langfuse first. No request is sent yet."""
-    packaged = PackagedPrompts()
-    if not common.settings.langfuse_host:
-        return packaged
-    prompts = open_langfuse(
-        common.settings.langfuse_host,
-        public_key=common.settings.langfuse_public_key,
-        secret_key=common.settings.langfuse_secret_key,
-        names=KEPT_ELSEWHERE,
-        packaged=packaged,
-        clock=common.clock,
-        telemetry=common.telemetry,
-        label=common.settings.langfuse_label,
-        cache_seconds=common.settings.langfuse_cache_seconds,
-        timeout_seconds=common.settings.langfuse_timeout_seconds,
-    )
-    common.closing.push_async_callback(prompts.close)
-    return prompts
+    """Return the built-in prompts, or those of a configured prompt server first. No request is sent yet."""
+    host = host_of(common)
+    return open_configured(PROMPTS, common.settings, host, common.closing) or PackagedPrompts()
 
 
-def make_models(settings: Settings, *, clock: Clock, telemetry: Telemetry, closing: AsyncExitStack) -> ModelService:
-    """Return the chain of the configured models, with the keys in the environment now. No request is sent yet."""
-    registry = ModelRegistry.read(settings.models, settings.providers)
-    client = open_chat(clock=clock) if can_chat() else None
-    if client is not None:
+def make_models(
+    settings: Settings,
+    *,
+    clock: Clock,
+    telemetry: Telemetry,
+    closing: AsyncExitStack,
+    client: ChatClient | None = None,
+) -> ModelService:
+    """Return the chain of the configured models, with the keys in the environment now. `client`: the caller's own. No
+    request is sent yet."""
+    registry = ModelRegistry.read(settings.language_models.models, settings.language_models.providers)
+    if client is None:
+        client = open_configured(CHAT, settings, Host(url="", clock=clock), closing)
+    else:
         closing.push_async_callback(client.close)
     return ModelService(
         registry=registry,
@@ -73,7 +76,7 @@ def make_models(settings: Settings, *, clock: Clock, telemetry: Telemetry, closi
         keys=settings.environment_keys(registry.key_variables()),
         clock=clock,
         telemetry=telemetry,
-        timeout_seconds=settings.model_timeout_seconds,
+        timeout_seconds=settings.language_models.model_timeout_seconds,
     )
 
 
@@ -81,7 +84,7 @@ async def summarizer_of(models: ModelService, settings: Settings) -> Summarizer 
     """Return the summarizer of sessions; None if no provider of its model can be asked."""
     if await models.has_provider(SUMMARY_MODEL):
         return ChainSummarizer(
-            models=models, prompts=PackagedPrompts(), timeout_seconds=settings.summary_timeout_seconds
+            models=models, prompts=PackagedPrompts(), timeout_seconds=settings.language_models.summary_timeout_seconds
         )
     return None
 
@@ -95,21 +98,7 @@ async def open_models(settings: Settings) -> AsyncIterator[ModelService]:
 
 
 def make_telemetry(settings: Settings, *, clock: Clock, closing: AsyncExitStack) -> PrometheusTelemetry:
-    """Return the telemetry. Spans are made only if `otlp_endpoint` is set, errors are sent only if `sentry_dsn` is."""
-    return PrometheusTelemetry(clock, _tracer(settings, clock, closing), _reports(settings, closing))
-
-
-def _tracer(settings: Settings, clock: Clock, closing: AsyncExitStack) -> Tracer | None:
-    if not settings.otlp_endpoint:
-        return None
-    tracer = open_tracer(settings.otlp_endpoint, clock=clock)
-    closing.push_async_callback(tracer.close)
-    return tracer
-
-
-def _reports(settings: Settings, closing: AsyncExitStack) -> ErrorReports | None:
-    if not settings.sentry_dsn:
-        return None
-    reports = open_reports(settings.sentry_dsn)
-    closing.push_async_callback(reports.close)
-    return reports
+    """Return the telemetry. Spans are made and errors sent only if a receiver is configured."""
+    host = Host(url="", clock=clock)
+    tracer = open_configured(TRACERS, settings, host, closing)
+    return PrometheusTelemetry(clock, tracer, open_configured(REPORTS, settings, host, closing))

@@ -1,11 +1,9 @@
 """Recall, sessions and replies, made from the settings."""
 
-from contextlib import AsyncExitStack
-
 from roomlore.adapters.prompts import PackagedPrompts
-from roomlore.adapters.redis import open_redis
 from roomlore.core.recall.options import RecallOptions
 from roomlore.core.sessions.window import WindowOptions
+from roomlore.ports.backends import CACHES
 from roomlore.ports.coordination import SessionCache
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Embedder, Summarizer
@@ -28,7 +26,8 @@ from roomlore.services.sessions import (
     signing_key,
 )
 from roomlore.settings import Settings
-from roomlore.wiring.models import Common
+from roomlore.wiring.backends import open_configured
+from roomlore.wiring.models import Common, host_of
 
 _SWEEP_SECONDS = 5.0
 _SHARE_OF_VECTORS = 0.5
@@ -38,10 +37,10 @@ _SHARE_OF_VECTORS = 0.5
 def make_recall(common: Common, embedder: Embedder | None) -> RecallParts:
     """Return the parts of recall; nothing is read yet. `embedder`: closed by its maker."""
     return RecallParts(
-        enabled=common.settings.enabled,
+        enabled=common.settings.recall.enabled,
         options=recall_options(common.settings),
         cache=RecallCache(storage=common.storage, tokens=common.tokens, clock=common.clock),
-        vectors=FactVectors(embedder, timeout_seconds=common.settings.recall_timeout_seconds),
+        vectors=FactVectors(embedder, timeout_seconds=common.settings.replies.recall_timeout_seconds),
         shown=ShownBefore(),
         tokens=common.tokens,
         clock=common.clock,
@@ -52,34 +51,37 @@ def make_recall(common: Common, embedder: Embedder | None) -> RecallParts:
 def recall_options(settings: Settings) -> RecallOptions:
     """Return the settings of recall."""
     return RecallOptions(
-        max_tokens=settings.max_injection_tokens,
-        max_context_turns=settings.max_context_turns,
-        similarity_weight=settings.similarity_weight,
-        confidence_weight=settings.confidence_weight,
-        similarity=settings.similarity,
-        scale=settings.similarity_scale,
-        sticky=settings.sticky_facts,
-        half_life_days=settings.strength_half_life_days,
+        max_tokens=settings.recall.max_injection_tokens,
+        max_context_turns=settings.recall.max_context_turns,
+        similarity_weight=settings.recall.similarity_weight,
+        confidence_weight=settings.recall.confidence_weight,
+        similarity=settings.recall.similarity,
+        scale=settings.recall.similarity_scale,
+        sticky=settings.recall.sticky_facts,
+        half_life_days=settings.evolution.strength_half_life_days,
     )
 
 
-_SWEEP_SECONDS = 5.0
-
-
-async def make_sessions(common: Common, summarizer: Summarizer | None) -> SessionParts:
-    """Return the parts that all sessions share. Redis is not contacted yet. Raise `StorageUnavailable`."""
+async def make_sessions(common: Common, summarizer: Summarizer | None, own: SessionCache | None = None) -> SessionParts:
+    """Return the parts that all sessions share. The cache is not contacted yet. `own`: the caller's own cache. Raise
+    `StorageUnavailable`."""
+    settings = common.settings.sessions
     options = WindowOptions(
-        threshold=common.settings.token_threshold_ratio,
-        recent_turns=common.settings.recent_turns,
-        window=common.settings.model_context_window,
+        threshold=settings.token_threshold_ratio,
+        recent_turns=settings.recent_turns,
+        window=settings.model_context_window,
     )
-    remote = _cache(common.settings, common.closing)
+    if own is None:
+        remote = open_configured(CACHES, common.settings, host_of(common), common.closing)
+    else:
+        remote = own
+        common.closing.push_async_callback(own.close)
     cache = SegmentCache(
         cache=remote,
         key=await signing_key(common.storage) if remote else b"",
         clock=common.clock,
         telemetry=common.telemetry,
-        seconds=common.settings.session_ttl_seconds,
+        seconds=settings.session_ttl_seconds,
         recent_turns=options.recent_turns,
     )
     if summarizer is not None:
@@ -96,17 +98,17 @@ async def make_sessions(common: Common, summarizer: Summarizer | None) -> Sessio
         summary_chars=common.limits.text_chars,
     )
     automatic = AutoCheckpoints(
-        on=common.settings.auto_checkpoint,
+        on=settings.auto_checkpoint,
         storage=common.storage,
         reader=reader,
         checkpointer=checkpointer,
-        summaries=Summaries(summarizer=summarizer, tokens=common.tokens, max_tokens=common.settings.summary_max_tokens),
+        summaries=Summaries(summarizer=summarizer, tokens=common.tokens, max_tokens=settings.summary_max_tokens),
         jobs=common.jobs,
         clock=common.clock,
         telemetry=common.telemetry,
         options=options,
     )
-    if common.background and common.settings.auto_checkpoint:
+    if common.background and settings.auto_checkpoint:
         common.jobs.handle(SESSIONS, automatic.run, every_seconds=_SWEEP_SECONDS)
     return SessionParts(
         storage=common.storage,
@@ -131,18 +133,6 @@ def make_later_summaries(common: Common, sessions: SessionParts, durable: Durabl
     return later
 
 
-def _cache(settings: Settings, closing: AsyncExitStack) -> SessionCache | None:
-    if not settings.redis_url:
-        return None
-    cache = open_redis(settings.redis_url, timeout_seconds=settings.redis_timeout_seconds)
-    closing.push_async_callback(cache.close)
-    return cache
-
-
-_SHARE_OF_VECTORS = 0.5
-"""Of the time recalling may take, so that a slow embedder costs a reply no facts."""
-
-
 def make_replies(common: Common, models: ModelService) -> ReplyParts:
     """Closed before what it uses: replies that are being stored come to their end."""
     background = Background()
@@ -163,19 +153,19 @@ def make_replies(common: Common, models: ModelService) -> ReplyParts:
 
 def make_recalls(settings: Settings, recall: RecallParts) -> tuple[Recall, ...]:
     """Return the sources of memories for replies; none if recall is off."""
-    wait = settings.recall_timeout_seconds * _SHARE_OF_VECTORS
-    return (KnownForReplies(recall, wait_seconds=wait),) if settings.enabled else ()
+    wait = settings.replies.recall_timeout_seconds * _SHARE_OF_VECTORS
+    return (KnownForReplies(recall, wait_seconds=wait),) if settings.recall.enabled else ()
 
 
 def reply_options(settings: Settings) -> ReplyOptions:
     """Return the settings of replies."""
     return ReplyOptions(
-        model=settings.reply_model,
-        max_tokens=settings.reply_max_tokens,
-        window=settings.model_context_window,
-        max_tool_iterations=settings.max_tool_iterations,
-        content_filter_text=settings.content_filter_text,
-        length_text=settings.length_text,
-        recall_max_tokens=settings.recall_max_tokens,
-        recall_timeout_seconds=settings.recall_timeout_seconds,
+        model=settings.replies.reply_model,
+        max_tokens=settings.replies.reply_max_tokens,
+        window=settings.sessions.model_context_window,
+        max_tool_iterations=settings.replies.max_tool_iterations,
+        content_filter_text=settings.replies.content_filter_text,
+        length_text=settings.replies.length_text,
+        recall_max_tokens=settings.replies.recall_max_tokens,
+        recall_timeout_seconds=settings.replies.recall_timeout_seconds,
     )

@@ -5,10 +5,11 @@ import logging
 import sys
 import warnings
 import weakref
+from collections import ChainMap
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 
 from roomlore.adapters.inprocess.clock import SystemClock, TimeOrderedIds
 from roomlore.adapters.inprocess.jobs import InProcessJobs
@@ -18,10 +19,12 @@ from roomlore.adapters.weights import load_link_model
 from roomlore.core.context import ContextOptions
 from roomlore.core.intake import Limits
 from roomlore.core.linking.model import LinkModel
+from roomlore.ports.coordination import SessionCache
 from roomlore.ports.durable import DurableWork
-from roomlore.ports.language import Embedder, Summarizer
+from roomlore.ports.language import ChatClient, Embedder, Summarizer
 from roomlore.ports.recall import Recall
-from roomlore.services.contexts import UsageRecorder
+from roomlore.ports.vectors import VectorIndex
+from roomlore.services.contexts import STRATEGIES, Strategy, UsageRecorder
 from roomlore.services.doctor import Readiness
 from roomlore.services.evolution import EVOLUTION
 from roomlore.services.extraction import EXTRACTION, EXTRACTION_RETRY, ExtractionService, RepliesDue, RepliesImported
@@ -46,7 +49,6 @@ from roomlore.wiring.work import (
     make_forgetter,
     make_retries,
     resume_left_work,
-    shares_work,
 )
 
 _MIB = 1024 * 1024
@@ -108,12 +110,26 @@ def _warn_of_open_client(opened: OpeningCall) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """The caller's own backends, in place of the configured ones. `strategies`: beside the known ones."""
+
+    embedder: Embedder | None = None
+    summarizer: Summarizer | None = None
+    vectors: VectorIndex | None = None
+    durable: DurableWork | None = None
+    chat: ChatClient | None = None
+    cache: SessionCache | None = None
+    strategies: Mapping[str, Strategy] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Resources(Common):
     """The parts that all tenants of one process share."""
 
     url: str
     """The URL of the open database."""
     options: ContextOptions
+    strategies: Mapping[str, Strategy]
     model: LinkModel
     rooms: RoomCache
     recorder: UsageRecorder
@@ -149,8 +165,7 @@ async def make_resources(
     storage: SqlStorage,
     url: str,
     *,
-    embedder: Embedder | None,
-    summarizer: Summarizer | None,
+    own: Own,
     closing: Closing,
     background: bool,
 ) -> Resources:
@@ -161,7 +176,7 @@ async def make_resources(
     common = Common(
         settings=settings,
         storage=storage,
-        tokens=EncodingTokens(settings.token_encoding),
+        tokens=EncodingTokens(settings.context.token_encoding),
         clock=clock,
         ids=TimeOrderedIds(),
         telemetry=telemetry,
@@ -174,29 +189,33 @@ async def make_resources(
     closing.push_async_callback(readiness.close)
     recorder = UsageRecorder(storage=storage, telemetry=telemetry)
     closing.push_async_callback(recorder.close)
-    models = make_models(settings, clock=clock, telemetry=telemetry, closing=closing)
-    indexing = await make_indexing(common, storage, embedder, model)
-    sessions = await make_sessions(common, summarizer or await summarizer_of(models, settings))
-    durable = make_durable(common, url)
+    models = make_models(settings, clock=clock, telemetry=telemetry, closing=closing, client=own.chat)
+    indexing = await make_indexing(common, model, embedder=own.embedder, vectors=own.vectors)
+    sessions = await make_sessions(common, own.summarizer or await summarizer_of(models, settings), own.cache)
+    engine = await make_durable(common, url, own.durable)
+    durable = engine.durable
     summaries = make_later_summaries(common, sessions, durable)
     extraction = make_extraction(common, durable, models)
     retries = make_retries(common, durable, models)
     evolutions = make_evolutions(common, durable, models, make_prompts(common))
     if background:
-        resume_left_work(common, url, durable)
+        resume_left_work(common, url, engine)
     replies = make_replies(common, models)
     if background:
         expire_work(common, durable)
     recall = make_recall(common, indexing.embedder)
     closing.push_async_callback(jobs.close)
+    strategies: Mapping[str, Strategy] = ChainMap(dict(own.strategies), STRATEGIES)
+    options = replace(context_options(settings), strategies=tuple(strategies))
     return Resources(
         **{field.name: getattr(common, field.name) for field in fields(common)},
         url=url,
-        options=context_options(settings),
+        options=options,
+        strategies=strategies,
         model=model,
-        rooms=RoomCache(size_bytes=_room_cache_mb(settings) * _MIB, telemetry=telemetry),
+        rooms=RoomCache(size_bytes=settings.search.room_cache_mb * _MIB, telemetry=telemetry),
         recorder=recorder,
-        facts=FactsCache(size_bytes=settings.search_cache_mb * _MIB // 4),
+        facts=FactsCache(size_bytes=settings.search.search_cache_mb * _MIB // 4),
         in_force=InForceCache(storage=storage),
         indexing=indexing,
         sessions=sessions,
@@ -210,14 +229,20 @@ async def make_resources(
             storage, durable, sessions, indexing, tokens=common.tokens, clock=clock, ids=common.ids
         ),
         durable=durable,
-        shares_work=shares_work(settings, url),
+        shares_work=engine.is_shared,
         sweeps={
-            **({EXTRACTION: extraction.sweep, EXTRACTION_RETRY: retries.sweep} if settings.extract_every else {}),
+            **(
+                {EXTRACTION: extraction.sweep, EXTRACTION_RETRY: retries.sweep}
+                if settings.evolution.extract_every
+                else {}
+            ),
             EVOLUTION: evolutions.schedule.sweep,
             SUMMARY: summaries.sweep,
         },
         extraction=extraction,
-        due=AllDue(indexing.due, RepliesDue(clock=clock, jobs=jobs)) if settings.extract_every else indexing.due,
+        due=AllDue(indexing.due, RepliesDue(clock=clock, jobs=jobs))
+        if settings.evolution.extract_every
+        else indexing.due,
         imports_due=AllDue(indexing.due, RepliesImported(clock=clock)),
         evolver=evolutions.service,
         searcher=make_memory_search(common, indexing),
@@ -227,11 +252,7 @@ async def make_resources(
 
 def _limits(settings: Settings) -> Limits:
     return Limits(
-        text_chars=settings.max_text_chars,
-        batch_messages=settings.max_batch_messages,
-        metadata_chars=settings.max_metadata_chars,
+        text_chars=settings.limits.max_text_chars,
+        batch_messages=settings.limits.max_batch_messages,
+        metadata_chars=settings.limits.max_metadata_chars,
     )
-
-
-def _room_cache_mb(settings: Settings) -> int:
-    return settings.room_cache_mb if settings.room_cache_size is None else 3 * settings.room_cache_size

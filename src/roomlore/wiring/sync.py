@@ -13,10 +13,14 @@ from typing import Any, TypeVar
 from roomlore.core.errors import Unavailable
 from roomlore.core.health import Finding
 from roomlore.core.models import DEFAULT_TENANT
-from roomlore.ports.language import Embedder, Summarizer
+from roomlore.ports.coordination import SessionCache
+from roomlore.ports.durable import DurableWork
+from roomlore.ports.language import ChatClient, Embedder, Summarizer
+from roomlore.ports.vectors import VectorIndex
+from roomlore.services.contexts import Strategy
 from roomlore.settings import Settings
-from roomlore.wiring.lore import Lore, connect_lore
-from roomlore.wiring.resources import opening_in
+from roomlore.wiring.lore import Lore, connect_with
+from roomlore.wiring.resources import Own, opening_in
 
 T = TypeVar("T")
 
@@ -219,17 +223,36 @@ def connect_sync(
     *,
     tenant: str = DEFAULT_TENANT,
     settings: Settings | None = None,
+    background: bool = True,
     embedder: Embedder | None = None,
     summarizer: Summarizer | None = None,
-    background: bool = True,
+    vectors: VectorIndex | None = None,
+    durable: DurableWork | None = None,
+    chat: ChatClient | None = None,
+    cache: SessionCache | None = None,
+    strategies: Mapping[str, Strategy] | None = None,
 ) -> SyncLore:
     """Open roomlore as `roomlore.connect` does, for code that is not async. End with `lore.close()`. Calls may come
     from any thread."""
+    own = Own(
+        embedder=embedder,
+        summarizer=summarizer,
+        vectors=vectors,
+        durable=durable,
+        chat=chat,
+        cache=cache,
+        strategies=strategies or {},
+    )
+    return connect_sync_with(own, url, tenant=tenant, settings=settings, background=background)
+
+
+def connect_sync_with(
+    own: Own, url: str | None, *, tenant: str, settings: Settings | None, background: bool
+) -> SyncLore:
+    """Open roomlore with the caller's own backends, as `connect_sync`."""
     loop = _Loop()
     try:
-        connecting = connect_lore(
-            url, tenant=tenant, settings=settings, embedder=embedder, summarizer=summarizer, background=background
-        )
+        connecting = connect_with(own, url, tenant=tenant, settings=settings, background=background)
         with opening_in("with roomlore.open_sync(...)"):
             return SyncLore(loop.run(connecting), loop)
     except BaseException:
@@ -243,15 +266,27 @@ def open_sync(
     *,
     tenant: str = DEFAULT_TENANT,
     settings: Settings | None = None,
+    background: bool = True,
     embedder: Embedder | None = None,
     summarizer: Summarizer | None = None,
-    background: bool = True,
+    vectors: VectorIndex | None = None,
+    durable: DurableWork | None = None,
+    chat: ChatClient | None = None,
+    cache: SessionCache | None = None,
+    strategies: Mapping[str, Strategy] | None = None,
 ) -> Iterator[SyncLore]:
     """Open roomlore as `roomlore.open` does, for code that is not async. Calls may come from any thread; those still
     running when the block ends, and those after it, raise `Unavailable`."""
-    lore = connect_sync(
-        url, tenant=tenant, settings=settings, embedder=embedder, summarizer=summarizer, background=background
+    own = Own(
+        embedder=embedder,
+        summarizer=summarizer,
+        vectors=vectors,
+        durable=durable,
+        chat=chat,
+        cache=cache,
+        strategies=strategies or {},
     )
+    lore = connect_sync_with(own, url, tenant=tenant, settings=settings, background=background)
     try:
         yield lore
     finally:

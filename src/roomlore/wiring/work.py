@@ -4,17 +4,18 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from zoneinfo import ZoneInfo
 
 from roomlore.adapters.cron import Cron
-from roomlore.adapters.dbos import can_keep_work, is_work_left, open_dbos
-from roomlore.adapters.inprocess.durable import InProcessWork, LateWork
+from roomlore.adapters.inprocess.durable import LateWork
 from roomlore.adapters.json_repair import repaired
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.sql.inspection import SqlUpkeep
 from roomlore.core.chat import SUMMARY_MODEL
 from roomlore.core.evolution.requests import Rules
+from roomlore.ports.backends import DURABLE, DurableBackend
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Prompts, TokenCounter
@@ -41,8 +42,9 @@ from roomlore.services.models import ModelService
 from roomlore.services.privacy import Forgetter, MemoryEraser, MessageEraser, RowEraser, VectorEraser
 from roomlore.services.sessions import SessionParts
 from roomlore.settings import Settings
+from roomlore.wiring.backends import opened, usable
 from roomlore.wiring.indexing import Indexing
-from roomlore.wiring.models import Common
+from roomlore.wiring.models import Common, host_of
 
 LEFT = "left work"
 """The background job that continues work left by an earlier process."""
@@ -56,25 +58,43 @@ EXPIRY = "work_expiry"
 _EXPIRY_SWEEP_SECONDS = 3_600.0
 
 
-def make_durable(common: Common, url: str) -> LateWork:
-    """Return the durable work, not opened yet. `url`: of the database; work on one in memory ends with its process."""
-    durable = LateWork(_choices(common.settings, url, common.clock), working=common.background)
-    common.closing.push_async_callback(durable.close)
-    return durable
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The durable work, not opened yet. `is_left`: as in `DurableBackend`, of the best engine that can be used here."""
+
+    durable: DurableWork
+    is_left: Callable[[str], bool] | None
+
+    @property
+    def is_shared(self) -> bool:
+        """True if its work can be seen, and continued, by other processes."""
+        return self.is_left is not None
 
 
-def shares_work(settings: Settings, url: str) -> bool:
-    """Return True if work on the database at `url` can be seen, and continued, by other processes."""
-    return settings.durable_work == "dbos" or (settings.durable_work == "auto" and can_keep_work(url))
+async def make_durable(common: Common, url: str, own: DurableWork | None) -> Engine:
+    """Return the durable work. `url`: of the database; work on one in memory ends with its process. `own`: the
+    caller's own."""
+    if own is not None:
+        late = LateWork([lambda: own], working=common.background)
+        common.closing.push_async_callback(late.close)
+        return Engine(late, None)
+    host = host_of(common, url)
+    found = await usable(DURABLE, common.settings, host)
+    late = LateWork([partial(opened, one, common.settings, host) for one in found], working=common.background)
+    common.closing.push_async_callback(late.close)
+    best = found[0]
+    assert isinstance(best, DurableBackend)
+    return Engine(late, best.is_left)
 
 
-def resume_left_work(common: Common, url: str, durable: LateWork) -> None:
+def resume_left_work(common: Common, url: str, engine: Engine) -> None:
     """Open durable work now if an earlier process left some; otherwise it opens when it is first used."""
-    if not shares_work(common.settings, url):
+    durable, is_left = engine.durable, engine.is_left
+    if is_left is None:
         return
 
     async def look() -> None:
-        if not durable.works() and await asyncio.to_thread(is_work_left, url):
+        if not durable.works() and await asyncio.to_thread(is_left, url):
             await durable.open(working=True)
 
     common.jobs.handle(LEFT, look, every_seconds=_SWEEP_SECONDS)
@@ -88,10 +108,10 @@ def make_extraction(common: Common, durable: DurableWork, models: ModelService) 
         jobs=common.jobs,
         clock=common.clock,
         telemetry=common.telemetry,
-        every=common.settings.extract_every,
+        every=common.settings.evolution.extract_every,
     )
     durable.define(EXTRACTION, counted(EXTRACTION, extraction.extract, clock=common.clock, telemetry=common.telemetry))
-    if common.background and common.settings.extract_every:
+    if common.background and common.settings.evolution.extract_every:
 
         async def sweep() -> None:
             await asyncio.sleep(_TOGETHER_SECONDS)
@@ -111,31 +131,20 @@ def make_retries(common: Common, durable: DurableWork, models: ModelService) -> 
         jobs=common.jobs,
         clock=common.clock,
         telemetry=common.telemetry,
-        at_once=max(common.settings.work_at_once // 2, 1),
+        at_once=max(common.settings.work.work_at_once // 2, 1),
     )
     durable.define(
         EXTRACTION_RETRY, counted(EXTRACTION_RETRY, retries.retry, clock=common.clock, telemetry=common.telemetry)
     )
-    if common.background and common.settings.extract_every:
+    if common.background and common.settings.evolution.extract_every:
         common.jobs.handle(EXTRACTION_RETRY, retries.sweep, every_seconds=_RETRY_SECONDS)
     return retries
 
 
 def _summaries(settings: Settings, models: ModelService) -> MemorySummaries:
-    return MemorySummaries(models=models, prompts=PackagedPrompts(), timeout_seconds=settings.summary_timeout_seconds)
-
-
-def _choices(settings: Settings, url: str, clock: Clock) -> list[Callable[[], DurableWork]]:
-    def in_process() -> DurableWork:
-        return InProcessWork(clock=clock, at_once=settings.work_at_once)
-
-    def on_dbos() -> DurableWork:
-        return open_dbos(url, at_once=settings.work_at_once)
-
-    if settings.durable_work == "dbos":
-        on_dbos()  # It raises at once what is missing.
-        return [on_dbos]
-    return [on_dbos, in_process] if shares_work(settings, url) else [in_process]
+    return MemorySummaries(
+        models=models, prompts=PackagedPrompts(), timeout_seconds=settings.language_models.summary_timeout_seconds
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +185,11 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
         telemetry=common.telemetry,
     )
     durable.define(EVOLUTION, counted(EVOLUTION, service.work, clock=common.clock, telemetry=common.telemetry))
-    times = Cron(settings.evolve_schedule, ZoneInfo(settings.time_zone)) if settings.evolve_schedule else None
+    times = (
+        Cron(settings.evolution.evolve_schedule, ZoneInfo(settings.search.time_zone))
+        if settings.evolution.evolve_schedule
+        else None
+    )
     schedule = Schedule(
         storage=common.storage, evolutions=service, clock=common.clock, times=times, least=options.least
     )
@@ -188,19 +201,19 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
 def evolution_options(settings: Settings) -> EvolutionOptions:
     """Return the settings of evolutions."""
     return EvolutionOptions(
-        model=settings.evolve_model,
-        timeout_seconds=settings.evolve_timeout_seconds,
-        zone=ZoneInfo(settings.time_zone),
+        model=settings.evolution.evolve_model,
+        timeout_seconds=settings.evolution.evolve_timeout_seconds,
+        zone=ZoneInfo(settings.search.time_zone),
         rules=Rules(
-            delete_share=settings.evolve_delete_share,
-            most_active=settings.most_memories,
-            half_life_days=settings.strength_half_life_days,
+            delete_share=settings.evolution.evolve_delete_share,
+            most_active=settings.evolution.most_memories,
+            half_life_days=settings.evolution.strength_half_life_days,
         ),
-        messages=settings.evolve_messages,
-        memories=settings.evolve_memories,
-        strength_floor=settings.strength_floor,
-        lease_seconds=settings.evolve_lease_seconds,
-        least=settings.evolve_least,
+        messages=settings.evolution.evolve_messages,
+        memories=settings.evolution.evolve_memories,
+        strength_floor=settings.evolution.strength_floor,
+        lease_seconds=settings.evolution.evolve_lease_seconds,
+        least=settings.evolution.evolve_least,
     )
 
 
@@ -241,6 +254,6 @@ def expire_work(common: Common, durable: DurableWork) -> None:
     """Declare the job."""
 
     async def expire() -> None:
-        await durable.expire(before=common.clock.now() - timedelta(days=common.settings.work_kept_days))
+        await durable.expire(before=common.clock.now() - timedelta(days=common.settings.work.work_kept_days))
 
     common.jobs.handle(EXPIRY, expire, every_seconds=_EXPIRY_SWEEP_SECONDS)

@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from roomlore.adapters.chat.client import OpenAIChat
 from roomlore.core.chat import Provider
 from roomlore.core.errors import InvalidInput
+from roomlore.ports.backends import CHAT, ChatBackend, Extra, NoSettings
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import ChatClient
 
@@ -34,3 +35,18 @@ async def reach_provider(provider: Provider, *, key: str | None, timeout_seconds
     from roomlore.adapters.chat.probe import reach
 
     await reach(provider, key=key, timeout_seconds=timeout_seconds)
+
+
+async def _reach(provider: Provider, key: str | None, seconds: float) -> None:
+    await reach_provider(provider, key=key, timeout_seconds=seconds)
+
+
+OPENAI = ChatBackend(
+    kind=CHAT,
+    name="openai",
+    open=lambda _, host: open_chat(clock=host.clock),
+    settings=NoSettings,
+    lacks=lambda _: "" if can_chat() else "it needs the extra: pip install 'roomlore[openai]'.",
+    reach=_reach,
+    extra=Extra("openai", "openai"),
+)

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from roomlore.core.errors import InvalidInput
+from roomlore.core.errors import InvalidInput, RoomloreError
+from roomlore.ports.backends import DURABLE, DurableBackend, Extra, Host, NoSettings
 from roomlore.ports.durable import DurableWork
 
 PAUSES_SECONDS = (1.0, 5.0)
@@ -66,3 +67,20 @@ def open_dbos(
         grace_seconds=grace_seconds,
     )
     return DbosWork(location_of(url), rules)
+
+
+async def _refuses(_: NoSettings, host: Host) -> RoomloreError | None:
+    if can_keep_work(host.url):
+        return None
+    return InvalidInput("durable_work is dbos: it needs the extra `durable` and a database that is not in memory.")
+
+
+DBOS = DurableBackend(
+    kind=DURABLE,
+    name="dbos",
+    open=lambda _, host: open_dbos(host.url, at_once=host.at_once),
+    settings=NoSettings,
+    refuses=_refuses,
+    is_left=is_work_left,
+    extra=Extra("durable", "dbos"),
+)

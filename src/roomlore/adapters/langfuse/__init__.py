@@ -1,18 +1,19 @@
 """Prompts stored in Langfuse. The package `httpx` is loaded when they are opened."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from importlib.util import find_spec
-from typing import Protocol
+from typing import ClassVar
+
+from pydantic import model_validator
 
 from roomlore.core.errors import InvalidInput, Unavailable
+from roomlore.core.health import Finding, say
+from roomlore.core.prompt import KEPT_ELSEWHERE
+from roomlore.ports.backends import PROMPTS, Backend, Extra, Host, Number, PromptServer, Section, WebAddress, setting
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import Prompts
 
-
-class OpenPrompts(Prompts, Protocol):
-    """Prompts from a server."""
-
-    async def close(self) -> None: ...
+_TIMEOUT_SECONDS = 2.0
 
 
 def open_langfuse(
@@ -26,8 +27,8 @@ def open_langfuse(
     telemetry: Telemetry,
     label: str = "production",
     cache_seconds: float = 60.0,
-    timeout_seconds: float = 2.0,
-) -> OpenPrompts:
+    timeout_seconds: float = _TIMEOUT_SECONDS,
+) -> PromptServer:
     """Return the prompts with these names from the Langfuse at `host`, under `label`; all others are `packaged`.
 
     No request is sent yet. Raises `InvalidInput` for an invalid host or key, and if the extra is not installed.
@@ -62,3 +63,66 @@ async def ask_langfuse(
         raise Unavailable(f"Langfuse: {error}.") from error
     finally:
         await server.close()
+
+
+class LangfuseSettings(Section):
+    """Prompts in a Langfuse."""
+
+    section: ClassVar[str] = "langfuse"
+    langfuse_host: WebAddress = setting(
+        "", "A Langfuse to take the prompts of evolutions from.", form="an http or https URL"
+    )
+    langfuse_public_key: str = setting("", "The public key of its project.", form="a secret", hidden="secret")
+    langfuse_secret_key: str = setting("", "The secret key of its project.", form="a secret", hidden="secret")
+    langfuse_label: str = setting("production", "Which version of a prompt is taken.", form="a label of Langfuse's")
+    langfuse_cache_seconds: Number = setting(60, "Time a prompt is used before it is asked for again.", ge=1, le=86_400)
+
+    @model_validator(mode="after")
+    def _has_keys(self) -> "LangfuseSettings":
+        if self.langfuse_host and not (self.langfuse_public_key and self.langfuse_secret_key):
+            raise ValueError("langfuse_host is set; set langfuse_public_key and langfuse_secret_key too.")
+        return self
+
+
+def _open(settings: LangfuseSettings, host: Host) -> PromptServer:
+    assert host.packaged is not None
+    assert host.telemetry is not None
+    return open_langfuse(
+        settings.langfuse_host,
+        public_key=settings.langfuse_public_key,
+        secret_key=settings.langfuse_secret_key,
+        names=KEPT_ELSEWHERE,
+        packaged=host.packaged,
+        clock=host.clock,
+        telemetry=host.telemetry,
+        label=settings.langfuse_label,
+        cache_seconds=settings.langfuse_cache_seconds,
+    )
+
+
+def _lacks(settings: LangfuseSettings) -> str:
+    return "" if settings.langfuse_host else "langfuse_host is not set; give the server's address."
+
+
+async def _probe(settings: LangfuseSettings, _: Host, __: float) -> Sequence[Finding]:
+    name = KEPT_ELSEWHERE[0]
+    there = await ask_langfuse(
+        settings.langfuse_host,
+        public_key=settings.langfuse_public_key,
+        secret_key=settings.langfuse_secret_key,
+        name=name,
+        label=settings.langfuse_label,
+        timeout_seconds=_TIMEOUT_SECONDS,
+    )
+    return [Finding("langfuse", "ok", say("prompts.answer" if there else "prompts.without", name=name))]
+
+
+LANGFUSE = Backend(
+    kind=PROMPTS,
+    name="langfuse",
+    open=_open,
+    settings=LangfuseSettings,
+    lacks=_lacks,
+    probe=_probe,
+    extra=Extra("langfuse", "httpx", shared=True),
+)

@@ -1,8 +1,10 @@
 """Spans exported by OpenTelemetry. The SDK is loaded when a tracer is opened."""
 
 from importlib.util import find_spec
+from typing import ClassVar
 
 from roomlore.core.errors import InvalidInput
+from roomlore.ports.backends import TRACERS, Backend, Extra, Section, WebAddress, setting
 from roomlore.ports.coordination import Clock, Tracer
 
 
@@ -23,3 +25,24 @@ def open_tracer(endpoint: str, *, clock: Clock) -> Tracer:
 def can_trace() -> bool:
     """Return True if the whole extra is installed; other packages install a part of it."""
     return find_spec("opentelemetry") is not None and find_spec("opentelemetry.exporter") is not None
+
+
+class OtelSettings(Section):
+    """Spans for OpenTelemetry."""
+
+    section: ClassVar[str] = "opentelemetry"
+    otlp_endpoint: WebAddress = setting(
+        "",
+        "Where OpenTelemetry spans are sent, without texts; empty: nowhere.",
+        form="an http or https URL such as http://localhost:4318",
+    )
+
+
+OTEL = Backend(
+    kind=TRACERS,
+    name="otel",
+    open=lambda settings, host: open_tracer(settings.otlp_endpoint, clock=host.clock),
+    settings=OtelSettings,
+    lacks=lambda settings: "" if settings.otlp_endpoint else "otlp_endpoint is not set; give the receiver's address.",
+    extra=Extra("otel", "opentelemetry.exporter"),
+)

@@ -1,9 +1,13 @@
 """Vectors in a Qdrant server. The package `qdrant-client` is loaded when an index is opened."""
 
+from collections.abc import Sequence
 from importlib.util import find_spec
+from typing import ClassVar
 
 from roomlore.core.errors import InvalidInput
-from roomlore.ports.vectors import VectorIndex
+from roomlore.core.health import Finding, say
+from roomlore.ports.backends import VECTORS, Backend, Extra, Host, Number, Section, WebAddress, setting
+from roomlore.ports.vectors import MESSAGES, VectorIndex
 
 
 def open_qdrant(
@@ -31,3 +35,49 @@ def open_qdrant(
         timeout_seconds=timeout_seconds,
         write_timeout_seconds=write_timeout_seconds,
     )
+
+
+class QdrantSettings(Section):
+    """Vectors in a Qdrant server."""
+
+    section: ClassVar[str] = "qdrant"
+    qdrant_url: WebAddress = setting("", "Address of a Qdrant server.", form="a URL such as http://localhost:6333")
+    qdrant_api_key: str = setting("", "The Qdrant server's API key.", form="a secret", hidden="secret")
+    qdrant_prefix: str = setting(
+        "", "What the names of collections begin with, where roomlores share a Qdrant server.", form="a short name"
+    )
+    qdrant_timeout_seconds: Number = setting(2, "Time Qdrant may take over a search, in seconds.", gt=0, le=600)
+
+
+def _open(settings: QdrantSettings, _: Host) -> VectorIndex:
+    return open_qdrant(
+        settings.qdrant_url,
+        api_key=settings.qdrant_api_key or None,
+        prefix=settings.qdrant_prefix,
+        timeout_seconds=settings.qdrant_timeout_seconds,
+    )
+
+
+def _lacks(settings: QdrantSettings) -> str:
+    return "" if settings.qdrant_url else "qdrant_url is not set; give the server's address."
+
+
+async def _probe(settings: QdrantSettings, host: Host, _: float) -> Sequence[Finding]:
+    vectors = _open(settings, host)
+    try:
+        held = await vectors.generation(collection=MESSAGES)
+    finally:
+        await vectors.close()
+    return [Finding("qdrant", "ok", say("backend.answers" if held else "vectors.empty"))]
+
+
+QDRANT = Backend(
+    kind=VECTORS,
+    name="qdrant",
+    open=_open,
+    settings=QdrantSettings,
+    lacks=_lacks,
+    probe=_probe,
+    slow_ms=200,
+    extra=Extra("qdrant", "qdrant_client"),
+)

@@ -1,8 +1,15 @@
 """The session cache in a Redis server. The package `redis` is loaded when a cache is opened."""
 
+from collections.abc import Sequence
 from importlib.util import find_spec
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.health import Finding, say
+from roomlore.core.models import DEFAULT_TENANT
+from roomlore.ports.backends import CACHES, Backend, Extra, Host, Number, Section, setting
 from roomlore.ports.coordination import SessionCache
 
 
@@ -17,3 +24,54 @@ def open_redis(url: str, *, timeout_seconds: float) -> SessionCache:
     from roomlore.adapters.redis.cache import CONNECTIONS, RedisSessions, connections_to
 
     return RedisSessions(connections_to(url, most=CONNECTIONS), timeout_seconds=timeout_seconds)
+
+
+def _address(value: Any) -> Any:
+    if isinstance(value, str) and value and not value.startswith(("redis://", "rediss://", "unix://")):
+        raise ValueError("no address of a Redis")
+    return value
+
+
+class RedisSettings(Section):
+    """Sessions in a Redis."""
+
+    section: ClassVar[str] = "redis"
+    redis_url: Annotated[str, BeforeValidator(_address)] = setting(
+        "",
+        "A Redis that keeps sessions at hand; without one the database is asked alone.",
+        form="a URL such as redis://localhost:6379/0",
+    )
+    redis_timeout_seconds: Number = setting(
+        0.25, "Time Redis may take before a call goes on without it, in seconds.", gt=0, le=60
+    )
+
+
+def _open(settings: RedisSettings, _: Host) -> SessionCache:
+    return open_redis(settings.redis_url, timeout_seconds=settings.redis_timeout_seconds)
+
+
+def _lacks(settings: RedisSettings) -> str:
+    return "" if settings.redis_url else "redis_url is not set; give the server's address."
+
+
+async def _probe(settings: RedisSettings, host: Host, _: float) -> Sequence[Finding]:
+    cache = _open(settings, host)
+    try:
+        await cache.get(tenant=DEFAULT_TENANT, conversation_id=_NO_SESSION)
+    finally:
+        await cache.close()
+    return [Finding("redis", "ok", say("backend.answers"))]
+
+
+_NO_SESSION = "roomlore-doctor"
+"""A conversation that no session has."""
+REDIS = Backend(
+    kind=CACHES,
+    name="redis",
+    open=_open,
+    settings=RedisSettings,
+    lacks=_lacks,
+    probe=_probe,
+    slow_ms=50,
+    extra=Extra("redis", "redis"),
+)

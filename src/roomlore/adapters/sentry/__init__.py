@@ -1,16 +1,24 @@
 """Error reports sent to Sentry. The SDK is loaded when reports are opened."""
 
 import asyncio
+import re
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from contextlib import closing
 from http.client import HTTPException
 from importlib.util import find_spec
-from typing import Any
+from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
+from pydantic import BeforeValidator
+
 from roomlore.core.errors import InvalidInput, Unavailable
+from roomlore.core.health import Finding, say
+from roomlore.ports.backends import REPORTS, Backend, Extra, Host, Section, setting
 from roomlore.ports.coordination import ErrorReports
+
+_DSN = re.compile(r"https?://[^/@\s:]+(:[^/@\s]*)?@[^/@\s]+(/[^\s?#]*)?/\d+")
 
 
 def open_reports(dsn: str) -> ErrorReports:
@@ -54,3 +62,39 @@ def _ask(url: str, timeout_seconds: float) -> None:
         raise Unavailable(
             f"It cannot be reached ({type(error).__name__}). Check sentry_dsn, the network and the proxy."
         ) from error
+
+
+def _dsn(value: Any) -> Any:
+    """Check a DSN: an address with a public key before the host and a project number at the end."""
+    if isinstance(value, str) and value and (not _DSN.fullmatch(value) or urlsplit(value).port == 0):
+        raise ValueError("no DSN of Sentry")
+    return value
+
+
+class SentrySettings(Section):
+    """Errors for Sentry."""
+
+    section: ClassVar[str] = "sentry"
+    sentry_dsn: Annotated[str, BeforeValidator(_dsn)] = setting(
+        "",
+        "The Sentry that is told of errors nobody foresaw, without texts; empty: none is.",
+        form="a Sentry DSN such as https://PUBLIC_KEY@HOST/PROJECT_NUMBER; a secret",
+        hidden="secret",
+    )
+
+
+async def _probe(settings: SentrySettings, _: Host, seconds: float) -> Sequence[Finding]:
+    host = await reach_sentry(settings.sentry_dsn, timeout_seconds=seconds)
+    return [Finding("sentry", "ok", say("reports.answer", host=host))]
+
+
+SENTRY = Backend(
+    kind=REPORTS,
+    name="sentry",
+    open=lambda settings, _: open_reports(settings.sentry_dsn),
+    settings=SentrySettings,
+    lacks=lambda settings: "" if settings.sentry_dsn else "sentry_dsn is not set; give the project's DSN.",
+    probe=_probe,
+    slow_ms=2000,
+    extra=Extra("sentry", "sentry_sdk"),
+)

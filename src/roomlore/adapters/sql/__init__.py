@@ -1,5 +1,16 @@
-"""The store on SQLite and PostgreSQL."""
+"""The store on SQLite and PostgreSQL. SQLAlchemy is loaded when the store is first named."""
 
-from roomlore.adapters.sql.store import SqlStorage, connect
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from roomlore.adapters.sql.store import SqlStorage, connect
 
 __all__ = ["SqlStorage", "connect"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from roomlore.adapters.sql import store
+
+    return getattr(store, name)

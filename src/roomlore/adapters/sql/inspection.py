@@ -47,7 +47,7 @@ async def look_at(url: str, *, clock: Clock) -> DatabaseLook:
     path = file_of(parsed)
     if path is not None and not path.exists():
         _check_folder(path)
-        return DatabaseLook(engine="SQLite", version=None, head=HEAD, size_bytes=0)
+        return DatabaseLook(engine="SQLite", version=None, head=HEAD, size_bytes=0, offers=frozenset({"sql"}))
     storage = open_as_it_is(parsed)
     try:
         return await _look(storage, parsed, clock)
@@ -107,7 +107,7 @@ async def _look(storage: SqlStorage, url: URL, clock: Clock) -> DatabaseLook:
         write_ms=write_ms,
         skew_seconds=skew,
         has_keys=version == HEAD and await _has_keys(storage),
-        has_pgvector=has_pgvector,
+        offers=frozenset({"sql", "pgvector"} if has_pgvector else {"sql"}),
     )
 
 

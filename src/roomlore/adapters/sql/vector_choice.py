@@ -29,7 +29,7 @@ async def open_vectors(
     """
     if kind == "sql":
         return SqlVectors(storage, cache_bytes=cache_bytes, late_seconds=late_seconds)
-    error = await _pgvector_error(storage)
+    error = await pgvector_error(storage)
     if error is None:
         from roomlore.adapters.sql.pgvector import PgVectors  # needs the extra `postgres`
 
@@ -39,7 +39,7 @@ async def open_vectors(
     return SqlVectors(storage, cache_bytes=cache_bytes, late_seconds=late_seconds)
 
 
-async def _pgvector_error(storage: SqlStorage) -> RoomloreError | None:
+async def pgvector_error(storage: SqlStorage) -> RoomloreError | None:
     """Return None if the database has pgvector or it was created now, else the error."""
     async with reading(storage) as sql:
         if sql.dialect.name != "postgresql":

@@ -1,7 +1,7 @@
 """Contexts: choosing the messages that matter for a message, recording the choice, and tuning the weights."""
 
 from roomlore.services.contexts.context_service import ContextService, UsageRecorder
-from roomlore.services.contexts.strategies import STRATEGIES
+from roomlore.services.contexts.strategies import STRATEGIES, Strategy
 from roomlore.services.contexts.tuning_service import TuningService
 
-__all__ = ["STRATEGIES", "ContextService", "TuningService", "UsageRecorder"]
+__all__ = ["STRATEGIES", "ContextService", "Strategy", "TuningService", "UsageRecorder"]

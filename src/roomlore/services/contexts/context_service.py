@@ -15,7 +15,7 @@ from roomlore.core.far import LEAST_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past,
 from roomlore.core.models import Candidate, ContextUsageRecord, Entry, Explanation, LinkKind, Room, Target
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
-from roomlore.services.contexts.strategies import Explainer, Gatherer, choose, explain
+from roomlore.services.contexts.strategies import STRATEGIES, Explainer, Gatherer, Strategy, choose, explain
 
 log = logging.getLogger(__name__)
 
@@ -182,8 +182,10 @@ class ContextService:
         options: ContextOptions,
         experiment: Mapping[str, Mapping[str, Any]],
         recording: bool = True,
+        strategies: Mapping[str, Strategy] = STRATEGIES,
     ) -> None:
         self._tenant = tenant
+        self._strategies = strategies
         self._storage = storage
         self._clock = clock
         self._ids = ids
@@ -258,7 +260,7 @@ class ContextService:
         recalled = await self._recall.of(target, needs(target, shown), shown)
         async with self._storage.reading() as work:
             explainer = Explainer(tenant=self._tenant, work=work, past=recalled.past)
-            return await explain(explainer, target, rules.options)
+            return await explain(explainer, target, rules.options, self._strategies)
 
     async def usage(self, context_id: str) -> ContextUsageRecord:
         """Return the usage record of a context. Raise `NotFound` if there is none."""
@@ -297,11 +299,14 @@ class ContextService:
             self._apply(target.room, rules)
             needed = needs(target, rules.options)
             if not needed:
-                return self._drafted(target, rules, await choose(self._gatherer(work), target, rules.options))
+                return self._drafted(target, rules, await self._choose(work, NOTHING_FAR, target, rules))
         recalled = await self._recall.of(target, needed, rules.options)
         async with self._storage.reading() as work:
-            chosen = await choose(self._gatherer(work, recalled.past), target, rules.options)
+            chosen = await self._choose(work, recalled.past, target, rules)
         return self._drafted(target, rules, chosen, recalled.problem)
+
+    async def _choose(self, work: UnitOfWork, past: Past, target: Target, rules: _Rules) -> list[Candidate]:
+        return await choose(self._gatherer(work, past), target, rules.options, self._strategies)
 
     def _gatherer(self, work: UnitOfWork, past: Past = NOTHING_FAR) -> Gatherer:
         return Gatherer(tenant=self._tenant, work=work, past=past)

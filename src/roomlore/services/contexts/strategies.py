@@ -200,30 +200,35 @@ STRATEGIES: dict[str, Strategy] = {
 }
 
 
-def strategy_named(name: str) -> Strategy:
+def strategy_named(name: str, known: Mapping[str, Strategy] = STRATEGIES) -> Strategy:
     """Return the strategy. Raise `InvalidInput` for an unknown name."""
-    found = STRATEGIES.get(name)
+    found = known.get(name)
     if found is None:
-        raise InvalidInput(f"strategy is {name!r:.60}; it must be one of {', '.join(STRATEGIES)}.")
+        raise InvalidInput(f"strategy is {name!r:.60}; it must be one of {', '.join(known)}.")
     return found
 
 
-async def choose(gatherer: Gatherer, target: Target, options: ContextOptions) -> list[Candidate]:
+async def choose(
+    gatherer: Gatherer, target: Target, options: ContextOptions, known: Mapping[str, Strategy] = STRATEGIES
+) -> list[Candidate]:
     """Return the messages that the configured strategy takes, within the token budget, in people's order."""
     if options.enable_intelligent_memory:
-        found = await strategy_named(options.strategy).gather(gatherer, target, options)
+        found = await strategy_named(options.strategy, known).gather(gatherer, target, options)
     else:
         found = await gatherer.plain(target, options)
     return within_tokens(found, options.max_context_tokens)
 
 
-async def explain(explainer: Explainer, target: Target, options: ContextOptions) -> list[Explanation]:
-    """Return what each strategy takes and leaves, in the order of `STRATEGIES`."""
-    return [await _explained(explainer, target, options, name) for name in STRATEGIES]
+async def explain(
+    explainer: Explainer, target: Target, options: ContextOptions, known: Mapping[str, Strategy] = STRATEGIES
+) -> list[Explanation]:
+    """Return what each strategy takes and leaves, in the order in which they are known."""
+    return [await _explained(explainer, target, options, name, strategy) for name, strategy in known.items()]
 
 
-async def _explained(explainer: Explainer, target: Target, options: ContextOptions, name: str) -> Explanation:
-    strategy = STRATEGIES[name]
+async def _explained(
+    explainer: Explainer, target: Target, options: ContextOptions, name: str, strategy: Strategy
+) -> Explanation:
     in_force = name == (options.strategy if options.enable_intelligent_memory else "recent")
     if in_force and not options.enable_intelligent_memory:
         weighed = [_taken(one) for one in await explainer.gatherer.plain(target, options)]

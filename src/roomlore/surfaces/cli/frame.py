@@ -35,7 +35,7 @@ class Frame:
         """Return the settings, with the command line's arguments on top. The log goes to standard error from here
         on."""
         settings = Settings(self.config, database_url=self.database, **arguments)
-        logs.configure(form=settings.log_format, level=settings.log_level)
+        logs.configure(form=settings.server.log_format, level=settings.server.log_level)
         for name in settings.ignored:
             log.warning("no setting of roomlore, ignored", variable=name)
         return settings
@@ -65,7 +65,7 @@ class Frame:
 
 
 def _place(settings: Settings) -> str:
-    return row("database_url", settings.database_url, "").value
+    return row("database_url", settings.database.database_url, "").value
 
 
 class Group(TyperGroup):

@@ -241,7 +241,7 @@ def log(
     async def work(lore: Lore) -> tuple[list[Change], dict[str, Evolution], ZoneInfo]:
         since = None if days is None else lore.now() - timedelta(days=check_days(days))
         found = await lore.memories.latest_changes(scope, limit=limit, since=since)
-        return found, await _records(lore, found), ZoneInfo(lore.settings.time_zone)
+        return found, await _records(lore, found), ZoneInfo(lore.settings.search.time_zone)
 
     found, records, zone = frame_of(ctx).run(work)
     if as_json:
@@ -273,7 +273,7 @@ def diff(
 
     async def work(lore: Lore) -> tuple[MemoryDiff, ZoneInfo]:
         begun, ended = _moment(lore, "FROM", start, "start"), _moment(lore, "TO", end, "end")
-        return await lore.memories.diff(scope_of(group), begun, ended), ZoneInfo(lore.settings.time_zone)
+        return await lore.memories.diff(scope_of(group), begun, ended), ZoneInfo(lore.settings.search.time_zone)
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
@@ -294,7 +294,7 @@ def as_of(
 
     async def work(lore: Lore) -> tuple[list[Memory], datetime, ZoneInfo]:
         at = _moment(lore, "WHEN", " ".join(when), "end")
-        return await lore.memories.as_of(scope_of(group), at), at, ZoneInfo(lore.settings.time_zone)
+        return await lore.memories.as_of(scope_of(group), at), at, ZoneInfo(lore.settings.search.time_zone)
 
     found, at, zone = frame_of(ctx).run(work)
     if as_json:
@@ -312,7 +312,7 @@ def blame(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
 
     async def work(lore: Lore) -> tuple[Blame, ZoneInfo]:
         known = await lore.memories.named(memory)
-        return await lore.memories.blame(known), ZoneInfo(lore.settings.time_zone)
+        return await lore.memories.blame(known), ZoneInfo(lore.settings.search.time_zone)
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
@@ -324,7 +324,7 @@ def blame(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
 
 
 def _moment(lore: Lore, name: str, words: str, edge: Edge) -> datetime:
-    return moment(name, words, now=lore.now(), zone=ZoneInfo(lore.settings.time_zone), edge=edge)
+    return moment(name, words, now=lore.now(), zone=ZoneInfo(lore.settings.search.time_zone), edge=edge)
 
 
 app = typer.Typer(
@@ -353,7 +353,7 @@ def list_(
 
     async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo]:
         found = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit)
-        return found, ZoneInfo(lore.settings.time_zone)
+        return found, ZoneInfo(lore.settings.search.time_zone)
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
@@ -370,7 +370,7 @@ def history(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> 
 
     async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo]:
         found = await lore.memories.history(await lore.memories.named(memory))
-        return found, ZoneInfo(lore.settings.time_zone)
+        return found, ZoneInfo(lore.settings.search.time_zone)
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
@@ -387,8 +387,8 @@ def show_(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
 
     async def work(lore: Lore) -> tuple[Blame, float, ZoneInfo]:
         found = await lore.memories.blame(await lore.memories.named(memory))
-        strength = strength_at(found.memory, lore.now(), lore.settings.strength_half_life_days)
-        return found, strength, ZoneInfo(lore.settings.time_zone)
+        strength = strength_at(found.memory, lore.now(), lore.settings.evolution.strength_half_life_days)
+        return found, strength, ZoneInfo(lore.settings.search.time_zone)
 
     found, strength, zone = frame_of(ctx).run(work)
     if as_json:

@@ -191,7 +191,7 @@ def context(
 
     async def work(lore: Lore) -> tuple[Context, Entry, ZoneInfo]:
         built = await lore.context.build(room, message, strategy=strategy, max_messages=most, max_tokens=max_tokens)
-        return built, await lore.messages.get(room, built.message_id), ZoneInfo(lore.settings.time_zone)
+        return built, await lore.messages.get(room, built.message_id), ZoneInfo(lore.settings.search.time_zone)
 
     if as_prompt and (as_json or explain):
         raise typer.BadParameter("--prompt gives one text; leave out --json and --explain.")
@@ -254,7 +254,7 @@ def search(
     """Find the messages of a room that answer a question best, each with its score and reason."""
 
     async def work(lore: Lore) -> tuple[SearchAnswer, ZoneInfo]:
-        zone = ZoneInfo(lore.settings.time_zone)
+        zone = ZoneInfo(lore.settings.search.time_zone)
         # The library checks the mode and names the valid ones.
         answer = await lore.messages.search(
             room,

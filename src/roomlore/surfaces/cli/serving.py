@@ -110,16 +110,16 @@ async def _report_until(stop: _StopSignal, lore: Lore) -> None:
 
 
 def _what(settings: Settings) -> str:
-    parts = [f"short memories ({settings.work_at_once} at a time)"] if settings.extract_every else []
+    parts = [f"short memories ({settings.work.work_at_once} at a time)"] if settings.evolution.extract_every else []
     parts += ["indexes for search"]
-    parts += ["summaries of sessions"] if settings.auto_checkpoint else []
+    parts += ["summaries of sessions"] if settings.sessions.auto_checkpoint else []
     return ", ".join(parts)
 
 
 def _manners(settings: Settings, lore: Lore) -> list[str]:
     if not lore.jobs.shared:
         return ["Work is kept in this process alone (durable_work); one that is killed begins it anew from the data."]
-    if settings.database_url.startswith("postgres"):
+    if settings.database.database_url.startswith("postgres"):
         return []
     return ["On SQLite one process works at a time, a server too: the others stand by and follow when it ends."]
 

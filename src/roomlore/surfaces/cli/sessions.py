@@ -286,7 +286,7 @@ def context(
 
     async def work(lore: Lore) -> tuple[SessionContext, int, bool]:
         built = await lore.sessions.query_context(conversation, asked, ratio, turns, window)
-        return built, window or lore.settings.model_context_window, await _is_covered(lore, built)
+        return built, window or lore.settings.sessions.model_context_window, await _is_covered(lore, built)
 
     built, size, covered = _run(ctx, work)
     if as_json:
@@ -329,7 +329,7 @@ def turn(
     asked, answered = _text(user_query), _text(agent_response)
 
     async def work(lore: Lore) -> Any:
-        at = _time(sent_at, ZoneInfo(lore.settings.time_zone))
+        at = _time(sent_at, ZoneInfo(lore.settings.search.time_zone))
         return await lore.sessions.write_turn(conversation, user, agent, asked, answered, turn_id=turn_id, sent_at=at)
 
     written = _run(ctx, work)

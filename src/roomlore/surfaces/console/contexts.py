@@ -6,8 +6,8 @@ from functools import partial
 
 from starlette.responses import Response
 
+from roomlore.core.errors import InvalidInput
 from roomlore.core.models import FAR_REASON, Explanation, StoredMessage, Weighed
-from roomlore.services.contexts.strategies import strategy_named
 from roomlore.surfaces.console.frame import Page, Tongue
 
 _PHRASES = tuple(
@@ -82,9 +82,10 @@ def _named(strategy: str, ending: str = "", *, tongue: Tongue) -> str:
 
 
 def _chosen(found: list[Explanation], name: str) -> Explanation:
-    if name:
-        strategy_named(name)
-    return next(one for one in found if one.strategy == name or (not name and one.in_force))
+    chosen = next((one for one in found if one.strategy == name or (not name and one.in_force)), None)
+    if chosen is None:
+        raise InvalidInput(f"strategy is {name!r:.60}; it must be one of {', '.join(one.strategy for one in found)}.")
+    return chosen
 
 
 def _saved(one: Explanation) -> int:

@@ -205,7 +205,7 @@ class Page:
 
     def _shared(self, token: str) -> dict[str, Any]:
         spoken = self.tongue
-        zone = ZoneInfo(self.request.app.state.lore.settings.time_zone)
+        zone = ZoneInfo(self.request.app.state.lore.settings.search.time_zone)
         here = self.request.url.path
         return {
             "t": spoken.say,

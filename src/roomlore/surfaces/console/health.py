@@ -252,7 +252,7 @@ def told(said: Saying | None, *, language: str) -> str:
 def part(name: str, *, language: str) -> str:
     """Return the text of a part. A name at its end stays, as in `provider near`."""
     kind, space, which = name.partition(" ")
-    return words(language)[f"part.{kind}"] + space + which
+    return words(language).get(f"part.{kind}", kind) + space + which
 
 
 _MOST_JOBS = 100

@@ -117,7 +117,7 @@ async def lineage(page: Page) -> Response:
 async def _then(page: Page, lore: Lore, scope: str) -> Then:
     first = await lore.memories.changes(scope, limit=1)
     begins, now = first[0].at if first else None, lore.now()
-    zone = ZoneInfo(lore.settings.time_zone)
+    zone = ZoneInfo(lore.settings.search.time_zone)
     at = _read(page.asked("at"), zone)
     if begins is None or (at is None and not page.asked("step")):
         return Then(at, _STEPS, begins)
@@ -175,7 +175,7 @@ async def _remembered(lore: Lore, scope: str, at: datetime | None, asked: Asked)
 
 
 def _strength(lore: Lore, one: Memory, at: datetime | None) -> float:
-    return strength_at(one, at or lore.now(), lore.settings.strength_half_life_days)
+    return strength_at(one, at or lore.now(), lore.settings.evolution.strength_half_life_days)
 
 
 def _stretches(changes: Sequence[Change]) -> list[Stretch]:

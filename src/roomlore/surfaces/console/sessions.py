@@ -117,7 +117,7 @@ def _change(page: Page) -> str:
 
 
 def _window(page: Page) -> int:
-    window = page.number("window") or page.lore.settings.model_context_window
+    window = page.number("window") or page.lore.settings.sessions.model_context_window
     if window > MAX_WINDOW:
         raise InvalidInput(f"window is {window}; it must be a whole number from 1 to {MAX_WINDOW}.")
     return window
@@ -156,7 +156,7 @@ async def _seen(lore: Lore, stored: Session, window: int, query: str) -> Seen:
 
 def _gauge(lore: Lore, stored: Session, context: SessionContext, window: int) -> Gauge:
     summary = min(stored.checkpoint.tokens if stored.checkpoint else 0, context.estimated_tokens)
-    threshold = round(window * lore.settings.token_threshold_ratio)
+    threshold = round(window * lore.settings.sessions.token_threshold_ratio)
     return Gauge(window, summary, context.estimated_tokens - summary, threshold)
 
 

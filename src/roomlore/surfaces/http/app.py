@@ -254,7 +254,7 @@ async def beside(app: FastAPI, lore: Lore) -> AsyncIterator[None]:
 def _opening(settings: Settings) -> Any:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        opened = open_lore(settings=settings, background=settings.work_in_server)
+        opened = open_lore(settings=settings, background=settings.work.work_in_server)
         async with opened as lore, beside(app, lore):
             app.state.lore = lore
             yield

@@ -21,7 +21,7 @@ from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.models import Role
 from roomlore.core.records import FIELDS, FIRST_UNIX, LAST_UNIX, ROOM_NAMES, UNIX_TEXT
 from roomlore.settings import Settings
-from roomlore.settings.model import StrategyName
+from roomlore.settings.sections import StrategyName
 from roomlore.surfaces.findings import in_words
 from roomlore.surfaces.http.problems import Refused
 
@@ -48,14 +48,20 @@ class Bounds:
     def small(cls, settings: Settings) -> "Bounds":
         """Return the limits of a route that reads, or writes little."""
         size, named = min(
-            (settings.max_small_body_bytes, "max_small_body_bytes"), (settings.max_body_bytes, "max_body_bytes")
+            (settings.limits.max_small_body_bytes, "max_small_body_bytes"),
+            (settings.limits.max_body_bytes, "max_body_bytes"),
         )
-        return cls(size, named, min(_SMALL_VALUES, settings.max_json_values), settings.max_json_depth)
+        return cls(size, named, min(_SMALL_VALUES, settings.limits.max_json_values), settings.limits.max_json_depth)
 
     @classmethod
     def bulk(cls, settings: Settings) -> "Bounds":
         """Return the limits of a route that takes messages, facts or sessions."""
-        return cls(settings.max_body_bytes, "max_body_bytes", settings.max_json_values, settings.max_json_depth)
+        return cls(
+            settings.limits.max_body_bytes,
+            "max_body_bytes",
+            settings.limits.max_json_values,
+            settings.limits.max_json_depth,
+        )
 
     def too_large(self) -> Refused:
         return Refused(

@@ -123,7 +123,9 @@ def _only_from_here(scope: Scope, headers: Headers, settings: Settings) -> None:
 
 def _means_here(authority: str, settings: Settings) -> bool:
     name = host_of(authority.strip())
-    return name is not None and (is_loopback(name) or name in {allowed.lower() for allowed in settings.allowed_hosts})
+    return name is not None and (
+        is_loopback(name) or name in {allowed.lower() for allowed in settings.server.allowed_hosts}
+    )
 
 
 def _from_own_page(method: str, headers: Headers) -> bool:

@@ -241,7 +241,7 @@ _MADE_BY = (
 
 
 def memory_body(one: Memory, lore: Lore) -> dict[str, Any]:
-    now = strength_at(one, lore.now(), lore.settings.strength_half_life_days)
+    now = strength_at(one, lore.now(), lore.settings.evolution.strength_half_life_days)
     return {**plain(one), "parent_id": one.parent_id, "strength_now": round(now, 6)}
 
 
@@ -371,7 +371,7 @@ async def list_memories(
 ) -> Response:
     """Return the memories of a group, the newest version of each, the last changed first."""
     scope, kinds = scope_of(group_id), tuple(kind or MemoryKind)
-    most = min(limit, lore.settings.max_page)
+    most = min(limit, lore.settings.limits.max_page)
     page = await lore.memories.page(scope, kinds=kinds, status=status, limit=most, offset=offset)
     total = await lore.memories.count(scope, kinds=kinds, status=status)
     return reply({**_of(group_id), "total": total, "memories": memory_bodies(page, lore)})

@@ -18,7 +18,7 @@ from roomlore.core.models import Message
 from roomlore.core.records import from_record, parse_time
 from roomlore.core.search.hits import SearchMode
 from roomlore.services.messages.search import MAX_HITS, MAX_QUERY_CHARS
-from roomlore.settings import Settings
+from roomlore.settings.sections import ContextSettings
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.bodies import Bounds
 from roomlore.surfaces.http.guard import Reader, Writer
@@ -377,7 +377,7 @@ _BATCH = {
 
 def _settings_schema() -> dict[str, Any]:
     """Return the schema of a room's own settings, with the limits of `Settings`."""
-    known = bodies.inlined(Settings.model_json_schema())["properties"]
+    known = bodies.inlined(ContextSettings.model_json_schema())["properties"]
     own = {name: _limits_of(known[name]) for name in ContextOptions().flat()}
     return {
         "type": "object",
@@ -475,7 +475,7 @@ async def _rendered(lore: Lore, built: Context, wanted: bodies.ContextRequest) -
     asked = None
     with suppress(NotFound, Unavailable):
         asked = (await lore.messages.get(built.room_id, built.message_id)).message
-    zone = ZoneInfo(lore.settings.time_zone)
+    zone = ZoneInfo(lore.settings.search.time_zone)
     if wanted.render == "prompt":
         return {"rendered": built.to_prompt(query=asked, zone=zone)}
     return {"rendered": built.to_messages(agent=wanted.agent_id, query=asked, zone=zone)}

@@ -89,7 +89,7 @@ Limit = Annotated[
 
 def page_limit(request: Request, limit: Limit | None = None) -> int:
     """Return the limit of a page: by default 100, or `max_page` if that is less."""
-    most: int = request.app.state.settings.max_page
+    most: int = request.app.state.settings.limits.max_page
     if limit is None:
         return min(_USUAL, most)
     if limit > most:

@@ -236,13 +236,13 @@ async def serve(
     Raises `Forbidden` for an address that other machines can reach while no API key exists, `InvalidInput` for an
     address that cannot be used, and `StorageUnavailable`.
     """
-    async with open_lore(settings=settings, tenant=tenant, background=settings.work_in_server) as lore:
-        if not is_loopback(settings.host) and not await lore.keys.any():
+    async with open_lore(settings=settings, tenant=tenant, background=settings.work.work_in_server) as lore:
+        if not is_loopback(settings.server.host) and not await lore.keys.any():
             raise Forbidden(
-                f"{settings.host} can be reached from other machines and no API key exists; make one first with "
+                f"{settings.server.host} can be reached from other machines and no API key exists; make one first with "
                 "`roomlore keys create NAME`, or serve on 127.0.0.1."
             )
-        with bind(settings.host, settings.port) as door:
+        with bind(settings.server.host, settings.server.port) as door:
             app = make_app(lore)
             config = uvicorn.Config(
                 app,
@@ -253,7 +253,7 @@ async def serve(
                 http=_protocol(settings),
                 ws="none",
                 backlog=BACKLOG,
-                timeout_keep_alive=settings.idle_connection_seconds,
+                timeout_keep_alive=settings.server.idle_connection_seconds,
                 timeout_graceful_shutdown=_GRACE_SECONDS,
             )
             listening(_url(door))
@@ -283,7 +283,7 @@ async def _until_ended(requests: Collection["asyncio.Task[None]"]) -> None:
 
 
 def _protocol(settings: Settings) -> type[asyncio.Protocol]:
-    return bounded(Limits(most_connections(settings.max_connections), settings.request_timeout_seconds))
+    return bounded(Limits(most_connections(settings.server.max_connections), settings.server.request_timeout_seconds))
 
 
 class _Server(uvicorn.Server):

@@ -126,7 +126,8 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         otherwise(RecallOptions(), **self._options)
         self._options["kinds"] = check_kinds(kinds)
         self._options["viewer"] = None if viewer is None else str(check_viewer(viewer))
-        self._seconds = _seconds(lore.settings.recall_timeout_seconds if timeout_seconds is None else timeout_seconds)
+        configured = lore.settings.replies.recall_timeout_seconds
+        self._seconds = _seconds(configured if timeout_seconds is None else timeout_seconds)
         self._blocks: OrderedDict[str, str] = OrderedDict()
         self._threads = ThreadPoolExecutor(_AT_ONCE, "roomlore-memory") if isinstance(lore, SyncLore) else None
 

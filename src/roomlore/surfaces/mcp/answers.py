@@ -13,7 +13,7 @@ from roomlore.core.memory.memory import MAX_SCOPE_CHARS, Memory
 from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, MAX_STATEMENT, MAX_TAGS
 from roomlore.core.models import Candidate
 from roomlore.core.text import graphemes, truncate
-from roomlore.settings.model import StrategyName
+from roomlore.settings.sections import StrategyName
 
 T = TypeVar("T", bound=BaseModel)
 

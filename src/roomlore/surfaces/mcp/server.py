@@ -141,7 +141,7 @@ async def serve_stdio(
     """
     whose = None if scope is None else check_scope(scope)
     with _ending_when_told():
-        async with open_lore(settings=settings, tenant=tenant, background=settings.work_in_server) as lore:
+        async with open_lore(settings=settings, tenant=tenant, background=settings.work.work_in_server) as lore:
             server = make_server(Visitor(lore=lore, may_write=not read_only, scope=whose))
             lines: Any = _Lines()
             async with stdio_server(stdin=lines) as (incoming, outgoing):

@@ -50,7 +50,7 @@ Item = dict[str, Any]
 async def a_model_reads(lore: Lore) -> bool:
     """Return True if the model of evolutions can be called: a provider has a key, or needs none."""
     models = await lore.models.list_available_models(internal=True)
-    return any(model.usable for model in models if model.model_id == lore.settings.evolve_model)
+    return any(model.usable for model in models if model.model_id == lore.settings.evolution.evolve_model)
 
 
 async def keep_messages(lore: Lore, said: Sequence[Said], given: Note, owners: Owners) -> list[Item]:

@@ -1,0 +1,387 @@
+"""The sections of what roomlore does itself. A backend declares its section in its own file."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Annotated, Any, ClassVar, Literal
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic_core import PydanticKnownError
+
+from roomlore.adapters.cron import Cron
+from roomlore.core.chat import EVOLVE_MODEL
+from roomlore.core.context import ContextOptions
+from roomlore.core.errors import InvalidInput
+from roomlore.core.relevance import MAX_WEIGHT, Weights
+from roomlore.ports.backends import CHAT, DURABLE, EMBEDDERS, VECTORS, Kind, Number, Section, Whole, setting
+from roomlore.settings import sources
+from roomlore.settings.registry import known_strategies, names_of
+
+WEIGHTS = (
+    "reply_chain_weight",
+    "user_continuity_weight",
+    "time_decay_weight",
+    "mention_relation_weight",
+    "keyword_overlap_weight",
+)
+
+
+def _one_of(name: str, known: Iterable[str]) -> str:
+    names = list(known)
+    if name in names:
+        return name
+    *others, last = (f"'{one}'" for one in names)
+    raise PydanticKnownError("literal_error", {"expected": f"{', '.join(others)} or {last}"})
+
+
+def _backend(kind: Kind[Any], default: str, description: str) -> Any:
+    return setting(default, description, form=f"one of {', '.join(names_of(kind))}")
+
+
+def _named(kind: Kind[Any]) -> AfterValidator:
+    return AfterValidator(lambda name: _one_of(name, names_of(kind)))
+
+
+StrategyName = Annotated[
+    str,
+    AfterValidator(lambda name: _one_of(name, known_strategies())),
+    Field(json_schema_extra={"enum": list[str | int](known_strategies())}),
+]
+"""The name of a known strategy."""
+
+
+def _known_zone(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (KeyError, OSError, ValueError) as error:
+        raise ValueError("unknown zone") from error
+    return value
+
+
+class DatabaseSettings(Section):
+    """The database."""
+
+    section: ClassVar[str] = "database"
+    database_url: Annotated[str, AfterValidator(sources.database)] = setting(
+        "sqlite:///roomlore.db",
+        "Where everything is stored.",
+        form="a path ending in .db, or a URL such as sqlite:///roomlore.db or postgresql://user:password@host/name",
+    )
+
+
+class ContextSettings(Section):
+    """What a context shows."""
+
+    section: ClassVar[str] = "context"
+    enable_intelligent_memory: bool = setting(True, "Choose what matters; off: the plain window of recent_messages.")
+    fallback_on_error: bool = setting(
+        True, "On an error or time-out answer with the plain window, then with nothing; off: raise."
+    )
+    strategy: StrategyName = setting(
+        "threaded",
+        "How a context is chosen where the call does not say.",
+        form=f"one of {', '.join(known_strategies())}",
+    )
+    context_recall: bool = setting(
+        True, "Let the threaded strategy also show what was said long ago, where a message needs it."
+    )
+    max_context_messages: Whole = setting(20, "Most messages in a context.", ge=1, le=200)
+    max_context_tokens: Whole | None = setting(
+        None,
+        "Most tokens that the texts of a context take together; none: any number.",
+        form="a whole number from 1 to 1000000, or none",
+        ge=1,
+        le=1_000_000,
+    )
+    recent_messages: Whole = setting(10, "Messages in the plain window, the fallback.", ge=1, le=200)
+    time_window_hours: Number = setting(24, "How far back candidates may lie, in hours.", gt=0, le=8760)
+    candidate_limit: Whole = setting(50, "Most recent messages scored as candidates.", ge=1, le=400)
+    chain_limit: Whole = setting(15, "Most messages of the reply chain among the candidates.", ge=0, le=100)
+    relevance_threshold: Number = setting(0.3, "Score below which the weighted strategy takes nothing.", ge=0, le=1)
+    reply_chain_weight: Number = setting(0.40, "Weight of the reply chain.", ge=0, le=MAX_WEIGHT)
+    user_continuity_weight: Number = setting(0.15, "Weight of the same speaker going on.", ge=0, le=MAX_WEIGHT)
+    time_decay_weight: Number = setting(0.20, "Weight of nearness in time.", ge=0, le=MAX_WEIGHT)
+    mention_relation_weight: Number = setting(0.15, "Weight of mentions.", ge=0, le=MAX_WEIGHT)
+    keyword_overlap_weight: Number = setting(0.10, "Weight of shared keywords.", ge=0, le=MAX_WEIGHT)
+    half_life_minutes: Number = setting(10, "Time in which nearness in time halves, in minutes.", gt=0, le=525600)
+    context_build_timeout_seconds: Number = setting(
+        5, "Time a context may take before the fallback answers, in seconds.", gt=0, le=300
+    )
+    enable_async_data_collection: bool = setting(True, "Record what contexts were used, in the background.")
+    experiment: Mapping[str, Mapping[str, Any]] = setting(
+        {},
+        "Compares settings on live rooms: each arm's own settings; rooms are split by hash.",
+        form="a mapping of two or more arms to room settings, such as {a: {}, b: {strategy: weighted}}",
+    )
+    token_encoding: Literal["cl100k_base", "o200k_base"] = setting(
+        "cl100k_base", "The encoding in which tokens are counted."
+    )
+
+    @field_validator("experiment", mode="before")
+    @classmethod
+    def _arms(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping) or len(value) == 1:
+            raise ValueError("not two or more arms")
+        return {str(arm): changes or {} for arm, changes in value.items()}
+
+    @model_validator(mode="after")
+    def _some_weight(self) -> "ContextSettings":
+        if not any(getattr(self, name) for name in WEIGHTS):
+            raise ValueError(f"All weights are 0; at least one of {', '.join(WEIGHTS)} must be above 0.")
+        return self
+
+    @model_validator(mode="after")
+    def _possible_arms(self) -> "ContextSettings":
+        for arm, changes in self.experiment.items():
+            try:
+                self.options().overridden(changes)
+            except InvalidInput as error:
+                raise InvalidInput(f"experiment, arm {arm!r}: {error}") from error
+        return self
+
+    def options(self) -> ContextOptions:
+        """Return the context options of these settings; a room may override them."""
+        single = {f.name for f in fields(ContextOptions)} - {"weights", "strategies"}
+        weights = {name.removesuffix("_weight"): getattr(self, name) for name in WEIGHTS}
+        return ContextOptions(
+            weights=Weights(**weights),
+            strategies=tuple(known_strategies()),
+            **{name: getattr(self, name) for name in single},
+        )
+
+
+class SearchSettings(Section):
+    """Search, and the indexes behind it."""
+
+    section: ClassVar[str] = "search"
+    embeddings: Annotated[str, _named(EMBEDDERS)] = _backend(
+        EMBEDDERS,
+        "off",
+        "What search knows meanings by: off, a model on this machine, or a server that speaks OpenAI's protocol.",
+    )
+    vectors: Annotated[str, _named(VECTORS)] = _backend(
+        VECTORS, "auto", "Where vectors lie; auto: a configured server, else the best that the database has."
+    )
+    index_lease_seconds: Number = setting(
+        60, "Time after which work on vectors that a killed process held is done by another, in seconds.", gt=0, le=3600
+    )
+    search_cache_mb: Whole = setting(
+        512, "Memory for the vectors and facts of rooms lately searched, in MiB.", ge=1, le=1_048_576
+    )
+    room_cache_mb: Whole = setting(
+        192, "Memory for the last messages of rooms lately written to, in MiB.", ge=0, le=1_048_576
+    )
+    time_zone: Annotated[str, AfterValidator(_known_zone)] = setting(
+        "UTC", "Where 'yesterday' and 'last week' in a question begin.", form="a zone such as Europe/Berlin"
+    )
+
+
+class SessionSettings(Section):
+    """Sessions and their summaries."""
+
+    section: ClassVar[str] = "sessions"
+    session_ttl_seconds: Whole = setting(1800, "Time the cache keeps a session, in seconds.", ge=1, le=31_536_000)
+    token_threshold_ratio: Number = setting(
+        0.75, "Share of the model's window from which a session asks for a checkpoint.", gt=0, le=1
+    )
+    recent_turns: Whole = setting(8, "Turns of a session that are shown verbatim at least.", ge=0, le=10_000)
+    model_context_window: Whole = setting(16_000, "What the model takes, in tokens.", ge=1, le=100_000_000)
+    auto_checkpoint: bool = setting(False, "Summarise a session that asks for a checkpoint, in the background.")
+    summary_max_tokens: Whole = setting(
+        512,
+        "Longest summary that roomlore itself makes, in tokens; never more than a quarter of the window.",
+        ge=16,
+        le=100_000,
+    )
+
+
+class ModelSettings(Section):
+    """Language models."""
+
+    section: ClassVar[str] = "language_models"
+    models: Mapping[str, Any] = setting(
+        {},
+        "Language models by name, each with its providers in order; null takes away one that ships.",
+        hidden="in errors",
+        form="a mapping such as {chat: {providers: [{name: openai, model_id: gpt-5-mini}]}}",
+    )
+    providers: Mapping[str, Any] = setting(
+        {},
+        "Servers of models that speak OpenAI's protocol, beside openrouter, siliconflow, openai and ollama.",
+        hidden="in errors",
+        form="a mapping such as {here: {base_url: http://localhost:8000/v1, key_variable: HERE_API_KEY}}",
+    )
+    model_client: Annotated[str, _named(CHAT)] = _backend(
+        CHAT, "auto", "What speaks with the servers of models; auto: the first client that is installed."
+    )
+    model_timeout_seconds: Number = setting(
+        60, "Time a provider of models may take over an answer, or over each piece of one, in seconds.", gt=0, le=3600
+    )
+    summary_timeout_seconds: Number = setting(
+        15, "Time each provider may take over a summary or a short memory, in seconds.", gt=0, le=3600
+    )
+
+
+class EvolutionSettings(Section):
+    """Memories that are extracted and evolve."""
+
+    section: ClassVar[str] = "evolution"
+    extract_every: Whole = setting(
+        5, "Replies of an agent in a room after which the last messages become a short memory; 0: never.", ge=0, le=200
+    )
+    evolve_model: str = setting(
+        EVOLVE_MODEL, "The model that evolves what is remembered of groups and people.", form="a model's name"
+    )
+    evolve_timeout_seconds: Number = setting(
+        60, "Time each provider may take over an evolution, in seconds.", gt=0, le=3600
+    )
+    evolve_schedule: str = setting(
+        "0 2 * * *",
+        "When groups with enough new messages evolve by themselves, in time_zone; empty: never.",
+        form="a cron expression of five fields, or nothing",
+    )
+    evolve_least: Whole = setting(10, "New messages from which a group evolves by the schedule.", ge=1, le=1_000_000)
+    evolve_messages: Whole = setting(200, "Most new messages that an evolution reads.", ge=1, le=1000)
+    evolve_memories: Whole = setting(50, "Most memories that an evolution is shown.", ge=1, le=200)
+    evolve_delete_share: Number = setting(
+        0.3, "Share of the memories that an evolution may delete; one at least.", ge=0, le=1
+    )
+    evolve_lease_seconds: Number = setting(
+        60, "Time after which others evolve a group that a killed process was at, in seconds.", gt=0, le=3600
+    )
+    most_memories: Whole = setting(30, "Memories of a group from which an evolution must merge.", ge=1, le=200)
+    strength_half_life_days: Number = setting(
+        30, "Days without support in which a memory's strength halves.", gt=0, le=3650
+    )
+    strength_floor: Number = setting(0.2, "Strength below which a memory is offered to the model as stale.", ge=0, le=1)
+
+    @field_validator("evolve_schedule")
+    @classmethod
+    def _cron(cls, value: str) -> str:
+        if value.strip():
+            Cron(value, ZoneInfo("UTC"))
+        return value.strip()
+
+
+class WorkSettings(Section):
+    """Work that outlives its process."""
+
+    section: ClassVar[str] = "work"
+    durable_work: Annotated[str, _named(DURABLE)] = _backend(
+        DURABLE,
+        "auto",
+        "What keeps work that calls models: an engine beside the database, or this process; auto: the former if it can"
+        " be had.",
+    )
+    work_at_once: Whole = setting(4, "Pieces of durable work that a process does at a time.", ge=1, le=64)
+    work_kept_days: Whole = setting(7, "Days for which finished durable work is kept to be looked at.", ge=1, le=365)
+    work_in_server: bool = setting(True, "Do the work behind the calls in the server; off: `roomlore worker` does it.")
+
+
+class ReplySettings(Section):
+    """Replies of an agent."""
+
+    section: ClassVar[str] = "replies"
+    reply_model: str = setting(
+        "", "The model that replies where the call names none; empty: the only one there is.", form="a model's name"
+    )
+    reply_max_tokens: Whole = setting(
+        1024,
+        "Tokens of the window kept free for a reply where the call does not say, half the window at most.",
+        ge=1,
+        le=1_000_000,
+    )
+    max_tool_iterations: Whole = setting(
+        10, "How often a model may ask for tools in one reply where the call does not say.", ge=0, le=100
+    )
+    content_filter_text: str = setting(
+        "", "What ends a reply that the provider's filter cut; empty: a sentence that ships.", form="a text"
+    )
+    length_text: str = setting("", "What ends a reply that grew too long; empty: a sentence that ships.", form="a text")
+    recall_max_tokens: Whole = setting(
+        2000, "Most tokens of what a reply recalls; never more than a quarter of its window.", ge=0, le=1_000_000
+    )
+    recall_timeout_seconds: Number = setting(
+        2, "Time recalling may take before a reply goes without, in seconds.", gt=0, le=300
+    )
+
+
+class RecallSettings(Section):
+    """Facts that are recalled."""
+
+    section: ClassVar[str] = "recall"
+    enabled: bool = setting(True, "Recall facts; off: nothing is recalled.")
+    max_injection_tokens: Whole = setting(
+        2000, "Most tokens of the block of facts where the call does not say.", ge=0, le=1_000_000
+    )
+    max_context_turns: Whole = setting(
+        3, "The user's last messages, with the answers between them, that facts are recalled for.", ge=0, le=100
+    )
+    similarity_weight: Number = setting(0.6, "Weight of a fact's similarity to what was said.", ge=0, le=1)
+    confidence_weight: Number = setting(0.4, "Weight of a fact's confidence.", ge=0, le=1)
+    similarity: Literal["tfidf", "embedding", "hybrid"] = setting(
+        "tfidf", "How similarity is found: by words, by vectors (which need embeddings), or by both."
+    )
+    similarity_scale: Literal["fit", "literal"] = setting(
+        "fit", "Similarity as it counts: scaled to what fits the block, or the cosine as it is."
+    )
+    sticky_facts: bool = setting(
+        True, "Keep a conversation's block of facts byte for byte while relevance has not clearly changed."
+    )
+
+
+class LimitSettings(Section):
+    """The most that is accepted."""
+
+    section: ClassVar[str] = "limits"
+    max_text_chars: Whole = setting(1_048_576, "Longest text of a message, in characters.", ge=1, le=16_777_216)
+    max_metadata_chars: Whole = setting(
+        262_144, "Longest metadata of a message and state of a session, in characters of JSON.", ge=1024, le=16_777_216
+    )
+    max_batch_messages: Whole = setting(10_000, "Most messages in one call.", ge=1, le=100_000)
+    max_body_bytes: Whole = setting(
+        16_777_216,
+        "Largest HTTP body of a request that writes messages, facts or sessions, in bytes.",
+        ge=1024,
+        le=1_073_741_824,
+    )
+    max_small_body_bytes: Whole = setting(
+        1_048_576, "Largest HTTP body of any other request, in bytes.", ge=1024, le=1_073_741_824
+    )
+    max_json_values: Whole = setting(
+        400_000,
+        "Most values in a JSON body that writes messages, facts or sessions; any other has at most 20,000.",
+        ge=1000,
+        le=100_000_000,
+    )
+    max_json_depth: Whole = setting(32, "Deepest nesting of a JSON request body.", ge=4, le=200)
+    max_page: Whole = setting(1000, "Most items in one page.", ge=1, le=10_000)
+
+
+def _split(value: Any) -> Any:
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+class ServerSettings(Section):
+    """The HTTP service, and the log."""
+
+    section: ClassVar[str] = "server"
+    host: str = setting(
+        "127.0.0.1", "Address to serve on; a public one needs an API key.", form="a host name or IP address"
+    )
+    port: Whole = setting(8765, "Port to serve on; 0 takes a free one.", ge=0, le=65535)
+    max_connections: Whole = setting(1000, "Most HTTP connections at a time.", ge=1, le=100_000)
+    idle_connection_seconds: Whole = setting(75, "Seconds an idle HTTP connection is kept.", ge=1, le=3600)
+    request_timeout_seconds: Number = setting(
+        30,
+        "Seconds for the head of a request, its body (1 more for every 1,000 bytes), and an answer to move on.",
+        ge=1,
+        le=3600,
+    )
+    allowed_hosts: Annotated[tuple[str, ...], BeforeValidator(_split)] = setting(
+        (),
+        "Further Host headers accepted from clients without a key.",
+        form="host names, as a list or separated by commas",
+    )
+    log_format: Literal["console", "json"] = setting("console", "How log lines look.")
+    log_level: Literal["debug", "info", "warning", "error"] = setting("info", "The least serious log line written.")
