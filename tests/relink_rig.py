@@ -81,8 +81,8 @@ async def stored(lore: roomlore.Lore, room_id: str = ROOM) -> Stored:
 
 
 def _placed(entry: Entry, places: dict[int, int]) -> Entry:
-    link, mates = entry.link, entry.link.mates
-    arrivals = [places[arrival] for arrival in mates.arrivals.tolist()]
+    link, thread_candidates = entry.link, entry.link.thread_candidates
+    arrivals = [places[arrival] for arrival in thread_candidates.arrivals.tolist()]
     return replace(
         entry,
         message=replace(entry.message, arrival=places[entry.message.arrival]),
@@ -90,7 +90,7 @@ def _placed(entry: Entry, places: dict[int, int]) -> Entry:
             link,
             thread=places[link.thread],
             parent=link.parent and places[link.parent],
-            mates=type(mates).of(arrivals, mates.probabilities),
+            thread_candidates=type(thread_candidates).of(arrivals, thread_candidates.probabilities),
         ),
     )
 

@@ -50,8 +50,12 @@ async def run() -> tuple[list[Row], Explanation]:
 def _rows(entries: Sequence[Entry], made: Explanation) -> list[Row]:
     weighed: dict[int, Weighed] = {one.message.arrival: one for one in made.weighed}
     asked = made.target.message.arrival
-    mates = dict(
-        zip(made.target.link.mates.arrivals.tolist(), made.target.link.mates.probabilities.tolist(), strict=True)
+    thread_candidates = dict(
+        zip(
+            made.target.link.thread_candidates.arrivals.tolist(),
+            made.target.link.thread_candidates.probabilities.tolist(),
+            strict=True,
+        )
     )
     rows = []
     for entry in entries:
@@ -59,7 +63,7 @@ def _rows(entries: Sequence[Entry], made: Explanation) -> list[Row]:
         if arrival <= asked:
             taken = arrival in weighed and weighed[arrival].taken
             inside = asked - made.window_messages <= arrival < asked
-            rows.append(Row(entry, mates.get(arrival, 0.0), taken, inside))
+            rows.append(Row(entry, thread_candidates.get(arrival, 0.0), taken, inside))
     return rows
 
 

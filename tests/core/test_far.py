@@ -24,7 +24,7 @@ from roomlore.core.far import (
     signs,
     weigh,
 )
-from roomlore.core.linking.candidates import Mates
+from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.mentions import NOBODY
 from roomlore.core.models import Entry, Link, LinkKind, Role, Room, StoredMessage, Target
 from roomlore.core.search.facts import before
@@ -145,9 +145,9 @@ def hits(*arrivals: int) -> tuple[Ranked, ...]:
     )
 
 
-def thread(**mates: float) -> Link:
-    found = {int(name[1:]): chance for name, chance in mates.items()}
-    return Link(kind=LinkKind.NEW, thread=500, mates=Mates.of(list(found), list(found.values())))
+def thread(**thread_candidates: float) -> Link:
+    found = {int(name[1:]): chance for name, chance in thread_candidates.items()}
+    return Link(kind=LinkKind.NEW, thread=500, thread_candidates=ThreadCandidates.of(list(found), list(found.values())))
 
 
 def test_the_turn_of_a_hit_comes_with_it():
@@ -176,7 +176,11 @@ def test_the_surer_it_is_that_something_far_is_needed_the_less_the_thread_counts
 
 def test_what_the_platform_says_of_the_thread_holds_whatever_is_needed():
     link = Link(
-        kind=LinkKind.PLATFORM, thread=55, parent=58, parent_probability=1.0, mates=Mates.of([55, 58], [0.9, 1.0])
+        kind=LinkKind.PLATFORM,
+        thread=55,
+        parent=58,
+        parent_probability=1.0,
+        thread_candidates=ThreadCandidates.of([55, 58], [0.9, 1.0]),
     )
     found = weigh(link, Earlier(ranked=hits(30, 12), facts=facts({30: 29})), 0.9)
     assert found.chances[58] == 1.0
@@ -216,16 +220,20 @@ def test_never_more_is_chosen_than_may_be_and_always_the_likeliest(chances, need
 @given(
     places=st.lists(st.integers(1, 60), unique=True, max_size=40),
     above=st.dictionaries(st.integers(2, 60), st.integers(1, 59), max_size=30),
-    mates=st.dictionaries(st.integers(1, 60), st.floats(0.02, 1), max_size=30),
+    thread_candidates=st.dictionaries(st.integers(1, 60), st.floats(0.02, 1), max_size=30),
     needed=st.floats(LEAST_NEED, 1),
 )
-def test_all_that_is_weighed_was_there_before_and_has_a_probability(places, above, mates, needed):
+def test_all_that_is_weighed_was_there_before_and_has_a_probability(places, above, thread_candidates, needed):
     parents = {child: parent for child, parent in above.items() if parent < child}
-    link = Link(kind=LinkKind.NEW, thread=500, mates=Mates.of(list(mates), list(mates.values())))
+    link = Link(
+        kind=LinkKind.NEW,
+        thread=500,
+        thread_candidates=ThreadCandidates.of(list(thread_candidates), list(thread_candidates.values())),
+    )
     earlier = Earlier(ranked=hits(*places), facts=facts(parents))
     found = weigh(link, earlier, needed)
     assert set(evidence_signs(link, earlier)) == set(found.chances)
-    assert set(found.chances) >= {*places, *mates}
+    assert set(found.chances) >= {*places, *thread_candidates}
     assert all(1 <= arrival <= 60 and 0 <= chance <= 1 for arrival, chance in found.chances.items())
     assert found.reasons.keys() <= found.chances.keys()
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from roomlore.adapters.weights import load_link_model
 from roomlore.core.analysis import Participants, analyse
-from roomlore.core.linking.candidates import Mates
+from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.linking.features import PAIR, SELF, view
 from roomlore.core.linking.model import MOST_FOR_NEW, answers, link, select
 from roomlore.core.linking.window import RoomWindow
@@ -72,7 +72,10 @@ LONG = follow(random_room(7, 1500))
 
 @pytest.mark.parametrize("place", [1, 3, 99, 250, 399, 400, 401, 640, 799, 800, 801, 1203, 1499])
 def test_a_window_rebuilt_from_the_store_links_to_the_last_bit_as_one_that_never_left_memory(place: int) -> None:
-    stored = [replace(e, link=replace(e.link, mates=Mates(e.link.mates.pack()))) for e in LONG[:place]]
+    stored = [
+        replace(e, link=replace(e.link, thread_candidates=ThreadCandidates(e.link.thread_candidates.pack())))
+        for e in LONG[:place]
+    ]
     window = RoomWindow.of(stored)
     for entry in LONG[place : place + 30]:
         assert link(MODEL, window, entry.message, entry.features) == entry.link
@@ -160,22 +163,22 @@ def test_mates_and_selections_are_earlier_few_and_likely(seed: int, length: int,
         found = entry.link
         assert 0 <= found.parent_probability <= 1
         assert 0 <= found.new_probability <= 1
-        assert all(a < entry.message.arrival for a in found.mates.arrivals.tolist())
+        assert all(a < entry.message.arrival for a in found.thread_candidates.arrivals.tolist())
         if found.kind is not LinkKind.PLATFORM:
-            assert all(by_arrival[a].at <= entry.message.at for a in found.mates.arrivals.tolist())
+            assert all(by_arrival[a].at <= entry.message.at for a in found.thread_candidates.arrivals.tolist())
         chosen = select(found, most)
         assert len(chosen) <= most
         assert len({a for a, _ in chosen}) == len(chosen)
-        assert {a for a, _ in chosen} <= set(found.mates.arrivals.tolist())
+        assert {a for a, _ in chosen} <= set(found.thread_candidates.arrivals.tolist())
         if found.kind is LinkKind.GUESS and most:
             assert found.parent in {a for a, _ in chosen}
 
 
 @given(st.lists(st.floats(0.01, 1), max_size=40), st.integers(1, 20))
 def test_a_selection_ends_where_expected_f1_peaks(shares: list[float], most: int) -> None:
-    mates = Mates.of(range(1, len(shares) + 1), shares)
-    chosen = select(Link(kind=LinkKind.PLATFORM, thread=1, mates=mates), most)
-    ordered = sorted(mates.probabilities.tolist(), reverse=True)
+    thread_candidates = ThreadCandidates.of(range(1, len(shares) + 1), shares)
+    chosen = select(Link(kind=LinkKind.PLATFORM, thread=1, thread_candidates=thread_candidates), most)
+    ordered = sorted(thread_candidates.probabilities.tolist(), reverse=True)
     gains = [sum(ordered[:n]) / (n + sum(ordered)) for n in range(1, min(most, len(ordered)) + 1)]
     assert [p for _, p in chosen] == ordered[: len(chosen)]
     if gains:
@@ -183,20 +186,29 @@ def test_a_selection_ends_where_expected_f1_peaks(shares: list[float], most: int
 
 
 def test_who_starts_something_new_gets_little() -> None:
-    mates = Mates.of(range(1, 31), [0.1] * 30)
-    found = Link(kind=LinkKind.NEW, thread=31, parent=30, parent_probability=0.1, new_probability=0.9, mates=mates)
+    thread_candidates = ThreadCandidates.of(range(1, 31), [0.1] * 30)
+    found = Link(
+        kind=LinkKind.NEW,
+        thread=31,
+        parent=30,
+        parent_probability=0.1,
+        new_probability=0.9,
+        thread_candidates=thread_candidates,
+    )
     assert len(select(found, 20)) <= MOST_FOR_NEW
 
 
 def test_among_equals_the_newer_is_shown() -> None:
-    mates = Mates.of(range(1, 41), [1.0] * 40)
-    found = Link(kind=LinkKind.PLATFORM, thread=1, parent=1, parent_probability=1.0, mates=mates)
+    thread_candidates = ThreadCandidates.of(range(1, 41), [1.0] * 40)
+    found = Link(
+        kind=LinkKind.PLATFORM, thread=1, parent=1, parent_probability=1.0, thread_candidates=thread_candidates
+    )
     assert {a for a, _ in select(found, 20)} == {1, *range(22, 41)}
 
 
 def test_a_selection_holds_the_likeliest_parent_unless_something_new_is_likelier() -> None:
-    mates = Mates.of([1, 2, 3, 4], [0.9, 0.9, 0.9, 0.2])
-    guess = Link(kind=LinkKind.GUESS, thread=1, parent=4, parent_probability=0.2, mates=mates)
+    thread_candidates = ThreadCandidates.of([1, 2, 3, 4], [0.9, 0.9, 0.9, 0.2])
+    guess = Link(kind=LinkKind.GUESS, thread=1, parent=4, parent_probability=0.2, thread_candidates=thread_candidates)
     assert 4 in {a for a, _ in select(guess, 3)}
     assert len(select(guess, 3)) == 3
     assert 4 not in {a for a, _ in select(replace(guess, kind=LinkKind.NEW), 3)}
@@ -207,20 +219,27 @@ def test_a_platform_reply_is_certain_and_brings_its_targets_mates() -> None:
     entries = follow([said(1, "anna", "disk full?"), said(2, "bo", "hello all"), said(3, "bo", "df -h", reply_to="m1")])
     found = entries[2].link
     assert (found.kind, found.parent, found.parent_probability, found.thread) == (LinkKind.PLATFORM, 1, 1.0, 1)
-    assert dict(zip(found.mates.arrivals.tolist(), found.mates.probabilities.tolist(), strict=True))[1] == 1.0
+    assert (
+        dict(
+            zip(found.thread_candidates.arrivals.tolist(), found.thread_candidates.probabilities.tolist(), strict=True)
+        )[1]
+        == 1.0
+    )
 
 
 def test_a_target_outside_the_window_can_be_handed_in() -> None:
-    far = replace(LONG[5], link=replace(LONG[5].link, thread=2, mates=Mates.of([2, 4], [0.9, 0.4])))
+    far = replace(
+        LONG[5], link=replace(LONG[5].link, thread=2, thread_candidates=ThreadCandidates.of([2, 4], [0.9, 0.4]))
+    )
     message = said(1501, "anna", "yes", reply_to="m6")
     found = link(MODEL, RoomWindow.of(LONG), message, MessageFeatures(), far)
     assert (found.kind, found.parent, found.thread) == (LinkKind.PLATFORM, 6, 2)
-    assert found.mates == Mates.of([2, 4, 6], [0.9, 0.4, 1.0])
+    assert found.thread_candidates == ThreadCandidates.of([2, 4, 6], [0.9, 0.4, 1.0])
 
 
 def test_siblings_of_a_platform_reply_are_its_mates() -> None:
     room = [said(1, "anna", "lunch?"), said(2, "bo", "yes", reply_to="m1"), said(3, "dora", "no", reply_to="m1")]
-    assert follow(room)[2].link.mates == Mates.of([1, 2], [1.0, 1.0])
+    assert follow(room)[2].link.thread_candidates == ThreadCandidates.of([1, 2], [1.0, 1.0])
 
 
 def test_a_reply_whose_target_came_later_names_only_earlier_mates() -> None:
@@ -228,7 +247,7 @@ def test_a_reply_whose_target_came_later_names_only_earlier_mates() -> None:
     assert entries[1].link.kind is not LinkKind.PLATFORM
     found = link(MODEL, RoomWindow.of(entries), entries[1].message, entries[1].features, entries[2])
     assert (found.kind, found.parent) == (LinkKind.PLATFORM, 3)
-    assert all(a < 2 for a in found.mates.arrivals.tolist())
+    assert all(a < 2 for a in found.thread_candidates.arrivals.tolist())
 
 
 def test_replies_in_a_circle_and_to_oneself_do_no_harm() -> None:
@@ -265,18 +284,18 @@ def test_an_empty_room_a_system_line_and_a_picture() -> None:
     entries = follow([said(1, "anna", ""), said(2, "sys", "joined", role=Role.SYSTEM), said(3, "bo", "")])
     assert entries[0].link == Link(kind=LinkKind.NEW, thread=1)
     assert entries[1].link == Link(kind=LinkKind.NEW, thread=2)
-    assert 2 not in entries[2].link.mates.arrivals.tolist()
+    assert 2 not in entries[2].link.thread_candidates.arrivals.tolist()
 
 
 def test_a_clock_that_runs_backwards_leaves_nothing_to_answer() -> None:
     entries = follow([said(n, "anna", "hello there", 1000 - n) for n in range(1, 20)])
-    assert all(e.link.kind is LinkKind.NEW and not len(e.link.mates) for e in entries)
+    assert all(e.link.kind is LinkKind.NEW and not len(e.link.thread_candidates) for e in entries)
 
 
 def test_a_huge_text_costs_little_and_links() -> None:
     huge = "error " * 200_000 + "怎么办？" * 50_000
     entries = follow([said(1, "anna", huge), said(2, "bo", huge), said(3, "anna", "anna: ok")])
-    assert len(entries[1].link.mates) == 1
+    assert len(entries[1].link.thread_candidates) == 1
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ async def test_a_clock_running_backwards_never_links_to_a_later_time(lore):
     await lore.messages.add([said(9, "who broke the build?"), said(3, "bob did", "bob", sent_at=NINE)])
     entry = await lore.messages.get("r", "3")
     assert entry.link.parent is None
-    assert len(entry.link.mates) == 0
+    assert len(entry.link.thread_candidates) == 0
 
 
 async def test_nul_surrogates_and_emoji_survive(lore):

@@ -77,7 +77,8 @@ _REMEMBERING = re.compile(
     r"|previous(?:ly)?|back then|used to"
     r"|(?:have|has|had|did|was|were|what|who|which|when|where) [^.?!]{0,60}?\b(?:said|told|talk(?:ed)?|discuss(?:ed)?"
     r"|agreed?|decided?|promised?|planned|suggest(?:ed)?|recommend(?:ed)?))\b"
-    r"|上次|上回|上周|上个月|去年|之前|先前|以前|曾经?|当时|那[天次时]|前[天几两]|昨[天晚]|记不?记?得|说过|提到|提过|讲过"
+    r"|上次|上回|上周|上个月|去年|之前|先前|以前|曾经?|当时|那[天次时]|前[天几两]|昨[天晚]|记不?记?得|说过|提到|提过"
+    r"|讲过"
     r"|[聊谈讨论推荐分享告诉][过了]|告诉过|[过了]哪些|答应"
 )
 _HAPPENED = re.compile(
@@ -91,7 +92,8 @@ _STANDING = re.compile(
 )
 _FACT = re.compile(
     r"\b(?:who|whom|whose|when|where|which|what(?! about| if)|how (?:many|much|long|often|old|far|big))\b"
-    r"|谁|何[时地]|(?<!有)什么|哪[里儿个些位家部本首款种年天座]?|几[点号个次月年岁]|多[少久大长]|是[?？]?$|对[吗吧]|是不是"
+    r"|谁|何[时地]|(?<!有)什么|哪[里儿个些位家部本首款种年天座]?|几[点号个次月年岁]|多[少久大长]|是[?？]?$|对[吗吧]"
+    r"|是不是"
 )
 _TOLD = re.compile(
     r"(?:^|[,.:;!?]\s*|\bplease )(?:give|tell|remind|show|list|recap|summari[sz]e|sum up)\b"
@@ -102,7 +104,8 @@ _GENERAL = re.compile(
     r"|anybody|one)|is (?:it|there)|are there|any(?:one|body|way|ideas?|suggestions?)|should i|help|please|trying|try"
     r"|want(?:ed)? to|need(?:ed)? to|looking (?:for|to)|wondering|explain|write|generate|implement|error|issue|problem"
     r"|doesn'?t|isn'?t|won'?t|can'?t|possible)\b"
-    r"|怎[么样]|如何|为什么|为何|请问|请[教帮给]|帮|建议|你觉得|你认为|你喜欢|能不能|能否|可以|想[要学知]|有没有|有什么|应该"
+    r"|怎[么样]|如何|为什么|为何|请问|请[教帮给]|帮|建议|你觉得|你认为|你喜欢|能不能|能否|可以|想[要学知]|有没有"
+    r"|有什么|应该"
 )
 _OWN = re.compile(r"\b(?:my|mine|our|ours|us|we)\b|我|咱")
 _SPOKEN_TO = re.compile(r"\b(?:you|your)\b|[你您]")
@@ -259,7 +262,7 @@ def weigh(link: Link, earlier: Earlier, needed: float) -> Past:
 
     A platform link to the thread counts in either case.
     """
-    threaded, chances, reasons = link.mates.by_arrival(), {}, {}
+    threaded, chances, reasons = link.thread_candidates.by_arrival(), {}, {}
     told = link.kind is LinkKind.PLATFORM
     for arrival, values in evidence_signs(link, earlier).items():
         answering, mate = needed * _chance(EVIDENCE_WEIGHTS, values), threaded.get(arrival, 0.0)
@@ -286,7 +289,7 @@ def evidence_signs(link: Link, earlier: Earlier) -> dict[int, list[float]]:
     probability that a better hit answers it, or that it answers a better hit, divided by that hit's rank. `mate`:
     probability of the same thread. `length`: log of its words.
     """
-    ranked, facts, threaded = earlier.ranked, earlier.facts, link.mates.by_arrival()
+    ranked, facts, threaded = earlier.ranked, earlier.facts, link.thread_candidates.by_arrival()
     best = ranked[0].score if ranked else 1.0
     last_place = len(ranked) + 1
     rows = rows_of(facts, np.array([hit.arrival for hit in ranked], np.int64))

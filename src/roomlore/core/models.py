@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from roomlore.core.audience import RoomKind
 from roomlore.core.linking.calibration import UNLINKED, Linked
-from roomlore.core.linking.candidates import NO_MATES, Mates
+from roomlore.core.linking.candidates import NO_THREAD_CANDIDATES, ThreadCandidates
 
 DEFAULT_TENANT = "default"
 
@@ -120,7 +120,7 @@ class Link:
 
     `parent`: arrival of the likeliest earlier message it answers (kept even if `kind` is NEW, if there was any
     candidate). `parent_probability`, `new_probability`: in [0, 1]. `thread`: arrival of the first message of the
-    thread. `mates`: the earlier messages likely to share its thread.
+    thread. `thread_candidates`: the earlier messages likely to share its thread.
     """
 
     kind: LinkKind
@@ -128,7 +128,7 @@ class Link:
     parent: int | None = None
     parent_probability: float = 0.0
     new_probability: float = 1.0
-    mates: Mates = NO_MATES
+    thread_candidates: ThreadCandidates = NO_THREAD_CANDIDATES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

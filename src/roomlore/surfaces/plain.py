@@ -5,11 +5,11 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from roomlore.core.linking.candidates import Mates
+from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.replies.reply import Reply, ReplyEvent, ReplyStarted, ReplyText, ToolDone, ToolsWanted
 from roomlore.core.sessions.session import Session, SessionValue
 
-_INTERNAL = frozenset({"mates", "tenant", "next_arrival", "linked"})
+_INTERNAL = frozenset({"thread_candidates", "tenant", "next_arrival", "linked"})
 
 
 def plain(value: Any) -> Any:
@@ -25,7 +25,7 @@ def plain(value: Any) -> Any:
         return {str(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, str):
         return str(value)
-    assert not isinstance(value, Mates)
+    assert not isinstance(value, ThreadCandidates)
     return [plain(inner) for inner in value] if isinstance(value, Iterable) else value
 
 

@@ -17,7 +17,7 @@ from roomlore.core.audience import RoomKind
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import content_hash
 from roomlore.core.linking.calibration import TEMPERATURES, UNCALIBRATED, Calibration, Linked
-from roomlore.core.linking.candidates import Mates
+from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import (
     Entry,
     Link,
@@ -286,7 +286,7 @@ def _to_link(row: Sequence[Any]) -> Link:
         parent=row[9],
         parent_probability=row[10],
         new_probability=row[11],
-        mates=Mates(row[12]),
+        thread_candidates=ThreadCandidates(row[12]),
     )
 
 
@@ -346,12 +346,12 @@ def _reply_text(reply: ReplyInfo) -> str:
 
 
 def link_values(link: Link) -> tuple[Any, ...]:
-    """Return link_kind, thread, parent, parent_probability, new_probability and mates."""
+    """Return link_kind, thread, parent, parent_probability, new_probability and thread candidates."""
     return (
         link.kind.value,
         link.thread,
         link.parent,
         link.parent_probability,
         link.new_probability,
-        link.mates.pack(),
+        link.thread_candidates.pack(),
     )

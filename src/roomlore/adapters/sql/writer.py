@@ -29,7 +29,7 @@ from roomlore.adapters.sql.rows import (
 from roomlore.adapters.sql.words import Spelled, WithWords
 from roomlore.core.errors import Conflict, NotFound
 from roomlore.core.linking.calibration import Linked
-from roomlore.core.linking.candidates import NO_MATES
+from roomlore.core.linking.candidates import NO_THREAD_CANDIDATES
 from roomlore.core.models import Entry, Link, LinkKind, Role, Room
 
 _rooms, _m, _f = schema.rooms, schema.messages, schema.features
@@ -184,7 +184,7 @@ _EMPTY_FEATURES = Statement(
             keywords="[]",
             reply=null(),
             partners="[]",
-            mates=NO_MATES.pack(),
+            mates=NO_THREAD_CANDIDATES.pack(),
         )
     )
 )

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from roomlore.core.linking.calibration import errors_of, tempered
-from roomlore.core.linking.candidates import Mates
+from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.linking.features import PAIR, SELF, View, spread, view
 from roomlore.core.linking.window import CANDIDATES, SIZE, UNANSWERED, Floats, RoomWindow, product
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, StoredMessage
@@ -16,7 +16,7 @@ from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, StoredM
 READ_AS = 1
 """Raise it where features or links come out otherwise with the same weights: then links are made anew."""
 LEAST_SHARE = 0.01
-MOST_MATES = 64
+MAX_THREAD_CANDIDATES = 64
 MOST_FOR_NEW, LEAST_FOR_NEW = 5, 0.02
 _HARDLY = 1e-300
 _NOTHING = np.array(0.0, np.float32)
@@ -145,7 +145,7 @@ def _guess(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: V
         parent=int(window.arrival[row]),
         parent_probability=likeliest,
         new_probability=new,
-        mates=_mates(window, message, spread(seen, chances)),
+        thread_candidates=_thread_candidates(window, message, spread(seen, chances)),
     )
 
 
@@ -163,7 +163,7 @@ def _within(model: LinkModel, window: RoomWindow, message: StoredMessage, seen: 
         parent=int(window.arrival[row]),
         parent_probability=1.0,
         new_probability=0.0,
-        mates=_mates(window, message, spread(seen, chances)),
+        thread_candidates=_thread_candidates(window, message, spread(seen, chances)),
     )
 
 
@@ -172,7 +172,7 @@ def _only(seen: View, window: RoomWindow, root_id: str) -> View:
     return seen._replace(open=seen.open & among)
 
 
-def _mates(window: RoomWindow, message: StoredMessage, shares: Floats) -> Mates:
+def _thread_candidates(window: RoomWindow, message: StoredMessage, shares: Floats) -> ThreadCandidates:
     first = window.end - SIZE
     fitting = shares >= _LEAST
     fitting &= window.at[first : window.end] <= message.at.timestamp()
@@ -180,21 +180,21 @@ def _mates(window: RoomWindow, message: StoredMessage, shares: Floats) -> Mates:
     return _likeliest(window.arrival[first : window.end].take(likely), shares.take(likely))
 
 
-def _likeliest(arrivals: npt.NDArray[np.int64], shares: npt.NDArray[np.floating]) -> Mates:
+def _likeliest(arrivals: npt.NDArray[np.int64], shares: npt.NDArray[np.floating]) -> ThreadCandidates:
     """Of these, in ascending order, as many as are kept."""
-    if len(arrivals) > MOST_MATES:
-        order = shares.argsort(kind="stable")[-MOST_MATES:]
+    if len(arrivals) > MAX_THREAD_CANDIDATES:
+        order = shares.argsort(kind="stable")[-MAX_THREAD_CANDIDATES:]
         order.sort()
         arrivals, shares = arrivals[order], shares[order]
-    return Mates.ascending(arrivals, shares)
+    return ThreadCandidates.ascending(arrivals, shares)
 
 
 def _certain(window: RoomWindow, message: StoredMessage, target: Entry) -> Link:
-    """A platform reply: the target, the target's mates, and what has joined the target since."""
-    mates = target.link.mates
-    joined, joining = window.mates_of(target.message.arrival)
-    arrivals = np.concatenate((mates.arrivals, [target.message.arrival], joined))
-    shares = np.concatenate((mates.probabilities, [1.0], joining))
+    """A platform reply: the target, the target's thread candidates, and what has joined the target since."""
+    thread_candidates = target.link.thread_candidates
+    joined, joining = window.thread_candidates_of(target.message.arrival)
+    arrivals = np.concatenate((thread_candidates.arrivals, [target.message.arrival], joined))
+    shares = np.concatenate((thread_candidates.probabilities, [1.0], joining))
     fitting = (arrivals < message.arrival) & (shares >= LEAST_SHARE)
     return Link(
         kind=LinkKind.PLATFORM,
@@ -202,7 +202,7 @@ def _certain(window: RoomWindow, message: StoredMessage, target: Entry) -> Link:
         parent=target.message.arrival,
         parent_probability=1.0,
         new_probability=0.0,
-        mates=_likeliest(arrivals[fitting], shares[fitting]),
+        thread_candidates=_likeliest(arrivals[fitting], shares[fitting]),
     )
 
 
@@ -213,7 +213,9 @@ def select(found: Link, max_messages: int) -> list[tuple[int, float]]:
     peaks. It holds the likeliest parent unless something new is likelier. Who rather starts something new gets at most
     `MOST_FOR_NEW` messages, none less likely than `LEAST_FOR_NEW`; that may be none.
     """
-    likeliest = sorted([(share, arrival) for arrival, share in found.mates.by_arrival().items()], reverse=True)
+    likeliest = sorted(
+        [(share, arrival) for arrival, share in found.thread_candidates.by_arrival().items()], reverse=True
+    )
     if found.kind is LinkKind.NEW:
         size = best_size([share for share, _ in likeliest], min(max_messages, MOST_FOR_NEW))
         return [(arrival, share) for share, arrival in likeliest[:size] if share >= LEAST_FOR_NEW]

@@ -135,7 +135,7 @@ def _bytes_of(entry: Entry) -> int:
     message = entry.message
     told = len(repr(message.metadata)) if message.metadata else 0
     words = _WORD_BYTES * min(len(message.text), _WORD_CHARACTERS)
-    return _ENTRY_BYTES + words + 4 * (len(message.text) + told) + 3 * len(entry.link.mates.pack())
+    return _ENTRY_BYTES + words + 4 * (len(message.text) + told) + 3 * len(entry.link.thread_candidates.pack())
 
 
 class Arrivals:

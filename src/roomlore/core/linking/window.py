@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import Stemmer
 
-from roomlore.core.linking.candidates import Mates
+from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import Entry, LinkKind, MessageFeatures, Role, StoredMessage
 from roomlore.core.text import HAN, HANGUL, KANA, SYLLABIC, words
 
@@ -328,7 +328,7 @@ class RoomWindow:
     def newest_of_root(self, root_id: str | None) -> Entry | None:
         return next((slot.entry for slot in reversed(self._slots) if _of_root(slot, root_id)), None)
 
-    def mates_of(self, arrival: int) -> tuple[npt.NDArray[np.int64], Floats]:
+    def thread_candidates_of(self, arrival: int) -> tuple[npt.NDArray[np.int64], Floats]:
         """Arrivals of the messages after this one that may share its thread, and how likely each does."""
         first = self.end - SIZE
         row = first + int(self.arrival[first : self.end].searchsorted(arrival))
@@ -512,20 +512,20 @@ class RoomWindow:
 
     def _note_link(self, row: int, me: int, entry: Entry) -> None:
         self.thread[row], self.began[row] = entry.link.thread, entry.link.new_probability
-        where, shares = self._known(row, entry.link.mates)
+        where, shares = self._known(row, entry.link.thread_candidates)
         kin = self.kin[row]
         kin[where] = shares
         kin[row] = 1.0
         self.kin[:, row][where] = shares
         self.facts[JOINED][where] += shares
-        mates = where[shares >= SAME_THREAD]
-        self.latest[mates] = np.maximum(self.latest[mates], self.at[row])
+        thread_candidates = where[shares >= SAME_THREAD]
+        self.latest[thread_candidates] = np.maximum(self.latest[thread_candidates], self.at[row])
         if entry.link.parent is not None and entry.link.kind is not LinkKind.NEW:
             self._note_parent(row, me, entry.link.parent, entry.link.parent_probability)
 
-    def _known(self, row: int, mates: Mates) -> tuple[Places, Floats]:
-        """The rows of those mates that have one, and their shares."""
-        arrivals, shares = mates.arrivals, mates.probabilities.astype(np.float32)
+    def _known(self, row: int, thread_candidates: ThreadCandidates) -> tuple[Places, Floats]:
+        """The rows of those thread candidates that have one, and their shares."""
+        arrivals, shares = thread_candidates.arrivals, thread_candidates.probabilities.astype(np.float32)
         before = self.arrival[row - SIZE : row]
         where = before.searchsorted(arrivals)
         known = before.take(where, mode="clip") == arrivals

@@ -22,7 +22,7 @@ from roomlore.core.models import Candidate, Entry, Explanation, Left, Link, Sign
 from roomlore.core.relevance import MAX_HOPS, RelevanceScorer, RoomView, Weights, precedes
 from roomlore.ports.storage import UnitOfWork
 
-_MOST_MATES = 30
+_MAX_THREAD_CANDIDATES = 30
 """The number of likely candidates that are weighed besides the chosen messages and the window."""
 
 
@@ -142,8 +142,8 @@ class Explainer:
         """Weigh the recent messages by the probability that they share the thread of the target."""
         most, link = options.max_context_messages, target.entry.link
         chosen = picks(link, self._past, options)
-        chances = {**link.mates.by_arrival(), **self._past.chances, **chosen}
-        likeliest = sorted(chances, key=lambda arrival: -chances[arrival])[:_MOST_MATES]
+        chances = {**link.thread_candidates.by_arrival(), **self._past.chances, **chosen}
+        likeliest = sorted(chances, key=lambda arrival: -chances[arrival])[:_MAX_THREAD_CANDIDATES]
         window = [one.message.arrival for one in await self.gatherer.recent(target, most)]
         entries = await self._work.messages.by_arrival(
             tenant=self._tenant,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from roomlore.core.intake import content_hash
-from roomlore.core.linking.candidates import Mates
+from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import Entry, Link, LinkKind, MessageFeatures, MessageType, ReplyInfo, Role, StoredMessage
 from roomlore.ports.storage import Storage
 from roomlore.testing.builders import START, entry, link
@@ -48,7 +48,7 @@ _RICH = Entry(
         parent=1,
         parent_probability=0.1 + 0.2,
         new_probability=1 / 3,
-        mates=Mates.of([5, 3], [0.7, 1.0]),
+        thread_candidates=ThreadCandidates.of([5, 3], [0.7, 1.0]),
     ),
 )
 

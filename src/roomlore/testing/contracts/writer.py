@@ -7,7 +7,7 @@ import pytest
 
 from roomlore.core.errors import Conflict, InvalidInput, NotFound
 from roomlore.core.linking.calibration import TEMPERATURES, UNCALIBRATED, Linked
-from roomlore.core.linking.candidates import Mates
+from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.models import LinkKind
 from roomlore.ports.storage import Storage
 from roomlore.testing.builders import START, entry, features, link
@@ -109,7 +109,7 @@ class WriterContract:
             sender_name="Ann",
             edited_at=START + timedelta(days=1),
             features=features(keywords=("rust",), mentions=("bo",)),
-            link=link(1, 2, parent_probability=0.5, mates=Mates.of([1], [0.5])),
+            link=link(1, 2, parent_probability=0.5, thread_candidates=ThreadCandidates.of([1], [0.5])),
         )
         room = await replace(storage, edited)
         assert (room.revision, room.messages, room.next_arrival) == (2, 4, 5)
@@ -170,7 +170,14 @@ class WriterContract:
                 entry(7, link=link(2, 4, kind=LinkKind.PLATFORM)),
             ],
         )
-        new = link(1, 1, kind=LinkKind.PLATFORM, parent_probability=1.0, new_probability=0.0, mates=Mates.of([1], [1]))
+        new = link(
+            1,
+            1,
+            kind=LinkKind.PLATFORM,
+            parent_probability=1.0,
+            new_probability=0.0,
+            thread_candidates=ThreadCandidates.of([1], [1]),
+        )
         room = await relink(storage, {2: new})
         assert room.revision == 2
         assert await threads_of(storage) == {1: 1, 2: 1, 3: 1, 4: 1, 5: 5, 6: 1, 7: 1}
