@@ -321,7 +321,7 @@ def test_the_synchronous_client_has_it_too():
         assert lore.recall.memory_prompt(["user:ann"], asked("tea")) == ""
 
 
-async def test_the_shelf_forgets_what_was_asked_for_longest_ago(lore):
+async def test_the_cache_forgets_what_was_asked_for_longest_ago(lore):
     for name in ("ann", "bob", "cem"):
         await remember(lore, fact(ord(name[0]), f"{name} likes tea", scope=f"user:{name}"))
     cache = RecallCache(storage=lore.storage, tokens=EncodingTokens(), clock=FrozenClock(), held=45)

@@ -31,7 +31,7 @@ from roomlore.core.search.hits import Floats
 from roomlore.core.transcript import Speakers
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import TokenCounter
-from roomlore.services.recall.shelf import CachedFacts, FactVectors, NoVectors, RecallCache
+from roomlore.services.recall.facts_cache import CachedFacts, FactVectors, NoVectors, RecallCache
 
 SaidBefore = Said | Message | Mapping[str, Any]
 """A message of a conversation: `Said`, a room's message, or a mapping in the form of OpenAI's protocol."""
