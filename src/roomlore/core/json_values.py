@@ -9,7 +9,7 @@ from roomlore.core.errors import InvalidInput
 _LEAST_ID = 100_000
 
 
-def plain(value: Any, *, what: str) -> dict[str, Any]:
+def json_copy(value: Any, *, what: str) -> dict[str, Any]:
     """Return a deep copy. `what` names the value in the error. Raises `InvalidInput` if it is not a JSON object, or
     holds a value that JSON cannot."""
     if not isinstance(value, Mapping):

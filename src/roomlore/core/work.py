@@ -1,4 +1,10 @@
-"""Names of durable work. They begin with the owner, so that a tenant's work can be found."""
+"""Names and arguments of durable work. Names begin with the owner, so that a tenant's work can be found."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from roomlore.core.errors import InvalidInput
+from roomlore.core.json_values import json_copy
 
 _AS_THEY_ARE = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-._~")
 
@@ -15,3 +21,11 @@ def owner_prefix(tenant: str) -> str:
 def work_name(tenant: str, kind: str, own: str) -> str:
     """Return the id of work, or of a partition of it: 'tenant:kind:own'."""
     return f"{owner_prefix(tenant)}{kind}:{own}"
+
+
+def checked_arguments(arguments: Mapping[str, Any], *, work_id: str, partition: str) -> dict[str, Any]:
+    """Return the arguments of work as they will be read again. Raise `InvalidInput` if they are not plain JSON, or if
+    the work has no id or no partition."""
+    if not work_id.strip() or not partition:
+        raise InvalidInput("Work needs an id and a partition that are not empty.")
+    return json_copy(arguments, what="The arguments of work")

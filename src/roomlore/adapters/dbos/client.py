@@ -26,8 +26,9 @@ from roomlore.adapters.dbos.engine import (
     translated,
 )
 from roomlore.adapters.dbos.locations import Location, retire
-from roomlore.core.errors import InvalidInput, StorageUnavailable
-from roomlore.core.json_values import plain, texts_in
+from roomlore.core.errors import StorageUnavailable
+from roomlore.core.json_values import texts_in
+from roomlore.core.work import checked_arguments
 from roomlore.ports.durable import ENDED, RETRIABLE, Dropped, Json, Work, WorkState, WorkStatus
 
 _CONNECTIONS = 4
@@ -252,9 +253,7 @@ class DbosWork:
         return self._runtime is not None and self._runtime.has_lock
 
     async def start(self, name: str, *, work_id: str, partition: str, arguments: Json) -> bool:
-        if not work_id.strip() or not partition:
-            raise InvalidInput("Work needs an id and a partition that are not empty.")
-        given = plain(arguments, what="The arguments of work")
+        given = checked_arguments(arguments, work_id=work_id, partition=partition)
         return await asyncio.to_thread(self._store.enqueue, name, work_id, partition, given)
 
     async def find(self, work_id: str) -> WorkState | None:

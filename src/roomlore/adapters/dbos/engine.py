@@ -27,7 +27,7 @@ from structlog.contextvars import bound_contextvars
 
 from roomlore.adapters.dbos.locations import Location, retire
 from roomlore.core.errors import Conflict, InvalidInput, StorageUnavailable, describe
-from roomlore.core.json_values import plain
+from roomlore.core.json_values import json_copy
 from roomlore.ports.durable import Json, Work, WorkState, WorkStatus
 
 T = TypeVar("T")
@@ -326,7 +326,7 @@ class Run:
 
 
 async def _plain(step: Callable[[], Awaitable[Json]]) -> Json:
-    return plain(await step(), what="What a step gives")
+    return json_copy(await step(), what="What a step gives")
 
 
 APPLICATION = "roomlore"

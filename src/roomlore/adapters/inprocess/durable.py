@@ -15,8 +15,9 @@ from datetime import datetime
 
 from structlog.contextvars import bound_contextvars
 
-from roomlore.core.errors import Conflict, InvalidInput, StorageUnavailable, describe
-from roomlore.core.json_values import plain, texts_in
+from roomlore.core.errors import Conflict, StorageUnavailable, describe
+from roomlore.core.json_values import json_copy, texts_in
+from roomlore.core.work import checked_arguments
 from roomlore.ports.coordination import Clock
 from roomlore.ports.durable import RETRIABLE, Dropped, DurableWork, Json, Work, WorkState, WorkStatus
 
@@ -106,9 +107,7 @@ class InProcessWork:
 
     async def start(self, name: str, *, work_id: str, partition: str, arguments: Json) -> bool:
         self._check_open()
-        if not work_id.strip() or not partition:
-            raise InvalidInput("Work needs an id and a partition that are not empty.")
-        given = plain(arguments, what="The arguments of work")
+        given = checked_arguments(arguments, work_id=work_id, partition=partition)
         if work_id in self._pieces:
             return False
         now = self._clock.now()
@@ -261,7 +260,7 @@ class _Steps:
             self._go_on_or_stop()
             self._piece.in_step = True
             try:
-                self._piece.finished[name] = plain(await step(), what="What a step gives")
+                self._piece.finished[name] = json_copy(await step(), what="What a step gives")
             finally:
                 self._piece.in_step = False
         self._go_on_or_stop()
