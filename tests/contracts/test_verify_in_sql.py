@@ -221,15 +221,15 @@ INDEX_ANEW = (
 async def test_rows_of_messages_that_are_not_there_are_named(filled):
     await unguarded(filled, "message_words", STRAY_WORDS.format(by=100))
     report = await verify(filled)
-    assert report.counts["strays"] == 3
-    assert {fault.where for fault in report.faults if fault.check == "strays"} == {"table message_words"}
+    assert report.counts["orphan rows"] == 3
+    assert {fault.where for fault in report.faults if fault.check == "orphan rows"} == {"table message_words"}
     assert any("message at arrival 102" in fault.found for fault in report.faults)
 
 
 async def test_features_of_messages_that_are_not_there_are_named(filled):
     await unguarded(filled, "message_features", "UPDATE message_features SET arrival = 7 WHERE arrival = 1")
     report = await verify(filled)
-    assert report.counts == {"message features": 1, "strays": 1}
+    assert report.counts == {"message features": 1, "orphan rows": 1}
 
 
 async def only_on_sqlite(storage: SqlStorage) -> None:

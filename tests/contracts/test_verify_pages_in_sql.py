@@ -8,7 +8,7 @@ from verifying import damage, unguarded, verify
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.sql.schema import features
 from roomlore.core.models import Room
-from roomlore.ports.maintenance import ReadMessage, Stray
+from roomlore.ports.maintenance import OrphanRow, ReadMessage
 from roomlore.testing import START, entry
 from roomlore.testing.contracts.texts import ROOM, TENANT, erase, fill
 
@@ -85,25 +85,25 @@ STRAY_FEATURES = (
 
 
 @pytest.mark.parametrize(("of_features", "of_words"), [(3, 997), (1003, 1500)])
-async def test_strays_of_both_tables_are_counted_whole(storage, of_features, of_words):
+async def test_orphan_rows_of_both_tables_are_counted_whole(storage, of_features, of_words):
     await fill(storage, [entry(1, text="喝茶 tea")])
     await unguarded(storage, "message_features", STRAY_FEATURES.format(many=of_features))
     await unguarded(storage, "message_words", STRAY_WORDS.format(many=of_words))
     report = await verify(storage)
-    assert report.counts == {"strays": of_features + of_words}
+    assert report.counts == {"orphan rows": of_features + of_words}
     assert len(report.faults) == 1000
 
 
-async def test_strays_are_told_by_table_room_and_arrival(storage):
+async def test_orphan_rows_are_told_by_table_room_and_arrival(storage):
     await fill(storage, [entry(1)])
     await fill(storage, [entry(1)], room_id="茶")
     await unguarded(storage, "message_features", STRAY_FEATURES.format(many=2))
     await unguarded(storage, "message_words", STRAY_WORDS.format(many=2))
-    found: list[Stray] = []
+    found: list[OrphanRow] = []
     async with storage.reading() as work:
         for _ in range(4):
-            found += await work.maintenance.strays(tenant=TENANT, after=found[-1] if found else None, limit=3)
-        assert await work.maintenance.strays(tenant="other", after=None, limit=3) == []
+            found += await work.maintenance.orphan_rows(tenant=TENANT, after=found[-1] if found else None, limit=3)
+        assert await work.maintenance.orphan_rows(tenant="other", after=None, limit=3) == []
     places = [(one.table, one.room_key, one.arrival) for one in found]
     first, second = sorted({one.room_key for one in found})
     assert places == [

@@ -224,7 +224,9 @@ class NeverHeld(FaultyStorage):
         async with super().reading() as work:
             self.open += 1
             stored = work.maintenance
-            maintenance = SimpleNamespace(strays=stored.strays, words_astray=stored.words_astray)
+            maintenance = SimpleNamespace(
+                orphan_rows=stored.orphan_rows, word_index_mismatch=stored.word_index_mismatch
+            )
             maintenance.read_messages = partial(self._messages, work)
             yield cast(UnitOfWork, SimpleNamespace(rooms=work.rooms, maintenance=maintenance))
             self.open -= 1

@@ -26,7 +26,7 @@ Check = Literal[
     "message words",
     "word index",
     "room counters",
-    "strays",
+    "orphan rows",
     "memory vectors",
     "message vectors",
 ]
@@ -53,7 +53,7 @@ MENDS: Mapping[Check, str] = {
     "message words": "Run `roomlore reindex --words`; of a deleted message set `words` to '' and `length` to 0.",
     "word index": "Fill the table `message_index` anew from `message_words`, as the page on checking a store shows.",
     "room counters": "Set the columns `messages` and `words` of the room's row in `rooms` to what was found.",
-    "strays": "Delete the row: its message is gone, or was never there.",
+    "orphan rows": "Delete the row: its message is gone, or was never there.",
     "memory vectors": "Run `roomlore reindex --vectors`.",
     "message vectors": f"{_FORGET} run `roomlore reindex --vectors`.",
 }

@@ -84,7 +84,7 @@ class ReadMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class WordsAstray:
+class WordIndexMismatch:
     """A room whose word index differs from the rows of its messages. `indexed`, `kept`: the number of words in each;
     `missing`, `surplus`: arrivals of messages that only the rows, and only the index has."""
 
@@ -95,7 +95,7 @@ class WordsAstray:
 
 
 @dataclass(frozen=True, slots=True)
-class Stray:
+class OrphanRow:
     """A row of a table whose message does not exist."""
 
     table: str
@@ -196,11 +196,11 @@ class Maintenance(Protocol):
         ones: up to `limit`, fewer if they are long, none at the room's end. The function uses the processor only; it
         needs no open unit of work."""
 
-    async def words_astray(self, *, tenant: str, room_id: str) -> WordsAstray | None:
+    async def word_index_mismatch(self, *, tenant: str, room_id: str) -> WordIndexMismatch | None:
         """Return the difference, or None if the index is derived from the rows, by their counts at least, or there is
         no separate index."""
 
-    async def strays(self, *, tenant: str, after: Stray | None, limit: int) -> list[Stray]:
+    async def orphan_rows(self, *, tenant: str, after: OrphanRow | None, limit: int) -> list[OrphanRow]:
         """Return rows of features and of words without a message, ascending by table, room and arrival, above
         `after`."""
 

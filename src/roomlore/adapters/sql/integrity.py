@@ -24,7 +24,15 @@ from roomlore.adapters.sql.words import spell_message
 from roomlore.core.integrity import StoredVersion
 from roomlore.core.memory.memory import Source
 from roomlore.core.models import StoredMessage
-from roomlore.ports.maintenance import MarkAhead, ReadChange, ReadMessage, ReadSupport, ReadVersion, Stray, WordsAstray
+from roomlore.ports.maintenance import (
+    MarkAhead,
+    OrphanRow,
+    ReadChange,
+    ReadMessage,
+    ReadSupport,
+    ReadVersion,
+    WordIndexMismatch,
+)
 
 _m, _f, _w = schema.messages, schema.features, schema.message_words
 DAMAGE = (ValueError, TypeError, KeyError, AttributeError, OverflowError)
@@ -55,7 +63,7 @@ def _messages() -> Any:
     return select(*ENTRY_COLUMNS, *kept).select_from(rows).where(in_room(_m), *within).order_by(_m.c.arrival)
 
 
-def _strays(table: Any) -> Any:
+def _orphan_rows(table: Any) -> Any:
     place = (table.c.room_key, table.c.arrival)
     above = tuple_(*place) > tuple_(*[bindparam(f"after_{column.name}", type_=column.type) for column in place])
     chosen = select(*place).where(table.c.tenant == bindparam("tenant"), above, ~exists().where(_its(_m, table)))
@@ -84,7 +92,7 @@ _MISSING = Statement(lambda: text(f"SELECT w.arrival {_ROWS} EXCEPT SELECT {_PLA
 _SURPLUS = Statement(lambda: text(f"SELECT {_PLACE} {_TERMS} EXCEPT SELECT w.arrival {_ROWS} LIMIT :count"))
 _SIZES = Statement(_sizes)
 _MESSAGES = Statement(_messages)
-_STRAYS = {table.name: Statement(partial(_strays, table)) for table in (_f, _w)}
+_ORPHAN_ROWS = {table.name: Statement(partial(_orphan_rows, table)) for table in (_f, _w)}
 
 
 class MessageAudit(Repository):
@@ -97,7 +105,7 @@ class MessageAudit(Repository):
         last = _last(await self._sql.fetch(_SIZES, count=limit, **here), after)
         return partial(_read_all, room_id, await self._sql.fetch(_MESSAGES, last=last, **here), self._sql.dialect)
 
-    async def words_astray(self, *, tenant: str, room_id: str) -> WordsAstray | None:
+    async def word_index_mismatch(self, *, tenant: str, room_id: str) -> WordIndexMismatch | None:
         """Return the words that differ from the index. Always none on PostgreSQL, which indexes the rows itself."""
         if self._sql.dialect.name != "sqlite":
             return None
@@ -107,16 +115,16 @@ class MessageAudit(Repository):
             return None
         missing = await self._sql.fetch(_MISSING, count=_NAMED, **here)
         surplus = await self._sql.fetch(_SURPLUS, count=_NAMED, **here)
-        return WordsAstray(indexed, kept, tuple(row[0] for row in missing), tuple(row[0] for row in surplus))
+        return WordIndexMismatch(indexed, kept, tuple(row[0] for row in missing), tuple(row[0] for row in surplus))
 
-    async def strays(self, *, tenant: str, after: Stray | None, limit: int) -> list[Stray]:
-        found: list[Stray] = []
-        for table, statement in _STRAYS.items():
+    async def orphan_rows(self, *, tenant: str, after: OrphanRow | None, limit: int) -> list[OrphanRow]:
+        found: list[OrphanRow] = []
+        for table, statement in _ORPHAN_ROWS.items():
             if after is None or table >= after.table:
                 place = (after.room_key, after.arrival) if after and table == after.table else (0, 0)
                 its = {"tenant": escape(tenant), "after_room_key": place[0], "after_arrival": place[1]}
                 rows = await self._sql.fetch(statement, count=limit - len(found), **its)
-                found += [Stray(table, *row) for row in rows]
+                found += [OrphanRow(table, *row) for row in rows]
         return found
 
 

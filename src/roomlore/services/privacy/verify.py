@@ -22,7 +22,7 @@ from roomlore.core.memory.memory import Evolution, Scope
 from roomlore.core.models import Room
 from roomlore.core.search.lexical import WORDS_MODEL, passage
 from roomlore.ports.coordination import Clock
-from roomlore.ports.maintenance import ReadChange, ReadMessage, ReadSupport, ReadVersion, Stray, WordsAstray
+from roomlore.ports.maintenance import OrphanRow, ReadChange, ReadMessage, ReadSupport, ReadVersion, WordIndexMismatch
 from roomlore.ports.storage import MEMORY_VECTORS, VECTORS, WORDS, Storage
 from roomlore.ports.vectors import MEMORIES, MESSAGES, VectorIndex
 
@@ -206,7 +206,7 @@ class MessageChecks:
 
     async def check(self, tenant: str, holds: Holds, findings: Findings, progress: Callable[[], None]) -> None:
         """Check the messages. `progress`: called after each page."""
-        await self._check_strays(tenant, findings)
+        await self._check_orphan_rows(tenant, findings)
         after: str | None = None
         while True:
             async with self._storage.reading() as work:
@@ -217,13 +217,15 @@ class MessageChecks:
                 return
             after = rooms[-1].room_id
 
-    async def _check_strays(self, tenant: str, findings: Findings) -> None:
-        page: Sequence[Stray] = ()
+    async def _check_orphan_rows(self, tenant: str, findings: Findings) -> None:
+        page: Sequence[OrphanRow] = ()
         while True:
             async with self._storage.reading() as work:
-                page = await work.maintenance.strays(tenant=tenant, after=page[-1] if page else None, limit=_PAGE)
+                page = await work.maintenance.orphan_rows(tenant=tenant, after=page[-1] if page else None, limit=_PAGE)
             findings.add(
-                Fault("strays", f"table {one.table}", f"Room {one.room_key} has no message at arrival {one.arrival}.")
+                Fault(
+                    "orphan rows", f"table {one.table}", f"Room {one.room_key} has no message at arrival {one.arrival}."
+                )
                 for one in page
             )
             if len(page) < _PAGE:
@@ -273,9 +275,9 @@ class MessageChecks:
 
     async def _check_index(self, room: Room, findings: Findings) -> None:
         async with self._storage.reading() as work:
-            astray = await work.maintenance.words_astray(tenant=room.tenant, room_id=room.room_id)
-        if astray is not None:
-            findings.add([Fault("word index", f"room {room.room_id}", _told(astray))])
+            mismatch = await work.maintenance.word_index_mismatch(tenant=room.tenant, room_id=room.room_id)
+        if mismatch is not None:
+            findings.add([Fault("word index", f"room {room.room_id}", _told(mismatch))])
 
 
 def _faults(room_id: str, one: ReadMessage, holds: Holds) -> Iterator[Fault]:
@@ -298,10 +300,10 @@ def _miscounted(room: Room, counted: _Counted, holds: Holds) -> Iterator[Fault]:
         yield Fault("room counters", where, f"{rows} {room.words} words; there are {counted.words}.")
 
 
-def _told(astray: WordsAstray) -> str:
-    counts = f"The index has {astray.indexed} words; the rows of its messages have {astray.kept}."
-    missing = f" Not indexed are arrivals {_shown(astray.missing)}." if astray.missing else ""
-    surplus = f" Indexed without such a message are arrivals {_shown(astray.surplus)}." if astray.surplus else ""
+def _told(mismatch: WordIndexMismatch) -> str:
+    counts = f"The index has {mismatch.indexed} words; the rows of its messages have {mismatch.kept}."
+    missing = f" Not indexed are arrivals {_shown(mismatch.missing)}." if mismatch.missing else ""
+    surplus = f" Indexed without such a message are arrivals {_shown(mismatch.surplus)}." if mismatch.surplus else ""
     return counts + missing + surplus
 
 
