@@ -111,11 +111,12 @@ def spread(seen: View, chances: npt.NDArray[np.float64]) -> Floats:
 
 def view(window: RoomWindow, message: StoredMessage, features: MessageFeatures) -> View:
     """Return the newest messages of the window as `message` sees them; it is not in the window yet."""
-    return _Eye(window, message, features).look()
+    return _FeatureReader(window, message, features).read()
 
 
-class _Eye:
-    """One look. `pairs` gets plain counts first; then these become logs; then come the numbers that are no logs."""
+class _FeatureReader:
+    """Reads the features of one message. `pairs` gets plain counts first; then these become logs; then come the numbers
+    that are no logs."""
 
     def __init__(self, window: RoomWindow, message: StoredMessage, features: MessageFeatures) -> None:
         self.window, self.reading = window, window.read(message, features)
@@ -169,7 +170,7 @@ class _Eye:
         np.add(chosen, _FIRST, near[:_CHOSEN])
         return near
 
-    def look(self) -> View:
+    def read(self) -> View:
         window, rows, pairs = self.window, self.rows, self.pairs
         times = window.at.take(rows)
         ready = times <= self.at
@@ -182,14 +183,14 @@ class _Eye:
         self._distance()
         self._times(times)
         near = self._words()
-        self._ties()
+        self._contacts()
         self._scripts()
-        self._kin(older, newest)
+        self._thread_words(older, newest)
         _log(pairs[:_PACED])
         _log(pairs[_SHARED:_LOGGED])
         self._people()
         self._shares(near)
-        return View(pairs, self._own(ready), ready, rows, older, newest)
+        return View(pairs, self._message_features(ready), ready, rows, older, newest)
 
     def _distance(self) -> None:
         """Distance in messages, and who spoke in between."""
@@ -256,17 +257,17 @@ class _Eye:
         np.divide(near[3], np.maximum(words, _ONE), rarest)
         np.sqrt(rarest, rarest)
 
-    def _ties(self) -> None:
+    def _contacts(self) -> None:
         """Fill in the recent contacts of each candidate's sender with this one."""
         size = self.window.names.highest + 2
         table = np.zeros((len(_TIES), size), np.float32)
         table[0] = self.window.counts[:size]
-        table[1:4] = self._called(size)
+        table[1:4] = self._callers(size)
         if self.mine:
-            table[4:] = self._spoken_to(size)
+            table[4:] = self._addressees(size)
         table.take(self.senders, 1, self.pairs[_TIED:_LAST_NAMED], "clip")
 
-    def _called(self, size: int) -> npt.NDArray[np.number]:
+    def _callers(self, size: int) -> npt.NDArray[np.number]:
         """Return who called the sender, who answered, and for whom a call was the last thing said."""
         flags = self.bits[_CALLS].reshape(-1).nonzero()[0]
         recent, which = _RECENT.take(flags, mode="wrap"), _WHICH.take(flags)
@@ -277,7 +278,7 @@ class _Eye:
         counted: npt.NDArray[np.number] = np.bincount(which, recent, 3 * size)
         return counted.reshape(3, size)
 
-    def _spoken_to(self, size: int) -> npt.NDArray[np.number]:
+    def _addressees(self, size: int) -> npt.NDArray[np.number]:
         """Whom the sender called and answered."""
         recent = _RECENT.take(self.my_rows)
         to = self.window.people[PARTNER:].take(self.my_rows + self.first, axis=1)
@@ -296,9 +297,9 @@ class _Eye:
         self.foreign.take(self.near, 0, pairs[_FOREIGN], "clip")
         np.maximum(lean.take(self.near) * np.float32(-usual), _ZERO, out=pairs[_FOREIGN + 1])
 
-    def _kin(self, older: Floats, newest: Floats) -> None:
+    def _thread_words(self, older: Floats, newest: Floats) -> None:
         """Fill in the contents of each candidate's thread, and how much of the message's words it covers."""
-        weights, columns = self._telling()
+        weights, columns = self._word_weights()
         columns[1] = self.words
         np.multiply(columns[0], _RECENTLY, columns[_LATELY])
         columns[_AGAINST] = self.foreign
@@ -315,7 +316,7 @@ class _Eye:
         self.pairs[_COVERS + 2] = rare
         np.divide(rare, _most(rare) + 0.02, self.pairs[_COVERS + 3])
 
-    def _telling(self) -> tuple[Floats, Floats]:
+    def _word_weights(self) -> tuple[Floats, Floats]:
         """Return the share of the message that each of its rarest words makes up, and `_COLUMNS` with the rows that use
         each."""
         rarities, columns = np.array(self.rarities, np.float32), self.flags[_COLUMNS.start :]
@@ -330,7 +331,7 @@ class _Eye:
         np.divide(squares, np.float32(np.add.reduce(squares) + _RAREST), squares)
         return weights, columns
 
-    def _own(self, ready: Flags) -> Floats:
+    def _message_features(self, ready: Flags) -> Floats:
         window, end = self.window, self.window.end
         pause = max(0.0, self.at - float(window.at[end - 1])) / 60 if window.alive else LONG_PAUSE
         crowd = min(max(1, window.alive), CANDIDATES)
@@ -340,7 +341,7 @@ class _Eye:
         own = np.empty(len(SELF), np.float32)
         own[: len(TRAITS)] = self.reading.traits
         own[len(TRAITS) :] = (
-            *self._mine(),
+            *self._own_messages(),
             self.my_last == end - 1,
             math.log1p(pause) if window.alive else _UNKNOWN,
             *self.paces,
@@ -379,7 +380,7 @@ class _Eye:
         gap = max(0.0, self.at - float(self.window.latest[self.my_last])) / 60
         return (*fits, math.log(gap + 0.02), float(self.window.kin[self.my_last, self.window.end - 1]))
 
-    def _mine(self) -> tuple[float, ...]:
+    def _own_messages(self) -> tuple[float, ...]:
         """Of the sender's own messages: how many, how long ago the last was, what it was, who called since."""
         if not self.mine:
             return (0.0, _OWN_NEVER, _UNKNOWN, 0.0, 0.0, 0.0)

@@ -268,7 +268,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignMemories:
+class ImportedMemories:
     """Another system's memories, each with its position, and the unreadable entries."""
 
     form: str

@@ -7,7 +7,7 @@ from typing import Any
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import check_scope
-from roomlore.core.memory.writing import ForeignMemories, NewMemory, Skipped
+from roomlore.core.memory.writing import ImportedMemories, NewMemory, Skipped
 from roomlore.importers.memories import deerflow, mem0
 from roomlore.importers.memories.entries import Entries, Entry
 
@@ -16,7 +16,7 @@ FORMS = (deerflow.NAME, mem0.NAME)
 
 def read_memories(
     source: Path | str | bytes | Mapping[str, Any] | Sequence[Any], *, form: str | None = None, scope: str | None = None
-) -> ForeignMemories:
+) -> ImportedMemories:
     """Return the memories of another system: a path, the file's bytes, or its JSON as Python values.
 
     `form`: one of `FORMS`, None detects it. `scope`: of entries that do not name one. Raise `InvalidInput` if nothing
@@ -86,7 +86,7 @@ def _value(line: str) -> Any:
         return None
 
 
-def _gathered(form: str, entries: Iterator[Entry]) -> ForeignMemories:
+def _gathered(form: str, entries: Iterator[Entry]) -> ImportedMemories:
     """Return the entries; an id used for two different things stands for the first."""
     good: list[tuple[str, NewMemory]] = []
     bad: list[Skipped] = []
@@ -101,4 +101,4 @@ def _gathered(form: str, entries: Iterator[Entry]) -> ForeignMemories:
             good.append(entry)
         else:
             bad.append(Skipped(place, f"its id stands for {first} already", memory.statement[:80]))
-    return ForeignMemories(form, tuple(good), tuple(bad))
+    return ImportedMemories(form, tuple(good), tuple(bad))

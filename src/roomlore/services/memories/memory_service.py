@@ -28,7 +28,7 @@ from roomlore.core.memory.writing import (
     MAX_BATCH,
     Edit,
     FactImport,
-    ForeignMemories,
+    ImportedMemories,
     Keep,
     NewMemory,
     Remembered,
@@ -48,7 +48,7 @@ Named = Literal["memory", "evolution"]
 _SHORTEST = 4
 _ALL = 2**31 - 1
 _SHOWN = 5
-Foreign = Path | str | bytes | Mapping[str, Any] | Sequence[Any]
+MemoryExport = Path | str | bytes | Mapping[str, Any] | Sequence[Any]
 _EXCERPT = 80
 Status = Literal["active", "deprecated", "all"]
 _STATUSES: dict[str, MemoryStatus | None] = {
@@ -113,10 +113,10 @@ class Searcher(Protocol):
 class ReadMemories(Protocol):
     """A reader of another system's file. Raise `InvalidInput` if nothing of it can be read."""
 
-    def __call__(self, source: Foreign, *, form: str | None, scope: str | None) -> ForeignMemories: ...
+    def __call__(self, source: MemoryExport, *, form: str | None, scope: str | None) -> ImportedMemories: ...
 
 
-async def bring(writer: MemoryWriter, found: ForeignMemories, *, dry_run: bool) -> FactImport:
+async def bring(writer: MemoryWriter, found: ImportedMemories, *, dry_run: bool) -> FactImport:
     """Write the memories that were read, in as few transactions as possible."""
     good: list[tuple[str, NewMemory]] = []
     skipped = list(found.skipped)
@@ -260,7 +260,7 @@ class MemoryService:
 
     async def import_facts(
         self,
-        source: Foreign,
+        source: MemoryExport,
         *,
         form: str | None = None,
         scope: str | None = None,
