@@ -4,13 +4,15 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import regex
-import rjieba
 import Stemmer
+
+if TYPE_CHECKING:
+    import rjieba
 
 
 def _listed(words: str) -> frozenset[str]:
@@ -124,7 +126,13 @@ _CONTRACTION = re.compile(r"['’](?:s|re|ve|ll|d|m)$|\A.*n['’]t$")
 _URL_HOST = re.compile(r"[a-z]+://(?:[^/@\s]*@)?(?:www\.)?([^/:?#\s]+)")
 _MARKS = regex.compile(r"\p{M}{32,}")
 
-_segmenter = rjieba.Jieba()
+
+@cache
+def _segmenter() -> "rjieba.Jieba":
+    """Return the segmenter. Its dictionary is read at the first Chinese word."""
+    import rjieba
+
+    return rjieba.Jieba()
 
 
 def fold(text: str) -> str:
@@ -142,7 +150,7 @@ def head(text: str) -> str:
 
 def segment(run: str) -> list[str]:
     """Return a run of Chinese characters cut into words."""
-    return list(_segmenter.cut(run))
+    return list(_segmenter().cut(run))
 
 
 def _tokens(folded: str) -> list[tuple[str | None, str]]:
@@ -237,7 +245,7 @@ def _english(token: str) -> tuple[str, ...]:
 
 def _han_words(run: str) -> Iterator[str]:
     single = ""
-    for word in _segmenter.cut_for_search(run):
+    for word in _segmenter().cut_for_search(run):
         if word not in CHINESE:
             yield word
             if single and len(word) == 1:

@@ -3,11 +3,12 @@
 import asyncio
 import shutil
 import sqlite3
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import aiosqlite
 import sqlalchemy.exc
@@ -35,6 +36,9 @@ from sqlalchemy.util import greenlet_spawn
 
 from roomlore.adapters.sql import schema
 from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, StorageBusy, StorageUnavailable
+
+if TYPE_CHECKING:
+    import psycopg
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,23 +199,20 @@ def in_locked_room(table: Table) -> ColumnElement[bool]:
     return and_(table.c.room_key == bindparam("room_key"), table.c.tenant == bindparam("tenant"))
 
 
-try:
-    import psycopg
-    from psycopg.pq import TransactionStatus
-except ImportError:  # the extra `postgres` is not installed
-    _PG_ERRORS: tuple[type[Exception], ...] = ()
-    _PG_INTEGRITY: tuple[type[Exception], ...] = ()
-    _PG_DATA: tuple[type[Exception], ...] = ()
-else:
-    _PG_ERRORS = (psycopg.Error,)
-    _PG_INTEGRITY = (psycopg.IntegrityError,)
-    _PG_DATA = (psycopg.DataError,)
-
 Row = Sequence[Any]
 
-_INTEGRITY: tuple[type[Exception], ...] = (sqlite3.IntegrityError, *_PG_INTEGRITY)
-_DATA: tuple[type[Exception], ...] = (sqlite3.DataError, OverflowError, *_PG_DATA)
-_ANY: tuple[type[Exception], ...] = (sqlite3.Error, sqlalchemy.exc.SQLAlchemyError, OverflowError, OSError, *_PG_ERRORS)
+Errors = tuple[type[Exception], ...]
+_INTEGRITY: Errors = (sqlite3.IntegrityError,)
+_DATA: Errors = (sqlite3.DataError, OverflowError)
+_ANY: Errors = (sqlite3.Error, sqlalchemy.exc.SQLAlchemyError, OverflowError, OSError)
+
+
+def _with_psycopg(errors: Errors, name: str) -> Errors:
+    """Return the errors with psycopg's of this name. An open PostgreSQL has loaded psycopg; SQLite needs it not."""
+    error = getattr(sys.modules.get("psycopg"), name, None)
+    return (*errors, error) if error else errors
+
+
 _CLOSED = {"no active connection", "Connection closed"}
 """The text of aiosqlite's bare ValueError after its connection is closed."""
 _OUT_OF_SPACE = ("disk is full", "No space left", "disk full")
@@ -224,7 +225,7 @@ def translated(file: Path | None = None) -> Iterator[None]:
     an I/O error: SQLite reports a full disk and a broken one alike."""
     try:
         yield
-    except _ANY as exc:
+    except _with_psycopg(_ANY, "Error") as exc:
         raise _translate(_of_the_driver(exc), file) from exc
     except ValueError as exc:
         if str(exc) not in _CLOSED:
@@ -239,9 +240,9 @@ def _of_the_driver(exc: Exception) -> Exception:
 
 
 def _translate(exc: Exception, file: Path | None) -> RoomloreError:
-    if isinstance(exc, _INTEGRITY):
+    if isinstance(exc, _with_psycopg(_INTEGRITY, "IntegrityError")):
         return Conflict(f"The database holds this already: {exc}")
-    if isinstance(exc, _DATA):
+    if isinstance(exc, _with_psycopg(_DATA, "DataError")):
         return InvalidInput(f"The database cannot hold this value: {exc}")
     if _is_out_of_space(str(exc), file):
         return StorageUnavailable(f"The database has no space left on its disk: {exc}. Make room there, and try again.")
@@ -363,7 +364,7 @@ class PostgresConnection:
             await self._driver.execute(sql.encode())
 
     def broken(self) -> bool:
-        return self._driver.closed or self._driver.info.transaction_status != TransactionStatus.IDLE
+        return self._driver.closed or self._driver.info.transaction_status.name != "IDLE"
 
 
 WAIT_SECONDS = 30
