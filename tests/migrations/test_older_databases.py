@@ -11,8 +11,8 @@ from sqlalchemy import Connection, create_engine, insert, text, update
 
 import roomlore
 from roomlore.adapters.sql import connect, migrations, schema
-from roomlore.adapters.sql.memories import memory_text
-from roomlore.adapters.sql.rows import escape, features_row, message_row, to_micros, unescape
+from roomlore.adapters.sql.rows import escape, to_micros, unescape
+from roomlore.adapters.sql.shapes import LOGGED, features_row, message_row
 from roomlore.adapters.sql.words import spell_message
 from roomlore.core.audience import BEGINNING, END, EvidenceRoom, Presence, RoomPeople, Window
 from roomlore.core.models import Entry, LinkKind, Role
@@ -240,7 +240,7 @@ async def test_memories_of_older_databases_get_the_rooms_of_their_messages(empty
     _make(empty_url, "0009", {room: said}, deleted={2})
     sources = [(room, "m1"), (room, "m2"), (gone, "x")]
     told = escape(json.dumps(sources))
-    version = json.loads(unescape(memory_text(memory("f1")))) | {"sources": sources}
+    version = json.loads(unescape(LOGGED.text(memory("f1")))) | {"sources": sources}
     version = {name: value for name, value in version.items() if name not in ("evidence", "shared_with")}
     engine = _engine(empty_url)
     with engine.begin() as connection:

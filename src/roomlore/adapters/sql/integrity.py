@@ -10,15 +10,16 @@ from roomlore.adapters.sql import schema
 from roomlore.adapters.sql import schema as tables
 from roomlore.adapters.sql.engine import Row, Statement, among, in_room
 from roomlore.adapters.sql.locks import Repository
-from roomlore.adapters.sql.memories import CHANGE_COLUMNS, MEMORY_COLUMNS, read_sources, to_change, to_memory
-from roomlore.adapters.sql.rows import (
-    ENTRY_COLUMNS,
-    escape,
-    names_text,
-    to_entry,
-    to_message,
-    unescape,
-    unescape_or_none,
+from roomlore.adapters.sql.rows import escape, names_text, unescape, unescape_or_none
+from roomlore.adapters.sql.shapes import (
+    ARRIVAL_AT,
+    CHANGE_COLUMNS,
+    ENTRY,
+    ID_AT,
+    MEMORY,
+    MESSAGE,
+    read_sources,
+    to_change,
 )
 from roomlore.adapters.sql.words import spell_message
 from roomlore.core.integrity import StoredVersion
@@ -60,7 +61,7 @@ def _messages() -> Any:
     kept = (_m.c.room_key, _m.c.deleted_at, _f.c.arrival, _w.c.arrival, _w.c.length, cast(_w.c.words, Text))
     rows = _m.outerjoin(_f, _its(_f, _m)).outerjoin(_w, _its(_w, _m))
     within = _m.c.arrival > bindparam("after"), _m.c.arrival <= bindparam("last")
-    return select(*ENTRY_COLUMNS, *kept).select_from(rows).where(in_room(_m), *within).order_by(_m.c.arrival)
+    return select(*ENTRY.columns, *kept).select_from(rows).where(in_room(_m), *within).order_by(_m.c.arrival)
 
 
 def _orphan_rows(table: Any) -> Any:
@@ -147,12 +148,12 @@ def _read(room_id: str, row: Row, dialect: Dialect) -> ReadMessage:
     message, why = None, ""
     if deleted_at is None:
         try:
-            message = to_message(room_id, entry) if features is None else to_entry(room_id, entry).message
+            message = MESSAGE.read(entry, room_id) if features is None else ENTRY.read(entry, room_id).message
         except DAMAGE as error:
             why = f"{type(error).__name__}: {error}"[:200]
     kept = "missing" if words is None else "unknown" if why else _words_kept(message, room_key, length, told, dialect)
     counted = length if isinstance(length, int) else 0
-    return ReadMessage(row[0], _name(row[1]), message, features is not None, kept, counted, why)
+    return ReadMessage(row[ARRIVAL_AT], _name(row[ID_AT]), message, features is not None, kept, counted, why)
 
 
 def _name(message_id: object) -> str:
@@ -182,7 +183,7 @@ def _versions() -> Any:
     """Select versions by key, so that a page begins where the last one ended. Not by scope: the rows of a scope are
     spread between those of all others."""
     place = _memories.c.memory_key + literal_column("0")
-    columns = (*MEMORY_COLUMNS, _memories.c.memory_key, _memories.c.head, _memories.c.merged_into)
+    columns = (*MEMORY.columns, _memories.c.memory_key, _memories.c.head, _memories.c.merged_into)
     rows = select(*columns).select_from(_memories.join(_s, _s.c.scope_key == _memories.c.scope_key))
     chosen = rows.where(_memories.c.scope_key == _key, place > bindparam("after"))
     return chosen.order_by(place).limit(bindparam("count"))
@@ -273,7 +274,7 @@ def _version(row: Row) -> ReadVersion:
     number, head, merged_into = row[-3:]
     memory_id = unescape(row[0])
     try:
-        stored = StoredVersion(number, to_memory(row), bool(head), unescape_or_none(merged_into))
+        stored = StoredVersion(number, MEMORY.read(row), bool(head), unescape_or_none(merged_into))
     except DAMAGE as error:
         return ReadVersion(number, memory_id, None, f"{type(error).__name__}: {error}"[:200])
     return ReadVersion(number, memory_id, stored)

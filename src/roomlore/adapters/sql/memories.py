@@ -1,7 +1,6 @@
 """Parts of the port `Memories`, and rows of memories and their log to values and back."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, bindparam, func, literal_column, select, tuple_
@@ -10,236 +9,17 @@ from sqlalchemy.dialects.postgresql import insert
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Row, Statement, among, begins_or_ends
 from roomlore.adapters.sql.locks import Repository
-from roomlore.adapters.sql.rows import (
-    escape,
-    escape_or_none,
-    from_micros,
-    list_text,
-    mapping_text,
-    names_text,
-    numbers_text,
-    pairs_text,
-    read_list,
-    read_mapping,
-    read_pairs,
-    to_micros,
-    unescape,
-    unescape_or_none,
-)
-from roomlore.core.audience import EvidenceRoom
-from roomlore.core.chat import Usage
-from roomlore.core.errors import InvalidInput
+from roomlore.adapters.sql.rows import escape, names_text, numbers_text, unescape, unescape_or_none
+from roomlore.adapters.sql.shapes import EVOLUTION, MEMORY
 from roomlore.core.memory.memory import (
-    Action,
-    Change,
     Evolution,
     Memory,
     MemoryKind,
     MemoryStatus,
     NumberedMemory,
-    Scope,
-    Source,
 )
 
 _s, _m, _c, _src = schema.scopes, schema.memories, schema.changes, schema.sources
-
-SCOPE_COLUMNS = (_s.c.scope, _s.c.changes, _s.c.active, _s.c.created_at)
-MEMORY_COLUMNS = (
-    _m.c.memory_id,
-    _m.c.lineage_id,
-    _s.c.scope,
-    _m.c.kind,
-    _m.c.statement,
-    _m.c.version,
-    _m.c.parents,
-    _m.c.status,
-    _m.c.tags,
-    _m.c.category,
-    _m.c.strength,
-    _m.c.confidence,
-    _m.c.sources,
-    _m.c.change_summary,
-    _m.c.evolution_id,
-    _m.c.made_by,
-    _m.c.fallback,
-    _m.c.created_at,
-    _m.c.updated_at,
-    _m.c.supported_at,
-    _m.c.evidence,
-    _m.c.shared_with,
-)
-CHANGE_COLUMNS = (
-    _c.c.number,
-    _c.c.action,
-    _c.c.memory,
-    _c.c.closes,
-    _c.c.old_statement,
-    _c.c.reason,
-    _c.c.evolution_id,
-    _c.c.undoes,
-    _c.c.actor,
-    _c.c.at,
-)
-_KINDS: Mapping[str, MemoryKind] = {kind.value: kind for kind in MemoryKind}
-_STATES: Mapping[str, MemoryStatus] = {status.value: status for status in MemoryStatus}
-_ACTIONS: Mapping[str, Action] = {action.value: action for action in Action}
-_TIMES = ("created_at", "updated_at", "supported_at")
-
-
-def to_scope(tenant: str, row: Row) -> Scope:
-    return Scope(tenant=tenant, scope=unescape(row[0]), changes=row[1], active=row[2], created_at=from_micros(row[3]))
-
-
-def sources_text(sources: tuple[Source, ...]) -> str:
-    return pairs_text([(source.room_id, source.message_id) for source in sources])
-
-
-def read_sources(text: str) -> tuple[Source, ...]:
-    return tuple(Source(room_id, message_id) for room_id, message_id in read_pairs(text))
-
-
-def _evidence(evidence: tuple[EvidenceRoom, ...]) -> list[tuple[str, int, int]]:
-    return [(one.room_id, to_micros(one.first), to_micros(one.last)) for one in evidence]
-
-
-def _to_evidence(told: Iterable[tuple[str, int, int]]) -> tuple[EvidenceRoom, ...]:
-    return tuple([EvidenceRoom(room_id, from_micros(first), from_micros(last)) for room_id, first, last in told])
-
-
-def content_values(memory: Memory) -> dict[str, Any]:
-    """Return the content of a version by column: everything that may change in its row except its status."""
-    return {
-        "kind": memory.kind.value,
-        "statement": escape(memory.statement),
-        "tags": list_text(memory.tags),
-        "category": escape(memory.category),
-        "strength": float(memory.strength),
-        "confidence": None if memory.confidence is None else float(memory.confidence),
-        "parents": list_text(memory.parents),
-        "sources": sources_text(memory.sources),
-        "change_summary": escape(memory.change_summary),
-        "evolution_id": escape_or_none(memory.evolution_id),
-        "made_by": escape(memory.made_by),
-        "fallback": memory.fallback,
-        "created_at": to_micros(memory.created_at),
-        "updated_at": to_micros(memory.updated_at),
-        "supported_at": to_micros(memory.supported_at),
-        "evidence": pairs_text(_evidence(memory.evidence)),
-        "shared_with": list_text(memory.shared_with),
-    }
-
-
-def memory_text(memory: Memory) -> str:
-    """Return the whole version as JSON, as the log stores it."""
-    told = {
-        "memory_id": memory.memory_id,
-        "lineage_id": memory.lineage_id,
-        "version": memory.version,
-        "status": memory.status.value,
-        "kind": memory.kind.value,
-        "statement": memory.statement,
-        "parents": memory.parents,
-        "tags": memory.tags,
-        "category": memory.category,
-        "strength": memory.strength,
-        "confidence": memory.confidence,
-        "sources": [(source.room_id, source.message_id) for source in memory.sources],
-        "evidence": _evidence(memory.evidence),
-        "shared_with": memory.shared_with,
-        "change_summary": memory.change_summary,
-        "evolution_id": memory.evolution_id,
-        "made_by": memory.made_by,
-        "fallback": memory.fallback,
-    }
-    return mapping_text(told | {name: to_micros(getattr(memory, name)) for name in _TIMES})
-
-
-def read_memory(text: str, scope: str) -> Memory:
-    """Return the version that `memory_text` wrote. Without generic code, as logs are long."""
-    told = read_mapping(text)
-    return Memory(
-        memory_id=told["memory_id"],
-        lineage_id=told["lineage_id"],
-        scope=scope,
-        kind=_KINDS[told["kind"]],
-        statement=told["statement"],
-        version=told["version"],
-        parents=tuple(told["parents"]),
-        status=_STATES[told["status"]],
-        tags=tuple(told["tags"]),
-        category=told["category"],
-        strength=told["strength"],
-        confidence=told["confidence"],
-        sources=tuple([Source(room_id, message_id) for room_id, message_id in told["sources"]]),
-        evidence=_to_evidence(told["evidence"]),
-        shared_with=tuple(told["shared_with"]),
-        change_summary=told["change_summary"],
-        evolution_id=told["evolution_id"],
-        made_by=told["made_by"],
-        fallback=told["fallback"],
-        created_at=from_micros(told["created_at"]),
-        updated_at=from_micros(told["updated_at"]),
-        supported_at=from_micros(told["supported_at"]),
-    )
-
-
-def to_memory(row: Row) -> Memory:
-    return Memory(
-        memory_id=unescape(row[0]),
-        lineage_id=unescape(row[1]),
-        scope=unescape(row[2]),
-        kind=MemoryKind(row[3]),
-        statement=unescape(row[4]),
-        version=row[5],
-        parents=read_list(row[6]),
-        status=MemoryStatus(row[7]),
-        tags=read_list(row[8]),
-        category=unescape(row[9]),
-        strength=row[10],
-        confidence=row[11],
-        sources=read_sources(row[12]),
-        change_summary=unescape(row[13]),
-        evolution_id=unescape_or_none(row[14]),
-        made_by=unescape(row[15]),
-        fallback=bool(row[16]),
-        created_at=from_micros(row[17]),
-        updated_at=from_micros(row[18]),
-        supported_at=from_micros(row[19]),
-        evidence=_to_evidence(json.loads(unescape(row[20]))) if row[20] != "[]" else (),
-        shared_with=read_list(row[21]),
-    )
-
-
-def change_values(change: Change) -> dict[str, Any]:
-    return {
-        "number": change.number,
-        "action": change.action.value,
-        "memory_id": escape(change.memory.memory_id),
-        "memory": memory_text(change.memory),
-        "closes": list_text(change.closes),
-        "old_statement": escape_or_none(change.old_statement),
-        "reason": escape(change.reason),
-        "evolution_id": escape_or_none(change.evolution_id),
-        "undoes": escape_or_none(change.undoes),
-        "actor": escape(change.actor),
-        "at": to_micros(change.at),
-    }
-
-
-def to_change(scope: str, row: Row) -> Change:
-    return Change(
-        number=row[0],
-        scope=scope,
-        action=_ACTIONS[row[1]],
-        memory=read_memory(row[2], scope),
-        closes=read_list(row[3]),
-        old_statement=unescape_or_none(row[4]),
-        reason=unescape(row[5]),
-        evolution_id=unescape_or_none(row[6]),
-        undoes=unescape_or_none(row[7]),
-        actor=unescape(row[8]),
-        at=from_micros(row[9]),
-    )
 
 
 _in_scope = _s.c.scope_key == _m.c.scope_key
@@ -250,7 +30,7 @@ tenant."""
 
 
 def _memories(*where: Any) -> Any:
-    return select(*MEMORY_COLUMNS).select_from(_m.join(_s, _in_scope)).where(_ours, *where)
+    return select(*MEMORY.columns).select_from(_m.join(_s, _in_scope)).where(_ours, *where)
 
 
 def _chosen() -> ColumnElement[bool]:
@@ -268,18 +48,18 @@ def _page() -> Any:
     keys = select(_m.c.memory_key).where(_chosen()).order_by(*latest)
     page = keys.limit(bindparam("count")).offset(bindparam("start")).subquery("page")
     joined = page.join(_m, _m.c.memory_key == page.c.memory_key).join(_s, _in_scope)
-    return select(*MEMORY_COLUMNS).select_from(joined).order_by(*latest)
+    return select(*MEMORY.columns).select_from(joined).order_by(*latest)
 
 
 def _citing() -> Any:
     mine = (_src.c.tenant == bindparam("tenant")) & (_src.c.room_id == bindparam("room_id"))
     keys = select(_src.c.memory_key).where(mine, among(_src.c.message_id, "message_ids"))
-    chosen = select(*MEMORY_COLUMNS).select_from(_m.join(_s, _in_scope))
+    chosen = select(*MEMORY.columns).select_from(_m.join(_s, _in_scope))
     return chosen.where(_m.c.memory_key.in_(keys), schema.ACTIVE, _ours_without_index).order_by(_m.c.memory_id)
 
 
 def _fallbacks(*where: Any) -> Any:
-    chosen = select(*MEMORY_COLUMNS, _m.c.tenant).select_from(_m.join(_s, _in_scope))
+    chosen = select(*MEMORY.columns, _m.c.tenant).select_from(_m.join(_s, _in_scope))
     waiting = chosen.where(schema.WAITS_FOR_A_MODEL, *where)
     return waiting.order_by(_m.c.tenant, _m.c.memory_id).limit(bindparam("count"))
 
@@ -291,7 +71,7 @@ def _above() -> ColumnElement[bool]:
 _LINEAGES = Statement(lambda: select(_m.c.memory_id, _m.c.lineage_id).where(_ours, among(_m.c.memory_id, "memory_ids")))
 _HEADS = Statement(
     lambda: (
-        select(*MEMORY_COLUMNS, _m.c.merged_into)
+        select(*MEMORY.columns, _m.c.merged_into)
         .select_from(_m.join(_s, _in_scope))
         .where(_ours, among(_m.c.lineage_id, "lineage_ids"), _m.c.head)
     )
@@ -325,7 +105,7 @@ class MemoryReading(Repository):
 
     async def by_id(self, *, tenant: str, memory_ids: Sequence[str]) -> list[Memory]:
         rows = await self._sql.fetch(_BY_ID, tenant=escape(tenant), memory_ids=names_text(memory_ids))
-        return [to_memory(row) for row in rows]
+        return [MEMORY.read(row) for row in rows]
 
     async def heads(self, *, tenant: str, memory_ids: Sequence[str]) -> dict[str, Memory]:
         """Return the current heads. Follows merges one step at a time: a recursive query makes SQLite scan whole tables
@@ -343,7 +123,7 @@ class MemoryReading(Repository):
     async def _heads_of(self, tenant: str, lineages: Iterable[str]) -> dict[str, tuple[Memory, str | None]]:
         """Return the head of each lineage, and the lineage that it was merged into."""
         rows = await self._sql.fetch(_HEADS, tenant=escape(tenant), lineage_ids=names_text(sorted(lineages)))
-        read = [(to_memory(row), unescape_or_none(row[-1])) for row in rows]
+        read = [(MEMORY.read(row), unescape_or_none(row[-1])) for row in rows]
         return {head.lineage_id: (head, merged_into) for head, merged_into in read}
 
     async def page(
@@ -358,7 +138,7 @@ class MemoryReading(Repository):
     ) -> list[Memory]:
         chosen = _filter(tenant, scopes, kinds, status)
         rows = await self._sql.fetch(_PAGE, count=limit, start=offset, **chosen)
-        return [to_memory(row) for row in rows]
+        return [MEMORY.read(row) for row in rows]
 
     async def count(
         self, *, tenant: str, scopes: Sequence[str], kinds: Sequence[MemoryKind], status: MemoryStatus | None
@@ -368,7 +148,7 @@ class MemoryReading(Repository):
 
     async def lineage(self, *, tenant: str, lineage_id: str) -> list[Memory]:
         rows = await self._sql.fetch(_LINEAGE, tenant=escape(tenant), lineage_id=escape(lineage_id))
-        return [to_memory(row) for row in rows]
+        return [MEMORY.read(row) for row in rows]
 
     async def latest_versions(self, *, tenant: str, lineage_ids: Sequence[str]) -> dict[str, int]:
         rows = await self._sql.fetch(_LATEST, tenant=escape(tenant), lineage_ids=names_text(lineage_ids))
@@ -383,7 +163,7 @@ class MemoryReading(Repository):
         """Return the memories that cite these messages, by id."""
         here = {"tenant": escape(tenant), "room_id": escape(room_id)}
         rows = await self._sql.fetch(_CITING, message_ids=names_text(message_ids), **here)
-        return [to_memory(row) for row in rows]
+        return [MEMORY.read(row) for row in rows]
 
     async def fallbacks(self, *, after: str | None, limit: int) -> list[tuple[str, Memory]]:
         """Return fallbacks of all tenants after a position. `after`: tenant, NUL and id; an id has no NUL, so the last
@@ -394,7 +174,7 @@ class MemoryReading(Repository):
             tenant, _, memory_id = after.rpartition("\0")
             above = {"after_tenant": escape(tenant), "after_id": escape(memory_id)}
             rows = await self._sql.fetch(_FALLBACKS_AFTER, count=limit, **above)
-        return [(unescape(row[-1]), to_memory(row)) for row in rows]
+        return [(unescape(row[-1]), MEMORY.read(row)) for row in rows]
 
 
 def _filter(
@@ -411,7 +191,7 @@ def _filter(
 
 def _numbered(*where: Any) -> Any:
     joined = _m.join(_s, _s.c.scope_key == _m.c.scope_key)
-    return select(*MEMORY_COLUMNS, _m.c.tenant, _m.c.memory_key).select_from(joined).where(schema.ACTIVE, *where)
+    return select(*MEMORY.columns, _m.c.tenant, _m.c.memory_key).select_from(joined).where(schema.ACTIVE, *where)
 
 
 def _scope_key() -> Any:
@@ -461,16 +241,15 @@ class NumberedReading(Repository):
 
 
 def _to_numbered(row: Row) -> NumberedMemory:
-    return NumberedMemory(tenant=unescape(row[-2]), number=row[-1], memory=to_memory(row))
+    return NumberedMemory(tenant=unescape(row[-2]), number=row[-1], memory=MEMORY.read(row))
 
 
 _e = schema.evolutions
-EVOLUTION_COLUMNS = tuple(column for column in _e.c if column.name != "tenant")
 _own_evolution = _e.c.tenant == bindparam("tenant")
 
 
 def _evolution_page(*where: Any) -> Any:
-    chosen = select(*EVOLUTION_COLUMNS).where(_own_evolution, _e.c.scope == bindparam("scope"), *where)
+    chosen = select(*EVOLUTION.columns).where(_own_evolution, _e.c.scope == bindparam("scope"), *where)
     return chosen.order_by(_e.c.evolution_id.desc()).limit(bindparam("count"))
 
 
@@ -483,7 +262,7 @@ _ADD = Statement(
     )
 )
 _EVOLUTIONS_BY_ID = Statement(
-    lambda: select(*EVOLUTION_COLUMNS).where(_own_evolution, among(_e.c.evolution_id, "evolution_ids"))
+    lambda: select(*EVOLUTION.columns).where(_own_evolution, among(_e.c.evolution_id, "evolution_ids"))
 )
 _EVOLUTION_IDS_LIKE = Statement(
     lambda: (
@@ -503,11 +282,11 @@ class EvolutionRecords(Repository):
     async def add_evolution(self, *, tenant: str, evolution: Evolution) -> bool:
         """Add an evolution. Raises `InvalidInput` if its facts are no JSON."""
         self._locks.check_writing()
-        return bool(await self._sql.fetch(_ADD, tenant=escape(tenant), **evolution_values(evolution)))
+        return bool(await self._sql.fetch(_ADD, tenant=escape(tenant), **EVOLUTION.values(evolution)))
 
     async def evolutions_by_id(self, *, tenant: str, evolution_ids: Sequence[str]) -> list[Evolution]:
         rows = await self._sql.fetch(_EVOLUTIONS_BY_ID, tenant=escape(tenant), evolution_ids=names_text(evolution_ids))
-        return [to_evolution(row) for row in rows]
+        return [EVOLUTION.read(row) for row in rows]
 
     async def evolution_ids_like(self, *, tenant: str, part: str, limit: int) -> list[str]:
         piece = escape(part)
@@ -522,58 +301,4 @@ class EvolutionRecords(Repository):
             rows = await self._sql.fetch(_PAGE_FROM_END, **here)
         else:
             rows = await self._sql.fetch(_PAGE_BEFORE, before=escape(before), **here)
-        return [to_evolution(row) for row in rows]
-
-
-def evolution_values(evolution: Evolution) -> dict[str, Any]:
-    return {
-        "evolution_id": escape(evolution.evolution_id),
-        "scope": escape(evolution.scope),
-        "kind": evolution.kind,
-        "status": evolution.status,
-        "room_id": escape(evolution.room_id),
-        "first_arrival": evolution.first_arrival,
-        "last_arrival": evolution.last_arrival,
-        "messages": evolution.messages,
-        "prompt_name": escape(evolution.prompt_name),
-        "prompt_hash": escape(evolution.prompt_hash),
-        "model": escape(evolution.model),
-        "input_tokens": evolution.usage.input_tokens,
-        "output_tokens": evolution.usage.output_tokens,
-        "raw_answer": escape(evolution.raw_answer),
-        "quarantined": pairs_text(evolution.quarantined),
-        "facts": _facts_text(evolution),
-        "error": escape(evolution.error),
-        "started_at": to_micros(evolution.started_at),
-        "finished_at": to_micros(evolution.finished_at),
-    }
-
-
-def _facts_text(evolution: Evolution) -> str:
-    try:
-        return mapping_text(evolution.facts)
-    except (TypeError, ValueError, RecursionError) as exc:
-        raise InvalidInput(f"The facts of evolution {evolution.evolution_id!r} must be JSON: {exc}") from exc
-
-
-def to_evolution(row: Row) -> Evolution:
-    return Evolution(
-        evolution_id=unescape(row[0]),
-        scope=unescape(row[1]),
-        kind=row[2],
-        status=row[3],
-        room_id=unescape(row[4]),
-        first_arrival=row[5],
-        last_arrival=row[6],
-        messages=row[7],
-        prompt_name=unescape(row[8]),
-        prompt_hash=unescape(row[9]),
-        model=unescape(row[10]),
-        usage=Usage(row[11], row[12]),
-        raw_answer=unescape(row[13]),
-        quarantined=read_pairs(row[14]),
-        facts=read_mapping(row[15]),
-        error=unescape(row[16]),
-        started_at=from_micros(row[17]),
-        finished_at=from_micros(row[18]),
-    )
+        return [EVOLUTION.read(row) for row in rows]

@@ -12,16 +12,6 @@ from roomlore.adapters.sql import schema
 from roomlore.adapters.sql import schema as shared
 from roomlore.adapters.sql.engine import Connection, Row, Statement, among
 from roomlore.adapters.sql.locks import LockedScope, Locks, Repository
-from roomlore.adapters.sql.memories import (
-    CHANGE_COLUMNS,
-    SCOPE_COLUMNS,
-    change_values,
-    content_values,
-    read_memory,
-    read_sources,
-    to_change,
-    to_scope,
-)
 from roomlore.adapters.sql.outbox import MEMORIES_DUE, SqlOutbox
 from roomlore.adapters.sql.rows import (
     escape,
@@ -32,6 +22,16 @@ from roomlore.adapters.sql.rows import (
     to_micros,
     unescape,
     unescape_or_none,
+)
+from roomlore.adapters.sql.shapes import (
+    CHANGE_COLUMNS,
+    CONTENT,
+    LOGGED,
+    SCOPE,
+    change_values,
+    content_values,
+    read_sources,
+    to_change,
 )
 from roomlore.core.errors import Conflict, InvalidInput
 from roomlore.core.memory.log import Touch
@@ -189,8 +189,6 @@ def _conflict(what: str) -> NoReturn:
 
 _s, _m, _src, _c = schema.scopes, schema.memories, schema.sources, schema.changes
 _MARKS = ("status", "head", "merged_into")
-_IDENTITY = ("memory_key", "scope_key", "tenant", "memory_id", "lineage_id", "version")
-_CONTENT = tuple(column.name for column in _m.c if column.name not in (*_IDENTITY, *_MARKS))
 
 _NO_NUMBER = 2**63 - 1
 _LEAVES_ACTIVE = {
@@ -204,7 +202,7 @@ _key_of_scope = select(_s.c.scope_key).where(_named).scalar_subquery()
 
 
 def _scopes(*where: Any) -> Any:
-    chosen = select(*SCOPE_COLUMNS).where(_s.c.tenant == bindparam("tenant"), *where)
+    chosen = select(*SCOPE.columns).where(_s.c.tenant == bindparam("tenant"), *where)
     return chosen.order_by(_s.c.scope).limit(bindparam("count"))
 
 
@@ -256,9 +254,9 @@ _reckoned = _c.c.number + 0
 """The arithmetic keeps the query off the index of numbers: it scans the index of times, not the whole log."""
 
 
-_FIND = Statement(lambda: select(*SCOPE_COLUMNS).where(_named))
+_FIND = Statement(lambda: select(*SCOPE.columns).where(_named))
 _keeps_vectors = exists().where(shared.index_states.c.name == MEMORY_VECTORS)
-_LOCK = Statement(lambda: select(*SCOPE_COLUMNS, _keeps_vectors, _s.c.scope_key).where(_named).with_for_update())
+_LOCK = Statement(lambda: select(*SCOPE.columns, _keeps_vectors, _s.c.scope_key).where(_named).with_for_update())
 _MAKE = Statement(
     lambda: (
         insert(_s)
@@ -277,7 +275,7 @@ _STEP = Statement(
 )
 _TOUCHED = Statement(_touched)
 _MARK = Statement(lambda: _set(_MARKS))
-_REWRITE = Statement(lambda: _set(_CONTENT))
+_REWRITE = Statement(lambda: _set(CONTENT))
 _INSERT = Statement(lambda: _add(_m, "memory_key"))
 _KEYS = Statement(
     lambda: select(_m.c.memory_id, _m.c.memory_key).where(
@@ -323,7 +321,7 @@ class MemoryLog(Repository):
         if not rows:
             await self._sql.fetch(_MAKE, now=to_micros(now), **named)
             rows = await self._sql.fetch(_LOCK, **named)
-        stored = to_scope(tenant, rows[0])
+        stored = SCOPE.read(rows[0], tenant)
         *_, keeps_vectors, key = rows[0]
         self._locks.take_scope(LockedScope(key, tenant, scope, bool(keeps_vectors)))
         self._held[tenant, scope] = _Held(key, stored)
@@ -331,14 +329,14 @@ class MemoryLog(Repository):
 
     async def scope(self, *, tenant: str, scope: str) -> Scope | None:
         rows = await self._sql.fetch(_FIND, tenant=escape(tenant), scope=escape(scope))
-        return to_scope(tenant, rows[0]) if rows else None
+        return SCOPE.read(rows[0], tenant) if rows else None
 
     async def scopes(self, *, tenant: str, after: str | None, limit: int) -> list[Scope]:
         if after is None:
             rows = await self._sql.fetch(_PAGE_FROM_START, tenant=escape(tenant), count=limit)
         else:
             rows = await self._sql.fetch(_PAGE_AFTER, tenant=escape(tenant), after=escape(after), count=limit)
-        return [to_scope(tenant, row) for row in rows]
+        return [SCOPE.read(row, tenant) for row in rows]
 
     async def apply(self, *, tenant: str, scope: str, changes: Sequence[Change]) -> None:
         """Apply changes. All are computed first, so that an impossible change prevents the others too."""
@@ -450,7 +448,7 @@ class MemoryLog(Repository):
 def _to_touch(scope: str, row: Row) -> Touch:
     number, at, memory_id, closes, action, told = row
     if told is not None:
-        active: bool | None = read_memory(told, scope).status is MemoryStatus.ACTIVE
+        active: bool | None = LOGGED.read_text(told, scope).status is MemoryStatus.ACTIVE
     else:
         active = _LEAVES_ACTIVE.get(action)
     return Touch(number, from_micros(at), unescape(memory_id), read_list(closes), active)

@@ -24,20 +24,8 @@ from sqlalchemy import (
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Statement, among, in_room, numbers_in
 from roomlore.adapters.sql.locks import Repository
-from roomlore.adapters.sql.rows import (
-    ENTRY_COLUMNS,
-    MESSAGE_COLUMNS,
-    ROOM_COLUMNS,
-    escape,
-    from_micros,
-    names_text,
-    numbers_text,
-    to_entry,
-    to_message,
-    to_micros,
-    to_room,
-    unescape,
-)
+from roomlore.adapters.sql.rows import escape, from_micros, names_text, numbers_text, to_micros, unescape
+from roomlore.adapters.sql.shapes import ARRIVAL_AT, ENTRY, MESSAGE, ROOM
 from roomlore.core.models import Entry, Exchange, LinkKind, Role, StoredMessage, Target, Thread
 
 _m, _f, _w, _r = schema.messages, schema.features, schema.message_words, schema.rooms
@@ -46,7 +34,7 @@ NEWEST_OF_ALL = 2**62
 visible = and_(in_room(_m), _m.c.deleted_at.is_(None))
 """A condition: messages of the room that are not deleted."""
 
-_HASHED_COLUMNS = (*MESSAGE_COLUMNS, _m.c.content_hash)
+_HASHED_COLUMNS = (*MESSAGE.columns, _m.c.content_hash)
 _before = _m.c.arrival < bindparam("before")
 _after = _m.c.arrival > bindparam("after")
 _of_sender = _m.c.sender_id == bindparam("sender_id")
@@ -55,7 +43,7 @@ _of_sender = _m.c.sender_id == bindparam("sender_id")
 def entries(*where: ColumnElement[bool]) -> Select[Any]:
     """Select visible entries of the room under these conditions."""
     beside = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival, _f.c.tenant == _m.c.tenant)
-    return select(*ENTRY_COLUMNS).select_from(_m.join(_f, beside)).where(visible, *where)
+    return select(*ENTRY.columns).select_from(_m.join(_f, beside)).where(visible, *where)
 
 
 def _newest(chosen: Select[Any]) -> Select[Any]:
@@ -93,7 +81,7 @@ def _changed() -> Select[Any]:
     changes = select(_w.c.room_key, _w.c.arrival).where(in_room(_w), since).order_by(_w.c.changed)
     its = changes.limit(bindparam("count")).subquery("changes")
     beside = and_(_m.c.room_key == its.c.room_key, _m.c.arrival == its.c.arrival, _m.c.tenant == bindparam("tenant"))
-    return select(_m.c.deleted_at, *MESSAGE_COLUMNS).select_from(its.join(_m, beside))
+    return select(_m.c.deleted_at, *MESSAGE.columns).select_from(its.join(_m, beside))
 
 
 _FINGERPRINTS = Statement(
@@ -103,14 +91,14 @@ _SAID_AT = Statement(lambda: select(_m.c.message_id, _m.c.sent_at).where(in_room
 _ARRIVAL_OF = Statement(lambda: select(_m.c.arrival).where(in_room(_m), _m.c.message_id == bindparam("message_id")))
 _BY_ID = Statement(lambda: entries(among(_m.c.message_id, "ids")))
 _BY_ARRIVAL = Statement(lambda: entries(among(_m.c.arrival, "arrivals")))
-_PLAIN = Statement(lambda: select(*MESSAGE_COLUMNS).where(visible, among(_m.c.arrival, "arrivals")))
+_PLAIN = Statement(lambda: select(*MESSAGE.columns).where(visible, among(_m.c.arrival, "arrivals")))
 _TAIL = Statement(lambda: _newest(entries(_before)))
 _TAIL_SINCE = Statement(lambda: _newest(entries(_m.c.arrival.in_(_arrivals_since()))))
-_RECENT = Statement(lambda: _recent(*MESSAGE_COLUMNS))
+_RECENT = Statement(lambda: _recent(*MESSAGE.columns))
 _RECENT_HASHED = Statement(lambda: _recent(*_HASHED_COLUMNS))
-_PAGE = Statement(lambda: _page(MESSAGE_COLUMNS))
+_PAGE = Statement(lambda: _page(MESSAGE.columns))
 _PAGE_HASHED = Statement(lambda: _page(_HASHED_COLUMNS))
-_PAGE_OF = Statement(lambda: _page(MESSAGE_COLUMNS, _of_sender))
+_PAGE_OF = Statement(lambda: _page(MESSAGE.columns, _of_sender))
 _PAGE_OF_HASHED = Statement(lambda: _page(_HASHED_COLUMNS, _of_sender))
 _COUNT = Statement(lambda: _count(_after))
 _COUNT_OF = Statement(lambda: _count(_after, _of_sender))
@@ -135,7 +123,7 @@ _REPLIES_OF = Statement(
 
 def to_entries(room_id: str, rows: Sequence[Sequence[Any]]) -> list[Entry]:
     """Return rows in any order as entries in order of arrival. Sorting in SQL would make SQLite scan the whole room."""
-    return [to_entry(room_id, row) for row in sorted(rows, key=itemgetter(0))]
+    return [ENTRY.read(row, room_id) for row in sorted(rows, key=itemgetter(ARRIVAL_AT))]
 
 
 class _InRoom(Repository):
@@ -174,7 +162,7 @@ class MessageReading(_InRoom):
         if not arrivals:
             return []
         rows = await self._rows(_PLAIN, tenant, room_id, arrivals=numbers_text(arrivals))
-        return [to_message(room_id, row) for row in sorted(rows, key=itemgetter(0))]
+        return [MESSAGE.read(row, room_id) for row in sorted(rows, key=itemgetter(ARRIVAL_AT))]
 
     async def tail(
         self, *, tenant: str, room_id: str, limit: int, before: int | None = None, since: datetime | None = None
@@ -183,35 +171,35 @@ class MessageReading(_InRoom):
         otherwise the index of times is used."""
         bounds = {"before": NEWEST_OF_ALL if before is None else before, "count": limit}
         rows = await self._rows(_TAIL, tenant, room_id, **bounds)
-        found = [to_entry(room_id, row) for row in reversed(rows)]
+        found = [ENTRY.read(row, room_id) for row in reversed(rows)]
         if since is None or all(entry.message.at >= since for entry in found):
             return found
         rows = await self._rows(_TAIL_SINCE, tenant, room_id, since=to_micros(since), **bounds)
-        return [to_entry(room_id, row) for row in reversed(rows)]
+        return [ENTRY.read(row, room_id) for row in reversed(rows)]
 
     async def recent(self, *, tenant: str, room_id: str, limit: int, before: int | None = None) -> list[StoredMessage]:
         before = NEWEST_OF_ALL if before is None else before
         rows = await self._rows(_RECENT, tenant, room_id, before=before, count=limit)
-        return [to_message(room_id, row) for row in reversed(rows)]
+        return [MESSAGE.read(row, room_id) for row in reversed(rows)]
 
     async def recent_with_hashes(
         self, *, tenant: str, room_id: str, limit: int, before: int | None = None
     ) -> list[tuple[StoredMessage, str]]:
         before = NEWEST_OF_ALL if before is None else before
         rows = await self._rows(_RECENT_HASHED, tenant, room_id, before=before, count=limit)
-        return [(to_message(room_id, row), row[-1]) for row in reversed(rows)]
+        return [(MESSAGE.read(row, room_id), row[-1]) for row in reversed(rows)]
 
     async def page(
         self, *, tenant: str, room_id: str, after: int, limit: int, sender_id: str | None = None
     ) -> list[StoredMessage]:
         rows = await self._said(_PAGE, _PAGE_OF, tenant, room_id, sender_id, after=after, count=limit)
-        return [to_message(room_id, row) for row in rows]
+        return [MESSAGE.read(row, room_id) for row in rows]
 
     async def page_with_hashes(
         self, *, tenant: str, room_id: str, after: int, limit: int, sender_id: str | None = None
     ) -> list[tuple[StoredMessage, str]]:
         rows = await self._said(_PAGE_HASHED, _PAGE_OF_HASHED, tenant, room_id, sender_id, after=after, count=limit)
-        return [(to_message(room_id, row), row[-1]) for row in rows]
+        return [(MESSAGE.read(row, room_id), row[-1]) for row in rows]
 
     async def count(self, *, tenant: str, room_id: str, after: int, sender_id: str | None = None) -> int:
         rows = await self._said(_COUNT, _COUNT_OF, tenant, room_id, sender_id, after=after)
@@ -241,9 +229,9 @@ class MessageReading(_InRoom):
         self, *, tenant: str, room_id: str, revision: int, after: int
     ) -> tuple[list[StoredMessage], list[int]]:
         rows = await self._rows(_CHANGED, tenant, room_id, revision=revision, after=after, count=NEWEST_OF_ALL)
-        rows = sorted(rows, key=itemgetter(1))
-        there = [to_message(room_id, row[1:]) for row in rows if row[0] is None]
-        return there, [row[1] for row in rows if row[0] is not None]
+        rows = sorted(rows, key=itemgetter(1 + ARRIVAL_AT))
+        there = [MESSAGE.read(row[1:], room_id) for row in rows if row[0] is None]
+        return there, [row[1 + ARRIVAL_AT] for row in rows if row[0] is not None]
 
 
 _earlier_message = _m.alias("before")
@@ -269,7 +257,7 @@ def _window() -> ColumnElement[Any]:
 def _found(*where: ColumnElement[bool]) -> Select[Any]:
     beside = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival, _f.c.tenant == _m.c.tenant)
     previous = _newest_before(_earlier_message.c.sent_at).limit(1).scalar_subquery()
-    columns = (_window(), previous, *ROOM_COLUMNS, *ENTRY_COLUMNS)
+    columns = (_window(), previous, *ROOM.columns, *ENTRY.columns)
     joined = _r.join(_m, _r.c.room_key == _m.c.room_key).join(_f, beside)
     return select(*columns).select_from(joined).where(visible, *where)
 
@@ -279,11 +267,11 @@ NEWEST_TARGET = Statement(lambda: _found(_m.c.role == Role.USER.value).order_by(
 
 
 def to_target(room_id: str, row: Sequence[Any]) -> Target:
-    entry_at = 2 + len(ROOM_COLUMNS)
+    entry_at = 2 + len(ROOM.columns)
     tokens = [int(number) for number in row[0].split(",")] if row[0] else []
     return Target(
-        room=to_room(row[2:entry_at]),
-        entry=to_entry(room_id, row[entry_at:]),
+        room=ROOM.read(row[2:entry_at]),
+        entry=ENTRY.read(row[entry_at:], room_id),
         window_messages=len(tokens),
         window_tokens=sum(tokens),
         previous_at=None if row[1] is None else from_micros(row[1]),
@@ -373,7 +361,7 @@ def _exchanged() -> Select[Any]:
     rank = func.row_number().over(
         partition_by=(found.c.asked, found.c.below), order_by=(found.c.parent_probability.desc(), found.c.at)
     )
-    messages = [column.label(f"column_{place}") for place, column in enumerate(MESSAGE_COLUMNS)]
+    messages = [column.label(f"column_{place}") for place, column in enumerate(MESSAGE.columns)]
     ranked = (
         select(found.c.asked, found.c.below, found.c.parent_probability, *messages, rank.label("rank"))
         .select_from(found.join(_m, beside))
@@ -488,7 +476,7 @@ class ThreadReading(_InRoom):
 
     async def thread_members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
         rows = await self._rows(_MEMBERS, tenant, room_id, thread=thread, count=limit)
-        return [to_entry(room_id, row) for row in reversed(rows)]
+        return [ENTRY.read(row, room_id) for row in reversed(rows)]
 
     async def exchanges(
         self, *, tenant: str, room_id: str, arrivals: Sequence[int], least: float, limit: int
@@ -506,7 +494,7 @@ class ThreadReading(_InRoom):
 
 
 def _to_exchange(room_id: str, rows: Sequence[Sequence[Any]]) -> Exchange:
-    linked = [(bool(row[1]), (to_message(room_id, row[3:]), row[2])) for row in rows]
+    linked = [(bool(row[1]), (MESSAGE.read(row[3:], room_id), row[2])) for row in rows]
     above = [pair for below, pair in linked if not below]
     answered, odds = above[0] if above else (None, 0.0)
     return Exchange(

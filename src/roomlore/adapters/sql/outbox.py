@@ -1,6 +1,5 @@
 """The port `Outbox` and a part of `Progress`: messages and memories with pending vectors, and the state of indexes."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -30,9 +29,10 @@ from sqlalchemy.dialects.postgresql import insert
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Connection, Row, Statement, among
 from roomlore.adapters.sql.locks import Locks, Repository
-from roomlore.adapters.sql.rows import ROOM_COLUMNS, escape, from_micros, numbers_text, to_micros, to_room, unescape
+from roomlore.adapters.sql.rows import escape, numbers_text, to_micros, unescape
+from roomlore.adapters.sql.shapes import INDEX_STATE, ROOM
 from roomlore.core.models import Room
-from roomlore.core.search.hits import EmbeddingModel, IndexState, IndexTask
+from roomlore.core.search.hits import IndexState, IndexTask
 
 _Scope = dict[str, str]
 
@@ -210,7 +210,7 @@ def _to_task(row: Row) -> IndexTask:
 
 
 _s, _r = schema.index_states, schema.rooms
-_VALUES = ("model", "dimensions", "generation", "cursor", "updated_at")
+_VALUES = tuple(column.name for column in INDEX_STATE.columns if column is not _s.c.name)
 
 
 def _given(prefix: str) -> dict[str, Any]:
@@ -220,7 +220,7 @@ def _given(prefix: str) -> dict[str, Any]:
 def _rooms_after() -> Any:
     place = tuple_(_r.c.tenant, _r.c.room_id)
     after = tuple_(bindparam("after_tenant", type_=_r.c.tenant.type), bindparam("after_room", type_=_r.c.room_id.type))
-    return select(*ROOM_COLUMNS).where(place > after).order_by(_r.c.tenant, _r.c.room_id).limit(bindparam("count"))
+    return select(*ROOM.columns).where(place > after).order_by(_r.c.tenant, _r.c.room_id).limit(bindparam("count"))
 
 
 def _to_link(*columns: Any) -> Any:
@@ -232,7 +232,7 @@ def _to_link(*columns: Any) -> Any:
 
 
 def _rooms_to_link() -> Any:
-    sides = [side.limit(bindparam("count")).subquery() for side in _to_link(*ROOM_COLUMNS)]
+    sides = [side.limit(bindparam("count")).subquery() for side in _to_link(*ROOM.columns)]
     return union_all(*[select(*side.c) for side in sides])
 
 
@@ -242,7 +242,7 @@ def _left_to_link() -> Any:
     return select(func.count(), func.sum(rooms.c.messages)).select_from(rooms)
 
 
-_FIND = Statement(lambda: select(_s).where(_s.c.name == bindparam("name")))
+_FIND = Statement(lambda: select(*INDEX_STATE.columns).where(_s.c.name == bindparam("name")))
 _MAKE = Statement(
     lambda: insert(_s).values(name=bindparam("name"), **_given("")).on_conflict_do_nothing().returning(_s.c.name)
 )
@@ -264,46 +264,25 @@ class IndexStates(Repository):
 
     async def index_state(self, *, name: str) -> IndexState | None:
         rows = await self._sql.fetch(_FIND, name=escape(name))
-        return _to_state(rows[0]) if rows else None
+        return INDEX_STATE.read(rows[0]) if rows else None
 
     async def save_index_state(self, *, state: IndexState, expected: str | None) -> bool:
         self._locks.check_writing()
-        values = dict(zip(_VALUES, _values(state), strict=True))
+        values = INDEX_STATE.values(state)
         if expected is None:
-            return bool(await self._sql.fetch(_MAKE, name=escape(state.name), **values))
-        new = {f"new_{name}": value for name, value in values.items()}
-        changed = await self._sql.fetch(_CHANGE, own_name=escape(state.name), expected=escape(expected), **new)
+            return bool(await self._sql.fetch(_MAKE, **values))
+        new = {f"new_{name}": values[name] for name in _VALUES}
+        changed = await self._sql.fetch(_CHANGE, own_name=values["name"], expected=escape(expected), **new)
         return bool(changed)
 
     async def rooms_after(self, *, tenant: str, room_id: str, limit: int) -> list[Room]:
         rows = await self._sql.fetch(_ROOMS_AFTER, after_tenant=escape(tenant), after_room=escape(room_id), count=limit)
-        return [to_room(row) for row in rows]
+        return [ROOM.read(row) for row in rows]
 
     async def rooms_to_link(self, *, model: str, limit: int) -> list[Room]:
         rows = await self._sql.fetch(_ROOMS_TO_LINK, model=escape(model), count=limit)
-        return [to_room(row) for row in rows[:limit]]
+        return [ROOM.read(row) for row in rows[:limit]]
 
     async def left_to_link(self, *, model: str) -> tuple[int, int]:
         rows = await self._sql.fetch(_LEFT_TO_LINK, model=escape(model))
         return int(rows[0][0]), int(rows[0][1] or 0)
-
-
-def _values(state: IndexState) -> tuple[Any, ...]:
-    return (
-        escape(state.model.name),
-        state.model.dimensions,
-        escape(state.generation),
-        None if state.cursor is None else json.dumps(state.cursor),
-        to_micros(state.updated_at),
-    )
-
-
-def _to_state(row: Row) -> IndexState:
-    name, model, dimensions, generation, cursor, updated_at = row
-    return IndexState(
-        name=unescape(name),
-        model=EmbeddingModel(name=unescape(model), dimensions=dimensions),
-        generation=unescape(generation),
-        cursor=None if cursor is None else tuple(json.loads(cursor)),
-        updated_at=from_micros(updated_at),
-    )

@@ -29,18 +29,9 @@ from sqlalchemy import (
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Statement, among, among_many, in_locked_room
 from roomlore.adapters.sql.locks import LockedRoom, Repository
-from roomlore.adapters.sql.memories import (
-    EVOLUTION_COLUMNS,
-    MEMORY_COLUMNS,
-    change_values,
-    content_values,
-    evolution_values,
-    read_sources,
-    to_evolution,
-    to_memory,
-)
 from roomlore.adapters.sql.rows import escape, names_text, numbers_text, unescape
 from roomlore.adapters.sql.schema import message_words, metadata, rooms
+from roomlore.adapters.sql.shapes import CONTENT, EVOLUTION, MEMORY, change_values, content_values, read_sources
 from roomlore.adapters.sql.words import WithWords
 from roomlore.core.json_values import texts_in
 from roomlore.core.memory.memory import Change, Evolution, Memory
@@ -254,10 +245,6 @@ _scopes, _memories, _src, _changes, _e = (
     schema.changes,
     schema.evolutions,
 )
-_CONTENT = (
-    "kind", "statement", "tags", "category", "strength", "confidence", "parents", "sources", "change_summary",
-    "evolution_id", "made_by", "fallback", "created_at", "updated_at", "supported_at",
-)  # fmt: skip
 _ENTRY = ("memory", "old_statement", "reason", "actor")
 _RECORD = ("room_id", "raw_answer", "quarantined", "facts", "error")
 
@@ -277,7 +264,7 @@ def _set(table: Any, names: Sequence[str], *where: Any) -> Any:
 
 _VERSIONS = Statement(
     lambda: (
-        select(_memories.c.memory_key, *MEMORY_COLUMNS)
+        select(_memories.c.memory_key, *MEMORY.columns)
         .select_from(_memories.join(_scopes, _scopes.c.scope_key == _memories.c.scope_key))
         .where(_of_tenant, _memories.c.memory_key > bindparam("after"))
         .order_by(_memories.c.memory_key)
@@ -289,7 +276,7 @@ _STORED = Statement(
         _of_tenant, _memories.c.scope_key == _its_key, among(_memories.c.memory_id, "memory_ids")
     )
 )
-_REWRITE = Statement(lambda: _set(_memories, _CONTENT, _memories.c.memory_key == bindparam("key"), _of_tenant))
+_REWRITE = Statement(lambda: _set(_memories, CONTENT, _memories.c.memory_key == bindparam("key"), _of_tenant))
 _NO_SUPPORT = Statement(
     lambda: delete(_src).where(
         _src.c.tenant == bindparam("its_tenant"),
@@ -315,7 +302,7 @@ _RENAME_RECORDS = Statement(
 )
 _RECORDS = Statement(
     lambda: (
-        select(*EVOLUTION_COLUMNS)
+        select(*EVOLUTION.columns)
         .where(_e.c.tenant == bindparam("its_tenant"), _e.c.evolution_id > bindparam("after"))
         .order_by(_e.c.evolution_id)
         .limit(bindparam("count"))
@@ -331,7 +318,7 @@ class Rewriting(Repository):
 
     async def versions(self, *, tenant: str, after: int, limit: int) -> list[tuple[int, Memory]]:
         rows = await self._sql.fetch(_VERSIONS, its_tenant=escape(tenant), after=after, count=limit)
-        return [(row[0], to_memory(row[1:])) for row in rows]
+        return [(row[0], MEMORY.read(row[1:])) for row in rows]
 
     async def rewrite_versions(self, *, tenant: str, scope: str, memories: Sequence[Memory]) -> None:
         self._locks.held_scope(tenant, scope)
@@ -360,11 +347,11 @@ class Rewriting(Repository):
 
     async def evolutions(self, *, tenant: str, after: str, limit: int) -> list[Evolution]:
         rows = await self._sql.fetch(_RECORDS, its_tenant=escape(tenant), after=escape(after), count=limit)
-        return [to_evolution(row) for row in rows]
+        return [EVOLUTION.read(row) for row in rows]
 
     async def rewrite_evolution(self, *, tenant: str, evolution: Evolution) -> None:
         self._locks.check_writing()
-        values = evolution_values(evolution)
+        values = EVOLUTION.values(evolution)
         new = _new({name: values[name] for name in _RECORD})
         await self._sql.fetch(_REWRITE_RECORD, its_tenant=escape(tenant), its_id=escape(evolution.evolution_id), **new)
 

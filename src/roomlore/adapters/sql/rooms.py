@@ -14,19 +14,16 @@ from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Row, Statement, among, in_room
 from roomlore.adapters.sql.locks import LockedRoom, Repository
 from roomlore.adapters.sql.rows import (
-    ROOM_COLUMNS,
     escape,
     from_micros,
     from_micros_or_none,
-    list_text,
     mapping_text,
     names_text,
-    read_list,
     to_micros,
     to_micros_or_none,
-    to_room,
     unescape,
 )
+from roomlore.adapters.sql.shapes import KEY, ROOM
 from roomlore.core.audience import Presence, RoomKind, RoomPeople, Stay, Window
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.models import ApiKey, Room
@@ -48,10 +45,10 @@ def _people_before() -> Any:
     return select(people.c.sender_id, name).select_from(people.outerjoin(latest, its)).order_by(people.c.first)
 
 
-_FIND = Statement(lambda: select(*ROOM_COLUMNS).where(_named))
+_FIND = Statement(lambda: select(*ROOM.columns).where(_named))
 _PAGE_FROM_START = Statement(
     lambda: (
-        select(*ROOM_COLUMNS)
+        select(*ROOM.columns)
         .where(_rooms.c.tenant == bindparam("tenant"))
         .order_by(_rooms.c.room_id)
         .limit(bindparam("count"))
@@ -59,7 +56,7 @@ _PAGE_FROM_START = Statement(
 )
 _PAGE_AFTER = Statement(
     lambda: (
-        select(*ROOM_COLUMNS)
+        select(*ROOM.columns)
         .where(_rooms.c.tenant == bindparam("tenant"), _rooms.c.room_id > bindparam("after"))
         .order_by(_rooms.c.room_id)
         .limit(bindparam("count"))
@@ -70,7 +67,7 @@ _CONFIGURE = Statement(
         update(_rooms)
         .where(_named)
         .values(settings=bindparam("new_settings"), revision=_rooms.c.revision + 1)
-        .returning(*ROOM_COLUMNS)
+        .returning(*ROOM.columns)
     )
 )
 _PEOPLE = Statement(
@@ -91,7 +88,7 @@ _SET_KIND = Statement(
         update(_rooms)
         .where(_named)
         .values(kind=bindparam("new_kind"), revision=_rooms.c.revision + 1)
-        .returning(*ROOM_COLUMNS)
+        .returning(*ROOM.columns)
     )
 )
 _TELL_MEMBERS = Statement(lambda: update(_rooms).where(_named).values(members_told=bindparam("all_told")))
@@ -125,7 +122,7 @@ def _stays() -> Any:
 
 
 _keeps_vectors = exists().where(schema.index_states.c.name == VECTORS)
-_LOCK = Statement(lambda: select(_rooms.c.room_key, _keeps_vectors, *ROOM_COLUMNS).where(_named).with_for_update())
+_LOCK = Statement(lambda: select(_rooms.c.room_key, _keeps_vectors, *ROOM.columns).where(_named).with_for_update())
 _MAKE = Statement(
     lambda: (
         insert(_rooms)
@@ -148,14 +145,14 @@ class SqlRooms(Repository):
 
     async def find(self, *, tenant: str, room_id: str) -> Room | None:
         rows = await self._sql.fetch(_FIND, tenant=escape(tenant), room_id=escape(room_id))
-        return to_room(rows[0]) if rows else None
+        return ROOM.read(rows[0]) if rows else None
 
     async def page(self, *, tenant: str, after: str | None, limit: int) -> list[Room]:
         if after is None:
             rows = await self._sql.fetch(_PAGE_FROM_START, tenant=escape(tenant), count=limit)
         else:
             rows = await self._sql.fetch(_PAGE_AFTER, tenant=escape(tenant), after=escape(after), count=limit)
-        return [to_room(row) for row in rows]
+        return [ROOM.read(row) for row in rows]
 
     async def lock(self, *, tenant: str, room_id: str, now: datetime) -> Room:
         self._locks.check_writing()
@@ -165,7 +162,7 @@ class SqlRooms(Repository):
             await self._sql.fetch(_MAKE, now=to_micros(now), **named)
             rows = await self._sql.fetch(_LOCK, **named)
         self._locks.take(LockedRoom(rows[0][0], tenant, room_id, bool(rows[0][1])))
-        return to_room(rows[0][2:])
+        return ROOM.read(rows[0][2:])
 
     async def configure(self, *, tenant: str, room_id: str, settings: Mapping[str, Any]) -> Room:
         self._locks.check_writing()
@@ -174,7 +171,7 @@ class SqlRooms(Repository):
         )
         if not rows:
             raise NotFound(f"There is no room {room_id!r}.")
-        return to_room(rows[0])
+        return ROOM.read(rows[0])
 
     async def participants(self, *, tenant: str, room_id: str) -> dict[str, str]:
         rows = await self._sql.fetch(_PEOPLE, tenant=escape(tenant), room_id=escape(room_id))
@@ -187,7 +184,7 @@ class SqlRooms(Repository):
     async def set_kind(self, *, tenant: str, room_id: str, kind: RoomKind | None) -> Room:
         held = self._locks.held(tenant, room_id)
         named = {"tenant": escape(held.tenant), "room_id": escape(room_id)}
-        return to_room((await self._sql.fetch(_SET_KIND, new_kind=kind.value if kind else "", **named))[0])
+        return ROOM.read((await self._sql.fetch(_SET_KIND, new_kind=kind.value if kind else "", **named))[0])
 
     async def set_members(
         self, *, tenant: str, room_id: str, stays: Mapping[str, Sequence[Stay]], complete: bool
@@ -299,7 +296,7 @@ class ImportPositions(Repository):
 
 
 _k, _s = schema.api_keys, schema.signing_keys
-_COLUMNS = (_k.c.key_id, _k.c.tenant, _k.c.name, _k.c.scopes, _k.c.created_at, _k.c.revoked_at)
+_key_row = KEY.whole_row("secret_hash")
 _of_tenant = _k.c.tenant == bindparam("tenant")
 _in_force = _k.c.revoked_at.is_(None)
 
@@ -311,9 +308,9 @@ def _revoke() -> Any:
 
 
 _ADD = Statement(lambda: sqlalchemy_insert(_k))
-_MATCH = Statement(lambda: select(*_COLUMNS).where(_k.c.secret_hash == bindparam("hash"), _in_force))
-_ALL = Statement(lambda: select(*_COLUMNS).order_by(_k.c.created_at, _k.c.key_id))
-_TENANT = Statement(lambda: select(*_COLUMNS).where(_of_tenant).order_by(_k.c.created_at, _k.c.key_id))
+_MATCH = Statement(lambda: select(*KEY.columns).where(_k.c.secret_hash == bindparam("hash"), _in_force))
+_ALL = Statement(lambda: select(*KEY.columns).order_by(_k.c.created_at, _k.c.key_id))
+_TENANT = Statement(lambda: select(*KEY.columns).where(_of_tenant).order_by(_k.c.created_at, _k.c.key_id))
 _REVOKE_ANY = Statement(_revoke)
 _REVOKE = Statement(lambda: _revoke().where(_of_tenant))
 _FIRST = Statement(lambda: select(_k.c.key_id).limit(1))
@@ -327,27 +324,18 @@ class SqlKeys(Repository):
     async def add(self, *, key: ApiKey, secret_hash: str) -> None:
         """Add a key. Raises `Conflict` if the id or the hash exists."""
         self._locks.check_writing()
-        row = (
-            escape(key.key_id),
-            escape(key.tenant),
-            escape(key.name),
-            list_text(key.scopes),
-            secret_hash,
-            to_micros(key.created_at),
-            to_micros_or_none(key.revoked_at),
-        )
-        await self._sql.many(_ADD, [row])
+        await self._sql.many(_ADD, [_key_row(key, secret_hash)])
 
     async def match(self, *, secret_hash: str) -> ApiKey | None:
         rows = await self._sql.fetch(_MATCH, hash=escape(secret_hash))
-        return _to_key(rows[0]) if rows else None
+        return KEY.read(rows[0]) if rows else None
 
     async def page(self, *, tenant: str | None) -> list[ApiKey]:
         if tenant is None:
             rows = await self._sql.fetch(_ALL)
         else:
             rows = await self._sql.fetch(_TENANT, tenant=escape(tenant))
-        return [_to_key(row) for row in rows]
+        return [KEY.read(row) for row in rows]
 
     async def revoke(self, *, tenant: str | None, key_id: str, now: datetime) -> bool:
         self._locks.check_writing()
@@ -367,14 +355,3 @@ class SqlKeys(Repository):
         self._locks.check_writing()
         await self._sql.many(_SIGN, [(escape(name), secret)])
         return str((await self._sql.fetch(_SIGNING, own_name=escape(name)))[0][0])
-
-
-def _to_key(row: Sequence[Any]) -> ApiKey:
-    return ApiKey(
-        key_id=unescape(row[0]),
-        tenant=unescape(row[1]),
-        name=unescape(row[2]),
-        scopes=read_list(row[3]),
-        created_at=from_micros(row[4]),
-        revoked_at=from_micros_or_none(row[5]),
-    )

@@ -12,24 +12,18 @@ from roomlore.adapters.sql.locks import Repository
 from roomlore.adapters.sql.rows import (
     escape,
     escape_or_none,
-    from_micros,
-    list_text,
-    mapping_text,
-    read_list,
-    read_mapping,
-    to_micros,
-    unescape,
-    unescape_or_none,
 )
+from roomlore.adapters.sql.shapes import USAGE
 from roomlore.core.models import ContextUsageRecord
 
 _u = schema.usage_records
+_row = USAGE.whole_row("tenant")
 _named = (_u.c.tenant == bindparam("tenant")) & (_u.c.context_id == bindparam("own_id"))
 
 
 def _page(*where: ColumnElement[bool]) -> Select[Any]:
     above = (_u.c.tenant == bindparam("tenant"), _u.c.context_id > bindparam("after"))
-    return select(_u).where(*above, *where).order_by(_u.c.context_id).limit(bindparam("count"))
+    return select(*USAGE.columns).where(*above, *where).order_by(_u.c.context_id).limit(bindparam("count"))
 
 
 def _judged() -> ColumnElement[bool]:
@@ -37,7 +31,7 @@ def _judged() -> ColumnElement[bool]:
 
 
 _RECORD = Statement(lambda: insert(_u).on_conflict_do_nothing())
-_FIND = Statement(lambda: select(_u).where(_named))
+_FIND = Statement(lambda: select(*USAGE.columns).where(_named))
 _RESPOND = Statement(
     lambda: update(_u).where(_named).values(llm_response=bindparam("answer")).returning(_u.c.context_id)
 )
@@ -67,11 +61,11 @@ class SqlUsage(Repository):
     async def record(self, *, tenant: str, records: Sequence[ContextUsageRecord]) -> None:
         self._locks.check_writing()
         if records:
-            await self._sql.many(_RECORD, [_row(tenant, record) for record in records])
+            await self._sql.many(_RECORD, [_row(record, escape(tenant)) for record in records])
 
     async def find(self, *, tenant: str, context_id: str) -> ContextUsageRecord | None:
         rows = await self._sql.fetch(_FIND, tenant=escape(tenant), own_id=escape(context_id))
-        return _to_record(rows[0]) if rows else None
+        return USAGE.read(rows[0]) if rows else None
 
     async def respond(self, *, tenant: str, context_id: str, llm_response: str) -> bool:
         self._locks.check_writing()
@@ -95,47 +89,4 @@ class SqlUsage(Repository):
         if room_id is not None:
             params["room_id"] = escape(room_id)
         rows = await self._sql.fetch(_PAGES[room_id is not None, judged], **params)
-        return [_to_record(row) for row in rows]
-
-
-def _row(tenant: str, record: ContextUsageRecord) -> tuple[Any, ...]:
-    return (
-        escape(tenant),
-        escape(record.context_id),
-        escape(record.room_id),
-        escape(record.user_id),
-        escape(record.trigger_message_id),
-        record.strategy,
-        list_text(record.context_message_ids),
-        mapping_text(record.relevance_scores),
-        record.tokens,
-        record.window_tokens,
-        record.build_ms,
-        to_micros(record.created_at),
-        escape_or_none(record.degraded),
-        escape_or_none(record.arm),
-        escape_or_none(record.llm_response),
-        escape_or_none(record.user_feedback),
-        record.success_indicator,
-    )
-
-
-def _to_record(row: Sequence[Any]) -> ContextUsageRecord:
-    return ContextUsageRecord(
-        context_id=unescape(row[1]),
-        room_id=unescape(row[2]),
-        user_id=unescape(row[3]),
-        trigger_message_id=unescape(row[4]),
-        strategy=row[5],
-        context_message_ids=read_list(row[6]),
-        relevance_scores=read_mapping(row[7]),
-        tokens=row[8],
-        window_tokens=row[9],
-        build_ms=row[10],
-        created_at=from_micros(row[11]),
-        degraded=unescape_or_none(row[12]),
-        arm=unescape_or_none(row[13]),
-        llm_response=unescape_or_none(row[14]),
-        user_feedback=unescape_or_none(row[15]),
-        success_indicator=row[16],
-    )
+        return [USAGE.read(row) for row in rows]

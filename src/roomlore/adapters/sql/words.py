@@ -49,7 +49,8 @@ from roomlore.adapters.sql.engine import (
     texts_in,
 )
 from roomlore.adapters.sql.locks import LockedRoom, Locks, Repository
-from roomlore.adapters.sql.rows import ROOM_COLUMNS, escape, names_text, numbers_text, to_room, unescape
+from roomlore.adapters.sql.rows import escape, names_text, numbers_text, unescape
+from roomlore.adapters.sql.shapes import ROOM
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, MessageType, StoredMessage
 from roomlore.core.search.hits import ROLES, FactRows, Ints, Postings, no_postings
@@ -219,18 +220,18 @@ def _in_fts5() -> Select[Any]:
     """
     listed = func.json_each(_words).table_valued("key", "value", name="listed")
     term = func.printf("%xx%s", _r.c.room_key, listed.c.value).label("term")
-    made = select(listed.c.key, term, *ROOM_COLUMNS).select_from(_r.outerjoin(listed, true())).where(_named)
+    made = select(listed.c.key, term, *ROOM.columns).select_from(_r.outerjoin(listed, true())).where(_named)
     asked = made.cte("asked").prefix_with("MATERIALIZED")
     index = table("message_index_terms", column("term"), column("doc"))
     found = select(func.group_concat(index.c.doc)).where(index.c.term == asked.c.term).scalar_subquery()
-    return select(asked.c.key, found, *[asked.c[column.name] for column in ROOM_COLUMNS])
+    return select(asked.c.key, found, *[asked.c[column.name] for column in ROOM.columns])
 
 
 def _in_tsvectors() -> Select[Any]:
     """Select each word's index in the list and 12 bytes for each message with it: its number and the word's rank."""
     call = func.roomlore_postings(_r.c.room_key, _r.c.tenant, _words)
     found = call.table_valued(column("place"), column("found", LargeBinary)).lateral("found")
-    return select(found.c.place, found.c.found, *ROOM_COLUMNS).select_from(_r.outerjoin(found, true())).where(_named)
+    return select(found.c.place, found.c.found, *ROOM.columns).select_from(_r.outerjoin(found, true())).where(_named)
 
 
 def _facts(*, since: bool) -> Select[Any]:
@@ -290,7 +291,7 @@ class WordReading(WithWords):
         )
         if not rows:
             return None
-        room, found = to_room(rows[0][2:]), {row[0]: row[1] for row in rows if row[1]}
+        room, found = ROOM.read(rows[0][2:]), {row[0]: row[1] for row in rows if row[1]}
         if not found:
             return no_postings(room, words)
         per_word = [found.get(place) for place in range(len(words))]

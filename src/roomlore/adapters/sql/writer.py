@@ -13,19 +13,8 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Row, Statement, among, in_locked_room
 from roomlore.adapters.sql.locks import LockedRoom
-from roomlore.adapters.sql.rows import (
-    ROOM_COLUMNS,
-    escape,
-    features_row,
-    link_values,
-    linked_values,
-    message_row,
-    numbers_text,
-    read_list,
-    to_micros,
-    to_room,
-    unescape,
-)
+from roomlore.adapters.sql.rows import escape, numbers_text, read_list, to_micros, unescape
+from roomlore.adapters.sql.shapes import LINK, LINKED, ROOM, features_row, message_row
 from roomlore.adapters.sql.words import Spelled, WithWords
 from roomlore.core.errors import Conflict, NotFound
 from roomlore.core.linking.calibration import Linked
@@ -37,8 +26,8 @@ _people, _words, _w = schema.participants, schema.keyword_counts, schema.message
 _IN_THIS_THREAD_FROM, _IN_THIS_THREAD_CHARACTERS = 64, 20_000
 """Batches from this size on are converted to rows on another thread, so that the event loop is not blocked."""
 
-_LINK_COLUMNS = ("link_kind", "thread", "parent", "parent_probability", "new_probability", "mates")
-_LINKED_COLUMNS = ("linked_by", "link_walk", "link_walked", "calibration")
+_LINK_COLUMNS = tuple(column.name for column in LINK.columns)
+_LINKED_COLUMNS = tuple(column.name for column in LINKED.columns)
 _NEVER: Any = literal_column(str(2**63 - 1))
 _KEPT = {"room_key", "arrival", "tenant"}
 _EMPTIED: dict[str, Any] = {
@@ -151,7 +140,7 @@ _STEP = Statement(
             ),
             **{name: _if_given(_rooms.c[name]) for name in _LINKED_COLUMNS},
         )
-        .returning(*ROOM_COLUMNS)
+        .returning(*ROOM.columns)
     )
 )
 _STORED = Statement(
@@ -270,7 +259,7 @@ class MessageWriting(WithWords):
             rows = await self._stored(room, [arrival])
             if not rows:
                 raise NotFound(f"There is no message at arrival {arrival} to link.")
-            await self._put(_RELINK, room, arrival, dict(zip(_LINK_COLUMNS, link_values(links[arrival]), strict=True)))
+            await self._put(_RELINK, room, arrival, LINK.values(links[arrival]))
             changed.update(await self._move(room, arrival, rows[0][4], links[arrival].thread))
         stored = await self._step(room, None)
         await self._index.touch(room, sorted(changed), revision=stored.revision)
@@ -346,7 +335,7 @@ class MessageWriting(WithWords):
         words: int = 0,
         linked: Linked | None = None,
     ) -> Room:
-        standing = linked_values(linked) if linked else (None,) * len(_LINKED_COLUMNS)
+        standing = LINKED.values(linked) if linked else dict.fromkeys(_LINKED_COLUMNS)
         rows = await self._sql.fetch(
             _STEP,
             added=added,
@@ -354,10 +343,10 @@ class MessageWriting(WithWords):
             more_words=words,
             last=newest.message.arrival if newest else 0,
             last_sent_at=to_micros(newest.message.at) if newest else None,
-            **{f"new_{name}": value for name, value in zip(_LINKED_COLUMNS, standing, strict=True)},
+            **{f"new_{name}": value for name, value in standing.items()},
             **_params(room),
         )
-        return to_room(rows[0])
+        return ROOM.read(rows[0])
 
 
 def _at(room: LockedRoom) -> tuple[int, str]:
