@@ -98,8 +98,8 @@ class VerifyReport:
     """The result of checking one tenant.
 
     `checked`: the number of scopes, memories (versions), changes, sources, evolutions, rooms, messages (including
-    deleted ones) and vectors that were checked. `faults`: at most `MOST_LISTED`; `counts`: their total number, by
-    check. `notes`: at most as many.
+    deleted ones) and vectors that were checked. `faults`: at most 1,000. `counts`: how many faults there are, by
+    check. `notes`: remarks that are not errors, at most 1,000.
     """
 
     checked: Mapping[str, int]

@@ -59,8 +59,8 @@ class Message:
 class StoredMessage(Message):
     """A message as stored: `sent_at` is never None.
 
-    `sent_at_estimated`: the caller gave no readable time. `tokens`: the text's length in tokens of the configured
-    encoding. `edited_at`: when its text was last changed, if ever.
+    `arrival`: its place in its room, from 1. `sent_at_estimated`: the caller gave no readable time. `tokens`: the
+    text's length in tokens of the configured encoding. `edited_at`: when its text was last changed, if ever.
     """
 
     arrival: int
@@ -156,9 +156,9 @@ class Exchange:
 class Room:
     """A room as stored.
 
-    `revision` grows with every write to the room; `next_arrival` is the number the next message gets; `words` is how
-    many indexed words its messages have in all; `linked` names the model that made its links. `kind`: None if
-    unknown, and then it counts as private.
+    `revision`: grows with every write to the room. `next_arrival`: the number the next message gets. `words`: how many
+    indexed words its messages have in all. `settings`: the room's own settings. `linked`: the model that made its
+    links. `kind`: None if unknown, and then it counts as private.
     """
 
     tenant: str
@@ -245,7 +245,8 @@ class ContextUsageRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
-    """A thread of a room: its first message's id, how many messages it has, who spoke, and when."""
+    """A thread of a room. `thread_id`: the id of its first message. `messages`: how many it has. `senders`: who
+    spoke."""
 
     thread_id: str
     room_id: str

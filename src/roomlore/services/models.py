@@ -111,8 +111,9 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class ProviderStanding:
-    """The state of a provider of a model: if it can be asked at all (it has a key or needs none), and if it is paused
-    after failures. `key_variable`: the environment variable of its key, None if it needs none."""
+    """The state of a provider of a model. `model_id`: the model's id there. `usable`: it has a key, or needs none.
+    `resting`: it is paused after failures. `key_variable`: the environment variable of its key, None if it needs
+    none."""
 
     name: str
     model_id: str
@@ -123,7 +124,8 @@ class ProviderStanding:
 
 @dataclass(frozen=True, slots=True)
 class ModelStanding:
-    """A model with its providers in order. `usable`: True if one of them can be asked."""
+    """A model of the registry. `usable`: one of its providers can be asked. `providers`: in the order in which they are
+    tried."""
 
     model_id: str
     display_name: str

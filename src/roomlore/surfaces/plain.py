@@ -1,45 +1,102 @@
-"""Models as plain JSON values, the same on every surface: field names stay, times are ISO 8601 in UTC."""
+"""Values as plain JSON, the same on every surface: field names stay, times are ISO 8601 in UTC.
 
-from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
+`shapes.py` describes the same JSON in a schema. Both go by `fields_of`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
-from typing import Any, Literal
+from enum import Enum
+from functools import cache
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from roomlore.core.linking.candidates import ThreadCandidates
 from roomlore.core.replies.reply import Reply, ReplyEvent, ReplyStarted, ReplyText, ToolDone, ToolsWanted
-from roomlore.core.sessions.session import Session, SessionValue
+from roomlore.core.sessions.session import IF_KNOWN, Meta, Session, SessionMode, SessionValue
 
-_INTERNAL = frozenset({"thread_candidates", "tenant", "next_arrival", "linked"})
+T = TypeVar("T")
+
+_INTERNAL = frozenset({"extra", "linked", "next_arrival", "tenant", "thread_candidates"})
+_PROPERTIES = ("complete", "mend", "read", "sound")
+"""The properties that are part of a value's JSON."""
+
+
+class _IfAny(Enum):
+    MARK = "left out if None"
+
+
+IF_ANY = _IfAny.MARK
+"""Marks a field that is left out if it is None: `Annotated[str | None, IF_ANY]`."""
+
+
+class WireField(NamedTuple):
+    """A field of a JSON object. `optional`: left out if it is None."""
+
+    name: str
+    optional: bool
+
+
+@cache
+def fields_of(kind: type) -> tuple[WireField, ...]:
+    """Return the fields that a dataclass has in JSON: its public ones, then the properties that belong to it."""
+    left_out = IF_KNOWN if kind is Meta else frozenset[str]()
+    held = [
+        WireField(one.name, one.name in left_out or IF_ANY in getattr(one.type, "__metadata__", ()))
+        for one in fields(kind)
+        if one.name not in _INTERNAL
+    ]
+    derived = [WireField(name, False) for name in _PROPERTIES if isinstance(getattr(kind, name, None), property)]
+    return (*held, *derived)
 
 
 def plain(value: Any) -> Any:
-    """Return the value as JSON values. Dataclasses become objects without internal fields (`_INTERNAL`); tuples become
-    lists. A session value becomes the JSON that other programs know."""
+    """Return the value as JSON values. Dataclasses become objects, tuples become lists. A session value becomes the
+    JSON that other programs know."""
     if isinstance(value, SessionValue):
         return value.to_json()
     if is_dataclass(value):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value) if f.name not in _INTERNAL}
+        return _object(value)
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, Mapping):
         return {str(name): plain(inner) for name, inner in value.items()}
     if isinstance(value, str):
         return str(value)
-    assert not isinstance(value, ThreadCandidates)
     return [plain(inner) for inner in value] if isinstance(value, Iterable) else value
 
 
-def session_line(session: Session) -> dict[str, Any]:
-    """Return a session for a list. `updated_at` is Unix time in seconds, as in the session's own JSON."""
-    return {
-        "conversation_id": session.conversation_id,
-        "mode": session.mode.value,
-        "user_id": session.user_id,
-        "enterprise_id": session.enterprise_id,
-        "patient_id": session.patient_id,
-        "checkpoint_id": session.checkpoint_id,
-        "updated_at": int(session.updated_at.timestamp()),
-    }
+def _object(value: Any) -> dict[str, Any]:
+    found, kind = {}, value.__class__  # type: dict[str, Any], type
+    for name, optional in fields_of(kind):
+        inner = getattr(value, name)
+        if inner is not None or not optional:
+            found[name] = plain(inner)
+    return found
+
+
+def made_from(kind: Callable[..., T], value: Any, **more: Any) -> T:
+    """Return a dataclass `kind` with the attributes of `value` that have the names of its fields, and with `more`."""
+    names = (one.name for one in fields(kind) if one.name not in more)  # type: ignore[arg-type]
+    taken = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    return kind(**taken, **more)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionLine:
+    """A session in a list. `checkpoint_id`: the checkpoint in force, '' if none. `updated_at`: when the session last
+    changed, as Unix time in seconds."""
+
+    conversation_id: str
+    mode: SessionMode
+    user_id: str
+    enterprise_id: str | None
+    patient_id: str | None
+    checkpoint_id: str
+    updated_at: int
+
+
+def session_line(session: Session) -> SessionLine:
+    """Return a session for a list."""
+    return made_from(SessionLine, session, updated_at=int(session.updated_at.timestamp()))
 
 
 EventName = Literal["start", "text", "tool_calls", "tool_result", "done"]

@@ -134,9 +134,9 @@ _MOST_READ = 4 * MOST_SPANS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeSpan:
-    """From `start` up to `end`, exclusive (aware, UTC); `text` is the expression, at `position` (the first character
-    and the one after the last). A span that is open to the past starts at FAR_PAST, one that is open to the future ends
-    when the question is asked."""
+    """A time that a question names. `start`: when it begins, in UTC. `end`: when it has ended, in UTC. `text`: the
+    expression. `position`: where it stands in the question: the first character, and the one after the last. A span
+    that is open to the past starts at FAR_PAST, one that is open to the future ends when the question is asked."""
 
     start: datetime
     end: datetime

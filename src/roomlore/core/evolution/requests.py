@@ -32,7 +32,8 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A part of an answer that is not followed. `line`: from 1. `text`: its beginning. `reason`: a sentence."""
+    """A part of an answer that is not followed. `line`: its place in the answer, from 1. `text`: its beginning.
+    `reason`: why, in a sentence."""
 
     line: int
     text: str
@@ -94,7 +95,7 @@ Mode = Literal["auto", "llm", "offline"]
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Counts of memories kept, changed (including merges), created and deprecated."""
+    """Counts of memories. `updated`: including merges. `deleted`: deprecated."""
 
     kept: int = 0
     updated: int = 0

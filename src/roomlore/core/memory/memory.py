@@ -69,7 +69,7 @@ class Memory:
     """One version of a memory.
 
     `lineage_id`: the id of its first version. `version`: from 1. `parents`: the ids of the versions it replaced,
-    several if memories were merged. `strength`, `confidence`: in [0, 1]; a confidence of None was never given.
+    several if memories were merged. `strength`: in [0, 1]. `confidence`: in [0, 1]; None was never given.
     `sources`: the messages that support it. `made_by`: a model's name, 'caller', or the name of the maker without a
     model. `evidence`: the rooms in which it was said, with the time, empty if a caller added it for all. `shared_with`:
     the rooms ('room:<id>'), or 'everyone', that it was shared with beside these. `fallback`: it was made without a

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from roomlore.core.dates import TimeSpan
 from roomlore.core.mentions import Naming
 from roomlore.core.models import Role, Room, StoredMessage
 
@@ -201,7 +202,8 @@ class IndexState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchHit:
-    """A message found, with its score in [0, 1], the parts of the score, and these in words.
+    """A message found. `score`: in [0, 1]; comparable within one answer. `signals`: the parts of the score. `reason`:
+    these parts in words.
 
     `conversation`: the message and those around it of its conversation, in people's order, if requested.
     """
@@ -225,7 +227,7 @@ class SearchAnswer:
     query: str
     mode: SearchMode
     hits: tuple[SearchHit, ...]
-    times: tuple[Any, ...] = ()
+    times: tuple[TimeSpan, ...] = ()
     degraded: str | None = None
     search_ms: float = 0.0
 

@@ -33,7 +33,8 @@ class Meta(_Fields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowContext(_Fields):
-    """The agent that answers, the last answer, and the number of turns since the last reset."""
+    """The flow of the conversation. `current_agent_key`: the agent that answers. `last_bot_message`: the last answer.
+    `turn_count`: the number of turns since the last reset."""
 
     current_agent_key: str = ""
     last_bot_message: str = ""
@@ -42,7 +43,8 @@ class FlowContext(_Fields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageContext(_Fields):
-    """The summary ('' if none), the last turns as role and content, the mode, and the checkpoint ('' if none)."""
+    """The messages of the conversation. `summary`: '' if none. `window_messages`: the last turns as role and content.
+    `checkpoint_message_id`: the checkpoint in force, '' if none."""
 
     summary: str = ""
     window_messages: tuple[Mapping[str, str], ...] = ()
@@ -99,6 +101,9 @@ class SessionValue(_Fields):
         """Return the session as plain JSON."""
         return _write(self)
 
+
+IF_KNOWN = frozenset({"enterprise_id", "patient_id"})
+"""Fields that the JSON of a session leaves out if they are None."""
 
 DERIVED: Mapping[str, frozenset[str]] = {
     "meta": frozenset({"conversation_id", "user_id", "updated_at", "enterprise_id", "patient_id"}),
@@ -197,7 +202,7 @@ def _write(part: _Fields) -> dict[str, Any]:
     written: dict[str, Any] = dict(part.extra)
     for f in fields(part):
         value = getattr(part, f.name)
-        if f.name == "extra" or (value is None and f.name in ("enterprise_id", "patient_id")):
+        if f.name == "extra" or (value is None and f.name in IF_KNOWN):
             continue
         written[f.name] = _write(value) if isinstance(value, _Fields) else _plain(value)
     return written
@@ -228,10 +233,10 @@ class Checkpoint:
     """A summary that stands for everything before a point of a conversation; or a reset, which hides what was before
     it.
 
-    `number` counts the checkpoints of the conversation from 1. `covers_arrival`, `covers_through`: arrival and id of
-    the last message it covers, 0 and None if there was none. `turns`: the number of turns since the last reset that it
-    covers. `tokens`: length of the summary. `recent_turns`: the minimum of verbatim turns that its maker asks for.
-    `made_by`: 'caller', 'extract' (sentences chosen without a model) or the name of a model.
+    `number`: its place among the checkpoints and resets of the conversation, from 1. `covers_arrival`: arrival of the
+    last message it covers, 0 if there was none. `covers_through`: the id of that message. `turns`: the number of turns
+    since the last reset that it covers. `tokens`: length of the summary. `recent_turns`: the minimum of verbatim turns
+    that its maker asks for. `made_by`: 'caller', 'extract' (sentences chosen without a model) or the name of a model.
     """
 
     checkpoint_id: str
@@ -316,10 +321,11 @@ class SessionMessage(NamedTuple):
 class SessionContext:
     """A conversation inside the model's window.
 
-    `history`: as one text; `messages`: the same as role and content, for a chat model. `full_history`: the earlier
-    summary and every turn after it, without the limit of the window, the input of the next summary; `covers_through`:
-    the id of its last message. `estimated_tokens`: of `history` and the query, counted exactly in the configured
-    encoding; `token_ratio`: their share of the window. `truncated`: the window was too small for every message that no
+    `history`: for the prompt: the summary, if any, and the turns after it. `messages`: the same as role and content,
+    for a chat model. `full_history`: the earlier summary and every turn after it, without the limit of the window, the
+    input of the next summary; `covers_through`: the id of its last message. `estimated_tokens`: of `history` and the
+    query, counted exactly in the configured encoding; `token_ratio`: their share of the window.
+    `should_checkpoint_summary`: a checkpoint is due. `truncated`: the window was too small for every message that no
     summary covers, or for as many turns as asked for. `turns`: the number of verbatim turns; `message_ids`: their
     messages, including those without a text. `checkpoint_id`: the checkpoint in force, '' if none.
     """

@@ -38,7 +38,8 @@ class IndexStatus:
 
     `vectors`: 'off' without an embedder, 'whole', 'behind' (`waiting` messages and memories have no vector yet),
     'rebuilding', 'missing' (not built yet, or lost), 'other model', or 'down' if the vector store does not answer; if
-    messages and memories differ, the one that is further from 'whole'. `rooms_to_link`: the number of rooms that wait
+    messages and memories differ, the one that is further from 'whole'. `waiting`: messages and memories without a
+    vector. `rooms_to_link`: the number of rooms that wait
     for links of the current link model; until then their old links are used. `problem`: what to do, if anything.
     """
 

@@ -219,7 +219,7 @@ async def _index(lore: Lore) -> None:
 def _tell(report: ImportReport, *, as_json: bool) -> None:
     _name_bad(report)
     if as_json:
-        show.as_json({**plain(report), "read": report.read})
+        show.as_json(plain(report))
     else:
         typer.echo(_summary(report))
 

@@ -45,7 +45,7 @@ def forget(
 
 def _tell(done: ForgetReport, *, as_json: bool) -> None:
     if as_json:
-        show.as_json({**plain(done), "complete": done.complete})
+        show.as_json(plain(done))
     else:
         report(done, show.console())
 
@@ -99,8 +99,7 @@ def verify(
 
     found = frame_of(ctx).run(work)
     if as_json:
-        faults = [{**plain(one), "mend": one.mend} for one in found.faults]
-        show.as_json({**plain(found), "faults": faults, "sound": found.sound})
+        show.as_json(plain(found))
     else:
         _findings(found, show.console())
     if not found.sound:

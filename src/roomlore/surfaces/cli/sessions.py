@@ -225,7 +225,7 @@ def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the sessions."""
     found = _run(ctx, _all_sessions)
     if as_json:
-        show.as_json([session_line(one) for one in found])
+        show.as_json(plain(map(session_line, found)))
     elif found:
         sessions(found, show.console())
     else:

@@ -14,7 +14,7 @@ from typing import Any
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from roomlore.surfaces.http.problems import dump
+from roomlore.surfaces.http.answers import dump
 
 PING = b": the model is at work\n\n"
 _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}

@@ -3,35 +3,37 @@
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 from starlette.responses import Response
 
 from roomlore.core import errors
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode, Stats
 from roomlore.core.memory.writing import scope_of
 from roomlore.services.jobs import Job
-from roomlore.surfaces.http import memory_routes
+from roomlore.surfaces.http.answers import Router, reply
 from roomlore.surfaces.http.guard import Reader, Writer
+from roomlore.surfaces.http.memory_routes import Evolved, Evolving, evolved
 from roomlore.surfaces.http.paths import EvolutionId, GroupId
-from roomlore.surfaces.http.problems import reply
+from roomlore.surfaces.plain import made_from
+from roomlore.surfaces.shapes import model_of
 from roomlore.wiring import Lore
 
-evolutions = APIRouter(prefix="/memory", tags=["memory"])
+evolutions = Router(prefix="/memory", tags=["memory"])
 
 _MOST_WAITED = 30.0
 _LATER: dict[int | str, dict[str, Any]] = {
-    202: {"model": memory_routes.Evolving, "description": "It is not done yet; Location says where to ask."}
+    202: {"model": model_of(Evolving), "description": "It is not done yet; Location says where to ask."}
 }
 
 
-@evolutions.post("/evolve/{group_id:id}", response_model=memory_routes.Evolved, responses=_LATER)
+@evolutions.post("/evolve/{group_id:id}", responses=_LATER)
 async def evolve(
     lore: Writer,
     group_id: GroupId,
     days: Annotated[float, Query(gt=0, le=3_650, description="How far back a group's first evolution reads.")] = 1,
     mode: Annotated[Mode, Query(description="`llm`, `offline` (rules), or `auto`: `llm` if set up.")] = "auto",
     wait: Annotated[float, Query(ge=0, le=_MOST_WAITED, description="Most seconds to wait for it.")] = _MOST_WAITED,
-) -> Response:
+) -> Evolved | Response:
     """Read the group's messages since the last evolution and update its memories."""
     begun = await lore.memories.begin_evolution(group_id, days=days, mode=mode)
     try:
@@ -41,34 +43,28 @@ async def evolve(
     return await _answer(lore, group_id, begun, job)
 
 
-@evolutions.get("/evolution/{evolution_id:id}", response_model=memory_routes.Evolved)
-async def get_evolution(lore: Reader, evolution_id: EvolutionId) -> Response:
+@evolutions.get("/evolution/{evolution_id:id}")
+async def get_evolution(lore: Reader, evolution_id: EvolutionId) -> Evolved:
     """Return the result of an evolution. Answers 404 if it is not done or had nothing to read."""
     result = await lore.memories.evolved(evolution_id)
-    return reply(memory_routes.evolved_body(result.scope.removeprefix("group:"), result))
+    return evolved(result.scope.removeprefix("group:"), result)
 
 
-async def _answer(lore: Lore, group_id: str, begun: BegunEvolution, job: Job) -> Response:
+async def _answer(lore: Lore, group_id: str, begun: BegunEvolution, job: Job) -> Evolved | Response:
     if job.status in ("waiting", "running"):
         return _later(group_id, begun, job)
     if job.status == "cancelled":
         raise _dropped()
     if job.status != "done":
         raise _failure(job)
-    return reply(memory_routes.evolved_body(group_id, await _result(lore, group_id, begun, job)))
+    return evolved(group_id, await _result(lore, group_id, begun, job))
 
 
 def _later(group_id: str, begun: BegunEvolution, job: Job) -> Response:
-    told = {
-        "success": True,
-        "group_id": group_id,
-        "scope": scope_of(group_id),
-        "evolution_id": begun.evolution_id,
-        "job_id": begun.job_id,
-        "status": job.status,
-        "message": job.progress or f"It is {job.status}; ask for the job, then for the evolution.",
-    }
-    answer = reply(told, 202)
+    message = job.progress or f"It is {job.status}; ask for the job, then for the evolution."
+    answer = reply(
+        made_from(Evolving, begun, group_id=group_id, scope=scope_of(group_id), status=job.status, message=message), 202
+    )
     answer.headers["Location"] = f"/jobs/{quote(begun.job_id, safe='')}"
     return answer
 

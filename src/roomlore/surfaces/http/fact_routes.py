@@ -1,16 +1,16 @@
 """Routes of facts, with their requests and responses."""
 
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import Depends, Query
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.requests import Request
-from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.memory.memory import MAX_SCOPE_CHARS, SCOPE_PATTERN, MemoryKind, Source
+from roomlore.core.memory.memory import MAX_SCOPE_CHARS, SCOPE_PATTERN, Memory, MemoryKind, Source
 from roomlore.core.memory.writing import (
     KEEP,
     MAX_BATCH,
@@ -23,11 +23,11 @@ from roomlore.core.memory.writing import (
     NewMemory,
 )
 from roomlore.surfaces.http import bodies
+from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import Body, Bounds, needs_one, read_json, validated
 from roomlore.surfaces.http.guard import Reader, Writer
 from roomlore.surfaces.http.paths import MOST, MemoryId, PageLimit, Reason
-from roomlore.surfaces.http.problems import reply
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.plain import made_from
 
 _SCOPE = "Whom it is about: user:<id>, agent:<id> or group:<id>."
 Scope = Annotated[str, Field(min_length=1, max_length=MAX_SCOPE_CHARS, json_schema_extra={"pattern": SCOPE_PATTERN})]
@@ -131,74 +131,54 @@ class FactChange(Body):
         return None if self.sources is None else [form.source() for form in self.sources]
 
 
-class SourceView(BaseModel):
-    room_id: str
-    message_id: str
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedFact(Memory):
+    """The current version of a fact of the request. `outcome`: unchanged if it was there already, under this id or in
+    these words."""
+
+    outcome: Literal["added", "unchanged"]
 
 
-class FactView(BaseModel):
-    """One version of a fact. Times are ISO 8601 in UTC."""
-
-    memory_id: str
-    lineage_id: str = Field(description="The id of its first version.")
-    scope: str
-    kind: Literal["short", "fact", "group"]
-    statement: str
-    version: int
-    parents: list[str] = Field(description="The versions that it took the place of.")
-    status: Literal["active", "deprecated"]
-    tags: list[str]
-    category: str
-    strength: float
-    confidence: float | None = Field(description="In [0, 1]; null where nobody said.")
-    sources: list[SourceView] = Field(description="The messages that support it.")
-    change_summary: str
-    evolution_id: str | None
-    made_by: str = Field(description="caller, a model, or what made it without one.")
-    fallback: bool = Field(description="No model was there; it is to be made again when one is.")
-    created_at: datetime
-    updated_at: datetime
-    supported_at: datetime
-
-
-class AddedFact(FactView):
-    outcome: Literal["added", "unchanged"] = Field(
-        description="unchanged: it was there already, under this id or in these words."
-    )
-
-
-class AddedFacts(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedFacts:
     """The current fact for each fact of the request, in the same order."""
 
     facts: list[AddedFact]
 
 
-class FactPage(BaseModel):
-    facts: list[FactView]
-    total: int = Field(description="How many there are on all pages.")
-    next: int | None = Field(description="The `offset` of the next page; null at the end.")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactPage:
+    """A page of facts. `total`: how many there are on all pages. `next`: the `offset` of the next page; null at the
+    end."""
+
+    facts: Sequence[Memory]
+    total: int
+    next: int | None
 
 
-class FactHistory(BaseModel):
-    versions: list[FactView] = Field(description="The first one first.")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactHistory:
+    """The versions of a fact, the first one first."""
+
+    versions: Sequence[Memory]
 
 
-facts = APIRouter(tags=["facts"])
+facts = Router(tags=["facts"])
 
 _ONE = bodies.inlined(FactForm.model_json_schema())
 _ADDED = bodies.described({"anyOf": [_ONE, bodies.inlined(FactsRequest.model_json_schema())]})
 _CHANGED = bodies.described(bodies.inlined(FactChange.model_json_schema()))
 
 
-@facts.post("/facts", response_model=AddedFacts, openapi_extra=_ADDED)
-async def add_facts(lore: Writer, wanted: Annotated[list[NewMemory], Depends(facts_of)]) -> Response:
+@facts.post("/facts", openapi_extra=_ADDED)
+async def add_facts(lore: Writer, wanted: Annotated[list[NewMemory], Depends(facts_of)]) -> AddedFacts:
     """Add one fact, or `{"facts": [...]}`, in one transaction. A fact that exists, by its id or in the same words, is
     not added again."""
     done = await lore.memories.add_all(wanted)
-    return reply({"facts": [{**plain(one.memory), "outcome": one.outcome} for one in done]})
+    return AddedFacts(facts=[made_from(AddedFact, one.memory, outcome=one.outcome) for one in done])
 
 
-@facts.get("/facts", response_model=FactPage)
+@facts.get("/facts")
 async def list_facts(
     lore: Reader,
     limit: PageLimit,
@@ -212,7 +192,7 @@ async def list_facts(
     kind: Annotated[list[MemoryKind] | None, Query(description="By default fact; may be repeated.")] = None,
     status: Annotated[Literal["active", "deprecated", "all"], Query(description="Which ones.")] = "active",
     offset: Annotated[int, Query(ge=0, le=MOST, description="The `next` of the page before; 0 begins.")] = 0,
-) -> Response:
+) -> FactPage:
     """Return the facts of a scope, the last changed first."""
     if not scope:
         raise InvalidInput("scope is missing: say whose facts, as in /facts?scope=user:anna.")
@@ -220,23 +200,23 @@ async def list_facts(
     page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit, offset=offset)
     total = await lore.memories.count(scope, kinds=kinds, status=status)
     following = offset + len(page)
-    return reply({"facts": plain(page), "total": total, "next": following if page and following < total else None})
+    return FactPage(facts=page, total=total, next=following if page and following < total else None)
 
 
-@facts.get("/facts/{memory_id:id}", response_model=FactView)
-async def get_fact(lore: Reader, memory_id: MemoryId) -> Response:
+@facts.get("/facts/{memory_id:id}")
+async def get_fact(lore: Reader, memory_id: MemoryId) -> Memory:
     """Return the version in force, for the id of any version; the last one of a deleted fact."""
-    return reply(plain(await lore.memories.head(memory_id)))
+    return await lore.memories.head(memory_id)
 
 
-@facts.patch("/facts/{memory_id:id}", response_model=FactView, openapi_extra=_CHANGED)
+@facts.patch("/facts/{memory_id:id}", openapi_extra=_CHANGED)
 async def change_fact(
     lore: Writer,
     memory_id: MemoryId,
     change: Annotated[FactChange, Depends(bodies.body_of(FactChange, within=Bounds.bulk))],
-) -> Response:
+) -> Memory:
     """Add a new version with its own id; the version before stays in the history."""
-    changed = await lore.memories.update(
+    return await lore.memories.update(
         memory_id,
         statement=change.statement,
         confidence=change.wanted_confidence(),
@@ -246,22 +226,20 @@ async def change_fact(
         expected=change.expected,
         reason=change.reason,
     )
-    return reply(plain(changed))
 
 
-@facts.delete("/facts/{memory_id:id}", status_code=204, response_class=Response)
+@facts.delete("/facts/{memory_id:id}", status_code=204)
 async def delete_fact(
     lore: Writer,
     memory_id: MemoryId,
     reason: Reason = "",
     expected: Annotated[str | None, Query(description="The id of the version that you saw.")] = None,
-) -> Response:
+) -> None:
     """Deprecate a fact: it stays in the history. Deleting it again changes nothing."""
     await lore.memories.delete(memory_id, reason, expected=expected)
-    return Response(status_code=204)
 
 
-@facts.get("/facts/{memory_id:id}/history", response_model=FactHistory)
-async def fact_history(lore: Reader, memory_id: MemoryId) -> Response:
+@facts.get("/facts/{memory_id:id}/history")
+async def fact_history(lore: Reader, memory_id: MemoryId) -> FactHistory:
     """Return every version of a fact, the first one first."""
-    return reply({"versions": plain(await lore.memories.history(memory_id))})
+    return FactHistory(versions=await lore.memories.history(memory_id))

@@ -1,166 +1,182 @@
 """Routes of memories, with their responses."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel, ConfigDict, Field
-from starlette.responses import Response
+from fastapi import Depends, Query
+from pydantic import Field
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.evolution.requests import EvolutionResult, strength_at
+from roomlore.core.evolution.requests import EvolutionResult, Mode, Rejected, Stats, strength_at
 from roomlore.core.memory.memory import (
     Action,
     BlamedVersion,
     Change,
-    Evidence,
-    Evolution,
+    EvolutionKind,
     Memory,
     MemoryDiff,
     MemoryKind,
     MemoryStatus,
     Revised,
 )
-from roomlore.core.memory.words_diff import words_diff
+from roomlore.core.memory.words_diff import Piece, words_diff
 from roomlore.core.memory.writing import MAX_REASON, scope_of
+from roomlore.core.models import StoredMessage
+from roomlore.core.search.hits import SearchMode
 from roomlore.services.memory_search import MAX_QUERY_CHARS
 from roomlore.surfaces.http import bodies
-from roomlore.surfaces.http.fact_routes import FactView
+from roomlore.surfaces.http.answers import Router, Told
 from roomlore.surfaces.http.guard import Reader, Writer
-from roomlore.surfaces.http.message_routes import MessageView, Moment, read_time
+from roomlore.surfaces.http.message_routes import Moment, read_time
 from roomlore.surfaces.http.paths import MOST, After, EvolutionId, GroupId, MemoryId, PageLimit, Reason
-from roomlore.surfaces.http.problems import reply
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.plain import IF_ANY, made_from
 from roomlore.wiring import Lore
 
-Did = Literal["create", "update", "merge", "delete", "restore", "revert", "strength", "redact", "share"]
 
-
-class Told(BaseModel):
-    """A response of /memory. `success` is true; failures are answered with a problem."""
-
-    success: Literal[True]
-
-
+@dataclass(frozen=True, kw_only=True)
 class OfGroup(Told):
-    group_id: str = Field(description="As it was asked for.")
-    scope: str = Field(description="group:<group_id>, or the scope that was asked for.")
+    """An answer about a group. `group_id`: as it was asked for. `scope`: the scope of the group, or the scope that was
+    asked for."""
+
+    group_id: str
+    scope: str
 
 
-class ListedMemory(FactView):
-    """One version of a memory. `strength`: in [0, 1], as it was at `supported_at`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedMemory(Memory):
+    """One version of a memory. `strength`: in [0, 1], as it was at `supported_at`. `strength_now`: in [0, 1]; what is
+    left of `strength` now. `parent_id`: the version before; null for the first one."""
 
-    parent_id: str | None = Field(description="The version before; null for the first one.")
-    strength_now: float = Field(description="In [0, 1]: what is left of `strength` now.")
+    parent_id: str | None
+    strength_now: float
 
 
+@dataclass(frozen=True, kw_only=True)
 class MemoryPage(OfGroup):
-    total: int = Field(description="How many there are on all pages.")
-    memories: list[ListedMemory] = Field(description="The last changed first.")
+    """A page of memories. `total`: how many there are on all pages. `memories`: the last changed first."""
+
+    total: int
+    memories: list[ListedMemory]
 
 
+@dataclass(frozen=True, kw_only=True)
 class OneMemory(Told):
+    """A memory."""
+
     memory_id: str
     memory: ListedMemory
 
 
-class FoundMemory(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundMemory:
+    """A memory that was found. `score`: in [0, 1]; means the same whatever it was searched with. `signals`: what the
+    score is made of."""
+
     memory_id: str
     statement: str
-    score: float = Field(description="In [0, 1]; means the same whatever it was searched with.")
     version: int
     updated_at: datetime
-    tags: list[str]
-    signals: dict[str, float] = Field(description="What the score is made of.")
+    tags: tuple[str, ...]
+    score: float
+    signals: Mapping[str, float]
 
 
+@dataclass(frozen=True, kw_only=True)
 class MemorySearch(OfGroup):
+    """The result of a search. `mode`: by words and meaning, or by words alone. `degraded`: why less was done than asked
+    for, if it was. `results`: best first."""
+
     query: str
-    mode: Literal["hybrid", "lexical"] = Field(description="By words and meaning, or by words alone.")
-    degraded: str | None = Field(description="Why less was done than asked for, if it was.")
-    results: list[FoundMemory] = Field(description="Best first.")
+    mode: SearchMode
+    degraded: str | None
+    results: list[FoundMemory]
 
 
-class PastVersion(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastVersion:
+    """A version of a memory. `created_at`: when the memory began. `updated_at`: when this version was made."""
+
     version: int
     memory_id: str
     statement: str
-    status: Literal["active", "deprecated"]
-    created_at: datetime = Field(description="When the memory began.")
-    updated_at: datetime = Field(description="When this version was made.")
+    status: MemoryStatus
+    created_at: datetime
+    updated_at: datetime
     parent_id: str | None
     change_summary: str
     made_by: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class MemoryHistory(Told):
-    memory_id: str = Field(description="The version in force, or the last one of a memory that was deleted.")
+    """The versions of a memory. `memory_id`: the version in force, or the last one of a memory that was deleted.
+    `history`: the first one first."""
+
+    memory_id: str
     current_version: int
-    history: list[PastVersion] = Field(description="The first one first.")
+    history: list[PastVersion]
 
 
-class ChangeView(BaseModel):
-    """An entry of the log. Fields that an action does not have are left out."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedChange:
+    """An entry of the log. Fields that an action does not have are left out.
 
-    model_config = ConfigDict(extra="forbid")
+    `number`: its place in the log, from 1. `memory_id`: the version that it made or touched. `old_id`: the version that
+    was in force before. `old_ids`: of a merge, all of them. `new_id`: the version that it made. `statement`: what the
+    memory says, if that is new or unchanged. `undoes`: the evolution that it takes back. `actor`: 'caller', a model, or
+    what did it without one.
+    """
 
-    number: int = Field(description="Its place in the log, from 1.")
+    number: int
     timestamp: datetime
-    action: Did
-    memory_id: str = Field(description="The version that it made or touched.")
-    old_id: str | None = Field(None, description="The version that was in force before.")
-    old_ids: list[str] | None = Field(None, description="Of a merge: all of them.")
-    new_id: str | None = Field(None, description="The version that it made.")
-    statement: str | None = Field(None, description="Where what it says stayed as it was, or is new.")
-    old_statement: str | None = None
-    new_statement: str | None = None
+    action: Action
+    memory_id: str
+    old_id: Annotated[str | None, IF_ANY] = None
+    old_ids: Annotated[tuple[str, ...] | None, IF_ANY] = None
+    new_id: Annotated[str | None, IF_ANY] = None
+    statement: Annotated[str | None, IF_ANY] = None
+    old_statement: Annotated[str | None, IF_ANY] = None
+    new_statement: Annotated[str | None, IF_ANY] = None
     change_reason: str
     version: int
-    strength: float | None = None
-    evolution_id: str | None = None
-    undoes: str | None = Field(None, description="The evolution that it takes back.")
-    actor: str = Field(description="caller, a model, or what did it without one.")
+    strength: Annotated[float | None, IF_ANY] = None
+    evolution_id: Annotated[str | None, IF_ANY] = None
+    undoes: Annotated[str | None, IF_ANY] = None
+    actor: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class ChangeLog(OfGroup):
-    period: str = Field(description="From which day to which, in UTC.", examples=["2025-01-08 to 2025-01-15"])
-    changes: list[ChangeView] = Field(
-        description="In the order in which they happened, or with newest_first the last one first."
-    )
-    next: int | None = Field(
-        description="The `after` of the next page, with newest_first its `before`; null at the end."
-    )
+    """Changes of a group's memories. `period`: from which day to which, in UTC. `changes`: in the order in which they
+    happened, or with newest_first the last one first. `next`: the `after` of the next page, with newest_first its
+    `before`; null at the end."""
+
+    period: str
+    changes: list[LoggedChange]
+    next: int | None
 
 
-class Counts(BaseModel):
-    kept: int
-    updated: int = Field(description="Merges too.")
-    created: int
-    deleted: int
-
-
-class RejectedLine(BaseModel):
-    line: int = Field(description="Of the model's answer, from 1.")
-    text: str = Field(description="The beginning of it.")
-    reason: str
-
-
+@dataclass(frozen=True, kw_only=True)
 class Evolved(OfGroup):
-    """The result of an evolution."""
+    """The result of an evolution. `message`: why nothing was done; empty if something was. `messages`: how many were
+    read. `remaining`: how many new ones are still to be read. `rejected`: what of the model's answer was not followed,
+    and why. `mode`: who read: a model, or nobody but rules. `model`: what answered; empty without a model."""
 
     evolution_id: str
     evolution_time: datetime
-    stats: Counts
-    changes: list[ChangeView]
-    message: str = Field(description="Why nothing was done; empty where something was.")
-    messages: int = Field(description="How many were read.")
-    remaining: int = Field(description="How many new ones are still to be read.")
-    rejected: list[RejectedLine] = Field(description="What of the model's answer was not followed, and why.")
-    mode: Literal["llm", "offline", "auto"] = Field(description="Who read: a model, or nobody but rules.")
-    model: str = Field(description="What answered; empty without a model.")
+    stats: Stats
+    changes: list[LoggedChange]
+    message: str
+    messages: int
+    remaining: int
+    rejected: tuple[Rejected, ...]
+    mode: Mode
+    model: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class Evolving(OfGroup):
     """An evolution in progress. `Location` is the address of its job; /memory/evolution has the result."""
 
@@ -170,38 +186,43 @@ class Evolving(OfGroup):
     message: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class MemoriesThen(OfGroup):
+    """The memories of a group as of a time. `memories`: the oldest memory first."""
+
     at: datetime
     total: int
-    memories: list[ListedMemory] = Field(description="The oldest memory first.")
+    memories: list[ListedMemory]
 
 
-class PieceView(BaseModel):
-    became: Literal["same", "gone", "new"]
-    text: str
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisedMemory:
+    """A memory that says something else now. `words`: the statement word by word."""
 
-
-class RevisedView(BaseModel):
     before: ListedMemory
     after: ListedMemory
-    words: list[PieceView] = Field(description="The statement word by word.")
-    changes: list[ChangeView]
+    words: Sequence[Piece]
+    changes: list[LoggedChange]
 
 
-class MemoryDiffView(OfGroup):
+@dataclass(frozen=True, kw_only=True)
+class MemoryDifference(OfGroup):
+    """The difference between the memories of a group at two times."""
+
     start: datetime
     end: datetime
     added: list[ListedMemory]
     removed: list[ListedMemory]
-    changed: list[RevisedView]
+    changed: list[RevisedMemory]
     unchanged: int
 
 
-class MadeBy(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MadeBy:
     """The evolution that made a version. The model's answer is at /memory/evolution."""
 
     evolution_id: str
-    kind: Literal["extraction", "evolution"]
+    kind: EvolutionKind
     room_id: str
     messages: int
     prompt_name: str
@@ -211,80 +232,85 @@ class MadeBy(BaseModel):
     finished_at: datetime
 
 
-class EvidenceView(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SupportingMessage:
+    """A message that supports a memory. `message`: null if it was deleted since, or is not known here."""
+
     room_id: str
     message_id: str
-    message: MessageView | None = Field(description="Null where it was deleted since, or is not known here.")
+    message: StoredMessage | None
 
 
-class BlamedView(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlamedMemory:
+    """A version of a memory. `evolution`: null if a caller made it, or if the record is gone. `evidence`: the messages
+    that this version added."""
+
     memory: ListedMemory
-    change: ChangeView | None
-    evolution: MadeBy | None = Field(description="Null where a caller made it, or where the record is gone.")
-    evidence: list[EvidenceView] = Field(description="The messages that this version added.")
+    change: LoggedChange | None
+    evolution: MadeBy | None
+    evidence: list[SupportingMessage]
 
 
-class BlameView(Told):
-    memory_id: str = Field(description="The version in force.")
-    versions: list[BlamedView] = Field(description="Every version that it goes back to, the newest first.")
+@dataclass(frozen=True, kw_only=True)
+class MemoryOrigin(Told):
+    """The origin of a memory. `memory_id`: the version in force. `versions`: every version that it goes back to, the
+    newest first."""
+
+    memory_id: str
+    versions: list[BlamedMemory]
 
 
+@dataclass(frozen=True, kw_only=True)
 class Reverted(Told):
+    """An evolution that was undone. `message`: why nothing was done; empty if something was."""
+
     evolution_id: str
-    changes: list[ChangeView]
-    message: str = Field(description="Why nothing was done; empty where something was.")
+    changes: list[LoggedChange]
+    message: str
 
 
-_MADE_BY = (
-    "evolution_id", "kind", "room_id", "messages", "prompt_name", "prompt_hash", "model", "started_at", "finished_at",
-)  # fmt: skip
-
-
-def memory_body(one: Memory, lore: Lore) -> dict[str, Any]:
+def listed(one: Memory, lore: Lore) -> ListedMemory:
     now = strength_at(one, lore.now(), lore.settings.evolution.strength_half_life_days)
-    return {**plain(one), "parent_id": one.parent_id, "strength_now": round(now, 6)}
+    return made_from(ListedMemory, one, strength_now=round(now, 6))
 
 
-def memory_bodies(found: Iterable[Memory], lore: Lore) -> list[dict[str, Any]]:
-    return [memory_body(one, lore) for one in found]
+def each_listed(found: Iterable[Memory], lore: Lore) -> list[ListedMemory]:
+    return [listed(one, lore) for one in found]
 
 
-def version_body(one: Memory) -> dict[str, Any]:
-    """Return a version of a history."""
-    names = ("version", "memory_id", "statement", "status", "created_at", "updated_at", "parent_id")
-    return {name: plain(getattr(one, name)) for name in (*names, "change_summary", "made_by")}
+def one_memory(one: Memory, lore: Lore) -> OneMemory:
+    return OneMemory(memory_id=one.memory_id, memory=listed(one, lore))
 
 
-def current_body(versions: list[Memory]) -> Memory:
+def in_force(versions: Sequence[Memory]) -> Memory:
     """Return the version in force, or the last one of a deleted memory."""
     return next((one for one in versions if one.status is MemoryStatus.ACTIVE), versions[-1])
 
 
-def change_body(one: Change) -> dict[str, Any]:
-    """Return an entry of the log, without fields that it does not have."""
-    told = {
-        "number": one.number,
-        "timestamp": plain(one.at),
-        "action": one.action.value,
-        "memory_id": one.memory.memory_id,
+def logged(one: Change) -> LoggedChange:
+    return LoggedChange(
+        number=one.number,
+        timestamp=one.at,
+        action=one.action,
+        memory_id=one.memory.memory_id,
+        change_reason=one.reason,
+        version=one.memory.version,
+        strength=one.memory.strength if one.action is Action.STRENGTH else None,
+        evolution_id=one.evolution_id,
+        undoes=one.undoes,
+        actor=one.actor,
         **_said(one),
-        "change_reason": one.reason,
-        "version": one.memory.version,
-        "strength": one.memory.strength if one.action is Action.STRENGTH else None,
-        "evolution_id": one.evolution_id,
-        "undoes": one.undoes,
-        "actor": one.actor,
-    }
-    return {name: value for name, value in told.items() if value is not None}
+    )
 
 
-def change_bodies(found: Iterable[Change]) -> list[dict[str, Any]]:
-    return [change_body(one) for one in found]
+def each_logged(found: Iterable[Change]) -> list[LoggedChange]:
+    return [logged(one) for one in found]
 
 
 def _said(one: Change) -> dict[str, Any]:
     """Return the versions before and after a change, with their statements."""
-    here, closed = one.memory, list(one.closes)
+    here, closed = one.memory, one.closes
     if one.action in (Action.STRENGTH, Action.REDACT, Action.SHARE):
         return {"statement": here.statement}
     if here.status is MemoryStatus.DEPRECATED:
@@ -296,71 +322,50 @@ def _said(one: Change) -> dict[str, Any]:
     return {**old, **several, "new_id": here.memory_id, "new_statement": here.statement}
 
 
-def evolved_body(group_id: str, result: EvolutionResult) -> dict[str, Any]:
-    return {
-        "success": True,
-        "group_id": group_id,
-        "scope": result.scope,
-        "evolution_id": result.evolution_id,
-        "evolution_time": plain(result.at),
-        "stats": plain(result.stats),
-        "changes": change_bodies(result.changes),
-        "message": result.message,
-        "messages": result.messages,
-        "remaining": result.remaining,
-        "rejected": plain(result.rejected),
-        "mode": result.mode,
-        "model": result.model,
-    }
+def evolved(group_id: str, result: EvolutionResult) -> Evolved:
+    changes = each_logged(result.changes)
+    return made_from(Evolved, result, group_id=group_id, evolution_time=result.at, changes=changes)
 
 
-def difference_body(found: MemoryDiff, lore: Lore) -> dict[str, Any]:
-    return {
-        "start": plain(found.start),
-        "end": plain(found.end),
-        "added": memory_bodies(found.added, lore),
-        "removed": memory_bodies(found.removed, lore),
-        "changed": [_revised(one, lore) for one in found.changed],
-        "unchanged": found.unchanged,
-    }
+def difference(found: MemoryDiff, lore: Lore, group_id: str) -> MemoryDifference:
+    return made_from(
+        MemoryDifference,
+        found,
+        group_id=group_id,
+        added=each_listed(found.added, lore),
+        removed=each_listed(found.removed, lore),
+        changed=[_revised(one, lore) for one in found.changed],
+    )
 
 
-def _revised(one: Revised, lore: Lore) -> dict[str, Any]:
-    return {
-        "before": memory_body(one.before, lore),
-        "after": memory_body(one.after, lore),
-        "words": plain(words_diff(one.before.statement, one.after.statement)),
-        "changes": change_bodies(one.changes),
-    }
+def _revised(one: Revised, lore: Lore) -> RevisedMemory:
+    return RevisedMemory(
+        before=listed(one.before, lore),
+        after=listed(one.after, lore),
+        words=words_diff(one.before.statement, one.after.statement),
+        changes=each_logged(one.changes),
+    )
 
 
-def blamed_body(one: BlamedVersion, lore: Lore) -> dict[str, Any]:
-    return {
-        "memory": memory_body(one.memory, lore),
-        "change": None if one.change is None else change_body(one.change),
-        "evolution": None if one.evolution is None else _made_by(one.evolution),
-        "evidence": [_evidence(found) for found in one.evidence],
-    }
+def blamed(one: BlamedVersion, lore: Lore) -> BlamedMemory:
+    return BlamedMemory(
+        memory=listed(one.memory, lore),
+        change=None if one.change is None else logged(one.change),
+        evolution=None if one.evolution is None else made_from(MadeBy, one.evolution),
+        evidence=[made_from(SupportingMessage, found.source, message=found.message) for found in one.evidence],
+    )
 
 
-def _made_by(one: Evolution) -> dict[str, Any]:
-    return {name: plain(getattr(one, name)) for name in _MADE_BY}
-
-
-def _evidence(found: Evidence) -> dict[str, Any]:
-    return {**plain(found.source), "message": plain(found.message)}
-
-
-def period_body(since: datetime, now: datetime) -> str:
+def _period(since: datetime, now: datetime) -> str:
     return f"{since:%Y-%m-%d} to {now:%Y-%m-%d}"
 
 
-memory_router = APIRouter(prefix="/memory", tags=["memory"])
+memory_router = Router(prefix="/memory", tags=["memory"])
 
 _MOST_DAYS = 3_650
 
 
-@memory_router.get("/list/{group_id:id}", response_model=MemoryPage)
+@memory_router.get("/list/{group_id:id}")
 async def list_memories(
     lore: Reader,
     group_id: GroupId,
@@ -368,16 +373,16 @@ async def list_memories(
     status: Annotated[Literal["active", "deprecated", "all"], Query(description="Which ones.")] = "active",
     limit: Annotated[int, Query(ge=1, le=MOST, description="Most memories; at most the setting max_page.")] = 20,
     offset: Annotated[int, Query(ge=0, le=MOST, description="How many were shown before.")] = 0,
-) -> Response:
+) -> MemoryPage:
     """Return the memories of a group, the newest version of each, the last changed first."""
     scope, kinds = scope_of(group_id), tuple(kind or MemoryKind)
     most = min(limit, lore.settings.limits.max_page)
     page = await lore.memories.page(scope, kinds=kinds, status=status, limit=most, offset=offset)
     total = await lore.memories.count(scope, kinds=kinds, status=status)
-    return reply({**_of(group_id), "total": total, "memories": memory_bodies(page, lore)})
+    return MemoryPage(group_id=group_id, scope=scope, total=total, memories=each_listed(page, lore))
 
 
-@memory_router.get("/search/{group_id:id}", response_model=MemorySearch)
+@memory_router.get("/search/{group_id:id}")
 async def search_memories(
     lore: Reader,
     group_id: GroupId,
@@ -386,34 +391,25 @@ async def search_memories(
     ] = "",
     limit: Annotated[int, Query(ge=1, le=200, description="Most memories.")] = 5,
     threshold: Annotated[float, Query(ge=0, le=1, description="Only those with this score or a higher one.")] = 0.7,
-) -> Response:
+) -> MemorySearch:
     """Return the memories of a group that answer a question, best first."""
     if not q:
         raise InvalidInput("q is missing: say what to look for, as in /memory/search/tea?q=green+tea.")
     answer = await lore.memories.search(group_id, q, limit=limit, threshold=threshold)
-    names = ("memory_id", "statement", "version", "updated_at", "tags")
-    results = [
-        {
-            **{name: plain(getattr(hit.memory, name)) for name in names},
-            "score": hit.score,
-            "signals": plain(hit.signals),
-        }
-        for hit in answer.hits
-    ]
-    told = {"query": answer.query, "mode": answer.mode, "degraded": answer.degraded, "results": results}
-    return reply({**_of(group_id), **told})
+    results = [made_from(FoundMemory, hit.memory, score=hit.score, signals=hit.signals) for hit in answer.hits]
+    return made_from(MemorySearch, answer, group_id=group_id, results=results)
 
 
-@memory_router.get("/history/{memory_id:id}", response_model=MemoryHistory)
-async def memory_history(lore: Reader, memory_id: MemoryId) -> Response:
+@memory_router.get("/history/{memory_id:id}")
+async def memory_history(lore: Reader, memory_id: MemoryId) -> MemoryHistory:
     """Return every version of a memory, the first one first."""
     versions = await lore.memories.history(memory_id)
-    now = current_body(versions)
-    history = [version_body(one) for one in versions]
-    return reply({"success": True, "memory_id": now.memory_id, "current_version": now.version, "history": history})
+    now = in_force(versions)
+    history = [made_from(PastVersion, one) for one in versions]
+    return MemoryHistory(memory_id=now.memory_id, current_version=now.version, history=history)
 
 
-@memory_router.get("/changes/{group_id:id}", response_model=ChangeLog)
+@memory_router.get("/changes/{group_id:id}")
 async def memory_changes(
     lore: Reader,
     group_id: GroupId,
@@ -426,7 +422,7 @@ async def memory_changes(
     before: Annotated[
         int | None, Query(ge=1, le=MOST, description="With newest_first: only those with a number below this one.")
     ] = None,
-) -> Response:
+) -> ChangeLog:
     """Return the changes of a group's memories, in order; with `newest_first` the last change first."""
     now, scope = lore.now(), scope_of(group_id)
     since = now - timedelta(days=days)
@@ -435,11 +431,11 @@ async def memory_changes(
     else:
         found = await lore.memories.changes(scope, after=after, limit=limit, since=since)
     following = found[-1].number if len(found) == limit else None
-    told = {"period": period_body(since, now), "changes": change_bodies(found), "next": following}
-    return reply({**_of(group_id), **told})
+    period, changes = _period(since, now), each_logged(found)
+    return ChangeLog(group_id=group_id, scope=scope, period=period, changes=changes, next=following)
 
 
-@memory_router.get("/as-of/{group_id:id}", response_model=MemoriesThen)
+@memory_router.get("/as-of/{group_id:id}")
 async def memories_as_of(
     lore: Reader,
     group_id: GroupId,
@@ -450,15 +446,14 @@ async def memories_as_of(
             json_schema_extra=dict(bodies.MOMENT),
         ),
     ] = "",
-) -> Response:
+) -> MemoriesThen:
     """Return the memories of a group as of a time."""
-    moment = _needed("at", at, "/memory/as-of/tea?at=2024-05-01T12:00:00Z")
-    found = await lore.memories.as_of(scope_of(group_id), moment)
-    told = {"at": plain(moment), "total": len(found), "memories": memory_bodies(found, lore)}
-    return reply({**_of(group_id), **told})
+    moment, scope = _needed("at", at, "/memory/as-of/tea?at=2024-05-01T12:00:00Z"), scope_of(group_id)
+    memories = each_listed(await lore.memories.as_of(scope, moment), lore)
+    return MemoriesThen(group_id=group_id, scope=scope, at=moment, total=len(memories), memories=memories)
 
 
-@memory_router.get("/diff/{group_id:id}", response_model=MemoryDiffView)
+@memory_router.get("/diff/{group_id:id}")
 async def diff_memories(
     lore: Reader,
     group_id: GroupId,
@@ -467,31 +462,30 @@ async def diff_memories(
         Query(alias="from", description="ISO 8601 or a Unix time. Needed.", json_schema_extra=dict(bodies.MOMENT)),
     ] = "",
     end: Annotated[Moment | None, Query(alias="to", description="By default now.")] = None,
-) -> Response:
+) -> MemoryDifference:
     """Return the difference between the memories of a group at two times."""
     first = _needed("from", start, "/memory/diff/tea?from=2024-05-01&to=2024-06-01")
     found = await lore.memories.diff(scope_of(group_id), first, read_time("to", end))
-    return reply({**_of(group_id), **difference_body(found, lore)})
+    return difference(found, lore, group_id)
 
 
-@memory_router.get("/blame/{memory_id:id}", response_model=BlameView)
-async def blame_memory(lore: Reader, memory_id: MemoryId) -> Response:
+@memory_router.get("/blame/{memory_id:id}")
+async def blame_memory(lore: Reader, memory_id: MemoryId) -> MemoryOrigin:
     """Return the messages and evolutions that made a memory."""
     found = await lore.memories.blame(memory_id)
-    versions = [blamed_body(one, lore) for one in found.versions]
-    return reply({"success": True, "memory_id": found.memory.memory_id, "versions": versions})
+    return MemoryOrigin(memory_id=found.memory.memory_id, versions=[blamed(one, lore) for one in found.versions])
 
 
-@memory_router.delete("/{memory_id:id}", response_model=OneMemory)
+@memory_router.delete("/{memory_id:id}")
 async def delete_memory(
     lore: Writer,
     memory_id: MemoryId,
     reason: Reason = "",
     expected: Annotated[str | None, Query(description="The id of the version that you saw.")] = None,
-) -> Response:
+) -> OneMemory:
     """Deprecate a memory: it stays in the history. Deleting it again changes nothing."""
     gone = await lore.memories.delete(memory_id, reason, expected=expected)
-    return reply({"success": True, "memory_id": gone.memory_id, "memory": memory_body(gone, lore)})
+    return one_memory(gone, lore)
 
 
 class ReasonRequest(bodies.Body):
@@ -504,12 +498,12 @@ ReasonBody = Annotated[ReasonRequest, Depends(bodies.body_if_any_of(ReasonReques
 _REASON_BODY = bodies.documented(ReasonRequest, required=False)
 
 
-@memory_router.put("/{memory_id:id}/restore", response_model=OneMemory, openapi_extra=_REASON_BODY)
-async def restore_memory(lore: Writer, memory_id: MemoryId, body: ReasonBody, reason: Reason = "") -> Response:
+@memory_router.put("/{memory_id:id}/restore", openapi_extra=_REASON_BODY)
+async def restore_memory(lore: Writer, memory_id: MemoryId, body: ReasonBody, reason: Reason = "") -> OneMemory:
     """Bring a version back into force, in place of the version in force of that memory. `reason` may be in the query or
     in a body."""
     back = await lore.memories.restore(memory_id, reason or body.reason)
-    return reply({"success": True, "memory_id": back.memory_id, "memory": memory_body(back, lore)})
+    return one_memory(back, lore)
 
 
 class StrengthRequest(ReasonRequest):
@@ -520,35 +514,29 @@ class StrengthRequest(ReasonRequest):
 
 @memory_router.put(
     "/{memory_id:id}/strength",
-    response_model=OneMemory,
     openapi_extra=bodies.documented(StrengthRequest),
 )
 async def set_strength(
     lore: Writer,
     memory_id: MemoryId,
     wanted: Annotated[StrengthRequest, Depends(bodies.body_of(StrengthRequest))],
-) -> Response:
+) -> OneMemory:
     """Set the strength of a memory."""
     done = await lore.memories.strength(memory_id, wanted.strength, wanted.reason)
-    return reply({"success": True, "memory_id": done.memory_id, "memory": memory_body(done, lore)})
+    return one_memory(done, lore)
 
 
-@memory_router.post("/revert/{evolution_id:id}", response_model=Reverted, openapi_extra=_REASON_BODY)
+@memory_router.post("/revert/{evolution_id:id}", openapi_extra=_REASON_BODY)
 async def revert_evolution(
     lore: Writer,
     evolution_id: EvolutionId,
     body: ReasonBody,
     reason: Reason = "",
-) -> Response:
+) -> Reverted:
     """Undo an evolution, by new changes of the log. `reason` may be in the query or in a body."""
     done = await lore.memories.revert(evolution_id, reason or body.reason)
     message = "" if done else "There is nothing to take back: it was reverted before, or it changed nothing."
-    changes = change_bodies(done)
-    return reply({"success": True, "evolution_id": evolution_id, "changes": changes, "message": message})
-
-
-def _of(group_id: str) -> dict[str, object]:
-    return {"success": True, "group_id": group_id, "scope": scope_of(group_id)}
+    return Reverted(evolution_id=evolution_id, changes=each_logged(done), message=message)
 
 
 def _needed(name: str, text: str, example: str) -> datetime:

@@ -1,276 +1,103 @@
 """Routes of rooms, messages, contexts and search, with their responses."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo
 
-from fastapi import APIRouter, Depends, Query, Request
-from pydantic import BaseModel, Field
-from starlette.responses import Response
+from fastapi import Depends, Query, Request
+from pydantic import Field
 
 from roomlore.core.context import Context, ContextOptions
 from roomlore.core.errors import InvalidInput, NotFound, Unavailable
-from roomlore.core.models import Message
+from roomlore.core.models import AddReport, ContextUsageRecord, Entry, Message, Room, StoredMessage, Thread
 from roomlore.core.records import from_record, parse_time
-from roomlore.core.search.hits import SearchMode
+from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.services.messages.search import MAX_HITS, MAX_QUERY_CHARS
 from roomlore.settings.sections import ContextSettings
 from roomlore.surfaces.http import bodies
+from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import Bounds
 from roomlore.surfaces.http.guard import Reader, Writer
 from roomlore.surfaces.http.paths import After, MessageId, PageLimit, QueriedRoom, RoomId, addressed
-from roomlore.surfaces.http.problems import reply
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.plain import IF_ANY, made_from
+from roomlore.surfaces.shapes import ChatMessage
 from roomlore.wiring import Lore
 
 
-class MessageView(BaseModel):
-    """A stored message. Times are ISO 8601 in UTC."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenderedMessage(ChatMessage):
+    """A message for a chat model."""
 
-    id: str
-    room_id: str
-    sender_id: str
-    sender_name: str
-    role: Literal["user", "assistant", "system", "tool"]
-    text: str
-    sent_at: datetime
-    sent_at_estimated: bool = Field(description="No readable time was given.")
-    edited_at: datetime | None
-    reply_to: str | None
-    root_id: str | None
-    mentions: list[str]
-    has_tool_calls: bool
-    turn_id: str | None
-    metadata: dict[str, Any]
-    arrival: int = Field(description="The message's place in its room, from 1.")
-    tokens: int
-
-
-class ReplyView(BaseModel):
-    kind: Literal["reply", "thread", "quote", "mention"]
-    message_id: str | None
-    sender_id: str | None
-
-
-class FeaturesView(BaseModel):
-    message_type: Literal["question", "answer", "discussion", "notification", "casual"]
-    mentions: list[str]
-    addressed: list[str]
-    mentions_all: bool
-    keywords: list[str]
-    reply: ReplyView | None
-
-
-class LinkView(BaseModel):
-    """The place of a message in threads. `thread` and `parent` are arrivals."""
-
-    kind: Literal["platform", "guess", "new"]
-    thread: int
-    parent: int | None
-    parent_probability: float
-    new_probability: float
-
-
-class EntryView(BaseModel):
-    message: MessageView
-    features: FeaturesView
-    link: LinkView
-
-
-class SignalsView(BaseModel):
-    reply_chain: float
-    user_continuity: float
-    time_decay: float
-    mention_relation: float
-    keyword_overlap: float
-
-
-class CandidateView(BaseModel):
-    message: MessageView
-    score: float
-    signals: SignalsView | None
-    reason: str
-    answers: str | None = Field(description="Id of the message that it answers, as the platform says or as is likely.")
-
-
-class ChatMessageView(BaseModel):
     role: Literal["user", "assistant"]
-    content: str
 
 
-class ContextView(BaseModel):
-    """The messages that matter for one message, in time order, each with its reason."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltContext(Context):
+    """The messages that matter for one message, in time order, each with its reason. `rendered`: the context and the
+    message in the form that `render` asks for; left out without it."""
 
-    context_id: str
-    room_id: str
-    message_id: str
-    strategy: str
-    messages: list[CandidateView]
-    parent: str | None = Field(description="Id of the message it answers, if any.")
-    parent_probability: float
-    tokens: int = Field(description="Tokens of the texts chosen.")
-    window_tokens: int = Field(description="Tokens the plain last-N window would have cost.")
-    window_messages: int
-    build_ms: float
-    degraded: str | None = Field(description="Why a simpler answer was given, if one was.")
-    arm: str | None = Field(description="The arm of the experiment the room is in.")
-    rendered: list[ChatMessageView] | str | None = Field(
-        None, description="The context and the message as `render` asked for them; left out where it did not ask."
-    )
+    rendered: Annotated[list[RenderedMessage] | str | None, IF_ANY]
 
 
-class HitView(BaseModel):
-    message: MessageView
-    score: float = Field(description="In [0, 1]; comparable within one answer.")
-    signals: dict[str, float] = Field(description="What the score is made of.")
-    reason: str
-    conversation: list[MessageView] = Field(description="The messages around it, in people's order, where asked for.")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagePage:
+    """A page of a room's messages. `next`: the `after` of the next page; null at the end."""
+
+    messages: Sequence[StoredMessage]
+    next: int | None
 
 
-class TimeSpanView(BaseModel):
-    """A time span that the question names, from `start` until before `end`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoomPage:
+    """A page of rooms. `next`: the `after` of the next page; null at the end."""
 
-    text: str
-    start: datetime
-    end: datetime
-    position: list[int] = Field(description="Where the words stand in the question: the first character, and one past.")
-
-
-class SearchView(BaseModel):
-    """The result of a search, best first."""
-
-    room_id: str
-    query: str
-    mode: Literal["hybrid", "lexical"] = Field(description="How it was searched: lexical is by words alone.")
-    hits: list[HitView]
-    times: list[TimeSpanView] = Field(description="The times understood in the question.")
-    degraded: str | None = Field(description="Why less was done than asked for, if it was.")
-    search_ms: float
+    rooms: Sequence[Room]
+    next: str | None
 
 
-class ModelView(BaseModel):
-    name: str
-    dimensions: int
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedThread(Thread):
+    """A thread of a room. `arrival`: of its first message."""
+
+    arrival: int
 
 
-class ProviderView(BaseModel):
-    """A provider of a language model."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadPage:
+    """A page of a room's threads. `next`: the `after` of the next page; null at the end."""
 
-    name: str
-    model_id: str = Field(description="The model's id there.")
-    usable: bool = Field(description="It has a key, or needs none.")
-    resting: bool = Field(description="It is left alone for the moment, after failures.")
-    key_variable: str | None = Field(description="The environment variable with its key; null where it needs none.")
+    threads: list[ListedThread]
+    next: int | None
 
 
-class LanguageModelView(BaseModel):
-    model_id: str
-    display_name: str
-    internal: bool
-    usable: bool = Field(description="One of its providers can be asked.")
-    providers: list[ProviderView] = Field(description="In the order in which they are tried.")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadMessages:
+    """The newest messages of a thread, in order."""
+
+    entries: Sequence[Entry]
 
 
-class ModelList(BaseModel):
-    models: list[LanguageModelView]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingInForce:
+    """The value of a setting, and where it was set."""
 
-
-class IndexView(BaseModel):
-    """The state of the search indexes, over all tenants."""
-
-    words: Literal["whole", "rebuilding"]
-    vectors: Literal["off", "whole", "behind", "rebuilding", "missing", "other model", "down"]
-    model: ModelView | None = Field(description="The embedding model; null where there is none.")
-    waiting: int = Field(description="Messages and memories whose vector is due.")
-    rooms_to_link: int = Field(description="Rooms that wait for the links of today's link model.")
-    problem: str | None = Field(description="What to do, if anything.")
-
-
-class UsageView(BaseModel):
-    context_id: str
-    room_id: str
-    user_id: str
-    trigger_message_id: str
-    strategy: str
-    context_message_ids: list[str]
-    relevance_scores: dict[str, float]
-    tokens: int
-    window_tokens: int
-    build_ms: float
-    created_at: datetime
-    degraded: str | None
-    arm: str | None
-    llm_response: str | None
-    user_feedback: str | None
-    success_indicator: float | None
-
-
-class AddView(BaseModel):
-    """The result for a batch, by message id."""
-
-    added: list[str]
-    duplicates: list[str]
-    conflicts: list[str]
-
-
-class RoomView(BaseModel):
-    room_id: str
-    messages: int
-    revision: int
-    created_at: datetime
-    last_sent_at: datetime | None
-    settings: dict[str, Any] = Field(description="The room's own settings.")
-
-
-class ThreadView(BaseModel):
-    thread_id: str = Field(description="Id of the first message.")
-    arrival: int = Field(description="Arrival of the first message.")
-    room_id: str
-    messages: int
-    senders: list[str]
-    first_text: str
-    first_sent_at: datetime
-    last_sent_at: datetime
-
-
-class MessagePage(BaseModel):
-    messages: list[MessageView]
-    next: int | None = Field(description="The `after` of the next page; null at the end.")
-
-
-class RoomPage(BaseModel):
-    rooms: list[RoomView]
-    next: str | None = Field(description="The `after` of the next page; null at the end.")
-
-
-class ThreadPage(BaseModel):
-    threads: list[ThreadView]
-    next: int | None = Field(description="The `after` of the next page; null at the end.")
-
-
-class ThreadMessages(BaseModel):
-    entries: list[EntryView]
-
-
-class SettingView(BaseModel):
     value: Any
     source: str
 
 
-class RoomSettings(BaseModel):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoomSettings:
+    """Every setting that a room may have."""
+
     room_id: str
-    settings: dict[str, SettingView]
+    settings: dict[str, SettingInForce]
 
 
-class Health(BaseModel):
-    status: Literal["ok"]
-
-
-search = APIRouter(tags=["messages"])
+search = Router(tags=["messages"])
 
 _UNCODED_PLUS = re.compile(r"(:\d\d(?:\.\d+)?) (\d\d(?::?\d\d)?)$")
 
@@ -305,7 +132,7 @@ def read_asked(
     )
 
 
-@search.get("/messages/search", response_model=SearchView)
+@search.get("/messages/search")
 async def search_messages(
     lore: Reader,
     room_id: QueriedRoom,
@@ -318,11 +145,11 @@ async def search_messages(
     conversation: Annotated[
         bool, Query(description="Bring the messages of its conversation around each hit too, at most 12.")
     ] = False,
-) -> Response:
+) -> SearchAnswer:
     """Return the messages of a room that answer the question best, best first, each with score, signals and reason."""
     if not q:
         raise InvalidInput("q is missing: say what to look for, as in /messages/search?room_id=tea&q=green+tea.")
-    answer = await lore.messages.search(
+    return await lore.messages.search(
         room_id,
         q,
         limit=limit,
@@ -333,7 +160,6 @@ async def search_messages(
         asked_at=asked.asked_at,
         conversation=conversation,
     )
-    return reply(plain(answer))
 
 
 def read_time(name: str, text: str | None) -> datetime | None:
@@ -349,9 +175,9 @@ def read_time(name: str, text: str | None) -> datetime | None:
     return moment
 
 
-messages = APIRouter(tags=["messages"])
-contexts = APIRouter(tags=["context"])
-rooms = APIRouter(tags=["rooms"])
+messages = Router(tags=["messages"])
+contexts = Router(tags=["context"])
+rooms = Router(tags=["rooms"])
 
 ContextId = Annotated[str, Depends(addressed("context_id", "The id that the context came with"))]
 
@@ -397,36 +223,35 @@ def _limits_of(setting: Any) -> Any:
     return {names.get(key, key): _limits_of(value) for key, value in setting.items() if key not in ("default", "form")}
 
 
-@messages.post("/messages", response_model=AddView, openapi_extra=bodies.described(_BATCH))
+@messages.post("/messages", openapi_extra=bodies.described(_BATCH))
 async def add_messages(
     request: Request,
     lore: Writer,
     on_conflict: Annotated[
         Literal["raise", "report"], Query(description="raise: add nothing and answer 409; report: add the others.")
     ] = "raise",
-) -> Response:
+) -> AddReport:
     """Add one message, or `{"messages": [...]}`, in one transaction. Return the ids that were added, duplicates and
     conflicts. Adding the same message again changes nothing."""
     batch = await bodies.read_json(request, _read_batch, within=Bounds.bulk)
-    return reply(plain(await lore.messages.add(batch, on_conflict=on_conflict)))
+    return await lore.messages.add(batch, on_conflict=on_conflict)
 
 
-@messages.get("/messages", response_model=MessagePage)
-async def list_messages(lore: Reader, room_id: QueriedRoom, limit: PageLimit, after: After = 0) -> Response:
+@messages.get("/messages")
+async def list_messages(lore: Reader, room_id: QueriedRoom, limit: PageLimit, after: After = 0) -> MessagePage:
     """Return a room's messages in order of arrival."""
     page = await lore.messages.page(room_id, after=after, limit=limit)
-    return reply({"messages": plain(page), "next": page[-1].arrival if len(page) == limit else None})
+    return MessagePage(messages=page, next=page[-1].arrival if len(page) == limit else None)
 
 
-@messages.get("/messages/{room_id:id}/{message_id:id}", response_model=EntryView)
-async def get_message(lore: Reader, room_id: RoomId, message_id: MessageId) -> Response:
+@messages.get("/messages/{room_id:id}/{message_id:id}")
+async def get_message(lore: Reader, room_id: RoomId, message_id: MessageId) -> Entry:
     """Return a message with its features and its place in the room's threads."""
-    return reply(plain(await lore.messages.get(room_id, message_id)))
+    return await lore.messages.get(room_id, message_id)
 
 
 @messages.patch(
     "/messages/{room_id:id}/{message_id:id}",
-    response_model=MessageView,
     openapi_extra=bodies.documented(bodies.EditRequest),
 )
 async def edit_message(
@@ -434,26 +259,24 @@ async def edit_message(
     room_id: RoomId,
     message_id: MessageId,
     change: Annotated[bodies.EditRequest, Depends(bodies.body_of(bodies.EditRequest, within=Bounds.bulk))],
-) -> Response:
+) -> StoredMessage:
     """Change a message's text, metadata or mentions; it keeps its place."""
-    edited = await lore.messages.edit(
+    return await lore.messages.edit(
         room_id, message_id, text=change.text, metadata=change.metadata, mentions=change.mentions
     )
-    return reply(plain(edited))
 
 
-@messages.delete("/messages/{room_id:id}/{message_id:id}", status_code=204, response_class=Response)
-async def delete_message(lore: Writer, room_id: RoomId, message_id: MessageId) -> Response:
+@messages.delete("/messages/{room_id:id}/{message_id:id}", status_code=204)
+async def delete_message(lore: Writer, room_id: RoomId, message_id: MessageId) -> None:
     """Empty and hide a message; its id stays taken."""
     if not await lore.messages.delete(room_id, [message_id]):
         raise NotFound(f"Room {room_id!r} has no message {message_id!r}.")
-    return Response(status_code=204)
 
 
-@contexts.post("/context", response_model=ContextView, openapi_extra=bodies.documented(bodies.ContextRequest))
+@contexts.post("/context", openapi_extra=bodies.documented(bodies.ContextRequest))
 async def build_context(
     lore: Reader, wanted: Annotated[bodies.ContextRequest, Depends(bodies.body_of(bodies.ContextRequest))]
-) -> Response:
+) -> BuiltContext:
     """Return the messages that matter for one message, each with its score, its signals and its reason."""
     built = await lore.context.build(
         wanted.room_id,
@@ -462,110 +285,106 @@ async def build_context(
         max_messages=wanted.max_messages,
         max_tokens=wanted.max_tokens,
     )
-    return reply(plain(built) | await _rendered(lore, built, wanted))
+    return made_from(BuiltContext, built, rendered=await _rendered(lore, built, wanted))
 
 
-async def _rendered(lore: Lore, built: Context, wanted: bodies.ContextRequest) -> dict[str, Any]:
+async def _rendered(lore: Lore, built: Context, wanted: bodies.ContextRequest) -> list[RenderedMessage] | str | None:
     """Return the context in the requested form, with the message itself at the end.
 
     If the database does not answer, the message is missing, as the context is: `degraded` says so.
     """
     if wanted.render is None:
-        return {}
+        return None
     asked = None
     with suppress(NotFound, Unavailable):
         asked = (await lore.messages.get(built.room_id, built.message_id)).message
     zone = ZoneInfo(lore.settings.search.time_zone)
     if wanted.render == "prompt":
-        return {"rendered": built.to_prompt(query=asked, zone=zone)}
-    return {"rendered": built.to_messages(agent=wanted.agent_id, query=asked, zone=zone)}
+        return built.to_prompt(query=asked, zone=zone)
+    messages = built.to_messages(agent=wanted.agent_id, query=asked, zone=zone)
+    return [RenderedMessage(**one) for one in messages]  # type: ignore[arg-type]
 
 
-@contexts.get("/context/{context_id:id}", response_model=UsageView)
-async def get_context(lore: Reader, context_id: ContextId) -> Response:
+@contexts.get("/context/{context_id:id}")
+async def get_context(lore: Reader, context_id: ContextId) -> ContextUsageRecord:
     """Return the chosen messages of a context, the model's answer with it, and its feedback."""
-    return reply(plain(await lore.context.usage(context_id)))
+    return await lore.context.usage(context_id)
 
 
 @contexts.post(
     "/context/{context_id:id}/response",
     status_code=204,
-    response_class=Response,
     openapi_extra=bodies.documented(bodies.ResponseRequest),
 )
 async def respond_to_context(
     lore: Writer,
     context_id: ContextId,
     answer: Annotated[bodies.ResponseRequest, Depends(bodies.body_of(bodies.ResponseRequest, within=Bounds.bulk))],
-) -> Response:
+) -> None:
     """Record the model's answer."""
     await lore.context.respond(context_id, answer.text)
-    return Response(status_code=204)
 
 
 @contexts.post(
     "/context/{context_id:id}/feedback",
     status_code=204,
-    response_class=Response,
     openapi_extra=bodies.documented(bodies.FeedbackRequest),
 )
 async def judge_context(
     lore: Writer,
     context_id: ContextId,
     feedback: Annotated[bodies.FeedbackRequest, Depends(bodies.body_of(bodies.FeedbackRequest))],
-) -> Response:
+) -> None:
     """Record feedback: a text, a score from 0 to 1, or both."""
     await lore.context.feedback(context_id, text=feedback.text, score=feedback.score)
-    return Response(status_code=204)
 
 
-@rooms.get("/rooms", response_model=RoomPage)
+@rooms.get("/rooms")
 async def list_rooms(
     lore: Reader,
     limit: PageLimit,
     after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
-) -> Response:
+) -> RoomPage:
     """Return the rooms, by id."""
     page = await lore.rooms.page(after=after, limit=limit)
-    return reply({"rooms": plain(page), "next": page[-1].room_id if len(page) == limit else None})
+    return RoomPage(rooms=page, next=page[-1].room_id if len(page) == limit else None)
 
 
-@rooms.get("/rooms/{room_id:id}", response_model=RoomView)
-async def get_room(lore: Reader, room_id: RoomId) -> Response:
+@rooms.get("/rooms/{room_id:id}")
+async def get_room(lore: Reader, room_id: RoomId) -> Room:
     """Return a room's counters and its own settings."""
-    return reply(plain(await lore.rooms.get(room_id)))
+    return await lore.rooms.get(room_id)
 
 
-@rooms.get("/rooms/{room_id:id}/threads", response_model=ThreadPage)
-async def list_threads(lore: Reader, room_id: RoomId, limit: PageLimit, after: After = 0) -> Response:
+@rooms.get("/rooms/{room_id:id}/threads")
+async def list_threads(lore: Reader, room_id: RoomId, limit: PageLimit, after: After = 0) -> ThreadPage:
     """Return the room's threads in the order in which they began."""
     page = await lore.rooms.threads(room_id, after=after, limit=limit)
-    threads = [{"arrival": arrival, **plain(thread)} for arrival, thread in page]
-    return reply({"threads": threads, "next": page[-1][0] if len(page) == limit else None})
+    threads = [made_from(ListedThread, thread, arrival=arrival) for arrival, thread in page]
+    return ThreadPage(threads=threads, next=page[-1][0] if len(page) == limit else None)
 
 
-@rooms.get("/rooms/{room_id:id}/threads/{message_id:id}", response_model=ThreadMessages)
-async def get_thread(lore: Reader, room_id: RoomId, message_id: MessageId, limit: PageLimit) -> Response:
+@rooms.get("/rooms/{room_id:id}/threads/{message_id:id}")
+async def get_thread(lore: Reader, room_id: RoomId, message_id: MessageId, limit: PageLimit) -> ThreadMessages:
     """Return the newest messages of the thread of a message."""
-    return reply({"entries": plain(await lore.rooms.thread(room_id, message_id, limit=limit))})
+    return ThreadMessages(entries=await lore.rooms.thread(room_id, message_id, limit=limit))
 
 
-@rooms.get("/rooms/{room_id:id}/settings", response_model=RoomSettings)
-async def get_room_settings(lore: Reader, room_id: RoomId) -> Response:
+@rooms.get("/rooms/{room_id:id}/settings")
+async def get_room_settings(lore: Reader, room_id: RoomId) -> RoomSettings:
     """Return every setting that a room may have, with its value and source."""
-    return reply(_settings(room_id, await lore.rooms.settings(room_id)))
+    return _settings(room_id, await lore.rooms.settings(room_id))
 
 
 @rooms.patch(
     "/rooms/{room_id:id}/settings",
-    response_model=RoomSettings,
     openapi_extra=bodies.described(_settings_schema()),
 )
-async def change_room_settings(request: Request, lore: Writer, room_id: RoomId) -> Response:
+async def change_room_settings(request: Request, lore: Writer, room_id: RoomId) -> RoomSettings:
     """Set the room's own settings; null removes one."""
     changes = await bodies.read_json(request, _read_settings)
     await lore.rooms.configure(room_id, changes)
-    return reply(_settings(room_id, await lore.rooms.settings(room_id)))
+    return _settings(room_id, await lore.rooms.settings(room_id))
 
 
 def _read_settings(body: Any) -> dict[str, Any]:
@@ -574,9 +393,9 @@ def _read_settings(body: Any) -> dict[str, Any]:
     return body
 
 
-def _settings(room_id: str, settings: Mapping[str, tuple[Any, str]]) -> dict[str, Any]:
-    rows = {name: {"value": value, "source": source} for name, (value, source) in settings.items()}
-    return {"room_id": room_id, "settings": rows}
+def _settings(room_id: str, settings: Mapping[str, tuple[Any, str]]) -> RoomSettings:
+    rows = {name: SettingInForce(value=value, source=source) for name, (value, source) in settings.items()}
+    return RoomSettings(room_id=room_id, settings=rows)
 
 
 def _read_batch(body: Any) -> list[Message]:

@@ -1,25 +1,27 @@
 """Routes for forgetting a person and for checking stored data."""
 
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypedDict
 
-from fastapi import APIRouter, Depends, Query
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Depends, Query
+from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
+from roomlore.core.integrity import VerifyReport
 from roomlore.core.memory.memory import MAX_GROUP_CHARS
 from roomlore.core.memory.writing import scope_of
 from roomlore.core.privacy.redaction import ForgetReport
 from roomlore.surfaces import long_work
 from roomlore.surfaces.http import bodies, problems
+from roomlore.surfaces.http.answers import Router, Told, reply
 from roomlore.surfaces.http.guard import Reader, Writer
-from roomlore.surfaces.http.problems import reply
-from roomlore.surfaces.plain import plain
+from roomlore.surfaces.plain import made_from
+from roomlore.surfaces.shapes import model_of
 
-privacy = APIRouter(prefix="/privacy", tags=["privacy"])
+privacy = Router(prefix="/privacy", tags=["privacy"])
 
 _MOST_WAITED = 30.0
 _RETRY_SECONDS = "10"
@@ -43,75 +45,34 @@ class ForgetRequest(bodies.Body):
     confirm: bool = Field(False, description="True, to do it: it cannot be undone.")
 
 
-class LeftView(BaseModel):
-    place: str
-    count: int
-    why: str = Field(description="What hinders it, and what to do.")
-
-
-class ForgetView(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class ForgetView(ForgetReport, Told):
     """The rows that were removed, or with `dry_run` would be."""
 
-    success: Literal[True]
-    user_id: str
-    dry_run: bool
-    complete: bool = Field(description="Nothing is left that roomlore can reach.")
-    places: dict[str, int] = Field(description="How many entries were removed or rewritten, by place.")
-    rooms_removed: list[str]
-    retired: list[str] = Field(description="Memories that are in force no more, since they rested on the person alone.")
-    rewritten: list[str] = Field(description="Memories that stay, without the person.")
-    same_words: dict[str, int] = Field(
-        description="How many entries of others merely have the same words and stay, by place."
-    )
-    left: list[LeftView] = Field(description="What is still there, and why; asking again goes on with it.")
-    checked: dict[str, int] = Field(description="How many rows were looked through when all was done, by table.")
-    started_at: datetime
-    finished_at: datetime
 
-
-class Forgetting(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Forgetting(Told):
     """Forgetting in progress."""
 
-    success: Literal[True]
     user_id: str
-    status: Literal["running"]
+    status: Literal["running"] = "running"
 
 
-class Checking(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Checking(Told):
     """A check in progress."""
 
-    success: Literal[True]
-    status: Literal["running"]
+    status: Literal["running"] = "running"
 
 
-class FaultView(BaseModel):
-    check: str = Field(description="Which check found it.")
-    where: str = Field(description="The scope, room, memory, message or mark.")
-    found: str = Field(description="What is wrong there.")
-    mend: str = Field(description="What to do about it.")
-
-
-class NoteView(BaseModel):
-    where: str
-    found: str
-
-
-class VerifyView(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class VerifyView(VerifyReport, Told):
     """The result of a check of stored data."""
 
-    success: Literal[True]
-    sound: bool = Field(description="No check found a fault.")
-    checked: dict[str, int] = Field(description="How many of each were looked at.")
-    counts: dict[str, int] = Field(description="How many faults there are, by check.")
-    faults: list[FaultView] = Field(description="At most 1,000.")
-    notes: list[NoteView] = Field(description="What to know that is no fault.")
-    started_at: datetime
-    finished_at: datetime
 
-
-def _later(model: type[BaseModel], counted: str) -> dict[int | str, dict[str, Any]]:
+def _later(answer: type, counted: str) -> dict[int | str, dict[str, Any]]:
     return {
-        202: {"model": model, "description": "It goes on. The same request again waits for it."},
+        202: {"model": model_of(answer), "description": "It goes on. The same request again waits for it."},
         429: {
             "description": f"{counted} are under way for the tenant as there may be at a time.",
             "content": {problems.MEDIA_TYPE: {"schema": problems.Problem.model_json_schema()}},
@@ -121,13 +82,12 @@ def _later(model: type[BaseModel], counted: str) -> dict[int | str, dict[str, An
 
 @privacy.post(
     "/forget",
-    response_model=ForgetView,
     responses=_later(Forgetting, "As many dry runs"),
     openapi_extra=bodies.documented(ForgetRequest),
 )
 async def forget(
     request: Request, lore: Writer, wanted: Annotated[ForgetRequest, Depends(bodies.body_of(ForgetRequest))]
-) -> Response:
+) -> ForgetView | Response:
     """Remove what a person said and what was derived from it. Without `confirm` nothing is removed and the answer says
     what would be.
 
@@ -146,7 +106,7 @@ async def forget(
     return _told(user_id, would.report)
 
 
-@privacy.get("/verify", response_model=VerifyView, responses=_later(Checking, "As many checks"))
+@privacy.get("/verify", responses=_later(Checking, "As many checks"))
 async def verify(
     request: Request,
     lore: Reader,
@@ -158,7 +118,7 @@ async def verify(
             json_schema_extra={"maxLength": MAX_GROUP_CHARS},
         ),
     ] = None,
-) -> Response:
+) -> VerifyView | Response:
     """Check the integrity of all memories and, of a whole tenant, of its messages too. Changes nothing.
 
     Work of more than 30 seconds continues and is answered with 202. The same request waits for it, or returns its
@@ -170,15 +130,14 @@ async def verify(
         raise _too_many("checks")
     report = asked.report
     if report is None:
-        return reply({"success": True, "status": "running"}, 202)
-    faults = [{**plain(one), "mend": one.mend} for one in report.faults]
-    return reply({"success": True, **plain(report), "faults": faults, "sound": report.sound})
+        return reply(Checking(), 202)
+    return made_from(VerifyView, report)
 
 
-def _told(user_id: str, report: ForgetReport | None) -> Response:
+def _told(user_id: str, report: ForgetReport | None) -> ForgetView | Response:
     if report is None:
-        return reply({"success": True, "user_id": user_id, "status": "running"}, 202)
-    return reply({"success": True, **plain(report), "complete": report.complete})
+        return reply(Forgetting(user_id=user_id), 202)
+    return made_from(ForgetView, report)
 
 
 def _too_many(what: str) -> problems.Refused:

@@ -1,9 +1,5 @@
-"""JSON responses, and problems (RFC 9457) for every error.
+"""Problems (RFC 9457) for every error."""
 
-JSON can hold any stored text: a lone surrogate is escaped, as UTF-8 cannot hold it.
-"""
-
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -17,19 +13,7 @@ from starlette.routing import Route
 
 from roomlore.core import errors
 from roomlore.surfaces.findings import in_words
-
-
-def dump(content: Any) -> bytes:
-    """Return compact JSON in UTF-8."""
-    try:
-        return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
-
-
-def reply(content: Any, status: int = 200) -> Response:
-    return Response(dump(content), status, media_type="application/json")
-
+from roomlore.surfaces.http.answers import dump
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -3,20 +3,18 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends
-from pydantic import BaseModel, Field, WithJsonSchema
-from starlette.responses import Response
+from fastapi import Depends
+from pydantic import Field, WithJsonSchema
 
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import MemoryKind
-from roomlore.core.recall.options import MOST_SCOPES, Similarity
+from roomlore.core.recall.options import MOST_SCOPES, Recollection, Similarity
 from roomlore.surfaces.http import bodies
-from roomlore.surfaces.http.fact_routes import FactView, Scope
+from roomlore.surfaces.http.answers import Router
+from roomlore.surfaces.http.fact_routes import Scope
 from roomlore.surfaces.http.guard import Reader
-from roomlore.surfaces.http.problems import reply
-from roomlore.surfaces.plain import plain
 
-recall = APIRouter(tags=["facts"])
+recall = Router(tags=["facts"])
 
 _MOST_TOKENS = 10_000_000
 _MOST_TURNS = 10_000
@@ -63,36 +61,16 @@ class RecallRequest(bodies.Body):
     previous: list[str] | None = Field(None, description="The ids of the facts shown before, if you keep them.")
 
 
-class RecalledView(BaseModel):
-    memory: FactView
-    similarity: float
-    relevance: float = Field(description="Similarity as it counts, in [0, 1].")
-    confidence: float = Field(description="As it counts; the default where the fact has none.")
-    score: float
-
-
-class RecollectionView(BaseModel):
-    """The facts that are worth their tokens, in their order in the block."""
-
-    facts: list[RecalledView]
-    text: str = Field(description="The block for the prompt; empty where there is no fact.")
-    tokens: int = Field(description="Of the block.")
-    considered: int = Field(description="How many facts there were to choose from.")
-    kept: bool = Field(description="The block is the one shown before, byte for byte.")
-    degraded: str | None = Field(description="Why it is a simpler answer than asked for, if it is.")
-
-
 @recall.post(
     "/recall",
-    response_model=RecollectionView,
     openapi_extra=bodies.described(bodies.inlined(RecallRequest.model_json_schema())),
 )
 async def recall_facts(
     lore: Reader, wanted: Annotated[RecallRequest, Depends(bodies.body_of(RecallRequest))]
-) -> Response:
+) -> Recollection:
     """Return the facts and group memories that matter for a conversation, ranked, and the block of text that holds them
     within a token budget."""
-    found = await lore.recall.build(
+    return await lore.recall.build(
         wanted.scopes,
         wanted.messages,
         max_tokens=wanted.max_tokens,
@@ -104,4 +82,3 @@ async def recall_facts(
         conversation_id=wanted.conversation_id,
         previous=wanted.previous,
     )
-    return reply(plain(found))

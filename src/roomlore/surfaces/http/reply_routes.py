@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 import structlog
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, model_validator
 from starlette.responses import Response
 from starlette.types import Scope
@@ -18,12 +18,14 @@ from roomlore.core.records import from_record
 from roomlore.core.replies.reply import MOST_ROUNDS, ReplyEvent, Tool, ToolResult
 from roomlore.core.sessions.window import MAX_WINDOW
 from roomlore.surfaces.http import bodies, problems
+from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import MESSAGE_FIELDS, Body, Bounds, described, inlined, needs_one, one_room
 from roomlore.surfaces.http.event_stream import EventStream, event, written
 from roomlore.surfaces.http.guard import Writer
 from roomlore.surfaces.http.problems import Problem
 from roomlore.surfaces.logs import where
-from roomlore.surfaces.plain import named
+from roomlore.surfaces.plain import NAMES, named
+from roomlore.surfaces.shapes import model_of
 
 log = structlog.get_logger(__name__)
 
@@ -123,72 +125,8 @@ def documented_request() -> dict[str, Any]:
     return described(inlined(ReplyRequest.model_json_schema()))
 
 
-class StartView(BaseModel):
-    """The prompt is ready and the model was called."""
-
-    message_id: str
-    reply_id: str = Field(description="The id that the reply is stored under.")
-    model_id: str
-    context_id: str | None = Field(description="For POST /context/{context_id}/feedback; null where none was built.")
-    messages: int = Field(description="Messages of the room in the prompt.")
-    prompt_tokens: int
-    truncated: bool = Field(description="Something that belongs into the prompt did not fit the model's window.")
-    degraded: str | None = Field(description="Why the context is simpler than asked for, if it is.")
-
-
-class TextView(BaseModel):
-    """The next piece of the reply."""
-
-    text: str
-
-
-class CallView(BaseModel):
-    id: str
-    name: str
-    arguments: str = Field(description="JSON as the model wrote it, sound or not.")
-
-
-class CallsView(BaseModel):
-    """The model requests tool calls. Send the same message again with tool_results to continue the reply."""
-
-    calls: list[CallView]
-
-
-class ResultView(BaseModel):
-    """The service called a tool."""
-
-    call: CallView
-    content: str
-
-
-class TokensView(BaseModel):
-    input_tokens: int
-    output_tokens: int
-
-
-class DoneView(BaseModel):
-    """The stored reply; the last event."""
-
-    message_id: str
-    reply_id: str
-    text: str = Field(description="All of it.")
-    finish_reason: Literal["stop", "length", "content_filter", "tool_calls"] | None
-    usage: TokensView = Field(description="Of all calls of the model for it.")
-    provider: str
-    model: str
-    context_id: str | None
-    tool_calls: list[CallView]
-    repeated: bool = Field(description="The message had been replied to before; this is what was said then.")
-
-
-EVENTS: Mapping[str, type[BaseModel]] = {
-    "start": StartView,
-    "text": TextView,
-    "tool_calls": CallsView,
-    "tool_result": ResultView,
-    "done": DoneView,
-    "error": Problem,
-}
+_KINDS: Mapping[str, type] = {name: kind for kind, name in NAMES.items()}
+EVENTS: Mapping[str, type[BaseModel]] = {**{name: model_of(_KINDS[name]) for name in _KINDS}, "error": Problem}
 
 
 def documented_events() -> dict[int | str, dict[str, Any]]:
@@ -210,7 +148,7 @@ def _event(name: str, view: type[BaseModel]) -> dict[str, Any]:
     }
 
 
-chat = APIRouter(tags=["chat"])
+chat = Router(tags=["chat"])
 
 
 @chat.post(

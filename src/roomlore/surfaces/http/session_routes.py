@@ -1,24 +1,24 @@
 """Routes of sessions, with their requests and responses."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Depends, Query, Request
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from fastapi import Depends, Query, Request
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 from starlette.requests import Request as SessionBody
-from starlette.responses import Response
 
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.records import parse_time
 from roomlore.core.sessions.intake import MAX_TURN_ID_CHARS
+from roomlore.core.sessions.session import Checkpoint, SessionContext, SessionValue, TurnResult
 from roomlore.core.sessions.window import MAX_TURNS, MAX_WINDOW
 from roomlore.surfaces.http import bodies
+from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import TEXT, TIME, Body, Bounds, Within, body_of, documented, needs_one, one_room
 from roomlore.surfaces.http.guard import Reader, Writer, caller_of
 from roomlore.surfaces.http.paths import MOST, PageLimit, addressed
-from roomlore.surfaces.http.problems import reply
-from roomlore.surfaces.plain import plain, session_line
+from roomlore.surfaces.plain import SessionLine, session_line
 
 T = TypeVar("T", bound=Body)
 
@@ -157,200 +157,83 @@ class CheckpointRequest(Body):
         return self
 
 
-class _Open(BaseModel):
-    model_config = ConfigDict(extra="allow")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPage:
+    """A page of sessions. `next`: the `after` of the next page; null at the end."""
 
-
-class ChatMessage(_Open):
-    role: str
-    content: str
-
-
-class MetaView(_Open):
-    conversation_id: str
-    user_id: str
-    updated_at: int = Field(description="Unix time in seconds.")
-    enterprise_id: str | None = None
-    patient_id: str | None = None
-
-
-class FlowContextView(_Open):
-    current_agent_key: str
-    last_bot_message: str
-    turn_count: int = Field(description="Turns since the last reset.")
-
-
-class MessageContextView(_Open):
-    summary: str = Field(description="'' if there is none.")
-    window_messages: list[ChatMessage]
-    mode: str
-    checkpoint_message_id: str = Field(description="The checkpoint in force, '' if none.")
-
-
-class GlobalStateView(_Open):
-    """Stored for agents, never read by roomlore."""
-
-    shared: dict[str, Any]
-    entities: dict[str, Any]
-    agent_slots: dict[str, Any]
-    current_intent: str
-    pending_action: dict[str, Any] | None
-
-
-class UserSnapshotView(_Open):
-    user_id: str
-    name: str
-    allergies: list[str]
-    history: list[str] = Field(description="Chronic diseases.")
-    surgery_history: list[str]
-    preferences: list[str]
-
-
-class SessionView(_Open):
-    """A session as JSON. Unknown fields are kept in their places."""
-
-    meta: MetaView
-    flow_context: FlowContextView
-    message_context: MessageContextView
-    global_state: GlobalStateView
-    user_snapshot: UserSnapshotView
-
-
-class SessionLine(BaseModel):
-    """A session in a list."""
-
-    conversation_id: str
-    mode: Literal["FULL_HISTORY", "SUMMARY_N"]
-    user_id: str
-    enterprise_id: str | None
-    patient_id: str | None
-    checkpoint_id: str = Field(description="The checkpoint in force, '' if none.")
-    updated_at: int = Field(description="When the session last changed, as Unix time in seconds.")
-
-
-class SessionPage(BaseModel):
     sessions: list[SessionLine]
-    next: str | None = Field(description="The `after` of the next page; null at the end.")
+    next: str | None
 
 
-class SessionContextView(BaseModel):
-    """The history within the model's window."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointMade:
+    """The new checkpoint. `checkpoint`: null if nothing was said since the one in force."""
 
-    conversation_id: str
-    mode: Literal["FULL_HISTORY", "SUMMARY_N"]
-    session: SessionView
-    history: str = Field(description="For the prompt: the summary, if any, and the turns after it.")
-    messages: list[ChatMessage] = Field(description="The same for a chat model.")
-    full_history: str = Field(
-        description="What the next summary is made of: the earlier one and all that came after it."
-    )
-    covers_through: str | None = Field(description="Id of the last message of full_history; pass it to checkpoint.")
-    checkpoint_id: str = Field(description="The checkpoint in force, '' if none; pass it as expected_checkpoint.")
-    estimated_tokens: int = Field(description="Of history and query, counted exactly.")
-    token_ratio: float = Field(description="Their share of the window.")
-    should_checkpoint_summary: bool = Field(description="A checkpoint is due.")
-    truncated: bool = Field(
-        description="The window was too small for all that no summary covers, or for as many turns as asked for."
-    )
-    turns: int = Field(description="Turns shown verbatim.")
-    message_ids: list[str] = Field(description="The messages of those turns, those without a text too.")
-    language: Literal["zh", "en"]
+    checkpoint: Checkpoint | None
 
 
-class TurnView(BaseModel):
-    conversation_id: str
-    mode: Literal["FULL_HISTORY", "SUMMARY_N"]
-    updated_at: int = Field(description="Unix time in seconds.")
-    turn_id: str
-    message_ids: list[str] = Field(description="Of the query, the answer, or both.")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointPage:
+    """A page of checkpoints, the newest first. `next`: the `before` of the next page; null at the end."""
+
+    checkpoints: Sequence[Checkpoint]
+    next: int | None
 
 
-class CheckpointView(BaseModel):
-    """A summary that stands for everything before a point, or a reset."""
-
-    checkpoint_id: str
-    conversation_id: str
-    number: int = Field(description="Its place among the conversation's checkpoints and resets, from 1.")
-    kind: Literal["summary", "reset"]
-    summary: str
-    covers_arrival: int = Field(description="Arrival of the last message it stands for, 0 if there was none.")
-    covers_through: str | None = Field(description="Id of that message.")
-    turns: int = Field(description="Turns since the last reset that it stands for.")
-    tokens: int = Field(description="Length of the summary.")
-    recent_turns: int
-    language: Literal["zh", "en"]
-    made_by: str = Field(description="caller, extract (sentences chosen without a model) or a model's name.")
-    created_at: datetime
-
-
-class CheckpointMade(BaseModel):
-    checkpoint: CheckpointView | None = Field(description="null: nothing was said since the one in force.")
-
-
-class CheckpointPage(BaseModel):
-    checkpoints: list[CheckpointView]
-    next: int | None = Field(description="The `before` of the next page; null at the end.")
-
-
-sessions = APIRouter(tags=["sessions"])
+sessions = Router(tags=["sessions"])
 
 ConversationId = Annotated[str, Depends(addressed("conversation_id", "The id of the conversation, which is a room"))]
 
 
 @sessions.post(
     "/sessions",
-    response_model=SessionView,
     openapi_extra=bodies.documented(CreateRequest),
 )
 async def create_session(
     lore: Writer,
     wanted: Annotated[CreateRequest, Depends(bodies.body_of(CreateRequest, within=Bounds.bulk))],
-) -> Response:
+) -> SessionValue:
     """Create the session, and its room if there is none. An existing session stays; missing ids are filled in."""
-    made = await lore.sessions.create_session(
+    return await lore.sessions.create_session(
         wanted.conversation_id,
         wanted.user_id or "",
         enterprise_id=wanted.enterprise_id,
         patient_id=wanted.patient_id,
         session=wanted.session,
     )
-    return reply(plain(made))
 
 
-@sessions.get("/sessions", response_model=SessionPage)
+@sessions.get("/sessions")
 async def list_sessions(
     lore: Reader,
     limit: PageLimit,
     after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
-) -> Response:
+) -> SessionPage:
     """Return the sessions, by conversation id."""
     page = await lore.sessions.page(after=after, limit=limit)
-    return reply(
-        {"sessions": list(map(session_line, page)), "next": page[-1].conversation_id if len(page) == limit else None}
-    )
+    following = page[-1].conversation_id if len(page) == limit else None
+    return SessionPage(sessions=list(map(session_line, page)), next=following)
 
 
-@sessions.get("/sessions/{conversation_id:id}", response_model=SessionView)
-async def get_session(lore: Reader, conversation_id: ConversationId) -> Response:
+@sessions.get("/sessions/{conversation_id:id}")
+async def get_session(lore: Reader, conversation_id: ConversationId) -> SessionValue:
     """Return the session as JSON: its ids, the flow, the last turns, and the agents' data."""
-    return reply(plain(await lore.sessions.get_session(conversation_id)))
+    return await lore.sessions.get_session(conversation_id)
 
 
 @sessions.patch(
     "/sessions/{conversation_id:id}/state",
-    response_model=SessionView,
     openapi_extra=dict(PATCH),
 )
-async def patch_session_state(request: Request, lore: Writer, conversation_id: ConversationId) -> Response:
+async def patch_session_state(request: Request, lore: Writer, conversation_id: ConversationId) -> SessionValue:
     """Merge a patch (RFC 7396) into the session's data: its state, the user's snapshot, the current agent, and fields
     of your own. Values derived from the messages cannot be set."""
     patch = await bodies.read_json(request, lambda given: given, within=Bounds.bulk)
-    return reply(plain(await lore.sessions.patch_state(conversation_id, patch)))
+    return await lore.sessions.patch_state(conversation_id, patch)
 
 
 @sessions.post(
     "/sessions/{conversation_id:id}/context",
-    response_model=SessionContextView,
     openapi_extra=documented_optional(QueryRequest),
 )
 async def query_session_context(
@@ -358,11 +241,11 @@ async def query_session_context(
     lore: Reader,
     conversation_id: ConversationId,
     asked: Annotated[QueryRequest, Depends(optional(QueryRequest))],
-) -> Response:
+) -> SessionContext:
     """Return the history within the model's window, and if a checkpoint is due. Storing ids needs the scope write."""
     if asked.enterprise_id or asked.patient_id:
         caller_of(request).need("write")
-    context = await lore.sessions.query_context(
+    return await lore.sessions.query_context(
         conversation_id,
         asked.query or "",
         asked.token_threshold_ratio,
@@ -371,22 +254,20 @@ async def query_session_context(
         enterprise_id=asked.enterprise_id,
         patient_id=asked.patient_id,
     )
-    return reply(plain(context))
 
 
 @sessions.post(
     "/sessions/{conversation_id:id}/turns",
-    response_model=TurnView,
     openapi_extra=bodies.documented(TurnRequest),
 )
 async def write_turn(
     lore: Writer,
     conversation_id: ConversationId,
     turn: Annotated[TurnRequest, Depends(bodies.body_of(TurnRequest, within=Bounds.bulk))],
-) -> Response:
+) -> TurnResult:
     """Store a turn in one transaction; create the session if there is none. Storing the same turn again changes
     nothing."""
-    written = await lore.sessions.write_turn(
+    return await lore.sessions.write_turn(
         conversation_id,
         turn.user_id or "",
         turn.agent_code or "",
@@ -395,12 +276,10 @@ async def write_turn(
         turn_id=turn.turn_id,
         sent_at=parse_time(turn.sent_at),
     )
-    return reply(plain(written))
 
 
 @sessions.post(
     "/sessions/{conversation_id:id}/checkpoint",
-    response_model=CheckpointMade,
     openapi_extra=documented_optional(CheckpointRequest),
 )
 async def make_checkpoint(
@@ -410,10 +289,10 @@ async def make_checkpoint(
         CheckpointRequest,
         Depends(optional(CheckpointRequest, within=Bounds.bulk)),
     ],
-) -> Response:
+) -> CheckpointMade:
     """Replace a part of the history by a summary. Without one roomlore makes it; null if there is nothing new."""
     if wanted.summary is None:
-        return reply({"checkpoint": plain(await lore.sessions.summarise(conversation_id))})
+        return CheckpointMade(checkpoint=await lore.sessions.summarise(conversation_id))
     made = await lore.sessions.checkpoint(
         conversation_id,
         wanted.summary,
@@ -421,16 +300,16 @@ async def make_checkpoint(
         covers_through=wanted.covers_through,
         expected_checkpoint=wanted.expected_checkpoint,
     )
-    return reply({"checkpoint": plain(made)})
+    return CheckpointMade(checkpoint=made)
 
 
-@sessions.post("/sessions/{conversation_id:id}/reset", response_model=SessionView)
-async def reset_session(lore: Writer, conversation_id: ConversationId) -> Response:
+@sessions.post("/sessions/{conversation_id:id}/reset")
+async def reset_session(lore: Writer, conversation_id: ConversationId) -> SessionValue:
     """Reset the conversation: earlier messages are no longer shown, but stay stored."""
-    return reply(plain(await lore.sessions.reset(conversation_id)))
+    return await lore.sessions.reset(conversation_id)
 
 
-@sessions.get("/sessions/{conversation_id:id}/checkpoints", response_model=CheckpointPage)
+@sessions.get("/sessions/{conversation_id:id}/checkpoints")
 async def list_checkpoints(
     lore: Reader,
     conversation_id: ConversationId,
@@ -438,7 +317,7 @@ async def list_checkpoints(
     before: Annotated[
         int | None, Query(ge=1, le=MOST, description="The `next` of the page before: only lower numbers.")
     ] = None,
-) -> Response:
+) -> CheckpointPage:
     """Return the conversation's checkpoints and resets, newest first."""
     page = await lore.sessions.checkpoints(conversation_id, before=before, limit=limit)
-    return reply({"checkpoints": plain(page), "next": page[-1].number if len(page) == limit else None})
+    return CheckpointPage(checkpoints=page, next=page[-1].number if len(page) == limit else None)

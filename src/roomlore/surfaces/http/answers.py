@@ -1,0 +1,73 @@
+"""JSON answers, and routers that make them from what handlers return.
+
+JSON can hold any stored text: a lone surrogate is escaped, as UTF-8 cannot hold it.
+"""
+
+import inspect
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import wraps
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from roomlore.surfaces.plain import plain
+from roomlore.surfaces.shapes import shape_of
+
+
+def dump(content: Any) -> bytes:
+    """Return compact JSON in UTF-8."""
+    try:
+        return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+
+
+def reply(value: Any, status: int = 200) -> Response:
+    """Return a response with the value as JSON."""
+    return Response(dump(plain(value)), status, media_type="application/json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """An answer of /memory and /privacy. `success`: true; failures are answered with a problem."""
+
+    success: Literal[True] = True
+
+
+class Router(APIRouter):
+    """A router whose handlers return core values. Their JSON is the answer, and the type that a handler says it returns
+    is the answer's schema. A handler that returns None answers 204, and one that returns a response has it sent."""
+
+    def add_api_route(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        super().add_api_route(path, _answering(endpoint), **options)
+
+
+def _answering(handler: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Response]]:
+    signature = inspect.signature(handler)
+    values = [kind for kind in _members(signature.return_annotation) if not _is_response(kind)]
+    if not values:
+        return handler
+
+    @wraps(handler)
+    async def answer(*args: Any, **given: Any) -> Response:
+        value = await handler(*args, **given)
+        if value is None:
+            return Response(status_code=204)
+        return value if isinstance(value, Response) else reply(value)
+
+    described = None if values == [NoneType] else shape_of(Union[tuple(values)])  # noqa: UP007 - known at run time only
+    answer.__signature__ = signature.replace(return_annotation=described)  # type: ignore[attr-defined]
+    return answer
+
+
+def _members(kind: Any) -> list[Any]:
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    return [NoneType if one is None else one for one in kinds]
+
+
+def _is_response(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Response)

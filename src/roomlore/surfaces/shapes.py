@@ -1,0 +1,113 @@
+"""Pydantic models made from dataclasses: the schema of the JSON that `plain` writes.
+
+Only the dataclass lists the fields. The description of a field is the sentence "`name`: ..." in its docstring.
+"""
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, is_dataclass
+from datetime import datetime
+from enum import Enum
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from roomlore.core.models import StoredMessage
+from roomlore.core.sessions.session import MessageContext, SessionContext
+from roomlore.surfaces.plain import fields_of
+
+_NAMES = r"(?:`\w+`(?:, )?)+"
+_ABOUT_FIELDS = re.compile(rf"(?<!\S)({_NAMES}): (.+?)(?:\.(?= |$)|;(?= {_NAMES}: )|$)")
+_PYTHON_WORDS = {"None": "null", "True": "true", "False": "false"}
+_PYTHON = re.compile(rf"\b({'|'.join(_PYTHON_WORDS)})\b")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """A message for a chat model."""
+
+    role: str
+    content: str
+
+
+_EXCEPTIONS: Mapping[tuple[type, str], Any] = {
+    (StoredMessage, "sent_at"): datetime,
+    (MessageContext, "window_messages"): list[ChatMessage],
+    (SessionContext, "messages"): list[ChatMessage],
+}
+"""Fields that hold less than their type allows."""
+
+
+@cache
+def model_of(kind: type) -> type[BaseModel]:
+    """Return the model of a dataclass, with its name and the fields that it has in JSON."""
+    about, said = _documented(kind)
+    hints = get_type_hints(kind, include_extras=True)
+    shown: dict[str, Any] = {}
+    for name, optional in fields_of(kind):
+        if name not in hints:
+            derived = getattr(kind, name)
+            hints[name], said[name] = get_type_hints(derived.fget)["return"], _in_json(inspect.getdoc(derived) or "")
+        form = shape_of(_EXCEPTIONS.get((kind, name), hints[name]))
+        shown[name] = (form, Field(None if optional else ..., description=said.get(name)))
+    exact = any(one.optional for one in fields_of(kind)) and "extra" not in hints
+    made: type[BaseModel] = create_model(
+        kind.__name__,
+        __config__=ConfigDict(extra="forbid" if exact else "ignore"),
+        __doc__=about,
+        __module__=kind.__module__,
+        **shown,
+    )
+    return made
+
+
+def _documented(kind: type) -> tuple[str, dict[str, str]]:
+    """Return the description of a dataclass, and those of its fields, inherited ones too."""
+    about, said = "", dict[str, str]()
+    for one in reversed([base for base in kind.__mro__ if is_dataclass(base)]):
+        about, own = described(one.__doc__ or "")
+        said |= own
+    return about, said
+
+
+def shape_of(kind: Any) -> Any:
+    """Return the type that describes values of this type in JSON."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        return model_of(kind)  # type: ignore[arg-type]
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return Literal[tuple(one.value for one in kind)]
+    if origin is Annotated:
+        return Annotated[shape_of(arguments[0]), *arguments[1:]]
+    if origin in (Union, UnionType):
+        return Union[tuple(map(shape_of, arguments))]  # noqa: UP007 - the members are known at run time only
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        length = len(arguments)
+        alike: Any = list[Union[tuple(map(shape_of, arguments))]]  # type: ignore[misc]  # noqa: UP007
+        return Annotated[alike, Field(min_length=length, max_length=length)]
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return dict[str, shape_of(arguments[1])]  # type: ignore[misc]
+    if isinstance(origin, type) and issubclass(origin, Sequence):
+        return list[shape_of(arguments[0])]  # type: ignore[misc]
+    return kind
+
+
+def described(doc: str) -> tuple[str, dict[str, str]]:
+    """Return a docstring without its sentences about fields, and these by the field's name."""
+    said: dict[str, str] = {}
+    rest = []
+    for paragraph in inspect.cleandoc(doc).split("\n\n"):
+        line = " ".join(paragraph.split())
+        for names, told in _ABOUT_FIELDS.findall(line):
+            said |= dict.fromkeys(re.findall(r"\w+", names), _in_json(told))
+        rest.append(_ABOUT_FIELDS.sub("", line))
+    return _in_json(" ".join(" ".join(rest).split())), said
+
+
+def _in_json(told: str) -> str:
+    """Return a sentence of Python's documentation in the words of JSON."""
+    worded = _PYTHON.sub(lambda found: _PYTHON_WORDS[found[0]], told).removesuffix(".")
+    return f"{worded[:1].upper()}{worded[1:]}." if worded else ""
