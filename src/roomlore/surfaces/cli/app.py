@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from roomlore.core.models import DEFAULT_TENANT
-from roomlore.surfaces.cli import chat, data, demo, facts, forgetting, memory, operations, rooms, serving, sessions
+from roomlore.surfaces.cli import (
+    audience,
+    chat,
+    data,
+    demo,
+    facts,
+    forgetting,
+    memory,
+    operations,
+    rooms,
+    serving,
+    sessions,
+)
 from roomlore.surfaces.cli.frame import Frame, Group
 
 app = typer.Typer(
@@ -54,6 +66,8 @@ app.command("context")(rooms.context)
 app.command("search")(rooms.search)
 app.command("chat")(chat.chat)
 app.command("rooms")(rooms.rooms)
+app.command("audience")(audience.audience)
+app.command("share")(audience.share)
 app.command("threads")(rooms.threads)
 app.command("settings")(rooms.settings)
 app.command("tune")(operations.tune)
