@@ -1,6 +1,7 @@
 """Servers for every suite: SQLite in memory and in a file, a real PostgreSQL, a real Redis."""
 
 import asyncio
+import logging
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 from sqlalchemy import make_url
 
@@ -20,6 +22,7 @@ import open_connections
 from redis_server import RedisServer
 from roomlore.adapters.dbos import open_dbos
 from roomlore.adapters.sql import SqlStorage, connect
+from roomlore.surfaces import logs
 
 pytest.register_assert_rewrite("roomlore.testing.contracts")
 
@@ -41,6 +44,19 @@ def no_connection_is_left_open() -> Iterator[None]:
     """A synchronous connection that a test leaves open fails that test, not whichever runs when it is collected."""
     with open_connections.all_closed():
         yield
+
+
+@pytest.fixture(autouse=True)
+def log_as_it_was() -> Iterator[None]:
+    """The command line and the service configure the log of the whole process."""
+    root, own = logging.getLogger(), logging.getLogger("roomlore")
+    level = own.level
+    yield
+    structlog.reset_defaults()
+    own.setLevel(level)
+    for handler in root.handlers[:]:
+        if isinstance(handler, logs._Bridge):
+            root.removeHandler(handler)
 
 
 @pytest.fixture(scope="session")

@@ -2,16 +2,16 @@
 
 import asyncio
 import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from sqlalchemy import create_engine, text
 
+from forked_process import ForkedProcess
 from roomlore.adapters.dbos.locations import location_of
 
-Process = asyncio.subprocess.Process
+Process = ForkedProcess
 
 
 def kills(few: int) -> int:
@@ -29,10 +29,7 @@ class Workers:
 
     async def spawn(self, *arguments: object, until: str = "") -> Process:
         """One more, once it has printed the line `until`; at once where that is empty."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, str(self._program), *self._given, *map(str, arguments),
-            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-        )  # fmt: skip
+        process = await Process.start(self._program, *self._given, *map(str, arguments))
         self._all.append(process)
         if until:
             await printed(process, until)
@@ -55,7 +52,6 @@ async def workers_of(program: Path, *given: str) -> AsyncIterator[Workers]:
 
 async def printed(process: Process, line: str) -> None:
     """Comes back once the process has printed the line; others before it are passed over."""
-    assert process.stdout is not None
     while (await process.stdout.readline()).rstrip() != line.encode():
         assert not process.stdout.at_eof()
 

@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import random
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
 import roomlore
+from forked_process import ForkedProcess
 from roomlore.adapters.sql import connect
 from roomlore.adapters.sql.vector_choice import open_vectors
 from roomlore.core.errors import VectorsUnavailable
@@ -21,13 +21,11 @@ INDEXER = Path(__file__).with_name("indexer.py")
 KILLS = kills(2)
 
 
-async def start(url: str, first: int, count: int, *extra: str) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable, str(INDEXER), url, str(first), str(count), *extra, stdout=asyncio.subprocess.PIPE
-    )
+async def start(url: str, first: int, count: int, *extra: str) -> ForkedProcess:
+    return await ForkedProcess.start(INDEXER, url, str(first), str(count), *extra)
 
 
-async def acknowledged(process: asyncio.subprocess.Process) -> list[int]:
+async def acknowledged(process: ForkedProcess) -> list[int]:
     output, _ = await process.communicate()
     return [int(line) for line in output.decode().splitlines() if line.endswith(tuple("0123456789"))]
 
@@ -73,7 +71,6 @@ async def test_killed_anywhere(url):
     numbers: list[int] = []
     for _ in range(KILLS):
         process = await start(url, len(numbers) and numbers[-1] + 1, 10_000)
-        assert process.stdout is not None
         await process.stdout.readline()
         await asyncio.sleep(chance.uniform(0.02, 0.4))
         process.kill()

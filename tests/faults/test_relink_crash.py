@@ -1,14 +1,13 @@
 """kill -9 anywhere while links are made anew: it goes on where it stopped and comes out as in a new store."""
 
 import asyncio
-import os
 import random
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
+from forked_process import ForkedProcess
 from relink_rig import EARLIER, ROOM, TODAY, fresh, opened, relinked, stored, told
 
 RELINKER = Path(__file__).with_name("relinker.py")
@@ -23,11 +22,7 @@ def url(request) -> str:
 
 async def killed_after(url: str, seconds: float) -> bool:
     """Whether it was killed before it was done; it is killed so long after its first pieces."""
-    search = {"PYTHONPATH": os.pathsep.join((str(RELINKER.parents[1]), *sys.path))}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(RELINKER), url, stdout=asyncio.subprocess.PIPE, env={**os.environ, **search}
-    )
-    assert process.stdout is not None
+    process = await ForkedProcess.start(RELINKER, url)
     await process.stdout.readline()
     await asyncio.sleep(seconds)
     if process.returncode is None:

@@ -2,28 +2,25 @@
 
 import asyncio
 import random
-import sys
 from pathlib import Path
 
 import pytest
 from talker import ROOM, SETTINGS, answer, query
 
 import roomlore
+from forked_process import ForkedProcess
 from worker_processes import kills
 
 TALKER = Path(__file__).with_name("talker.py")
 KILLS = kills(2)
 
 
-async def start(url: str, name: str, first: int) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable, str(TALKER), url, name, str(first), stdout=asyncio.subprocess.PIPE
-    )
+async def start(url: str, name: str, first: int) -> ForkedProcess:
+    return await ForkedProcess.start(TALKER, url, name, str(first))
 
 
-async def killed(process: asyncio.subprocess.Process, seconds: float) -> int:
+async def killed(process: ForkedProcess, seconds: float) -> int:
     """The number after the last turn that it was told is stored."""
-    assert process.stdout is not None
     first = await process.stdout.readline()
     await asyncio.sleep(seconds)
     process.kill()

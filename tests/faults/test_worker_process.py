@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import sys
 from collections.abc import AsyncIterator
 
 import httpx
@@ -13,9 +12,9 @@ import pytest
 
 import roomlore
 from extraction_rig import ENGLISH, MODEL, memories, replies, until
+from forked_process import ForkedProcess
 from roomlore.testing.model_server import Hangs, ModelServer, Says
 
-PROGRAM = [sys.executable, "-c", "from roomlore.surfaces.cli import main; main()"]
 ROOMS = 12
 AT_ONCE = 4
 LONG = 60
@@ -44,17 +43,15 @@ class Programs:
             "MEMORY_PROVIDERS": json.dumps({"here": {"base_url": model.url}}),
             "PYTHONUNBUFFERED": "1",
         }
-        self._all: list[asyncio.subprocess.Process] = []
+        self._all: list[ForkedProcess] = []
 
-    async def start(self, *arguments: str, until: str) -> tuple[asyncio.subprocess.Process, str]:
+    async def start(self, *arguments: str, until: str) -> tuple[ForkedProcess, str]:
         """Waits until it says that; the line in which it does."""
-        process = await asyncio.create_subprocess_exec(
-            *PROGRAM, *arguments, env=self._environment, cwd=self._folder, stdout=asyncio.subprocess.PIPE
-        )
+        process = await ForkedProcess.start("roomlore", *arguments, environment=self._environment, folder=self._folder)
         self._all.append(process)
         return process, await says(process, until)
 
-    async def worker(self, *, until: str = "Stop it with Ctrl-C") -> tuple[asyncio.subprocess.Process, str]:
+    async def worker(self, *, until: str = "Stop it with Ctrl-C") -> tuple[ForkedProcess, str]:
         return await self.start("worker", "--at-once", str(AT_ONCE), until=until)
 
     async def kill_all(self) -> None:
@@ -71,9 +68,8 @@ async def programs(url, server, tmp_path) -> AsyncIterator[Programs]:
     await started.kill_all()
 
 
-async def says(process: asyncio.subprocess.Process, text: str) -> str:
+async def says(process: ForkedProcess, text: str) -> str:
     """The first line that holds the text."""
-    assert process.stdout is not None
     async with asyncio.timeout(LONG):
         while line := (await process.stdout.readline()).decode():
             if text in line:
@@ -81,7 +77,7 @@ async def says(process: asyncio.subprocess.Process, text: str) -> str:
     raise AssertionError(f"it never said {text!r}")
 
 
-async def end(process: asyncio.subprocess.Process, number: signal.Signals = signal.SIGTERM) -> str:
+async def end(process: ForkedProcess, number: signal.Signals = signal.SIGTERM) -> str:
     """What it says when it is told to end."""
     process.send_signal(number)
     told, _ = await asyncio.wait_for(process.communicate(), LONG)

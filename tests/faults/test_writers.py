@@ -2,20 +2,18 @@
 
 import asyncio
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
 import roomlore
+from forked_process import ForkedProcess
 
 WRITER = Path(__file__).with_name("writer.py")
 
 
-async def start(url: str, writer: str, count: int) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        sys.executable, str(WRITER), url, writer, str(count), stdout=asyncio.subprocess.PIPE
-    )
+async def start(url: str, writer: str, count: int) -> ForkedProcess:
+    return await ForkedProcess.start(WRITER, url, writer, str(count))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -4,7 +4,6 @@ import os
 
 import httpx
 import pytest
-import structlog
 
 import roomlore
 from roomlore.settings import Settings
@@ -18,12 +17,6 @@ def _clean_environment(monkeypatch, tmp_path):
     for name in [name for name in os.environ if name.upper().startswith(("MEMORY_", "ROOMLORE_"))]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture(autouse=True)
-def _log_as_it_was():
-    yield
-    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -1,0 +1,124 @@
+"""Python programs as processes of their own, forked from one that has roomlore imported.
+
+Importing it takes each process two seconds, and the tests of `tests/faults` start more than a hundred. What they start
+here is killed, signalled and waited for as a process that `asyncio.create_subprocess_exec` makes.
+"""
+
+import asyncio
+import os
+import runpy
+import signal
+import sys
+from collections.abc import Mapping
+from multiprocessing import forkserver, get_context
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+_WARM = "forked_warm"
+_FORKS = get_context("forkserver")
+_FORKS.set_forkserver_preload([_WARM])
+
+
+class ForkedProcess:
+    """A process whose standard input and output are pipes. Its standard error is that of the test."""
+
+    stdin: asyncio.StreamWriter
+    stdout: asyncio.StreamReader
+
+    @classmethod
+    async def start(
+        cls, program: Path | str, *arguments: str, environment: Mapping[str, str] = os.environ, folder: str = "."
+    ) -> Self:
+        """Run the file or the module `program` as `__main__`, with these arguments."""
+        self = cls()
+        theirs_in, ours_in = _FORKS.Pipe(duplex=False)
+        ours_out, theirs_out = _FORKS.Pipe(duplex=False)
+        error = Connection(os.dup(2), readable=False)
+        words = [str(program), *arguments]
+        where = dict(environment), _absolute(folder)
+        self._process = _FORKS.Process(target=_run, args=(words, *where, theirs_in, theirs_out, error))
+        await asyncio.to_thread(_start, self._process)
+        for end in (theirs_in, theirs_out, error):
+            end.close()
+        loop = asyncio.get_running_loop()
+        self.stdout = asyncio.StreamReader()
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(self.stdout), _file(ours_out, "rb"))
+        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, _file(ours_in, "wb"))
+        self.stdin = asyncio.StreamWriter(transport, protocol, None, loop)
+        return self
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            os.kill(self._process.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    async def wait(self) -> int:
+        await asyncio.to_thread(self._process.join)
+        self.stdin.close()
+        return self._process.exitcode
+
+    async def communicate(self, given: bytes = b"") -> tuple[bytes, None]:
+        """Write what is given, close the standard input, and return all that it prints until it ends."""
+        if not self.stdin.is_closing():
+            self.stdin.write(given)
+            self.stdin.close()
+        printed = await self.stdout.read()
+        await self.wait()
+        return printed, None
+
+
+def _start(process: BaseProcess) -> None:
+    """The server of forks imports from PYTHONPATH alone, and passes over in silence what it cannot import."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
+        forkserver.ensure_running()
+    process.start()
+
+
+def _absolute(folder: str) -> str:
+    return str(Path(folder).absolute())
+
+
+def _file(end: Connection, mode: str):
+    file = os.fdopen(os.dup(end.fileno()), mode, buffering=0)
+    end.close()
+    return file
+
+
+def _run(
+    words: list[str],
+    environment: dict[str, str],
+    folder: str,
+    given: Connection,
+    printed: Connection,
+    error: Connection,
+) -> None:
+    for number, end in enumerate((given, printed, error)):
+        os.dup2(end.fileno(), number)
+        end.close()
+    # Those at hand are of the server of forks: /dev/null, or a file where this is a pipe.
+    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(n, mode, 1, closefd=False) for n, mode in enumerate("rww"))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    assert _WARM in sys.modules
+    sys.argv = words
+    if words[0].endswith(".py"):
+        sys.path.insert(0, str(Path(words[0]).parent))
+        runpy.run_path(words[0], run_name="__main__")
+    else:
+        runpy.run_module(words[0], run_name="__main__")
