@@ -235,9 +235,49 @@ def test_tenants_do_not_see_each_other(chat):
     assert "'tea'" in chat("--tenant", "other", "context", "tea", "m2", code=1).stderr
 
 
-def test_labels_are_cut_at_line_feeds_alone(run):
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("rooms",), ("search", "tea", "tea"), ("context", "tea"), ("session", "list"), ("facts", "list", "user:ann"),
+        ("memory", "log", "tea"), ("keys", "list"), ("jobs",), ("verify",), ("export", "--room", "tea"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_reading_a_database_that_does_not_exist_says_so_and_makes_none(run, arguments):
+    result = run(*arguments, code=1)
+    assert "There is no database chat.db." in result.stderr
+    assert not list(Path().glob("*.db*"))
+
+
+def test_the_default_database_is_not_made_by_reading_either():
+    result = CliRunner().invoke(app, ["rooms"])
+    assert (result.exit_code, "no database sqlite:///roomlore.db" in result.stderr) == (1, True)
+    assert not Path("roomlore.db").exists()
+
+
+def test_writing_makes_the_database(run):
+    run("facts", "add", "user:ann", "Ann likes tea.")
+    assert "Ann likes tea." in run("facts", "list", "user:ann").stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "arguments", "says"),
+    [
+        ("--db", ["rooms", "--db", "chat.db"], "roomlore --db URL rooms"),
+        ("--tenant", ["session", "list", "--tenant", "b"], "roomlore --tenant NAME session list"),
+        ("--config", ["rooms", "--config", "a.yaml"], "roomlore --config PATH rooms"),
+    ],
+)
+def test_a_global_option_behind_the_command_is_told_where_it_goes(option, arguments, says):
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert f"{option} goes before the command" in result.stderr
+    assert says in result.stderr
+
+
+def test_labels_are_cut_at_line_feeds_alone(chat):
     Path("labels.jsonl").write_text('{"room_id": "a\u2028b", "message_id": "1", "thread": "x"}\n', encoding="utf-8")
-    assert "nothing to learn from" in run("tune", "labels.jsonl", code=1).stderr
+    assert "nothing to learn from" in chat("tune", "labels.jsonl", code=1).stderr
 
 
 def test_tune_from_labels(run):
@@ -307,7 +347,8 @@ BAD = [
     (("serve", "--port", "70000"), 1, "a whole number from 0 to 65535"),
     (("--config", "nowhere.yaml", "rooms"), 1, "nowhere.yaml cannot be read"),
     (("--db", "mysql://x", "rooms"), 1, "database_url is mysql://x"),
-    (("--db", "/nowhere/at/all.db", "rooms"), 1, "folder"),
+    (("--db", "/nowhere/at/all.db", "rooms"), 1, "There is no database /nowhere/at/all.db"),
+    (("--db", "/nowhere/at/all.db", "import", "chat.jsonl"), 1, "folder"),
     (("dance",), 2, "No such command"),
 ]
 

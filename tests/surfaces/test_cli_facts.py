@@ -92,6 +92,7 @@ def test_importing(tmp_path):
     ],
 )
 def test_what_goes_wrong_is_said_in_a_sentence(arguments, said):
+    run("facts", "add", ANNA, "Likes tea")
     assert said in run("facts", *arguments, code=1).stderr
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import roomlore
 from roomlore.surfaces.cli.app import app
 
 HOSTILE = "\x1b[2J [red]tea\u202e \0 :smile:"
@@ -193,6 +194,8 @@ def test_sessions_are_listed(talk):
 
 
 def test_without_sessions_the_list_says_where_it_looked(run):
+    with roomlore.open_sync("chat.db"):
+        """A new database."""
     told = "There are no sessions in chat.db; `roomlore session turn CONVERSATION` begins one.\n"
     assert run("list").stdout == told
     assert json.loads(run("list", "--json").stdout) == []

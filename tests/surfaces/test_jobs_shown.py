@@ -116,9 +116,15 @@ def run(*arguments: str, code: int = 0):
     return result.output
 
 
+async def make_database() -> None:
+    async with roomlore.open("a.db", background=False):
+        """It is empty."""
+
+
 @pytest.fixture
 async def kept():
     """A database with a job that failed and one that waits."""
+    await make_database()
     work = open_dbos("a.db", pauses_seconds=(0.02,), poll_seconds=0.05)
     work.define("dreaming", fails)
     await work.open(working=True)
@@ -148,6 +154,7 @@ def test_jobs_in_the_terminal(kept):
 
 def test_the_id_of_a_job_is_never_broken():
     async def one_waits() -> None:
+        await make_database()
         work = open_dbos("a.db")
         await work.open(working=False)
         await hand_in(work, "y" * 33, kind="extraction_again", room="a long name " * 4)
@@ -169,6 +176,7 @@ def test_one_job_in_the_terminal(kept):
 
 
 def test_work_that_no_other_process_sees(monkeypatch):
+    asyncio.run(make_database())
     monkeypatch.setenv("MEMORY_DURABLE_WORK", "process")
     for command in (["jobs"], ["jobs", "show", "x"], ["jobs", "retry", "x"]):
         assert "pip install 'roomlore[durable]'" in run(*command, code=1)

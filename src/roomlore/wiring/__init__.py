@@ -1,7 +1,7 @@
 """From settings to adapters to services: the only package that knows all three."""
 
-from roomlore.wiring.doctor import diagnose, extras
+from roomlore.wiring.doctor import diagnose, extras, is_missing
 from roomlore.wiring.lore import Lore, connect_lore, open_lore
 from roomlore.wiring.models import open_models
 
-__all__ = ["Lore", "connect_lore", "diagnose", "extras", "open_lore", "open_models"]
+__all__ = ["Lore", "connect_lore", "diagnose", "extras", "is_missing", "open_lore", "open_models"]

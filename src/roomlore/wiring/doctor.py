@@ -165,6 +165,11 @@ def _of_trial(trial: ModelTrial, bad: Verdict) -> Finding:
     return Finding(part, "ok", say("model.answers", provider=trial.provider), ms=trial.seconds * 1000)
 
 
+def is_missing(settings: Settings) -> bool:
+    """Return True if the database is a file that does not exist."""
+    return folder_of(settings.database_url) is not None and not is_there(settings.database_url)
+
+
 async def diagnose(
     settings: Settings,
     *,

@@ -197,7 +197,7 @@ def import_(
         await _index(lore)
 
     try:
-        frame_of(ctx).run(work)
+        frame_of(ctx).run(work, creates=True)
     except KeyboardInterrupt as stop:
         if imported:
             typer.echo(f"Stopped. The messages are in; {PENDING} makes the vectors that are left.", err=True)

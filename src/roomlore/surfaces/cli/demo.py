@@ -68,7 +68,7 @@ def demo(ctx: typer.Context) -> None:
     """
     frame = frame_of(ctx)
     with _kept_or_not(frame) as own:
-        shown = own.run(_run, time_zone=_ZONE.key)
+        shown = own.run(_run, creates=True, time_zone=_ZONE.key)
     out = show.console()
     _tell(shown, out)
     _tell_next(frame.database)

@@ -57,7 +57,7 @@ def add(
     async def work(lore: Lore) -> list[Remembered]:
         return await lore.memories.add_all([new])
 
-    done = frame_of(ctx).run(work)[0]
+    done = frame_of(ctx).run(work, creates=True)[0]
     if as_json:
         show.as_json({**plain(done.memory), "outcome": done.outcome})
     else:
@@ -176,7 +176,7 @@ def import_(
     async def work(lore: Lore) -> FactImport:
         return await lore.memories.import_facts(file, form=form, scope=scope, dry_run=dry_run)
 
-    report = frame_of(ctx).run(work)
+    report = frame_of(ctx).run(work, creates=True)
     for left in report.skipped[:_NAMED_SKIPPED]:
         typer.echo(
             f"skipped {show.inert(left.place)}: {show.inert(left.reason)} | {show.inert(left.excerpt, 80)}", err=True

@@ -16,9 +16,11 @@ from roomlore.core.models import DEFAULT_TENANT
 from roomlore.settings import Settings, row
 from roomlore.surfaces import logs
 from roomlore.sync import SyncLore, open_sync
-from roomlore.wiring import Lore, open_lore
+from roomlore.wiring import Lore, is_missing, open_lore
 
 T = TypeVar("T")
+
+UsageError = typer.BadParameter.__base__
 
 log = structlog.get_logger(__name__)
 
@@ -44,9 +46,12 @@ class Frame:
         """Return the database as text for people, with its password masked."""
         return _place(Settings(self.config, database_url=self.database))
 
-    def run(self, work: Callable[[Lore], Awaitable[T]], **arguments: Any) -> T:
-        """Open roomlore for one piece of work, without background indexing."""
+    def run(self, work: Callable[[Lore], Awaitable[T]], *, creates: bool = False, **arguments: Any) -> T:
+        """Open roomlore for one piece of work, without background indexing. Raise `NotFound` if there is no such
+        database, unless `creates` allows to make it."""
         settings = self.settings(**arguments)
+        if not creates:
+            _check_there(settings)
 
         async def inside() -> T:
             async with open_lore(settings=settings, tenant=self.tenant, background=False) as lore:
@@ -68,15 +73,35 @@ def _place(settings: Settings) -> str:
     return row("database_url", settings.database.database_url, "").value
 
 
+def _check_there(settings: Settings) -> None:
+    if is_missing(settings):
+        raise NotFound(
+            f"There is no database {_place(settings)}. `roomlore import FILE` makes it; to read another one, name it "
+            "before the command, as in `roomlore --db chat.db rooms`."
+        )
+
+
 class Group(TyperGroup):
-    """Commands that print an error as one sentence on standard error and exit with 1."""
+    """Commands that print an error as one sentence on standard error and exit with 1. A global option after the command
+    is an error that says where it belongs."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except UsageError as error:
+            self._place_option(error)
+            raise
         except RoomloreError as error:
             sys.stderr.write(f"roomlore: {error}\n")
             raise typer.Exit(1) from error
+
+    def _place_option(self, error: Any) -> None:
+        name, ctx = getattr(error, "option_name", None), error.ctx
+        own = {option: one.metavar for one in self.params for option in one.opts}
+        if name in own and ctx is not None and ctx.parent is not None and "No such option" in error.message:
+            command = ctx.command_path.removeprefix(ctx.find_root().command_path).strip()
+            error.message = f"{name} goes before the command: roomlore {name} {own[name] or ''} {command}"
+            error.possibilities = None
 
 
 def frame_of(ctx: typer.Context) -> Frame:

@@ -79,7 +79,7 @@ def create(
     async def work(lore: Lore) -> tuple[ApiKey, str]:
         return await lore.keys.create(name, scopes=tuple(scope or ("read", "write")))
 
-    key, secret = frame_of(ctx).run(work)
+    key, secret = frame_of(ctx).run(work, creates=True)
     typer.echo(f"Key {key.key_id} for tenant {key.tenant}: {', '.join(key.scopes)}. It is shown this once:", err=True)
     typer.echo(secret)
 

@@ -3,7 +3,7 @@
 import json
 import shlex
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -217,13 +217,13 @@ def create(
             conversation, user, enterprise_id=enterprise, patient_id=patient, session=brought
         )
 
-    _tell_session(_run(ctx, work), as_json=as_json)
+    _tell_session(frame_of(ctx).run(work, creates=True), as_json=as_json)
 
 
 @app.command("list")
 def list_(ctx: typer.Context, as_json: AsJson = False) -> None:
     """List the sessions."""
-    found = _run(ctx, _all_sessions)
+    found = frame_of(ctx).run(_all_sessions)
     if as_json:
         show.as_json(plain(map(session_line, found)))
     elif found:
@@ -251,7 +251,7 @@ def show_(
     async def work(lore: Lore) -> SessionValue:
         return await lore.sessions.get_session(conversation)
 
-    value = _run(ctx, work)
+    value = frame_of(ctx).run(work)
     if as_json:
         show.as_json(plain(value))
     else:
@@ -288,7 +288,7 @@ def context(
         built = await lore.sessions.query_context(conversation, asked, ratio, turns, window)
         return built, window or lore.settings.sessions.model_context_window, await _is_covered(lore, built)
 
-    built, size, covered = _run(ctx, work)
+    built, size, covered = frame_of(ctx).run(work)
     if as_json:
         show.as_json(plain(built))
     else:
@@ -332,7 +332,7 @@ def turn(
         at = _time(sent_at, ZoneInfo(lore.settings.search.time_zone))
         return await lore.sessions.write_turn(conversation, user, agent, asked, answered, turn_id=turn_id, sent_at=at)
 
-    written = _run(ctx, work)
+    written = frame_of(ctx).run(work, creates=True)
     if as_json:
         show.as_json(plain(written))
     else:
@@ -374,7 +374,7 @@ def checkpoint(
             return await lore.sessions.summarise(conversation)
         return await lore.sessions.checkpoint(conversation, told, turns, covers_through, expected)
 
-    made = _run(ctx, work)
+    made = frame_of(ctx).run(work)
     if as_json:
         show.as_json(plain(made))
     elif made is None:
@@ -390,7 +390,7 @@ def reset(ctx: typer.Context, conversation: Conversation, as_json: SessionJson =
     async def work(lore: Lore) -> SessionValue:
         return await lore.sessions.reset(conversation)
 
-    value = _run(ctx, work)
+    value = frame_of(ctx).run(work)
     if as_json:
         show.as_json(plain(value))
         return
@@ -409,7 +409,7 @@ def checkpoints(
     async def work(lore: Lore) -> list[Checkpoint]:
         return await lore.sessions.checkpoints(conversation, limit=limit)
 
-    found = _run(ctx, work)
+    found = frame_of(ctx).run(work)
     if as_json:
         show.as_json(plain(found))
     elif found:
@@ -431,15 +431,11 @@ def state(
     async def work(lore: Lore) -> SessionValue:
         return await lore.sessions.patch_state(conversation, wanted)
 
-    value = _run(ctx, work)
+    value = frame_of(ctx).run(work)
     if as_json:
         show.as_json(plain(value))
     else:
         print_state(value, show.console())
-
-
-def _run(ctx: typer.Context, work: Callable[[Lore], Awaitable[T]]) -> T:
-    return frame_of(ctx).run(work)
 
 
 def _tell_session(value: SessionValue, *, as_json: bool) -> None:
