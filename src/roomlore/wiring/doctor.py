@@ -167,7 +167,7 @@ def _of_trial(trial: ModelTrial, bad: Verdict) -> Finding:
 
 def is_missing(settings: Settings) -> bool:
     """Return True if the database is a file that does not exist."""
-    return folder_of(settings.database_url) is not None and not is_there(settings.database_url)
+    return folder_of(settings.database.database_url) is not None and not is_there(settings.database.database_url)
 
 
 async def diagnose(

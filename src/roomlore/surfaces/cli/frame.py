@@ -20,7 +20,7 @@ from roomlore.wiring import Lore, is_missing, open_lore
 
 T = TypeVar("T")
 
-UsageError = typer.BadParameter.__base__
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 log = structlog.get_logger(__name__)
 
