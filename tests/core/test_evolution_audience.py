@@ -129,3 +129,19 @@ def test_a_share_stays_with_the_same_statement_and_evidence_alone():
     wide = replace(old, evidence=(EvidenceRoom("dm", START, START + 5 * DAY),))
     confirmed = plan(Action.STRENGTH, replace(wide, sources=(*wide.sources, Source("dm", "c2"))))
     assert only(confirmed, [wide]).memory.shared_with == ("room:dm",)
+
+
+@pytest.mark.parametrize(
+    ("told", "action"),
+    [
+        (RoomPeople("app", RoomKind.DIRECT, people={"ann": Presence()}), Action.UPDATE),
+        (RoomPeople("app", RoomKind.DIRECT, people={"ben": Presence()}), Action.CREATE),
+        (RoomPeople("app", RoomKind.DIRECT, people={"ann": Presence(), "ben": Presence()}), Action.CREATE),
+        (RoomPeople("app", RoomKind.PRIVATE, people={"ann": Presence()}), Action.CREATE),
+        (RoomPeople("app"), Action.CREATE),
+    ],
+)
+def test_what_somebody_said_to_agents_alone_changes_by_what_they_hear_elsewhere(told, action):
+    given, old = updated(memory("f", evidence=(EvidenceRoom("app", START, START),)))
+    (change,) = with_evidence(given, old, Heard(DIRECT, SAID, others={"app": told})).changes
+    assert change.action is action

@@ -5,7 +5,7 @@ change becomes a memory of its own, whose parent is the old one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from roomlore.core.audience import EvidenceRoom, RoomKind, RoomPeople, covers, evidence_of, windows_of
@@ -19,11 +19,12 @@ _KNOWN_ELSEWHERE = "It is known in rooms where nobody may know why it ended; it 
 @dataclass(frozen=True, slots=True)
 class Heard:
     """What an evolution heard. `room`: its people. `times`: when its messages were sent. `replaced`: the ids of active
-    memories that another one replaces for those who may see it."""
+    memories that another one replaces for those who may see it. `others`: the people of the memories' other rooms."""
 
     room: RoomPeople
     times: Mapping[Source, datetime]
     replaced: frozenset[str] = frozenset()
+    others: Mapping[str, RoomPeople] = field(default_factory=dict)
 
 
 def with_evidence(plan: Plan, offered: Iterable[Memory], heard: Heard) -> Plan:
@@ -46,7 +47,7 @@ def _change(change: Change, known: Mapping[str, Memory], heard: Heard) -> Change
     old = [known[name] for name in names if name in known]
     evidence = _evidence(change.memory, old, heard)
     new = EvidenceRoom(heard.room.room_id, *_span(change.memory, old, heard))
-    ours = [one for one in old if _may_change(one, new, heard.room)]
+    ours = [one for one in old if _may_change(one, new, heard)]
     if change.action is Action.DELETE:
         return change if ours == old else None
     memory = replace(change.memory, evidence=evidence, shared_with=_shares(change.memory, old, evidence))
@@ -77,20 +78,30 @@ def _span(memory: Memory, old: Sequence[Memory], heard: Heard) -> tuple[datetime
     return min(times), max(times)
 
 
-def _may_change(memory: Memory, new: EvidenceRoom, room: RoomPeople) -> bool:
+def _may_change(memory: Memory, new: EvidenceRoom, heard: Heard) -> bool:
     """Return True if everybody who may see the memory may see the new evidence.
 
-    A memory of the room's own group that a caller added is the room's. Of people whose stays were not told nobody knows
-    if they left.
+    A memory of the room's own group that a caller added is the room's. What somebody said to agents alone may change by
+    what is said while they are there. Of people whose stays were not told nobody knows if they left.
     """
+    room = heard.room
     if room.kind is RoomKind.PUBLIC:
         return True
     if not set(memory.shared_with) <= {f"room:{room.room_id}"}:
         return False
     if not memory.evidence:
         return memory.scope == f"group:{room.room_id}"
+    if any(_heard_by_its_person(heard.others.get(one.room_id), new, room) for one in memory.evidence):
+        return True
     here = next((one for one in memory.evidence if one.room_id == room.room_id), None)
     return here is not None and not any(_left_between(here, new, room))
+
+
+def _heard_by_its_person(direct: RoomPeople | None, new: EvidenceRoom, room: RoomPeople) -> bool:
+    """Return True if that room has one person, who heard the new evidence."""
+    if direct is None or direct.kind is not RoomKind.DIRECT or len(direct.people) != 1:
+        return False
+    return covers(windows_of(room, direct.people), new.first, new.last)
 
 
 def _left_between(old: EvidenceRoom, new: EvidenceRoom, room: RoomPeople) -> Iterator[bool]:

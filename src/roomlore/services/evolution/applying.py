@@ -239,7 +239,7 @@ class Applying:
             new_id=self._ids.new,
             taken=lambda statement: comparison_form(statement) in current.other_statements,
         )
-        heard = Heard(read.room, parsed.times, read.replaced)
+        heard = Heard(read.room, parsed.times, read.replaced, read.others)
         return with_evidence(plan(parsed.answer, given), read.offered.values(), heard)
 
     async def _write(

@@ -156,8 +156,9 @@ class Read:
     `was`: the position of the watermark; `first`, `last`: the arrivals that bound the new messages; `remaining`: how
     many come after them; `since`: the time from which messages never read are new. `messages`: the new ones, with the
     hashes of their content in `fingerprints`; `shown`, `handles`: those with content. `offered`: the existing memories,
-    by handle. `room`: the people of the room. `replaced`: the ids of active memories that another one replaces there.
-    `basis`: a short digest of the input, so that an answer is kept for this input alone.
+    by handle. `room`: the people of the room, `others`: those of the memories' other rooms. `replaced`: the ids of
+    active memories that another one replaces there. `basis`: a short digest of the input, so that an answer is kept for
+    this input alone.
     """
 
     room_id: str
@@ -176,6 +177,7 @@ class Read:
     basis: str
     at: datetime
     room: RoomPeople
+    others: Mapping[str, RoomPeople]
     replaced: frozenset[str] = frozenset()
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from roomlore.core.audience import RoomPeople, View, Viewer, may_see, shown
+from roomlore.core.audience import RoomPeople, View, Viewer, may_see, rooms_named, shown
 from roomlore.core.evolution.prompt import ShownMessages, chosen, comparison_form, handles_of, show_messages
 from roomlore.core.evolution.requests import ScopeState
 from roomlore.core.memory.memory import Memory, MemoryStatus
@@ -176,8 +176,10 @@ class Reading:
     ) -> Read:
         messages = page.messages
         active, replaced = await self._active(work, piece, position.room_id)
-        rooms = await work.rooms.people(tenant=piece.tenant, room_ids=[position.room_id])
         memories = _same(active, span) or chosen(active, shown.text, most=self._most_memories)
+        rooms = await work.rooms.people(
+            tenant=piece.tenant, room_ids=[position.room_id, *(rooms_named(memories) - {position.room_id})]
+        )
         offered = handles_of(memories, shown=[shown.text, *(memory.statement for memory in memories)])
         last = messages[-1].arrival
         return Read(
@@ -196,7 +198,8 @@ class Reading:
             language=language("\n".join(message.text for message in messages)),
             basis=_basis(position, shown, list(offered.values())),
             at=self._clock.now(),
-            room=rooms.get(position.room_id) or RoomPeople(position.room_id),
+            room=rooms.pop(position.room_id, RoomPeople(position.room_id)),
+            others=rooms,
             replaced=replaced,
         )
 

@@ -61,7 +61,7 @@ async def keep_messages(lore: Lore, said: Sequence[Said], given: Note, owners: O
     facts = [checked(_fact(message, owners)) for message in messages]
     if not facts:
         return []
-    await lore.messages.add(messages)
+    await _store(lore, messages)
     done = await lore.memories.add_all(facts)
     return [await _settled(lore, one, message, owners) for one, message in zip(done, messages, strict=True)]
 
@@ -71,13 +71,20 @@ async def infer_memories(lore: Lore, said: Sequence[Said], given: Note, owners: 
     call reads what was stored."""
     if not any(one.role == "user" and one.text.strip() for one in said):
         return []
-    await lore.messages.add([_message(lore, one, given, owners, kept=False) for one in said])
+    await _store(lore, [_message(lore, one, given, owners, kept=False) for one in said])
     changes: list[Change] = []
     while True:
         done = await lore.memories.evolve(f"user:{owners.user_id}", mode="llm")
         changes += done.changes
         if done.failed or not done.remaining or not done.messages:
             return [_event(change) for change in changes if change.action is not Action.STRENGTH]
+
+
+async def _store(lore: Lore, messages: Sequence[Message]) -> None:
+    """Add messages of one set of owners. Their room is a talk between the user and agents, so that what is said there
+    may be used in all rooms of the user."""
+    await lore.messages.add(messages)
+    await lore.rooms.set_kind(messages[0].room_id, "direct")
 
 
 async def store_note(lore: Lore, kept: Kept, owners: Owners, wanted: Note) -> Memory:
