@@ -11,7 +11,7 @@ from bench.evolution_items import ABOUT, ANN, Shown
 from roomlore import StoredMessage
 from roomlore.adapters.json_repair import repaired
 from roomlore.core.evolution.guards import checked_answer
-from roomlore.core.evolution.plan import PlanInput, plan
+from roomlore.core.evolution.plan import PlanInput, joined, plan
 from roomlore.core.evolution.prompt import ShownMessages, comparison_form, handles_of, show_messages
 from roomlore.core.evolution.requests import Answer, Plan, Rules, ScopeState
 from roomlore.core.evolution.wording import likeness
@@ -72,17 +72,20 @@ def planned(told: Told, rules: Rules) -> Plan | None:
     offered = _offered(told)
     if offered is None:
         return None
-    answer = checked_answer(
-        told.record.raw_answer,
-        template=_templates().get(told.record.prompt_hash, ""),
-        offered=offered,
-        messages=_handles(told),
-        shown=_shown(told).text,
-        quiet=lambda _: False,
-        repair=repaired,
-    )
-    if told.record.status == "failed":
-        return Plan(kept=len(offered), rejected=answer.rejected)
+    raw = told.record.raw_answer
+    first = raw[: told.record.facts.get("first_chars", len(raw))]
+    checked = [
+        checked_answer(
+            text,
+            template=_templates().get(told.record.prompt_hash, ""),
+            offered=offered,
+            shown=_shown(told).text,
+            quiet=lambda _: False,
+            repair=repaired,
+        )
+        for text in (first, raw[len(first) + 1 :])
+    ]
+    answer = joined(*checked, after=first.count("\n") + 1)
     return _plan(told, answer, offered, rules)
 
 

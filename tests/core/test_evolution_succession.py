@@ -1,7 +1,7 @@
-"""Which statements are the next version of a memory, as far as words tell: measured on made-up updates."""
+"""Which statements are the next version of a memory, as far as words tell."""
 
 import pytest
-from evolution_updates import BAD, GOOD, Update
+from evolution_updates import GOOD, Update
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,38 +19,12 @@ from roomlore.core.evolution.wording import (
 )
 
 NOBODY = Names([], [])
-FALSELY_REFUSED = {
-    "Walks in the hills are a fixed part of Saturday and Sunday": "other words",
-    "谁有困难，群友都会伸手": "other words",
-    "The group discusses new anime every Friday evening": "another language",
-    "群里不谈政治": "another language",
-}
-LET_THROUGH = {
-    "活动室要重新装修": "a word in common, and a name that nobody says",
-    "The hall is going to be painted": "a word in common, and a name that nobody says",
-    "Newcomers are ignored and discouraged": "the opposite in words of its own",
-    "群主：每周日早上七点在南门集合骑车": "nothing lost, something false added",
-    "They share the harvest at the Saturday meeting, and Stan is the owner": "nothing lost, something false added",
-}
 
 
 def talk_of(update: Update) -> Conversation:
     return Conversation(
         {f"c{n}": line.replace("：", ": ", 1) for n, line in enumerate(update.cited, 1)}, [update.memory]
     )
-
-
-def succeeds(update: Update) -> bool:
-    conversation = talk_of(update)
-    memory, statement = conversation.of(update.memory), conversation.of(update.statement)
-    return is_related(memory, statement) and not loss_reason(memory, statement, conversation.every)
-
-
-def test_the_rates_on_good_and_bad_updates_are_those_of_the_documentation():
-    """4 of 56 good ones are refused and 5 of 58 bad ones let through, each for a reason that words cannot mend."""
-    assert (len(GOOD), len(BAD)) == (56, 58)
-    assert {one.statement for one in GOOD if not succeeds(one)} == set(FALSELY_REFUSED)
-    assert {one.statement for one in BAD if succeeds(one)} == set(LET_THROUGH)
 
 
 @pytest.mark.parametrize("update", GOOD, ids=range(len(GOOD)))

@@ -19,6 +19,7 @@ from roomlore.core import text as search_terms
 from roomlore.core.dates import chinese, time_spans
 from roomlore.core.evolution import answers, wording
 from roomlore.core.evolution import answers as evolution_finding
+from roomlore.core.evolution import guards as evolution_guards
 from roomlore.core.evolution import prompt as asking
 from roomlore.core.evolution import prompt as guards
 from roomlore.core.evolution.offline import patterns, reading
@@ -131,6 +132,12 @@ READERS: dict[str, Reader] = {
     "core.evolution.offline.reading:visible_line": reading.visible_line,
     "core.evolution.wording:Names.within": _NAMES.within,
     "core.evolution.wording:negations": wording.negations,
+    "core.evolution.wording:says_change": wording.says_change,
+    "core.evolution.wording:refuses_change": wording.refuses_change,
+    "core.evolution.wording:adverse": wording.adverse,
+    "core.evolution.wording:forbids": wording.forbids,
+    "core.evolution.wording:new_names": lambda text: list(wording.new_names(text)),
+    "core.evolution.guards:is_order": evolution_guards.is_order,
     "core.evolution.wording:details": lambda text: wording.details(text, _NAMES),
     "core.evolution.wording:signals_change": wording.signals_change,
     "core.evolution.wording:without_details": lambda text: wording.without_details(text, _NAMES),

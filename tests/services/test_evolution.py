@@ -119,7 +119,7 @@ async def test_the_model_sees_handles_and_never_an_id(said):
 @both
 async def test_its_record_says_what_was_read_asked_and_answered(said):
     answer = lines(create(said.new[0], "c1")) + "\n" + lines(delete("m9"))
-    async with ModelServer(default=answer) as server, opened(server) as lore:
+    async with ModelServer([answer, "[]"]) as server, opened(server) as lore:
         await talk(lore, said, range(1, 8))
         result = await lore.memories.evolve("g")
         record = await lore.memories.evolution(result.evolution_id)
@@ -127,8 +127,8 @@ async def test_its_record_says_what_was_read_asked_and_answered(said):
         assert (record.kind, record.status, record.scope, record.room_id) == ("evolution", "applied", "group:g", "g")
         assert (record.first_arrival, record.last_arrival, record.messages) == (1, 7, 7)
         assert (record.prompt_name, record.prompt_hash) == ("memory_evolve", prompt.hash)
-        assert (record.model, record.raw_answer) == ("first/tiny", answer)
-        assert (record.usage.input_tokens, record.usage.output_tokens) == (7, 3)
+        assert (record.model, record.raw_answer) == ("first/tiny", f"{answer}\n[]")
+        assert (record.usage.input_tokens, record.usage.output_tokens) == (14, 6)
         assert (record.facts["mode"], record.facts["kept"], record.facts["remaining"]) == ("llm", 0, 0)
         ((text, reason),) = record.quarantined
         assert (text, "m9" in reason) == ("delete m9", True)
@@ -156,7 +156,7 @@ async def test_no_text_of_a_message_ends_its_line(text, said):
         await lore.messages.add(Message(id="a", room_id="g", sender_id="u", sender_name=text[:60], text=text))
         await talk(lore, said, range(1, 3))
         await lore.memories.evolve("g")
-        (asked,) = server.requests
+        asked = server.requests[0]
         assert len(block(asked, "memories")) == 1
         assert [line.split(" ", 1)[0] for line in block(asked, "messages")] == ["c1", "c2", "c3"]
         assert asked.prompt.count("</messages>") == asked.prompt.count("<messages>\nc1") == 1
@@ -352,12 +352,9 @@ async def test_the_cap_is_held_until_some_are_merged():
     async with ModelServer(answers) as server, opened(server, most_memories=5) as lore:
         await remember(lore, said.known)
         await talk(lore, said, range(1, 3))
-        full = await lore.memories.evolve("g")
-        assert (full.stats.created, len(full.rejected)) == (0, 1)
-        assert "merge" in full.rejected[0].reason
-        await talk(lore, said, range(3, 5))
         merged = await lore.memories.evolve("g")
-        assert (merged.stats.created, merged.stats.updated) == (1, 1)
+        assert "There is room for 5 memories; merge some" in server.requests[1].prompt
+        assert (merged.stats.created, merged.stats.updated, merged.rejected) == (1, 1, ())
         assert await active(lore) == [both_said, *said.known[2:], said.new[0]]
 
 
@@ -402,12 +399,56 @@ async def test_an_answer_without_a_valid_line_changes_nothing_and_says_so(answer
         await talk(lore, said, range(1, 4))
         result = await lore.memories.evolve("g")
         assert "no line that can be used" in result.message
-        assert (result.changes, result.remaining, result.stats.kept, await mark(lore)) == ((), 3, 5, 0)
+        assert (result.changes, result.remaining, result.stats.kept, await mark(lore)) == ((), 0, 5, 3)
+        assert result.rejected
+        assert len(server.requests) == 2
         record = await lore.memories.evolution(result.evolution_id)
-        assert (record.status, record.raw_answer, record.error) == ("failed", answer, result.message)
+        assert (record.status, record.raw_answer, record.error) == ("failed", f"{answer}\n{answer}", result.message)
         assert b'roomlore_evolutions_total{mode="llm",result="failed"} 1.0' in lore.prometheus()
-        server.default = lines(create(said.new[0], "c1"))
-        assert (await lore.memories.evolve("g")).messages == 3
+        assert (await lore.memories.evolve("g")).messages == 0
+        assert len(server.requests) == 2
+
+
+@both
+async def test_refused_lines_are_put_to_the_model_once_more_with_the_reason(said):
+    first = lines(create(said.new[0], "c1"), create(said.new[1]))
+    async with ModelServer([first, lines(create(said.new[1], "c2"))]) as server, opened(server) as lore:
+        await talk(lore, said, range(1, 4))
+        result = await lore.memories.evolve("g")
+        assert await active(lore) == list(said.new[:2])
+        assert [(one.line, "cites no message" in one.reason) for one in result.rejected] == [(2, True)]
+        question, answer, again = server.requests[1].body["messages"]
+        assert question == server.requests[0].body["messages"][0]
+        assert answer["content"] == first
+        assert "It cites no message" in again["content"]
+        assert len(server.requests) == 2
+
+
+@both
+async def test_a_doubtful_change_is_applied_marked_and_shown_with_its_mark_until_messages_confirm_it(said, caplog):
+    invented = f"{said.new[1]} 77"
+    answers = [lines(create(invented, "c1")), lines(keep("m1")), lines(update("m1", invented, "c3"))]
+    async with ModelServer(answers) as server, opened(server) as lore:
+        await talk(lore, said, range(1, 3))
+        (change,) = (await lore.memories.evolve("g")).changes
+        assert "77" in change.memory.doubtful
+        assert (await lore.memories.page("group:g"))[0].doubtful == change.memory.doubtful
+        await talk(lore, said, range(3, 5))
+        await lore.memories.evolve("g")
+        assert ", doubtful: " in block(server.requests[1], "memories")[0]
+        await talk(lore, said, range(75, 78))
+        await lore.memories.evolve("g")
+        assert (await lore.memories.page("group:g"))[0].doubtful == ""
+        assert b"roomlore_evolution_doubtful_total 1.0" in lore.prometheus()
+
+
+async def test_a_failed_evolution_says_what_was_refused_in_its_log(caplog):
+    async with ModelServer(default='{"action": "create", "statement": "x"}') as server, opened(server) as lore:
+        await talk(lore, ENGLISH, range(1, 4))
+        await lore.memories.evolve("g")
+        (told,) = [one for one in caplog.records if one.message == "an evolution failed"]
+        assert (told.scope, told.why[:9]) == ("group:g", "The model")
+        assert ["cites no message" in one for one in told.refused] == [True]
 
 
 @pytest.mark.parametrize("answer", ["[]", "```json\n[]\n```", lines(keep("m1"))])

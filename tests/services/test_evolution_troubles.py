@@ -419,4 +419,4 @@ async def test_odd_characters_of_an_answer_hurt_nothing(url, work):
         assert await active(lore) == [said.new[0]]
         record = await lore.memories.evolution(begun.evolution_id)
         assert said.new[0] in record.raw_answer
-        assert len(server.requests) == 1
+        assert len(server.requests) == 2

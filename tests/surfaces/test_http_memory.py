@@ -59,7 +59,8 @@ async def test_an_evolution_answers_as_the_design_says(http, lore, server, said)
             create(said.new[0], "c3"),
         )
         + "\n"
-        + lines(delete("m9"))
+        + lines(delete("m9")),
+        "[]",
     ]
     old = await remember(lore, said.known)
     await talk(lore, said, range(1, 13))
@@ -79,6 +80,7 @@ async def test_an_evolution_answers_as_the_design_says(http, lore, server, said)
         "number": 6,
         "evolution_id": told["evolution_id"],
         "actor": "first/tiny",
+        "doubtful": "No cited message speaks of it.",
     }
     assert second["old_id"] == old[1].memory_id
     assert (third["action"], third["statement"], third["version"]) == ("create", said.new[0], 1)

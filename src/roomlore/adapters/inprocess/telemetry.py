@@ -134,6 +134,9 @@ METRICS: Mapping[str, Metric] = {
     "roomlore_evolution_seconds": Metric(
         "histogram", "Time an evolution took, waiting for its turn included, in seconds.", ("mode",), _LONG_SECONDS
     ),
+    "roomlore_evolution_doubtful_total": Metric(
+        "counter", "Changes of evolutions whose words look doubtful beside the messages that they cite."
+    ),
     "roomlore_evolution_rejected_total": Metric("counter", "Operations in models' answers that evolutions refused."),
     "roomlore_langfuse_prompts_total": Metric(
         "counter", "Prompts asked for from Langfuse: `found`, `unreachable` or `unusable`.", ("result",)

@@ -407,6 +407,7 @@ memories = Table(
     Column("evolution_id", Name),
     Column("made_by", Text, nullable=False),
     Column("fallback", Boolean, nullable=False),
+    Column("doubtful", Text, nullable=False, server_default=""),
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
     Column("supported_at", BigInteger, nullable=False),

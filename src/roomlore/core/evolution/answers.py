@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
-from roomlore.core.evolution.requests import Answer, Kind, Operation, Rejected
+from roomlore.core.evolution.requests import Answer, Kind, Operation, Refusal, Rejected
 from roomlore.core.json_values import storable
 
 MOST_DEPTH = 16
@@ -405,7 +405,8 @@ def read_answer(text: str, *, repair: Callable[[str], str] | None = None) -> Ans
                 raise _InvalidObject(f"There are more than {MOST_OPERATIONS} operations before it.")
             operations.extend(asked)
         except _InvalidObject as unfit:
-            rejected.append(Rejected(piece.line, _short(piece.text), str(unfit)))
+            kind = Refusal if piece.text[:1] in OPENING or piece.text[:1] == "｛" else Rejected
+            rejected.append(kind(piece.line, _short(piece.text), str(unfit)))
     return Answer(tuple(operations), _capped(rejected, passed_over))
 
 

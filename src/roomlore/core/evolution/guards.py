@@ -1,23 +1,18 @@
-"""Guards against weak answers: requests copied from the prompt, damaging updates, statements without evidence."""
+"""Guards against weak answers: what is refused, and what is followed although its words look doubtful."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from roomlore.core.evolution.answers import read_answer
+from roomlore.core.evolution.doubts import Doubts
 from roomlore.core.evolution.plan import refused
 from roomlore.core.evolution.prompt import comparison_form, found, lines_of
-from roomlore.core.evolution.requests import Answer, Operation, Rejected, Rules
-from roomlore.core.evolution.wording import (
-    Conversation,
-    Wording,
-    is_mentioned,
-    is_related,
-    likeness,
-    loss_reason,
-    still_says,
-)
-from roomlore.core.memory.memory import Memory, Source
+from roomlore.core.evolution.requests import Answer, Operation, Rejected
+from roomlore.core.evolution.wording import Conversation, is_mentioned, is_related
+from roomlore.core.memory.memory import Memory
+from roomlore.core.text import fold, language
 
 _OF_PROMPT = "It repeats an example of the prompt."
 _OF_CHAT = "It repeats a line that somebody wrote in the chat, in the form of an answer."
@@ -62,6 +57,72 @@ def _copied_part(operation: Operation) -> tuple[str, tuple[str, ...]]:
     )
 
 
+_BOT = r"(?:@?\w{0,20}(?:bot|assistant|agent)\b|\bai\b|机器人|機器人|小助手|助手|助理|管家)"
+_CHANGE = r"(?:forget|delete|erase|remove|clear|wipe|reset|drop|purge|overwrite|rewrite|replace|change|update|edit)"
+_CHANGE_ZH = (
+    "(?:删除|删掉|删了|清空|清除|清掉|抹掉|忘掉|忘记|忘了|重置|覆盖|改写|修改|更新|刪除|刪掉|忘記|覆蓋|改成|改为)"
+)
+_KNOWN = (
+    r"(?:memor(?:y|ies)\b|your (?:notes?|records?|knowledge|facts|list)\b|(?:all|everything|anything|what)(?: that)? "
+    r"you(?:['’]ve| have)? (?:know|remember|learn(?:ed|t)?|saved|stored)\b|\bm\d+\b)"
+)
+_KNOWN_ZH = "(?:记忆|記憶|你(?:所有|全部)?(?:记|記|知道|存)|m\\d+)"
+_ORDER = re.compile(
+    rf"\b{_CHANGE}\b.{{0,40}}?{_KNOWN}|{_BOT}.{{0,20}}?\b{_CHANGE}\b.{{0,20}}?\b(?:all|everything|every|facts?"
+    rf"|notes?|records?)\b"
+    rf"|\b(?:write|put|store|save|add|insert|record)\b.{{0,60}}?\b(?:to|in|into|as an?) (?:your |the "
+    rf"|long-term )*memor(?:y|ies)\b"
+    r"|\bmemor(?:y|ies)\b.{0,80}?\bwrite (?:one|it|me)\b|\b(?:add|create|save|store|write) (?:a|the"
+    r"|this) (?:new )?memory\b"
+    r"|\b(?:ignore|disregard|override|forget)\b.{0,30}?\b(?:instructions?|prompts?|previous|above|guidelines)\b"
+    r"|\byou are now (?!in\b|at\b|on\b|free\b|able\b)|\bsystem (?:prompt|override|message)\b|\bnew instructions?:"
+    r"|\bdeveloper mode\b"
+    rf"|{_CHANGE_ZH}.{{0,12}}?{_KNOWN_ZH}|[把将].{{0,6}}?(?:之前|以前|先前)?[记記](?:的|住的|过的"
+    rf"|得的).{{0,6}}?[删清忘抹刪]|[把将].{{0,20}}?{_KNOWN_ZH}.{{0,20}}?[删清忘抹改刪覆]"
+    rf"|{_BOT}.{{0,12}}?{_CHANGE_ZH}.{{0,12}}?(?:所有|全部|一切|记录|記錄)"
+    r"|(?:写进|写入|存进|存入|加进|加入|录入|记入|記入).{0,8}?(?:记忆|記憶)|(?:新增|添加|创建"
+    r"|增加)一?[条個个]?.{0,6}?记忆"
+    r"|(?:忽略|无视|無視).{0,12}?(?:指令|提示|以上|之前|前面|规则)|你现在(?:起)?是(?!不是|否|在)|系统(?:指令"
+    r"|消息)[:：]|新指令"
+)
+_ADDRESS = re.compile(
+    rf"(?:^|[@\s，,：:「“\"]|请|請|hey |hi |dear ){_BOT}(?=$|[\s,，:：!！-]|请|請|你|以后|以後|帮|幫|记|記|执行|把"
+    rf"|,)|请(?:机器人|助手)"
+)
+_DOES = re.compile(
+    rf"\b{_CHANGE}\b|\b(?:execute|run|set|mark|swap|correct|from now on|pretend)\b|{_CHANGE_ZH}|执行|執行|撤销|撤銷"
+    rf"|标记|遵照|改|更新|修正|设为|一律"
+)
+_KEEPS = re.compile(r"\b(?:remember|store|save|note|add|write|record|keep|memori[sz]e|learn)\b|[记記]|以后|以後|存")
+_SELF = re.compile(r"\b(?:i|i['’]m|my|me|we|our)\b|[我咱]")
+_REMEMBER = re.compile(
+    r"\b(?:remember|note|memori[sz]e|keep in mind|from now on)\b|记住|記住|记好|记下|請記|请记|牢记|从现在起"
+    r"|從現在起|记得"
+)
+_AUTHORITY = re.compile(
+    r"\b(?:is|am|are|['’]m|as) (?:now |the |an? |your |this |group['’]?s? |only )*"
+    r"(?:admin(?:istrator)?|owner|boss|root|superuser|moderator|master|creator)\b|\bdecides everything\b|\bobey\b"
+    r"|\b(?:always|only) (?:right|trust|listen|agree|believe|follow)\b|\btrust (?:me|only)\b|\bhighest (?:priority"
+    r"|authority)\b"
+    r"|是.{0,6}?(?:管理员|管理員|群主|主人|老大|超管|所有者)|最高权限|最高優先|最高优先|管理员权限|我说了算"
+    r"|都?听我的|聽我的|服从我|一切由|永远是对的"
+)
+_ORDER_CHARACTERS = 2_000
+_FOLLOWS_ORDER = "It follows an order written in the chat."
+_CITES_NOTHING = "It cites no message: give the handles of the messages that show it."
+
+
+def is_order(text: str) -> bool:
+    """Return True if a message tells the keeper of the memory what to forget, to rewrite or to take for granted."""
+    folded = fold(text[:_ORDER_CHARACTERS])
+    if _ORDER.search(folded):
+        return True
+    if _ADDRESS.search(folded) and (_DOES.search(folded) or (_KEEPS.search(folded) and not _SELF.search(folded))):
+        return True
+    asked = _REMEMBER.search(folded)
+    return bool(asked and _AUTHORITY.search(folded, asked.end()))
+
+
 class _Refusal(ValueError):
     """The reason why an operation is refused."""
 
@@ -70,125 +131,84 @@ class _Refusal(ValueError):
 class OperationGuard:
     """The material that operations are checked against.
 
-    `offered`: memories by handle. `conversation`: what was said. `quiet`: True if a memory may be deleted although no
-    cited message mentions it. `asked`: True if the prompt asks for evidence. `given`: True if the answer gives any. If
-    no line gives evidence, as models do that follow a format without it, citations cannot be checked: then all messages
-    count, for an update to another subject and for a delete of something still said.
+    `offered`: memories by handle. `lines`: messages by handle, as 'name: text'. `doubts`: judges them. `quiet`: True if
+    a memory may be deleted although no cited message mentions it. `asked`: True if the prompt asks for evidence.
     """
 
     offered: Mapping[str, Memory]
-    conversation: Conversation
+    lines: Mapping[str, str]
+    doubts: Doubts
     quiet: Callable[[Memory], bool]
     asked: bool
-    given: bool
 
     def checked(self, operation: Operation) -> Operation:
-        """Return the operation in the form that can be followed. Raises `_Refusal` with the reason if there is none."""
-        memories = {handle: self.offered[handle] for handle in self._known(operation)}
-        cited = self.conversation.cited(operation.evidence)
-        heard = cited if self.given else self.conversation.every
-        if operation.kind == "create":
-            self._create(operation, heard)
-        elif operation.kind == "delete":
-            self._delete(memories, cited, heard)
-        elif operation.kind == "update" and len(memories) == 1:
-            return self._update(operation, memories, heard)
-        elif operation.kind == "update":
-            self._merge(operation, memories, heard)
-        return operation
-
-    def _known(self, operation: Operation) -> Iterator[str]:
-        """Yield the handles under which memories were offered; unknown handles are refused elsewhere."""
-        handles = {memory.memory_id: handle for handle, memory in self.offered.items()}
-        for given in operation.handles:
-            if memory := found(given, self.offered):
-                yield handles[memory.memory_id]
-
-    def _create(self, operation: Operation, heard: Sequence[Wording]) -> None:
-        """Check a create that repeats a memory, since it replaces that memory."""
-        alike = [(likeness(operation.statement, one.statement), handle) for handle, one in self.offered.items()]
-        score, handle = max(alike, default=(0.0, ""))
-        if score >= Rules().same:
-            self._check(operation, handle, heard)
-
-    def _update(self, operation: Operation, memories: Mapping[str, Memory], heard: Sequence[Wording]) -> Operation:
-        ((handle, memory),) = memories.items()
-        statement = self.conversation.of(operation.statement)
-        if is_related(self.conversation.of(memory.statement), statement):
-            self._check(operation, handle, heard)
+        """Return the operation as it can be followed, marked if it is doubtful. Raises `_Refusal` with the reason if it
+        cannot."""
+        if operation.kind == "keep":
             return operation
-        if not is_mentioned(statement, heard):
-            raise _Refusal(f"It says something else than {handle}, and no message speaks of it.")
-        own = replace(operation, kind="create", handles=())
-        self._create(own, heard)
-        return own
+        memories = self._known(operation)
+        evidence = self._evidence(operation, memories)
+        operation = self._own(operation, memories, evidence)
+        quiet = operation.kind == "delete" and all(map(self.quiet, memories))
+        if not self.asked and not evidence:
+            return operation
+        return replace(operation, doubtful=self.doubts.of(operation, evidence, quiet=quiet))
 
-    def _merge(self, operation: Operation, memories: Mapping[str, Memory], heard: Sequence[Wording]) -> None:
-        for handle, memory in memories.items():
-            if not is_related(self.conversation.of(memory.statement), self.conversation.of(operation.statement)):
-                raise _Refusal(f"It leaves out what {handle} says.")
-            self._check(operation, handle, heard, merged=True)
+    def _known(self, operation: Operation) -> list[Memory]:
+        """Return the memories that it names; unknown handles are refused elsewhere."""
+        return [memory for handle in operation.handles if (memory := found(handle, self.offered))]
 
-    def _check(self, operation: Operation, handle: str, heard: Sequence[Wording], *, merged: bool = False) -> None:
-        if not self.given:
-            return
-        memory = self.conversation.of(self.offered[handle].statement)
-        if why := loss_reason(memory, self.conversation.of(operation.statement), heard, merged=merged):
-            raise _Refusal(f"{handle} stays: {why[0].lower()}{why[1:]}")
+    def _evidence(self, operation: Operation, memories: Sequence[Memory]) -> list[str]:
+        """Return the handles of the cited messages, without orders."""
+        handles = {line: handle for handle, line in reversed(list(self.lines.items()))}
+        cited = [handles[line] for given in operation.evidence if (line := found(given, self.lines))]
+        free = [handle for handle in cited if not is_order(_text(self.lines[handle]))]
+        merges = operation.kind == "update" and len(memories) > 1
+        if free or merges or (not self.asked and not cited):
+            if operation.kind == "delete" and self._is_ordered(memories, free):
+                raise _Refusal(_FOLLOWS_ORDER)
+            return free
+        if operation.kind == "delete" and not cited and memories and all(map(self.quiet, memories)):
+            return []
+        raise _Refusal(_FOLLOWS_ORDER if cited else _CITES_NOTHING)
 
-    def _delete(self, memories: Mapping[str, Memory], cited: Sequence[Wording], heard: Sequence[Wording]) -> None:
-        for handle, memory in memories.items():
-            wording = self.conversation.of(memory.statement)
-            if still_says(wording, heard):
-                raise _Refusal(f"{handle} stays: a message still says it.")
-            if self.asked and self.given and not is_mentioned(wording, cited) and not self.quiet(memory):
-                raise _Refusal(f"{handle} stays: no message that is given as evidence speaks of it.")
+    def _is_ordered(self, memories: Sequence[Memory], cited: Sequence[str]) -> bool:
+        """Return True if a delete follows an order that it does not cite: the cited messages do not speak of it."""
+        conversation = self.doubts.conversation
+        said = [conversation.of(self.lines[handle]) for handle in cited]
+        about = any(is_mentioned(conversation.of(memory.statement), said) for memory in memories)
+        return not about and any(_ORDER.search(fold(_text(line)[:_ORDER_CHARACTERS])) for line in self.lines.values())
+
+    def _own(self, operation: Operation, memories: Sequence[Memory], evidence: Sequence[str]) -> Operation:
+        """Return a create for an update that has nothing to do with its memory, though the cited messages say it: then
+        the memory stays."""
+        if operation.kind != "update" or len(memories) != 1:
+            return operation
+        conversation = self.doubts.conversation
+        memory, statement = conversation.of(memories[0].statement), conversation.of(operation.statement)
+        said = [conversation.of(_text(self.lines[handle])) for handle in evidence]
+        tongues = {language(one.text) for one in (memory, statement, *said)}
+        apart = not is_related(memory, statement) and not any(one.words & memory.words for one in said)
+        if not said or len(tongues) > 1 or not apart or not any(one.words & statement.words for one in said):
+            return operation
+        return replace(operation, kind="create", handles=())
 
 
-def without_losses(answer: Answer, guard: OperationGuard) -> Answer:
-    """Return the answer without operations that would lose something true of a memory. An update that speaks of
-    something other than its memory becomes a create, if messages speak of it."""
+def _text(line: str) -> str:
+    return line.partition(": ")[2]
+
+
+def reviewed(answer: Answer, guard: OperationGuard) -> Answer:
+    """Return the answer without operations that cite nothing or follow an order. Others are followed, with the reason
+    if they look doubtful. An update that speaks of something other than its memory becomes a create."""
     operations: list[Operation] = []
     rejected: list[Rejected] = [*answer.rejected]
     for operation in answer.operations:
         try:
             operations.append(guard.checked(operation))
-        except _Refusal as harm:
-            rejected.append(refused(operation, str(harm)))
-            continue
-        if operations[-1].kind != operation.kind:
-            why = (
-                f"It says something else than {operation.handles[0]}, which stays; it is taken as a memory of its own."
-            )
-            rejected.append(refused(operation, why))
+        except _Refusal as why:
+            rejected.append(refused(operation, str(why)))
     return replace(answer, operations=tuple(operations), rejected=tuple(rejected))
-
-
-_REWORDED, _RELATED = 0.8, 0.25
-"""Least likeness to a memory of a rewording, and of a statement on the same subject or a merge of five."""
-_WHY = "It gives no message as evidence, and says something new."
-
-
-def without_unsupported(
-    answer: Answer, examples: Answer, *, offered: Mapping[str, Memory], messages: Mapping[str, Source]
-) -> Answer:
-    """Return the answer without creates and updates that cite no message, unless an update rewords one of its memories.
-
-    An answer without any evidence comes from a model that ignores the field: then creates stay, and updates on the same
-    subject as one of their memories. `examples`: the prompt's template, read as an answer. If no create among them
-    gives evidence, the prompt does not ask for any, and everything stays.
-    """
-    if not asks_evidence(examples):
-        return answer
-    gives = any(operation.evidence for operation in answer.operations)
-    asked = [operation for operation in answer.operations if gives or operation.kind != "create"]
-    reworded = _REWORDED if gives else _RELATED
-    unsupported = [operation for operation in asked if _is_unsupported(operation, offered, messages, reworded)]
-    return replace(
-        answer,
-        operations=tuple(operation for operation in answer.operations if operation not in unsupported),
-        rejected=(*answer.rejected, *(refused(operation, _WHY) for operation in unsupported)),
-    )
 
 
 def asks_evidence(examples: Answer) -> bool:
@@ -196,17 +216,7 @@ def asks_evidence(examples: Answer) -> bool:
     return any(operation.kind == "create" and operation.evidence for operation in examples.operations)
 
 
-def _is_unsupported(
-    operation: Operation, offered: Mapping[str, Memory], messages: Mapping[str, Source], reworded: float
-) -> bool:
-    if operation.kind not in ("create", "update") or any(found(handle, messages) for handle in operation.evidence):
-        return False
-    known = [memory for handle in operation.handles if (memory := found(handle, offered))]
-    least = _RELATED if len(known) > 1 else reworded
-    return all(likeness(operation.statement, memory.statement) < least for memory in known)
-
-
-_ORDER = "action"
+_FIELD = "action"
 
 
 def checked_answer(
@@ -214,30 +224,30 @@ def checked_answer(
     *,
     template: str,
     offered: Mapping[str, Memory],
-    messages: Mapping[str, Source],
     shown: str,
     quiet: Callable[[Memory], bool],
     repair: Callable[[str], str],
 ) -> Answer:
     """Return the operations to follow and the rejected ones, with the reasons.
 
-    `template`: of the prompt, with its examples. `offered`, `messages`: by the handles that the model saw. `shown`: the
-    messages as it saw them. `quiet`: True if a memory may be deleted although no cited message mentions it. `repair`:
-    as `read_answer` takes it.
+    `template`: of the prompt, with its examples. `offered`: by the handles that the model saw. `shown`: the messages as
+    it saw them. `quiet`: True if a memory may be deleted although no cited message mentions it. `repair`: as
+    `read_answer` takes it.
     """
     examples = _examples(template, repair)
     known = [memory.statement for memory in offered.values()]
     lines = lines_of(shown)
     own = without_copies(read_answer(text, repair=repair), examples, known=known)
-    own = without_injections(own, [read_answer(line) for line in lines.values() if _ORDER in line])
+    own = without_injections(own, [read_answer(line) for line in lines.values() if _FIELD in line])
+    conversation = Conversation(lines, [*known, *(operation.statement for operation in own.operations)])
     guard = OperationGuard(
         offered=offered,
-        conversation=Conversation(lines, known),
+        lines=lines,
+        doubts=Doubts(shown, conversation, offered),
         quiet=quiet,
         asked=asks_evidence(examples),
-        given=any(operation.evidence for operation in own.operations),
     )
-    return without_losses(without_unsupported(own, examples, offered=offered, messages=messages), guard)
+    return reviewed(own, guard)
 
 
 @lru_cache(maxsize=8)

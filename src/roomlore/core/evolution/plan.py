@@ -9,7 +9,17 @@ from typing import Literal
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.answers import MOST_OPERATIONS
 from roomlore.core.evolution.prompt import clean_line, clean_statement, comparison_form, find, most_deleted
-from roomlore.core.evolution.requests import Answer, Operation, Plan, Rejected, Rules, ScopeState, raised, strength_at
+from roomlore.core.evolution.requests import (
+    Answer,
+    Operation,
+    Plan,
+    Refusal,
+    Rejected,
+    Rules,
+    ScopeState,
+    raised,
+    strength_at,
+)
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus, Source
 from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, MAX_SOURCES, MAX_TAGS
 from roomlore.core.text import truncate
@@ -58,10 +68,19 @@ class Step:
     confidence: float | None = None
 
 
-def refused(operation: Operation, reason: str) -> Rejected:
+def refused(operation: Operation, reason: str) -> Refusal:
     """Return the refused operation for the report."""
+    return Refusal(operation.line, _shown(operation), reason)
+
+
+def noted(operation: Operation, reason: str) -> Rejected:
+    """Return, for the report, an operation that is followed in part or overruled by a later one."""
+    return Rejected(operation.line, _shown(operation), reason)
+
+
+def _shown(operation: Operation) -> str:
     text = " ".join((operation.kind, *operation.handles)) + (f": {operation.statement}" if operation.statement else "")
-    return Rejected(operation.line, truncate(clean_line(text[: 4 * _SHOWN]), _SHOWN), reason)
+    return truncate(clean_line(text[: 4 * _SHOWN]), _SHOWN)
 
 
 class StepReader:
@@ -84,7 +103,8 @@ class StepReader:
         try:
             yield self._step(operation)
         except InvalidInput as error:
-            self.rejected.append(refused(operation, str(error)))
+            report = noted if operation.kind == "keep" else refused
+            self.rejected.append(report(operation, str(error)))
 
     def _step(self, operation: Operation) -> Step:
         memories = self._memories(operation)
@@ -139,7 +159,7 @@ class StepReader:
                 unknown[str(error)] = None
         if unknown:
             more = f" And {len(unknown) - 1} more." if len(unknown) > 1 else ""
-            self.rejected.append(refused(operation, f"Left out of its evidence: {next(iter(unknown))}{more}"))
+            self.rejected.append(noted(operation, f"Left out of its evidence: {next(iter(unknown))}{more}"))
         return tuple(found)
 
     def _tags(self, operation: Operation) -> tuple[str, ...]:
@@ -147,7 +167,7 @@ class StepReader:
         tags = tuple(dict.fromkeys(tag for tag in short if tag))[:MAX_TAGS]
         if len(tags) < len(set(operation.tags)):
             self.rejected.append(
-                refused(operation, f"Tags that are empty, repeated, too long or over {MAX_TAGS} are left out.")
+                noted(operation, f"Tags that are empty, repeated, too long or over {MAX_TAGS} are left out.")
             )
         return tags
 
@@ -155,7 +175,7 @@ class StepReader:
         given = operation.confidence
         if given is None or (math.isfinite(given) and 0 <= given <= 1):
             return given
-        self.rejected.append(refused(operation, "Its confidence is left out: it is no number from 0 to 1."))
+        self.rejected.append(noted(operation, "Its confidence is left out: it is no number from 0 to 1."))
         return None
 
 
@@ -220,6 +240,7 @@ class ChangeBuilder:
             strength=self.given.rules.first_strength if step.sources else self.given.rules.first_strength / 2,
             confidence=step.confidence,
             sources=step.sources,
+            doubtful=step.operation.doubtful,
             change_summary=step.reason,
             evolution_id=self.given.evolution_id,
             made_by=self.given.actor,
@@ -245,6 +266,7 @@ class ChangeBuilder:
             evolution_id=self.given.evolution_id,
             made_by=self.given.actor,
             fallback=False,
+            doubtful=step.operation.doubtful,
             updated_at=max(self.given.now, head.updated_at),
             supported_at=self._supported(step),
         )
@@ -257,6 +279,7 @@ class ChangeBuilder:
             strength=self._strength(step),
             confidence=max(known, default=None),
             sources=_sources(step),
+            doubtful=step.operation.doubtful,
             supported_at=self._supported(step),
         )
 
@@ -271,7 +294,12 @@ class ChangeBuilder:
 
 def _deprecated(step: Step) -> Memory:
     head = step.memories[0]
-    return replace(head, status=MemoryStatus.DEPRECATED, change_summary=step.reason or head.change_summary)
+    return replace(
+        head,
+        status=MemoryStatus.DEPRECATED,
+        change_summary=step.reason or head.change_summary,
+        doubtful=step.operation.doubtful,
+    )
 
 
 def _tags(step: Step) -> tuple[str, ...]:
@@ -289,6 +317,18 @@ def _sources(step: Step) -> tuple[Source, ...]:
     return tuple(dict.fromkeys(every))[-MAX_SOURCES:]
 
 
+def joined(first: Answer, second: Answer, *, after: int) -> Answer:
+    """Return both answers as one. `after`: the number of lines of the first. What the second repeats counts once."""
+    done = {(one.kind, one.handles, comparison_form(one.statement)) for one in first.operations}
+    new = [one for one in second.operations if (one.kind, one.handles, comparison_form(one.statement)) not in done]
+    known = {(one.text, one.reason) for one in first.rejected}
+    rejected = [one for one in second.rejected if (one.text, one.reason) not in known]
+    return Answer(
+        (*first.operations, *(replace(one, line=one.line + after) for one in new)),
+        (*first.rejected, *(replace(one, line=one.line + after) for one in rejected)),
+    )
+
+
 Refusals = dict[Step, str]
 _REPLACING = {"update", "merge", "delete"}
 
@@ -296,12 +336,17 @@ _REPLACING = {"update", "merge", "delete"}
 def plan(answer: Answer, given: PlanInput) -> Plan:
     """Return the plan for an answer. The same arguments give the same plan. Never raises on any answer."""
     reader, builder = StepReader(given), ChangeBuilder(given)
-    chosen, reasons = _chosen(reader.steps(answer.operations), _Guard(given))
+    chosen, reasons, overruled = _chosen(reader.steps(answer.operations), _Guard(given))
     for step in chosen:
         builder.add(step)
     touched = {memory.memory_id for step in chosen if step.kind != "keep" for memory in step.memories}
     replaced = sum(len(step.memories) for step in chosen if step.kind in _REPLACING)
-    rejected = [*answer.rejected, *reader.rejected, *(refused(step.operation, why) for step, why in reasons.items())]
+    rejected = [
+        *answer.rejected,
+        *reader.rejected,
+        *(refused(step.operation, why) for step, why in reasons.items()),
+        *(noted(step.operation, why) for step, why in overruled.items()),
+    ]
     return Plan(
         changes=tuple(builder.changes),
         based_on=tuple(memory for memory in given.offered.values() if memory.memory_id in touched),
@@ -310,8 +355,9 @@ def plan(answer: Answer, given: PlanInput) -> Plan:
     )
 
 
-def _chosen(steps: Sequence[Step], guard: "_Guard") -> tuple[list[Step], Refusals]:
-    """Return the steps to do. A refused step frees what it would have replaced: the last valid operation counts."""
+def _chosen(steps: Sequence[Step], guard: "_Guard") -> tuple[list[Step], Refusals, Refusals]:
+    """Return the steps to do, the refused and the overruled ones. A refused step frees what it would have
+    replaced: the last valid operation counts."""
     barred: Refusals = {}
     while True:
         valid = [step for step in steps if step not in barred]
@@ -320,7 +366,7 @@ def _chosen(steps: Sequence[Step], guard: "_Guard") -> tuple[list[Step], Refusal
         more = guard.deletions(chosen) or guard.repetitions(chosen)
         if not more:
             over_cap = guard.over_cap(chosen)
-            return [step for step in chosen if step not in over_cap], barred | overruled | over_cap
+            return [step for step in chosen if step not in over_cap], barred | over_cap, overruled
         barred |= more
 
 

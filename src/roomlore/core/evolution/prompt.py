@@ -142,7 +142,8 @@ def says_nothing(answer: str) -> bool:
 
 
 def show_memories(offered: Mapping[str, Memory], *, now: datetime, floor: float, half_life_days: float) -> str:
-    """Return a line for each memory: handle, version, the day it was last supported, whether it is stale, statement."""
+    """Return a line for each memory: handle, version, the day it was last supported, whether it is stale or
+    doubtful, statement."""
     return "\n".join(
         f"{handle} [{_about(memory, stale=is_stale(memory, now, floor, half_life_days))}]: {inert(memory.statement)}"
         for handle, memory in offered.items()
@@ -179,6 +180,8 @@ def _about(memory: Memory, *, stale: bool) -> str:
     words = [f"v{memory.version}", f"{memory.supported_at:%Y-%m-%d}", *(["stale"] if stale else [])]
     if memory.confidence is not None:
         words.append(f"confidence {memory.confidence:.2f}")
+    if memory.doubtful:
+        words.append(f"doubtful: {inert(memory.doubtful).rstrip('.')}")
     return ", ".join(words)
 
 

@@ -17,7 +17,8 @@ Kind = Literal["keep", "update", "create", "delete"]
 class Operation:
     """A readable line of a model's answer. `line`: its place in the answer, from 1. `handles`: the memories it names,
     as offered; none for a create, several for an update that merges. `statement`, `reason`, `tags`, `evidence`: as
-    given; '' and () if absent. `evidence`: handles of messages. `repaired`: the line was not valid JSON."""
+    given; '' and () if absent. `evidence`: handles of messages. `repaired`: the line was not valid JSON.
+    `doubtful`: the reason to doubt it, '' if there is none."""
 
     line: int
     kind: Kind
@@ -28,6 +29,7 @@ class Operation:
     evidence: tuple[str, ...] = ()
     confidence: float | None = None
     repaired: bool = False
+    doubtful: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,11 @@ class Rejected:
     line: int
     text: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal(Rejected):
+    """A line that the model may put right: it is put to it once more with the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,19 +48,30 @@ def _is_within(short: Sequence[str], long: Iterator[str]) -> bool:
 
 _DAY = re.compile(
     r"(?<![a-z])(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=s?(?![a-z]))|(?<![a-z])weekend(?=s?(?![a-z]))"
-    r"|(?:周|週|星期|礼拜|禮拜)(?P<zh>[一二三四五六日天末])(?![次年间間回遍])"
+    r"|(?:周|週|星期|礼拜"
+    r"|禮拜)(?P<zh>[一二三四五六日天末](?:[一二三四五六日](?![点點时時刻楼樓号號個个月次十百分班人块塊起定般样樣直共天下切些早旦家]))*)(?![次年间間回遍])"
 )
 _SHORT_DAY = re.compile(r"\b(?:Mon|Tues?|Wed|Thu(?:rs)?|Fri|Sat|Sun)\b")
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun", "weekend")
 _CHINESE_DAYS = dict(zip("一二三四五六日天末", (*_DAYS[:7], "sun", "weekend"), strict=True))
 _DIGITS = re.compile(r"(?<![a-z\d_.:])\d+(?:[.:]\d+)*")
+_THOUSANDS = re.compile(
+    r"(?<![\d.:])(?P<whole>\d{1,3}(?:,\d{3})+)(?!\d)|(?<![\d.:])(?P<short>\d{1,6}) ?(?P<unit>[万萬k千])(?![a-z])"
+)
+_UNITS = {"万": 10_000, "萬": 10_000, "千": 1000, "k": 1000}
 _NUMERALS = {**{digit: at for at, digit in enumerate("零一二三四五六七八九")}, "〇": 0, "两": 2, "兩": 2}
 _POWERS = {"十": 10, "百": 100, "千": 1000, "万": 10_000, "萬": 10_000}
 _NUMERAL = f"[{''.join(_NUMERALS)}{''.join(_POWERS)}]"
 _CHINESE = re.compile(
     # Sixteen: a longer run is not a number, and each run is read once, even in hostile messages.
-    rf"(?<!{_NUMERAL})(?P<number>{_NUMERAL}{{1,16}})"
+    rf"(?<!{_NUMERAL})(?P<amount>[一二两兩三四五六七八九][十百千万萬]{_NUMERAL}{{0,14}})(?!{_NUMERAL})"
+    rf"|(?<!{_NUMERAL})(?P<number>{_NUMERAL}{{1,16}})"
     r"(?=[点點时時号號元块塊个個次天周週月年岁歲层層楼樓位名人条條斤里米刻级級])|(?<=[点點])半"
+)
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = re.compile(
+    r"\b(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:uary|ruary|ch|il|e|y|ust|ember|ober)?\b|\bMay\b(?= \d)"
+    r"|(?<=\d )May\b|(?<=\bin )May\b|(?<=\bof )May\b"
 )
 _ENGLISH = {
     "half": "half",
@@ -93,7 +104,8 @@ _ONE = re.compile(r"(?<![a-z])(?:one|once|first)(?![a-z])")
 _DENIAL = re.compile(
     r"\b(?:not|no|never|cannot|without|neither|nor|nobody|nothing|none|forbid(?:den|s)?|banned|prohibited"
     r"|off[ -]limits|[a-z]+n['’]t|dont|doesnt|cant|wont|isnt)\b"
-    r"|不(?!过(?!敏)|過(?!敏)|[错錯仅僅但然少久断斷管论論同])|[没沒](?![错錯])|勿|[无無](?![论論])|[别別](?![人的墅忘])|禁"
+    r"|不(?!过(?!敏)|過(?!敏)|[错錯仅僅但然少久断斷管论論同变變])|[没沒](?![错錯])|勿|[无無](?![论論])"
+    r"|[别別](?![人的墅忘])|禁"
 )
 _REMINDER = re.compile(r"\b(?:do not|don['’]?t|never) forget\b|\bno (?:doubt|problem|worries)\b|\bnot only\b")
 _TURN = re.compile(
@@ -101,10 +113,30 @@ _TURN = re.compile(
     r"|ended|quit|left|leav(?:es?|ing)|out|postponed|replac(?:ed?|es)|from now on|used to|wrong|only)\b"
     r"|改|换|換|取消|停|关了|關了|退出|离开|離開|搬|以后|以後|从今|只|错了|錯了|结束|結束"
 )
+_CHANGED = re.compile(
+    r"\b(?:any ?more|no longer|instead|chang(?:ed?|es|ing)|mov(?:ed?|es|ing)|cancel(?:s|l?ed)?|call(?:s|ed)? off"
+    r"|stop(?:ped|s)?|ended"
+    r"|quit|postponed|push(?:ed)?|shift(?:ed|s)?|switch(?:ed|es)?|replac(?:ed?|es)|from now on|used to|delet(?:ed?"
+    r"|es)|remov(?:ed?|es)"
+    r"|went (?:up|down)|rais(?:ed?|es)|lower(?:ed|s)?|off|now|new|gone|took over|takes? over|hand(?:ed|s)? over)\b"
+    r"|改|换|換|取消|停|退出|搬|挪|以后|以後|从今|起(?!来|來|床|点|點)|不再|错了|錯了|结束|結束|删|刪|调|調|涨|漲|降"
+    r"|提前|推迟|推遲|延|压到|壓到|转给|轉給|交给|交給|接手"
+)
+_UNCHANGED = re.compile(
+    r"(?:先|暂时|暂|还是|还|决定|就)不[换換改搬停动](?!的)|不[换換改搬](?:了|啦)|\b(?:not|n['’]t|no plans to"
+    r"|won['’]t be) (?:be )?"
+    r"(?:chang|mov|switch|cancel|replac|come off|give up)"
+)
+_PROHIBITION = re.compile(
+    r"\b(?:avoid(?:s|ed|ing)?|allerg(?:y|ic|ies)|forbid(?:s|den)?|prohibit(?:s|ed)?|banned|refus(?:e|es|ed)|except"
+    r"|stop(?:s|ped)?|cancel(?:s|l?ed)?|quit|former(?:ly)?|too (?:small|big|late|early)|closed|off|free)\b"
+    r"|避免|[忌戒拒禁免停]|取消|过敏|過敏|除外|严禁|嚴禁|作废|作廢"
+)
 _HAN = re.compile(f"[{HAN}]")
 _NAME = re.compile(r"(?:(?<=[^\W\d_] )|(?<=[,;)] ))[A-Z][^\W\d_]*[^\W\d_A-Z]+")
 _LETTERS = re.compile(r"[^\W\d_]+")
-_NO_NAMES = frozenset(("Ok", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"))
+_WEEK = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_NO_NAMES = frozenset(("Ok", *_WEEK, *(f"{day}s" for day in _WEEK)))
 _MOST_NAMES = 400
 
 
@@ -160,17 +192,79 @@ def signals_change(text: str) -> bool:
     return bool(negations(text) or _TURN.search(fold(text)))
 
 
+def says_change(text: str) -> bool:
+    """Return True if it says that something is no longer as it was."""
+    return bool(_CHANGED.search(fold(text)))
+
+
+def refuses_change(text: str) -> bool:
+    """Return True if it says that something stays as it is."""
+    return bool(_UNCHANGED.search(fold(text)))
+
+
+def adverse(text: str) -> frozenset[str]:
+    """Return the words by which it forbids, ends or warns of something without a denial."""
+    return frozenset(_PROHIBITION.findall(fold(text)))
+
+
+def forbids(text: str) -> bool:
+    """Return True if it denies, forbids or ends something, or warns of it."""
+    return bool(negations(text) or _PROHIBITION.search(fold(text)))
+
+
+_FIRST_NAME = re.compile(
+    r"\A(?P<en>[A-Z][a-z]+)(?=['’]s |,? (?:and [A-Z]|is|was|will|has|had|can|may|must|does|likes?|takes|leads|runs"
+    r"|brings|lives"
+    r"|works|prefers|wants|plans|organi[sz]es|looks|handles|owns|keeps|moved|joined|says)\b)"
+)
+_COMMON_SUBJECTS = frozenset(
+    fold(
+        "A All An Any Anybody Anyone Each Every Everybody Everyone He It Its Most Nobody None Nothing One Only Our "
+        "People Plan She Some Somebody Someone That The There They This We Who"
+    ).split()
+)
+_SURNAMES = (
+    "王李张刘陈杨赵黄周吴徐孙胡朱高林何郭马罗梁宋郑谢韩唐冯于董萧程曹袁邓许傅沈曾彭吕苏卢蒋蔡贾丁魏薛叶阎"
+    "余潘杜戴夏钟汪田任姜范方石姚谭廖邹熊金陆郝孔白崔康毛邱秦江史顾侯邵孟龙万段雷钱汤尹黎易常武乔贺赖龚文"
+    ""
+)
+_CHINESE_NAME = re.compile(
+    rf"(?<![{HAN}])(?P<name>[{_SURNAMES}][{HAN}]{{1,2}}?|[老小阿][{HAN}])"
+    r"(?=负责|負責|主任|经理|經理|老师|老師|医生|醫生|担任|擔任|保管|带|教|来当|喜欢|喜歡|不吃|不喝|管[^理]|接手"
+    r"|牵头|对[^方]{1,5}过敏)"
+)
+
+
+def new_names(text: str) -> Iterator[str]:
+    """Yield the names that its grammar shows, of people who may have said nothing."""
+    if (first := _FIRST_NAME.match(text)) and fold(first["en"]) not in _COMMON_SUBJECTS:
+        yield first["en"]
+    yield from (one["name"] for one in _CHINESE_NAME.finditer(text))
+
+
 @lru_cache(maxsize=1 << 12)
 def _counted(text: str) -> frozenset[Detail]:
-    folded = fold(text)
-    days = {_CHINESE_DAYS[day["zh"]] if day["zh"] else _short(day[0]) for day in _DAY.finditer(folded)}
+    folded = _THOUSANDS.sub(_written_out, fold(text))
+    days = {name for day in _DAY.finditer(folded) for name in _day_names(day)}
     days |= {_short(day.lower()) for day in _SHORT_DAY.findall(text)}
     rest = _DAY.sub(" ", folded)
-    numbers = {part for run in _DIGITS.findall(rest) for part in _parts(run)}
+    numbers = {str(_MONTHS.index(month[:3].lower()) + 1) for month in _MONTH.findall(text)}
+    numbers |= {part for run in _DIGITS.findall(rest) for part in _parts(run)}
     numbers |= {_ENGLISH[word] for word in _WORD.findall(rest)}
-    numbers |= {str(_value(found["number"])) if found["number"] else "half" for found in _CHINESE.finditer(rest)}
+    numbers |= {_chinese_number(found) for found in _CHINESE.finditer(rest)}
     told = {Detail("number", one) for one in numbers - {"0", "1"}}
     return frozenset(told | {Detail("day", day) for day in days})
+
+
+def _written_out(number: re.Match[str]) -> str:
+    """Return 50000 for '50,000', '50k' and '5万'."""
+    whole = number["whole"]
+    return whole.replace(",", "") if whole else str(int(number["short"]) * _UNITS[number["unit"]])
+
+
+def _day_names(day: re.Match[str]) -> list[str]:
+    """Return one name, or several of a list such as 周一三五."""
+    return [_CHINESE_DAYS[one] for one in day["zh"]] if day["zh"] else [_short(day[0])]
 
 
 def _short(day: str) -> str:
@@ -182,19 +276,26 @@ def _parts(run: str) -> list[str]:
     return [("half" if at and part == "30" else part.lstrip("0") or "0") for at, part in enumerate(run.split(":"))]
 
 
+def _chinese_number(match: re.Match[str]) -> str:
+    numerals = match["amount"] or match["number"]
+    return str(_value(numerals)) if numerals else "half"
+
+
 def _value(numerals: str) -> int:
     """Return the value: 150 of 一百五十; 2026 of 二零二六."""
     if not any(power in numerals for power in _POWERS):
         return int("".join(str(_NUMERALS[one]) for one in numerals))
-    total, part, digit = 0, 0, 0
+    total, part, digit, least = 0, 0, 0, 1
     for one in numerals:
         if one in _NUMERALS:
             digit = _NUMERALS[one]
+            least = 1 if digit == 0 else least
         elif (power := _POWERS[one]) == 10_000:
-            total, part, digit = (total + part + digit) * power, 0, 0
+            total, part, digit, least = (total + part + digit) * power, 0, 0, power // 10
         else:
-            part, digit = part + (digit or 1) * power, 0
-    return total + part + digit
+            part, digit, least = part + (digit or 1) * power, 0, power // 10
+    # 四千五 is 4500, but 一百零五 is 105.
+    return total + part + digit * least
 
 
 def _is_word(name: str) -> bool:

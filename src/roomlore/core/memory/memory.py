@@ -73,7 +73,8 @@ class Memory:
     `sources`: the messages that support it. `made_by`: a model's name, 'caller', or the name of the maker without a
     model. `evidence`: the rooms in which it was said, with the time, empty if a caller added it for all. `shared_with`:
     the rooms ('room:<id>'), or 'everyone', that it was shared with beside these. `fallback`: it was made without a
-    model, and is made again when one is available. `created_at`: when the
+    model, and is made again when one is available. `doubtful`: the reason why its words look doubtful beside the
+    messages that it cites, '' if they do not. `created_at`: when the
     lineage began; `updated_at`: when this version was made; `supported_at`: when a message last supported it.
     """
 
@@ -96,6 +97,7 @@ class Memory:
     evolution_id: str | None = None
     made_by: str = "caller"
     fallback: bool = False
+    doubtful: str = ""
     created_at: datetime
     updated_at: datetime
     supported_at: datetime

@@ -515,6 +515,7 @@ def update(
         evolution_id=None,
         made_by="caller",
         fallback=False,
+        doubtful="",
         updated_at=max(now, head.updated_at),
         supported_at=max(now, head.supported_at),
     )

@@ -178,7 +178,8 @@ class Redaction:
         """Return the version without the person; redacted entirely if it rests on them alone."""
         if self.rests_on_them_alone(memory):
             return replace(
-                memory, statement=mark(memory.statement), tags=(), category="", change_summary="", sources=(),
+                memory, statement=mark(memory.statement), tags=(), category="", change_summary="", doubtful="",
+                sources=(),
                 evidence=self._evidence(memory), shared_with=tuple(map(self.traces.redact_name, memory.shared_with)),
                 made_by=self.traces.redact_name(memory.made_by),
             )  # fmt: skip
@@ -189,6 +190,7 @@ class Redaction:
             tags=tuple(dict.fromkeys(map(change, memory.tags))),
             category=change(memory.category),
             change_summary=change(memory.change_summary),
+            doubtful=change(memory.doubtful),
             made_by=self.traces.redact_name(memory.made_by),
             sources=tuple(source for source in memory.sources if not self.supports(source)),
             evidence=self._evidence(memory),

@@ -1,20 +1,21 @@
 """The answer to an evolution: asking a model or the rules for it, and applying it to the store."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
 from roomlore.core.chat import ChatAnswer, ChatRequest
-from roomlore.core.errors import InvalidInput, ModelUnavailable, NotFound
+from roomlore.core.errors import InvalidInput, ModelUnavailable, NotFound, describe
 from roomlore.core.evolution.audience import Heard, with_evidence
 from roomlore.core.evolution.guards import checked_answer
 from roomlore.core.evolution.offline import offline_answer
-from roomlore.core.evolution.plan import PlanInput, plan
+from roomlore.core.evolution.plan import PlanInput, joined, plan
 from roomlore.core.evolution.prompt import comparison_form, find, inert, message_handles, says_nothing, show_memories
-from roomlore.core.evolution.requests import Answer, EvolutionResult, Operation, Plan, is_quiet
+from roomlore.core.evolution.requests import Answer, EvolutionResult, Operation, Plan, Refusal, Rejected, is_quiet
 from roomlore.core.evolution.wording import likeness
 from roomlore.core.memory.memory import Memory, Source
 from roomlore.core.memory.reading import own_words
@@ -27,7 +28,12 @@ from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.evolution.piece import Answered, CurrentScope, EvolutionOptions, Piece, Read, record, result_of
 from roomlore.services.evolution.reading import NO_ROOM, Reading, fingerprints_of
 
+log = logging.getLogger(__name__)
+
 _ANSWER_TOKENS = 4096
+_SHOWN_ANSWER = 16_000
+"""Characters of the first answer that are shown again beside the refused lines."""
+_MOST_REFUSED = 40
 _NAME_CHARACTERS = 80
 _MAX_ATTEMPTS = 10
 _EARLIER = 800
@@ -81,6 +87,37 @@ class Asking:
 
         return Answered(**await steps.once(f"answer-{read.basis}", step))
 
+    async def again(
+        self, piece: Piece, read: Read, answered: Answered, refused: Sequence[Rejected], steps: Steps
+    ) -> Answered:
+        """Return the answer with what the model makes of the refused lines, in a durable step. If no provider answers,
+        the answer stays as it is."""
+
+        async def step() -> Json:
+            try:
+                return asdict(await self._ask_again(piece, read, answered, refused))
+            except ModelUnavailable as error:
+                log.warning("refused lines were not put to the model again", extra={"why": describe(error)})
+                return asdict(answered)
+
+        return Answered(**await steps.once(f"again-{read.basis}", step))
+
+    async def _ask_again(self, piece: Piece, read: Read, answered: Answered, refused: Sequence[Rejected]) -> Answered:
+        prompt = await self._prompts.find(piece.prompt, language=read.language)
+        question = await self._prompts.find("evolve_again", language=read.language)
+        lines = "\n".join(f"{one.line}. {inert(one.text)} ({inert(one.reason)})" for one in refused[:_MOST_REFUSED])
+        given = await self._call(
+            {"role": "user", "content": prompt.fill(self._values(piece, read))},
+            {"role": "assistant", "content": answered.text[:_SHOWN_ANSWER] or "-"},
+            {"role": "user", "content": question.fill({"refused": lines})},
+        )
+        return replace(
+            answered,
+            second=given.text,
+            input_tokens=answered.input_tokens + given.usage.input_tokens,
+            output_tokens=answered.output_tokens + given.usage.output_tokens,
+        )
+
     async def _ask(self, piece: Piece, read: Read) -> Answered:
         if piece.mode == "offline" or await self._uses_rules(piece):
             return Answered(mode="offline")
@@ -92,15 +129,7 @@ class Asking:
 
     async def _complete(self, piece: Piece, read: Read) -> Answered:
         prompt = await self._prompts.find(piece.prompt, language=read.language)
-        request = ChatRequest(
-            messages=({"role": "user", "content": prompt.fill(self._values(piece, read))},), max_tokens=_ANSWER_TOKENS
-        )
-        try:
-            given = await self._models.complete(
-                self._options.model, request, timeout_seconds=self._options.timeout_seconds
-            )
-        except NotFound as error:
-            raise ModelUnavailable(str(error), cause="unreachable") from error
+        given = await self._call({"role": "user", "content": prompt.fill(self._values(piece, read))})
         return Answered(
             mode="llm",
             text=given.text,
@@ -110,6 +139,15 @@ class Asking:
             input_tokens=given.usage.input_tokens,
             output_tokens=given.usage.output_tokens,
         )
+
+    async def _call(self, *messages: dict[str, str]) -> ChatAnswer:
+        request = ChatRequest(messages=messages, max_tokens=_ANSWER_TOKENS)
+        try:
+            return await self._models.complete(
+                self._options.model, request, timeout_seconds=self._options.timeout_seconds
+            )
+        except NotFound as error:
+            raise ModelUnavailable(str(error), cause="unreachable") from error
 
     def _values(self, piece: Piece, read: Read) -> Mapping[str, str]:
         options = self._options
@@ -178,15 +216,34 @@ class Applying:
                 return done
         raise ScopeChanged(f"Others keep changing {piece.scope!r:.80}; evolve it again later.")
 
+    async def refused(self, piece: Piece, read: Read, answered: Answered) -> list[Rejected]:
+        """Return the lines of the answer that the model may put right, with the reasons; of an answer of which nothing
+        can be used, all."""
+        if answered.mode == "offline":
+            return []
+        parsed = await self._parse(piece, read, answered)
+        current = await self._reading.current(piece, read)
+        planned = await asyncio.to_thread(self._plan, piece, read, answered, parsed, current)
+        return [one for one in planned.rejected if parsed.failed or isinstance(one, Refusal)]
+
     async def _parse(self, piece: Piece, read: Read, answered: Answered) -> _ParsedAnswer:
         if answered.mode == "offline":
             return await self._by_rules(piece, read)
-        answer = await asyncio.to_thread(
-            checked_answer,
-            answered.text,
+        first = await asyncio.to_thread(self._checked, read, answered, answered.text)
+        second = await asyncio.to_thread(self._checked, read, answered, answered.second)
+        answer = joined(first, second, after=answered.text.count("\n") + 1)
+        usable = any(_is_possible(operation, read.offered) for operation in answer.operations)
+        failed = not usable and not says_nothing(answered.second or answered.text)
+        if failed and not answer.rejected:
+            answer = replace(answer, rejected=(Rejected(1, "", "The answer is empty."),))
+        times = _times(read.room_id, read.messages)
+        return _ParsedAnswer(answer, dict(read.handles), read.fingerprints, times, failed)
+
+    def _checked(self, read: Read, answered: Answered, text: str) -> Answer:
+        return checked_answer(
+            text,
             template=answered.template,
             offered=read.offered,
-            messages=read.handles,
             shown=read.shown,
             quiet=partial(
                 is_quiet,
@@ -196,10 +253,6 @@ class Applying:
             ),
             repair=self._repair,
         )
-        usable = any(_is_possible(operation, read.offered) for operation in answer.operations)
-        times = _times(read.room_id, read.messages)
-        failed = not usable and not says_nothing(answered.text)
-        return _ParsedAnswer(answer, dict(read.handles), read.fingerprints, times, failed)
 
     async def _by_rules(self, piece: Piece, read: Read) -> _ParsedAnswer:
         before = await self._reading.before(piece, read, limit=_EARLIER)
@@ -224,8 +277,6 @@ class Applying:
         return _ParsedAnswer(answer, own, {**before.fingerprints, **read.fingerprints}, times, failed=False)
 
     def _plan(self, piece: Piece, read: Read, answered: Answered, parsed: _ParsedAnswer, current: CurrentScope) -> Plan:
-        if parsed.failed:
-            return Plan(kept=len(read.offered), rejected=parsed.answer.rejected)
         given = PlanInput(
             offered=read.offered,
             messages=parsed.handles,
@@ -256,7 +307,7 @@ class Applying:
             await _check_messages(work, piece, read, parsed.fingerprints)
             if scope.changes != current.state.number:
                 return None
-            await _move(work, piece, read, now, failed=parsed.failed)
+            await _move(work, piece, read, now)
             kept = record(piece, read, answered, planned, failed=parsed.failed, now=now)
             await work.memories.add_evolution(tenant=piece.tenant, evolution=kept)
             await work.memories.apply(tenant=piece.tenant, scope=piece.scope, changes=planned.changes)
@@ -296,16 +347,12 @@ async def _check_messages(work: UnitOfWork, piece: Piece, read: Read, fingerprin
         raise ScopeChanged(f"Messages of {read.room_id!r:.80} were edited or deleted meanwhile; evolve it again.")
 
 
-async def _move(work: UnitOfWork, piece: Piece, read: Read, now: datetime, *, failed: bool) -> None:
-    """Move the watermark past what was read. If the evolution failed, the messages remain to be read, however old they
-    are by then."""
+async def _move(work: UnitOfWork, piece: Piece, read: Read, now: datetime) -> None:
+    """Move the watermark past what was read, whatever the model made of it: no message is paid for twice."""
     its: dict[str, Any] = {"tenant": piece.tenant, "name": piece.watermark, "now": now}
     if not piece.is_group:
         await work.progress.move_mark(**its, room_id=NO_ROOM, arrival=int(read.since.timestamp()), was=0)
-    if failed and read.was:
-        return
-    to = read.first - 1 if failed else read.last
-    if not await work.progress.move_mark(**its, room_id=read.room_id, arrival=to, was=read.was):
+    if not await work.progress.move_mark(**its, room_id=read.room_id, arrival=read.last, was=read.was):
         raise ScopeChanged(f"Others read the same messages of {piece.scope!r:.80}; evolve it again.")
 
 

@@ -15,7 +15,7 @@ from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps
 from roomlore.ports.storage import RoomBehind, Storage
 from roomlore.services.evolution.applying import Applying, Asking, ScopeChanged, find_result
-from roomlore.services.evolution.piece import EVOLUTION, DirectSteps, Piece, Read, Span
+from roomlore.services.evolution.piece import EVOLUTION, Answered, DirectSteps, Piece, Read, Span
 from roomlore.services.evolution.reading import Reading
 
 log = logging.getLogger(__name__)
@@ -148,12 +148,10 @@ class EvolutionService:
         """Run one evolution, as durable work."""
         piece = Piece(**arguments)
         result = await self._evolve(piece, steps)
-        if piece.goes_on and result.remaining >= piece.goes_on and not result.failed:
+        if piece.goes_on and result.remaining >= piece.goes_on:
             await self.enqueue(piece.next())
-        if result.failed:
-            log.warning("an evolution's answer could not be used", extra={"evolution": piece.evolution_id})
-        if result.message:
-            await steps.report(result.message)
+        if outcome := _outcome(result):
+            await steps.report(outcome)
 
     async def _evolve(self, piece: Piece, steps: Steps) -> EvolutionResult:
         begun, result = self._clock.monotonic(), "stopped"
@@ -182,13 +180,19 @@ class EvolutionService:
                 return piece.nothing(await self._reading.why_nothing(piece), self._clock.now())
             count = len(read.handles)
             await steps.report(f"reading {count} message{'' if count == 1 else 's'}")
-            answered = await self._asking.answer(piece, read, steps)
+            answered = await self._answer(piece, read, steps)
             try:
                 return await self._applying.apply(piece, read, answered)
             except ScopeChanged as error:
                 if attempt == _ATTEMPTS:
                     raise Conflict(str(error)) from error
                 attempt += 1
+
+    async def _answer(self, piece: Piece, read: Read, steps: Steps) -> Answered:
+        """Return the answer; lines of it that were refused are put to the model once more."""
+        answered = await self._asking.answer(piece, read, steps)
+        refused = await self._applying.refused(piece, read, answered)
+        return await self._asking.again(piece, read, answered, refused, steps) if refused else answered
 
     async def _read(self, piece: Piece, steps: Steps) -> Read | None:
         """Return the new messages, or after a kill the ones that were new when the evolution began."""
@@ -205,10 +209,33 @@ class EvolutionService:
 
     def _count(self, piece: Piece, done: EvolutionResult | None, result: str, seconds: float) -> None:
         mode = done.mode if done else piece.mode
+        if done and done.rejected:
+            log.log(
+                logging.WARNING if done.failed else logging.INFO,
+                "an evolution failed" if done.failed else "lines of an evolution's answer were refused",
+                extra={
+                    "tenant": piece.tenant,
+                    "scope": piece.scope,
+                    "evolution": piece.evolution_id,
+                    "why": done.message,
+                    "refused": [f"{one.line}. {one.text}: {one.reason}" for one in done.rejected],
+                },
+            )
         self._telemetry.count("roomlore_evolutions_total", labels={"result": result, "mode": mode})
         self._telemetry.observe("roomlore_evolution_seconds", seconds, labels={"mode": mode})
         if done and done.rejected:
             self._telemetry.count("roomlore_evolution_rejected_total", len(done.rejected))
+        if done and (doubtful := sum(bool(change.memory.doubtful) for change in done.changes)):
+            self._telemetry.count("roomlore_evolution_doubtful_total", doubtful)
+
+
+def _outcome(done: EvolutionResult) -> str:
+    """Return the progress to report at the end, with every refused line; '' if there is nothing to say."""
+    said = [done.message] if done.message else []
+    if done.rejected:
+        said.append(f"Not followed of {done.scope!r:.80}:")
+        said += [f"line {one.line}, {one.text!r:.90}: {one.reason}" for one in done.rejected]
+    return " ".join(said)
 
 
 def _kind(done: EvolutionResult) -> str:

@@ -21,7 +21,7 @@ MOST_FACTS = 300
 """The limit for a person. Much can be known of a person; a group has few characteristics."""
 EVOLUTION = "evolution"
 """The work that evolves a scope, the background job that enqueues it, and the watermark of a group's room."""
-_NO_LINE = "The model's answer has no line that can be used, so nothing was changed and the messages stay unread."
+_NO_LINE = "The model's answer has no line that can be used, so nothing was changed and the messages count as read."
 _NO_CHANGE = "The messages change nothing of what is remembered."
 
 
@@ -197,10 +197,11 @@ class CurrentScope:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
     """An answer and its origin. `mode`: 'llm' or 'offline'; without a model the rest is empty. `template`: of the
-    prompt."""
+    prompt. `second`: the answer to the question about refused lines, '' if nothing was asked again."""
 
     mode: Mode
     text: str = ""
+    second: str = ""
     model: str = ""
     template: str = ""
     prompt_hash: str = ""
@@ -210,6 +211,11 @@ class Answered:
     @property
     def actor(self) -> str:
         return self.model or "offline"
+
+    @property
+    def raw(self) -> str:
+        """Both answers, one after the other."""
+        return f"{self.text}\n{self.second}" if self.second else self.text
 
 
 def record(piece: Piece, read: Read, answered: Answered, plan: Plan, *, failed: bool, now: datetime) -> Evolution:
@@ -228,13 +234,14 @@ def record(piece: Piece, read: Read, answered: Answered, plan: Plan, *, failed: 
         prompt_hash=answered.prompt_hash,
         model=answered.model,
         usage=Usage(answered.input_tokens, answered.output_tokens),
-        raw_answer=answered.text,
+        raw_answer=answered.raw,
         quarantined=tuple((one.text, one.reason) for one in plan.rejected),
         facts={
             "mode": answered.mode,
             "kept": plan.kept,
-            "remaining": read.remaining + (len(read.messages) if failed else 0),
+            "remaining": read.remaining,
             "lines": [one.line for one in plan.rejected],
+            **({"first_chars": len(answered.text)} if answered.second else {}),
         },
         error=_NO_LINE if failed else "",
         started_at=read.at,

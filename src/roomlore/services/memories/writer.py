@@ -455,6 +455,7 @@ def _in_force_again(version: Memory, logged: Sequence[Change], now: datetime) ->
         version,
         status=MemoryStatus.ACTIVE,
         change_summary=summary,
+        doubtful="",
         supported_at=max(now, version.supported_at),
     )
 

@@ -120,7 +120,7 @@ def _tell(result: EvolutionResult, out: Console, *, all_: bool) -> None:
         out.print(Text("not followed:", "yellow"))
         for one in result.rejected:
             out.print(show_memories.indented(_rejected(one)))
-    if result.remaining and not all_ and not result.failed:
+    if result.remaining and not all_:
         left = "1 new message remains" if result.remaining == 1 else f"{result.remaining} new messages remain"
         out.print(Text(f"{left}; --all reads on.", "dim"))
 
@@ -439,7 +439,7 @@ def _tell_list(found: list[Memory], out: Console, zone: ZoneInfo) -> None:
 
 
 def _line(memory: Memory, zone: ZoneInfo) -> list[str]:
-    flag = " (to be made again)" if memory.fallback else ""
+    flag = (" (to be made again)" if memory.fallback else "") + (" (doubtful)" if memory.doubtful else "")
     made_by = show.inert(memory.made_by, 60) + flag
     return [
         short(memory.memory_id),

@@ -63,7 +63,7 @@ def lines(found: Iterable[tuple[str, str, Text, str]], out: Console) -> None:
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for sign, known, said, why in found:
-        whole = Text.assemble(said, ("\n" + show.inert(why), "dim")) if why else said
+        whole = Text.assemble(said, ("\n" + "\n".join(map(show.inert, why.splitlines())), "dim")) if why else said
         grid.add_row(Text(sign, _STYLES[sign]), Text(known, "yellow"), whole)
     if grid.row_count:
         out.print(indented(grid))
@@ -89,7 +89,8 @@ def _is_confirmed(one: Change) -> bool:
 
 def _line(one: Change) -> tuple[str, str, Text, str]:
     sign = _sign(one)
-    return sign, short(one.memory.memory_id), _said(one, sign), one.reason
+    doubt = f"doubtful: {one.memory.doubtful}" if one.memory.doubtful else ""
+    return sign, short(one.memory.memory_id), _said(one, sign), "\n".join(filter(None, (one.reason, doubt)))
 
 
 def _sign(one: Change) -> str:
@@ -196,6 +197,7 @@ def memory(one: Memory, strength: float, out: Console, zone: ZoneInfo) -> None:
         "began": clock(one.created_at, zone),
         "supported": clock(one.supported_at, zone),
         "messages": str(len(one.sources)) if one.sources else "",
+        "doubtful": one.doubtful,
     }
     for name, value in known.items():
         if value:
@@ -210,6 +212,8 @@ def versions(found: Blame, out: Console, zone: ZoneInfo, *, evidence: bool) -> N
         out.print(indented(_changed(one, found)))
         if one.memory.change_summary:
             out.print(indented(Text(show.inert(one.memory.change_summary), "dim")))
+        if one.memory.doubtful:
+            out.print(indented(Text(f"doubtful: {show.inert(one.memory.doubtful)}", "yellow")))
         for said in one.evidence if evidence else ():
             out.print(indented(_message(said, zone), 4))
         if one.evidence and not evidence:

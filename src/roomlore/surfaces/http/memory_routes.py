@@ -72,13 +72,14 @@ class OneMemory(Told):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMemory:
     """A memory that was found. `score`: in [0, 1]; means the same whatever it was searched with. `signals`: what the
-    score is made of."""
+    score is made of. `doubtful`: why it looks doubtful, empty if it does not."""
 
     memory_id: str
     statement: str
     version: int
     updated_at: datetime
     tags: tuple[str, ...]
+    doubtful: str
     score: float
     signals: Mapping[str, float]
 
@@ -96,7 +97,8 @@ class MemorySearch(OfGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastVersion:
-    """A version of a memory. `created_at`: when the memory began. `updated_at`: when this version was made."""
+    """A version of a memory. `created_at`: when the memory began. `updated_at`: when this version was made. `doubtful`: why
+    it looked doubtful, empty if it did not."""
 
     version: int
     memory_id: str
@@ -107,6 +109,7 @@ class PastVersion:
     parent_id: str | None
     change_summary: str
     made_by: str
+    doubtful: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +129,7 @@ class LoggedChange:
     `number`: its place in the log, from 1. `memory_id`: the version that it made or touched. `old_id`: the version that
     was in force before. `old_ids`: of a merge, all of them. `new_id`: the version that it made. `statement`: what the
     memory says, if that is new or unchanged. `undoes`: the evolution that it takes back. `actor`: 'caller', a model, or
-    what did it without one.
+    what did it without one. `doubtful`: why its words look doubtful beside the messages that it cites.
     """
 
     number: int
@@ -145,6 +148,7 @@ class LoggedChange:
     evolution_id: Annotated[str | None, IF_ANY] = None
     undoes: Annotated[str | None, IF_ANY] = None
     actor: str
+    doubtful: Annotated[str | None, IF_ANY] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,6 +304,7 @@ def logged(one: Change) -> LoggedChange:
         evolution_id=one.evolution_id,
         undoes=one.undoes,
         actor=one.actor,
+        doubtful=one.memory.doubtful or None,
         **_said(one),
     )
 

@@ -229,6 +229,7 @@ class MemoryView(BaseModel):
     confidence: float | None = None
     category: Text | None = None
     tags: list[Text] | None = None
+    doubtful: Text | None = Field(default=None, description="Why its words look doubtful beside its messages.")
 
 
 class FoundMemory(MemoryView):
@@ -322,6 +323,7 @@ def memory_fields(memory: Memory, most_bytes: int = SHORT_BYTES) -> dict[str, An
         "confidence": memory.confidence,
         "category": _label(memory.category),
         "tags": [tag for tag in map(_label, memory.tags) if tag] or None,
+        "doubtful": shortened(memory.doubtful, _REASON_BYTES)[0] or None,
     }
 
 

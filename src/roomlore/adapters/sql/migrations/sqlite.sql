@@ -329,7 +329,7 @@ CREATE TABLE memories (
   fallback BOOLEAN NOT NULL,
   created_at BIGINT NOT NULL,
   updated_at BIGINT NOT NULL,
-  supported_at BIGINT NOT NULL, evidence TEXT DEFAULT '[]' NOT NULL, shared_with TEXT DEFAULT '[]' NOT NULL,
+  supported_at BIGINT NOT NULL, evidence TEXT DEFAULT '[]' NOT NULL, shared_with TEXT DEFAULT '[]' NOT NULL, doubtful TEXT DEFAULT '' NOT NULL,
   CONSTRAINT pk_memories PRIMARY KEY (memory_key),
   CONSTRAINT fk_memories_memory_scopes FOREIGN KEY(scope_key) REFERENCES memory_scopes (scope_key),
   CONSTRAINT uq_memories_tenant_memory_id UNIQUE (tenant, memory_id),
@@ -473,4 +473,4 @@ CREATE TABLE room_members (
 
 CREATE INDEX ix_room_members_person ON room_members (tenant, person_id);
 
-INSERT INTO alembic_version (version_num) VALUES ('0010');
+INSERT INTO alembic_version (version_num) VALUES ('0011');

@@ -1,0 +1,325 @@
+"""Reasons to doubt an operation, judged by words: what it says that no cited message speaks of, and what it drops."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cached_property
+
+from roomlore.core.evolution.prompt import comparison_form, found
+from roomlore.core.evolution.requests import Operation
+from roomlore.core.evolution.wording import (
+    Conversation,
+    Detail,
+    Wording,
+    adverse,
+    forbids,
+    is_mentioned,
+    is_related,
+    loss_reason,
+    new_names,
+    refuses_change,
+    says_change,
+    still_says,
+)
+from roomlore.core.memory.memory import Memory
+from roomlore.core.text import HAN, fold, is_question, language
+
+_TIME = re.compile(r"[a-z]\d+ \[\w{3} (\d{4}-\d\d-\d\d) \d\d:\d\d\] ")
+_AFTERNOON = re.compile(r"p\.?m\b|evening|afternoon|tonight|night|\d:\d\d|[晚夜]|下午|傍晚|[点點时時]")
+_COMING = re.compile(
+    r"(?P<today>\btoday\b|\btonight\b|今[天晚日早]|本日)|(?P<tomorrow>\btomorrow\b|明[天晚早日])|(?P<after>后天|後天)"
+    r"|(?P<month>\bnext month\b|下个?月)|(?P<ending>月底|月末|end of (?:the|this) month)"
+)
+_DATED = re.compile(r"\d{4}-\d\d?-\d\d?|\d{4}年|\d{1,2} ?月|\d{1,2} ?[日号號]|\d{1,2}/\d{1,2}|\d{1,2}(?:st|nd|rd|th)\b")
+_DIGITS = re.compile(r"\d+")
+_MONTH_NAME = re.compile(
+    r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\.? \d|\d (?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep"
+    r"|Oct|Nov|Dec)"
+)
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_QUARTER = re.compile(r"[刻半]|quarter|half")
+_JOKE = re.compile(
+    r"\b(?:j/?k|just kidding|(?:i['’]?m |only |was )?(?:kidding|joking)|what if|imagine (?:if|that)|if only"
+    r"|in my dreams|if it (?:was|were) up to me|if i had my way|i wish|when pigs fly|yeah,? right|as if|sarcasm)\b"
+    r"|(?<!\S)/s\b"
+    r"|开玩笑|開玩笑|逗你|狗头|狗頭|说着玩|說著玩|闹着玩|做梦|做夢|笑死|骗你的|騙你的|才怪|要是.{1,20}就好了"
+    r"|\[doge\]|\[微笑\]|要是我说了算|恨不得"
+)
+_LAUGH = re.compile(r"\b(?:lol|lmao|rofl|(?:ha){2,}h?|(?:he){2,})\b|[哈嘿]{2,}|2333|hhh|[😂🤣😜😝😹]")
+_COUNT_OF_MERGE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A cited message. `name`: its speaker. `text`: its words alone. `at`: its day, None if unknown."""
+
+    wording: Wording
+    name: str
+    text: str
+    at: date | None
+
+    @property
+    def hours(self) -> Iterator[Detail]:
+        """Yield the hours that its numbers may mean: 8 in the evening is 20."""
+        found = {one.value for one in self.wording.details if one.kind == "number"}
+        small = [int(one) for one in found if one.isdigit() and len(one) <= 2]
+        if "half" in found or _QUARTER.search(self.text):
+            yield from (Detail("number", minutes) for minutes in ("15", "30", "45"))
+        if _AFTERNOON.search(fold(self.text)):
+            yield from (Detail("number", str(one + 12)) for one in small if one < 12)
+            yield from (Detail("number", str(one - 12)) for one in small if 12 < one < 24)
+
+    @property
+    def dates(self) -> Iterator[Detail]:
+        """Yield the parts of the dates that its words may mean on its day."""
+        for day in self._dates():
+            yield from (Detail("number", str(part)) for part in (day.year, day.month, day.day))
+            yield Detail("day", _DAYS[day.weekday()])
+
+    def _dates(self) -> Iterator[date]:
+        if self.at is None:
+            return
+        for one in _COMING.finditer(fold(self.text)):
+            if one["ending"]:
+                yield _last_of_month(self.at)
+            elif one["month"]:
+                yield _last_of_month(self.at) + timedelta(days=1)
+            else:
+                yield self.at + timedelta(days=1 if one["tomorrow"] else 2 if one["after"] else 0)
+        named = {one.value for one in self.wording.details if one.kind == "day"} & set(_DAYS)
+        coming = (self.at + timedelta(days=ahead) for ahead in range(-7, 15))
+        yield from (day for day in coming if _DAYS[day.weekday()] in named)
+
+
+def _last_of_month(day: date) -> date:
+    return (day.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """The material that operations are judged by.
+
+    `shown`: the messages as the model saw them. `conversation`: the same, parsed. `offered`: memories by handle.
+    """
+
+    shown: str
+    conversation: Conversation
+    offered: Mapping[str, Memory]
+
+    def of(self, operation: Operation, evidence: Sequence[str], *, quiet: bool = False) -> str:
+        """Return the reason to doubt it in a sentence, '' if there is none.
+
+        `evidence`: the handles of the messages that count. `quiet`: a delete may rest on silence.
+        """
+        cited = [self._messages[handle] for handle in evidence if handle in self._messages]
+        memories = [memory for handle in operation.handles if (memory := found(handle, self.offered))]
+        case = _Case(self.conversation.of(operation.statement), cited, memories, self.conversation)
+        if operation.kind == "delete":
+            return "" if quiet else case.of_delete()
+        return case.of_merge() if len(memories) >= _COUNT_OF_MERGE else case.of_statement()
+
+    @cached_property
+    def _messages(self) -> Mapping[str, Cited]:
+        found: dict[str, Cited] = {}
+        for line in self.shown.splitlines():
+            handle, _, rest = line.partition(" ")
+            said = rest.partition("] ")[2]
+            stamp = _TIME.match(line)
+            name, _, text = said.partition(": ")
+            at = date.fromisoformat(stamp[1]) if stamp else None
+            found[handle] = Cited(self.conversation.of(said), name, text, at)
+        return found
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One operation: the statement, the cited messages, and the memories that it replaces."""
+
+    statement: Wording
+    cited: Sequence[Cited]
+    memories: Sequence[Memory]
+    conversation: Conversation
+
+    def of_statement(self) -> str:
+        old = self._old
+        if old and comparison_form(old[0].text) == comparison_form(self.statement.text):
+            return (self._invented(trusted=[]) or self._joke()) if self.memories[0].doubtful else ""
+        return (
+            self._invented(trusted=self._trusted)
+            or self._joke()
+            or self._unmentioned()
+            or self._elsewhere()
+            or self._denied()
+            or self._lost()
+            or self._only_asked()
+        )
+
+    def of_merge(self) -> str:
+        kept = next((memory.doubtful for memory in self.memories if memory.doubtful and not self.cited), "")
+        return self._invented(trusted=self._trusted) or self._left_out() or kept
+
+    def of_delete(self) -> str:
+        messages = self._said
+        for memory in self._old:
+            if still_says(memory, messages) and not any(map(says_change, self._texts)):
+                return "A cited message still says it."
+            if self._comparable(memory) and not is_mentioned(memory, messages):
+                return "No cited message speaks of it."
+        return self._joke()
+
+    @cached_property
+    def _old(self) -> list[Wording]:
+        return [self.conversation.of(memory.statement) for memory in self.memories]
+
+    @cached_property
+    def _trusted(self) -> list[Wording]:
+        """Return the memories whose details are not doubtful themselves."""
+        return [self.conversation.of(memory.statement) for memory in self.memories if not memory.doubtful]
+
+    @cached_property
+    def _said(self) -> list[Wording]:
+        return [one.wording for one in self.cited]
+
+    @cached_property
+    def _heard(self) -> list[Wording]:
+        """Return what the cited messages say, without their speakers."""
+        return [self.conversation.of(one) for one in self._texts]
+
+    @cached_property
+    def _said_details(self) -> frozenset[Detail]:
+        counted = {len(self.cited), len({one.name for one in self.cited})}
+        told = {detail for one in self.cited for detail in (*one.wording.details, *one.hours)}
+        dated = {part for found in _DATED.finditer(self.statement.text) for part in _DIGITS.findall(found[0])}
+        if _MONTH_NAME.search(self.statement.text):
+            dated |= {one.value for one in self.statement.details if one.kind == "number"}
+        dates = {detail for one in self.cited for detail in one.dates}
+        years = {one.at.year for one in self.cited if one.at}
+        told |= {Detail("number", str(year + ahead)) for year in years for ahead in (0, 1)}
+        told |= {one for one in dates if one.kind == "day" or one.value in {part.lstrip("0") for part in dated}}
+        return frozenset(told | {Detail("number", str(count)) for count in counted})
+
+    def _invented(self, trusted: Iterable[Wording]) -> str:
+        """Return the reason if it says a number, a day or a name that no cited message and no memory speaks of."""
+        known = self._said_details.union(*(one.details for one in trusted))
+        words = fold("\n".join([*(one.text for one in self._said), *(one.text for one in trusted)]))
+        new = {one for one in self.statement.details - known if one.kind != "name"}
+        new |= {Detail("name", one) for one in self._names() if fold(one) not in words}
+        if not new:
+            return ""
+        first = min((one.kind, one.value) for one in new)
+        return f"No cited message speaks of the {first[0]} {first[1]!r}."
+
+    def _names(self) -> Iterator[str]:
+        yield from (one.value for one in self.statement.named)
+        yield from new_names(self.statement.text)
+
+    def _comparable(self, other: Wording) -> bool:
+        """Return True if all is in one language, so that words can be compared."""
+        own = language(other.text)
+        return all(language(one.text) == own for one in self._said)
+
+    def _unmentioned(self) -> str:
+        """Return the reason if the cited messages share nothing with what is new."""
+        if not self._comparable(self.statement) or not self.statement.words:
+            return ""
+        shared = any(one.distinctive & self.statement.distinctive for one in self._heard)
+        told = {one for one in self.statement.details if one.kind != "name"} & self._said_details
+        return "" if shared or told else "No cited message speaks of it."
+
+    def _elsewhere(self) -> str:
+        """Return the reason if an update rests on messages that do not speak of what its memory is about."""
+        if not self._old or not self._comparable(self._old[0]) or any(map(says_change, self._texts)):
+            return ""
+        about, new = self._old[0].distinctive, self.statement.distinctive - self._old[0].distinctive
+        if about <= self.statement.distinctive and self._old[0].details <= self.statement.details:
+            return ""
+        shared = {word for one in self._heard for word in one.distinctive & new}
+        if any(one.distinctive & about for one in self._heard) or len(shared) > 1:
+            return ""
+        return "No cited message speaks of what the memory is about." if about & self.statement.distinctive else ""
+
+    def _about(self) -> list[str]:
+        """Return the clauses of the cited messages that share words with the statement or the memory."""
+        words = self.statement.words.union(*(one.words for one in self._old))
+        clauses = (self.conversation.of(part) for one in self.cited for part in _clauses(one.text))
+        return [clause.text for clause in clauses if clause.words & words]
+
+    def _denied(self) -> str:
+        """Return the reason if it denies what the messages affirm, or affirms what they deny."""
+        clauses = self._about()
+        if not clauses or not self._comparable(self.statement):
+            return ""
+        if any(map(refuses_change, clauses)) and self._old:
+            return "A cited message says that it does not change."
+        warned = frozenset().union(*map(adverse, clauses))
+        denies = bool(self.statement.negations or adverse(self.statement.text) - warned)
+        denied = any(forbids(one.text) for one in self._old)
+        replaced = self._new & self._said_details
+        if denies and not denied and not any(forbids(one) or says_change(one) for one in self._texts):
+            return "It denies or forbids something, and no cited message does."
+        if not denies and not replaced and all(map(forbids, clauses)) and not any(map(says_change, clauses)):
+            return "The cited messages deny or forbid it."
+        if denied and not denies and not any(says_change(one) or not forbids(one) for one in clauses):
+            return "The memory denies or forbids it, and no cited message allows it."
+        return ""
+
+    @property
+    def _new(self) -> frozenset[Detail]:
+        """Return the details that the memories do not have."""
+        return self.statement.details.difference(*(one.details for one in self._old))
+
+    @property
+    def _texts(self) -> list[str]:
+        return [one.text for one in self.cited]
+
+    def _joke(self) -> str:
+        """Return the reason if the cited messages do not sound serious."""
+        folded = [fold(one) for one in self._texts]
+        if any(_JOKE.search(one) for one in folded) or (folded and all(_LAUGH.search(one) for one in folded)):
+            return "The cited messages may be a joke."
+        return ""
+
+    def _only_asked(self) -> str:
+        """Return the reason if it states something new where the cited messages only ask."""
+        asks = self.cited and all(is_question(one.text) for one in self.cited)
+        return "The cited messages only ask about it." if self._new and asks else ""
+
+    def _lost(self) -> str:
+        """Return the reason if an update drops something of its memory, though nobody says that it changed."""
+        if not self._old or any(says_change(one) for one in self._texts):
+            return ""
+        (old,) = self._old
+        if not self._comparable(old) or language(old.text) != language(self.statement.text):
+            return ""
+        if not is_related(old, self.statement):
+            return "It speaks of something else than the memory that it replaces."
+        if self._new & self._said_details:
+            return ""
+        return loss_reason(old, self.statement, self._said, merged=self.statement.details != old.details)
+
+    def _left_out(self) -> str:
+        """Return the reason if a merge leaves out a person, or what one of its memories says."""
+        tongue = language(self.statement.text)
+        changed = any(map(says_change, self._texts))
+        for memory in self._old:
+            for name in (*(one.value for one in memory.named), *new_names(memory.text)):
+                if fold(name) not in fold(self.statement.text) and language(memory.text) == tongue:
+                    return f"It leaves out the name {name!r} of a memory."
+            if changed or language(memory.text) != tongue:
+                continue
+            gone = {one for one in memory.details - self.statement.details if one.kind != "name"}
+            replaced = {one.kind for one in self.statement.details & self._said_details}
+            lost = sorted((one.kind, one.value) for one in gone if one.kind not in replaced)
+            if lost:
+                return f"It leaves out the {lost[0][0]} {lost[0][1]!r} of a memory."
+            if not is_related(memory, self.statement):
+                return "It leaves out what one of the memories says."
+        return ""
+
+
+_CLAUSE = re.compile(rf" +(?=[{HAN}])|[,;:.!?，；：。！？、]\s*|\bbut\b|但是?|不过")
+
+
+def _clauses(text: str) -> list[str]:
+    return [part.strip() for part in _CLAUSE.split(text) if part and part.strip()]
