@@ -97,8 +97,8 @@ class MemorySearch(OfGroup):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastVersion:
-    """A version of a memory. `created_at`: when the memory began. `updated_at`: when this version was made. `doubtful`: why
-    it looked doubtful, empty if it did not."""
+    """A version of a memory. `created_at`: when the memory began. `updated_at`: when this version was made.
+    `doubtful`: why it looked doubtful, empty if it did not."""
 
     version: int
     memory_id: str
