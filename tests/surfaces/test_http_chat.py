@@ -99,8 +99,10 @@ def body(number: int = 1, text: str = "Green or black tea?", **more) -> dict:
     return {"room_id": "tea", "message": {"id": f"m{number}", "sender_id": "ann", "text": text}, **more}
 
 
-async def hear(client: httpx.AsyncClient, content: dict, *, until: int | None = None, **more) -> Heard:
-    """The answer, or its first events: then the client leaves."""
+async def hear(
+    client: httpx.AsyncClient, content: dict, *, until: int | None = None, once=lambda: True, **more
+) -> Heard:
+    """The answer, or its first events: then, once that is true, the client leaves."""
     async with client.stream("POST", "/chat/sse", json=content, **more) as answer:
         heard, rest = Heard(answer.status_code, dict(answer.headers)), b""
         if "event-stream" not in answer.headers["content-type"]:
@@ -112,6 +114,7 @@ async def hear(client: httpx.AsyncClient, content: dict, *, until: int | None = 
             for block in blocks:
                 heard.take(block)
             if until is not None and len(heard.events) >= until:
+                await until_true(once)
                 return heard
         assert rest == b""
     return heard
@@ -243,7 +246,7 @@ async def test_a_client_that_leaves_ends_the_model_and_what_was_said_is_kept():
 
 async def test_a_client_that_leaves_while_the_model_thinks_ends_it_too():
     async with chatting([Hangs()]) as (model, lore, client):
-        await hear(client, body(), until=1)
+        await hear(client, body(), until=1, once=lambda: model.requests)
         await until_true(lambda: model.requests[0].left_at is not None)
         assert await said(lore) == [("ann", "user", "Green or black tea?")]
 
