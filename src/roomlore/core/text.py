@@ -501,3 +501,11 @@ def _latin(run: str) -> tuple[str, ...]:
 def _characters(run: str) -> list[str]:
     singles = [character for character in run if character not in _EMPTY_HAN]
     return singles + [run[at : at + 2] for at in range(len(run) - 1)]
+
+
+_LEAST_ROOT = 5
+
+
+def roots(text: str) -> list[str]:
+    """Return the terms of a text without the final i that the stemmer leaves of a y, so that allergy meets allergic."""
+    return [term[:-1] if term[-1] == "i" and len(term) > _LEAST_ROOT else term for term in terms(text)]

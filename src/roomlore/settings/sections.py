@@ -319,8 +319,8 @@ class RecallSettings(Section):
     )
     similarity_weight: Number = setting(0.6, "Weight of a fact's similarity to what was said.", ge=0, le=1)
     confidence_weight: Number = setting(0.4, "Weight of a fact's confidence.", ge=0, le=1)
-    similarity: Literal["tfidf", "embedding", "hybrid"] = setting(
-        "tfidf", "How similarity is found: by words, by vectors (which need embeddings), or by both."
+    similarity: Literal["auto", "tfidf", "embedding", "hybrid"] = setting(
+        "auto", "How similarity is found: by words, by vectors, or by both; auto: by both if embeddings are configured."
     )
     similarity_scale: Literal["fit", "literal"] = setting(
         "fit", "Similarity as it counts: scaled to what fits the block, or the cosine as it is."

@@ -38,7 +38,7 @@ def make_recall(common: Common, embedder: Embedder | None) -> RecallParts:
     """Return the parts of recall; nothing is read yet. `embedder`: closed by its maker."""
     return RecallParts(
         enabled=common.settings.recall.enabled,
-        options=recall_options(common.settings),
+        options=recall_options(common.settings, embedded=embedder is not None),
         cache=RecallCache(storage=common.storage, tokens=common.tokens, clock=common.clock),
         vectors=FactVectors(embedder, timeout_seconds=common.settings.replies.recall_timeout_seconds),
         shown=ShownBefore(),
@@ -48,14 +48,17 @@ def make_recall(common: Common, embedder: Embedder | None) -> RecallParts:
     )
 
 
-def recall_options(settings: Settings) -> RecallOptions:
-    """Return the settings of recall."""
+def recall_options(settings: Settings, *, embedded: bool) -> RecallOptions:
+    """Return the settings of recall. `embedded`: an embedder is configured."""
+    similarity = settings.recall.similarity
+    if similarity == "auto":
+        similarity = "hybrid" if embedded else "tfidf"
     return RecallOptions(
         max_tokens=settings.recall.max_injection_tokens,
         max_context_turns=settings.recall.max_context_turns,
         similarity_weight=settings.recall.similarity_weight,
         confidence_weight=settings.recall.confidence_weight,
-        similarity=settings.recall.similarity,
+        similarity=similarity,
         scale=settings.recall.similarity_scale,
         sticky=settings.recall.sticky_facts,
         half_life_days=settings.evolution.strength_half_life_days,

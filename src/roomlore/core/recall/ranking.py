@@ -11,6 +11,7 @@ from roomlore.core.evolution.requests import strength_at
 from roomlore.core.memory.memory import Memory, MemoryKind
 from roomlore.core.recall.options import Recalled, RecallOptions, Recollection
 from roomlore.core.recall.rendering import HEAD, TAIL, block_of, line_of
+from roomlore.core.recall.safety import Safety, in_order, searchable
 from roomlore.core.recall.words import Counted, Topic, Vocabulary, WordIndex, amount
 from roomlore.core.search.hits import Floats, Ints
 from roomlore.core.text import is_question
@@ -39,17 +40,19 @@ class FactSet:
         self.memories = sorted(memories, key=lambda m: (m.updated_at, m.memory_id), reverse=True)
         self.labelled = labelled
         self.lines = [line_of(m.statement, m.scope if labelled else "") for m in self.memories]
+        self._keys = [(line, m.category) for line, m in zip(self.lines, self.memories, strict=True)]
         reusable = known is not None and known.labelled == labelled
         self._vocabulary, self._ready = known.work() if known and reusable else (Vocabulary(), {})
         self._complete(count)
-        used = [self._ready[line] for line in self.lines]
-        self._ready = dict(zip(self.lines, used, strict=True))
+        used = [self._ready[key] for key in self._keys]
+        self._ready = dict(zip(self._keys, used, strict=True))
         self.tokens: Ints = np.array([one.tokens for one in used], np.int64)
         self.frame = sum(count([HEAD, TAIL]))
         self.confidence: Floats = np.array([confidence_of(m) for m in self.memories], float)
         self._fading = [place for place, m in enumerate(self.memories) if _fades(m)]
         self.words = WordIndex(self._vocabulary, [one.counted for one in used])
         self.places = {memory.memory_id: place for place, memory in enumerate(self.memories)}
+        self.safety = Safety(self.memories, self.words)
 
     def confidence_at(self, now: datetime, half_life_days: float) -> Floats:
         """Return the confidence of each fact; for a group memory without one, its decayed strength."""
@@ -62,16 +65,16 @@ class FactSet:
     def __len__(self) -> int:
         return len(self.memories)
 
-    def work(self) -> "tuple[Vocabulary, dict[str, _Ready]]":
+    def work(self) -> "tuple[Vocabulary, dict[tuple[str, str], _Ready]]":
         """Return the prepared lines for the next set; nothing if most of the vocabulary belongs to removed facts."""
         if len(self._vocabulary) > _STALE * self.words.used + _FEW_WORDS:
             return Vocabulary(), {}
         return self._vocabulary, dict(self._ready)
 
     def _complete(self, count: Count) -> None:
-        new = {line: m for line, m in zip(self.lines, self.memories, strict=True) if line not in self._ready}
-        for (line, memory), tokens in zip(new.items(), count(list(new)), strict=True):
-            self._ready[line] = _Ready(self._vocabulary.count(memory.statement), tokens)
+        new = {key: m for key, m in zip(self._keys, self.memories, strict=True) if key not in self._ready}
+        for (key, memory), tokens in zip(new.items(), count([line for line, _ in new]), strict=True):
+            self._ready[key] = _Ready(self._vocabulary.count(searchable(memory)), tokens)
 
 
 def _fades(memory: Memory) -> bool:
@@ -94,13 +97,15 @@ _NEARNESS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """A value for each fact; `order`: the best first, equal ones in the order of the facts."""
+    """A value for each fact; `order`: the best first, equal ones in the order of the facts. `first`: the facts that
+    come before all others, pinned or of safety; they begin the order."""
 
     similarity: Floats
     relevance: Floats
     confidence: Floats
     score: Floats
     order: Ints
+    first: tuple[int, ...] = ()
 
 
 def rank(
@@ -118,11 +123,25 @@ def rank(
     sure = facts.confidence if confidence is None else confidence
     if not topic.parts:
         nothing = np.zeros(len(facts))
-        return Ranking(nothing, nothing, sure, sure, _descending(sure))
+        pinned = facts.safety.pinned
+        return Ranking(nothing, nothing, sure, sure, in_order(pinned, _descending(sure)), tuple(pinned))
     similarity = _similarity(facts, topic, options, cosines)
     relevance = similarity if options.scale == "literal" else _scaled(similarity, facts, options.max_tokens)
     score = options.similarity_weight * relevance + options.confidence_weight * sure
-    return Ranking(similarity, relevance, sure, score, _descending(score))
+    near = None if cosines is None else _nearness(cosines)
+    first = facts.safety.first(topic, score, facts.tokens, options.max_tokens, near)
+    return Ranking(similarity, relevance, sure, score, in_order(first, _descending(score)), tuple(first))
+
+
+def choose(facts: FactSet, ranking: Ranking, max_tokens: int) -> list[int]:
+    """Return the facts that fit, the best first. A little room is kept for the safety facts that are not touched."""
+    budget = max_tokens - facts.frame
+    reserved = facts.safety.reserved(ranking.first, ranking.score, facts.tokens, budget)
+    if not reserved:
+        return fill(ranking.order, facts.tokens, budget)
+    others = ranking.order[~np.isin(ranking.order, reserved)]
+    chosen = [*reserved, *fill(others, facts.tokens, budget - int(facts.tokens[reserved].sum()))]
+    return [place for place in ranking.order.tolist() if place in set(chosen)]
 
 
 def fill(order: Ints, tokens: Ints, budget: int) -> list[int]:
@@ -218,7 +237,7 @@ def still_does(before: Sequence[int], fresh: Sequence[int], facts: FactSet, rank
     missing = chosen[~shown[chosen]]
     if not missing.size:
         return True
-    if len(fresh) == len(facts):
+    if len(fresh) == len(facts) or not shown[list(ranking.first)].all():
         return False
     if not topic.asked:
         return True
@@ -251,7 +270,7 @@ def recollect(
     """Return the facts worth their tokens. `confidence`: the present one. `previous`: the ids of those shown before, in
     order, () for none."""
     ranking = rank(facts, topic, options, cosines, confidence)
-    fresh = fill(ranking.order, facts.tokens, options.max_tokens - facts.frame)
+    fresh = choose(facts, ranking, options.max_tokens)
     chosen, text, tokens = _fitting(facts, fresh, options.max_tokens, count)
     kept = _kept(facts, previous) if options.sticky else None
     if kept is not None and still_does(kept, chosen, facts, ranking, topic):

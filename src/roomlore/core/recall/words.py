@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from roomlore.core.memory.reading import CHECKPOINT_MARK
 from roomlore.core.recall.options import Said
 from roomlore.core.search.hits import Floats
-from roomlore.core.text import SYLLABIC, terms
+from roomlore.core.subjects import subjects
+from roomlore.core.text import SYLLABIC, roots, terms
 
 _OLDER = 0.25
 _ANSWER = 0.5
@@ -89,6 +90,17 @@ class Counted:
     weights: Floats
 
 
+_SUBJECT = 0.5
+"""The weight of a subject that is named, by which two languages meet, beside that of a word."""
+
+
+def concepts(text: str) -> dict[str, float]:
+    """Return the roots of a text and the subjects it names, each with its weight. A repeated root counts less each
+    time."""
+    found = {word: 1 + math.log(often) for word, often in Counter(roots(text)).items()}
+    return found | {f"<{name}>": _SUBJECT for name in sorted(subjects(text))}
+
+
 class Vocabulary:
     """Words by index. It only grows, so that earlier counts stay valid."""
 
@@ -99,11 +111,10 @@ class Vocabulary:
         return len(self._places)
 
     def count(self, text: str) -> Counted:
-        """Return the words of a fact. A repeated word counts less each time."""
-        found = Counter(terms(text))
+        """Return the words of a fact."""
+        found = concepts(text)
         places = [self._places.setdefault(word, len(self._places)) for word in found]
-        weights = 1 + np.log(np.fromiter(found.values(), float, len(found)))
-        return Counted(np.array(places, np.int32), weights)
+        return Counted(np.array(places, np.int32), np.fromiter(found.values(), float, len(found)))
 
     def place(self, word: str) -> int:
         """Return the index of a word; -1 if no fact has it."""
@@ -136,7 +147,7 @@ class WordIndex:
         wanted: dict[str, float] = defaultdict(float)
         total = 0.0
         for part in parts:
-            words = self._direction(terms(part.text))
+            words = self._direction(concepts(part.text))
             if words:
                 total += part.weight
                 for word, weight in words.items():
@@ -145,20 +156,27 @@ class WordIndex:
 
     def reach(self, text: str) -> Floats:
         """Return each fact's share of those words of the text that any fact has, weighted by rarity, in [0, 1]."""
-        known = sorted({self._place(word) for word in terms(text)} - {-1})
+        known = sorted({self._place(word) for word in concepts(text)} - {-1})
         worth = [(place, float(self._rarity[place]) ** 2) for place in known]
         found = np.zeros(self.size)
         for place, worth_of_word in worth:
             found[self._rows[self._span(place)]] += worth_of_word
         return found / (sum(worth_of_word for _, worth_of_word in worth) or 1.0)
 
-    def _direction(self, words: Sequence[str]) -> Mapping[str, float]:
+    def own(self, words: Iterable[str]) -> set[str]:
+        """Return those of the words that at most one of the facts has."""
+        places = {word: self._place(word) for word in words}
+        return {
+            word for word, place in places.items() if place < 0 or self._starts[place + 1] - self._starts[place] <= 1
+        }
+
+    def _direction(self, words: Mapping[str, float]) -> Mapping[str, float]:
         """Return a text as a vector of length 1."""
         unknown = math.log(1 + self.size) + 1
         weights = {}
-        for word, count in Counter(words).items():
+        for word, weight in words.items():
             place = self._place(word)
-            weights[word] = (1 + math.log(count)) * (float(self._rarity[place]) if place >= 0 else unknown)
+            weights[word] = weight * (float(self._rarity[place]) if place >= 0 else unknown)
         length = math.sqrt(sum(weight * weight for weight in weights.values()))
         return {word: weight / length for word, weight in weights.items()}
 

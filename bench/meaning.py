@@ -1,0 +1,140 @@
+"""How often roomlore is right about meaning: right, partly and wrong for each function, with embeddings and without.
+
+The cases lie in `bench/meaning` and are played through the services: facts are recalled and statements searched in a
+store, summaries are made of the chats.
+"""
+
+import argparse
+import json
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import roomlore
+from bench.kept_vectors import KeptEmbedder
+from roomlore.adapters.embedding import open_offline
+from roomlore.adapters.tokens import EncodingTokens
+from roomlore.core import summary
+from roomlore.core.errors import BadModelOutput
+from roomlore.core.memory.writing import NewMemory
+from roomlore.core.text import sentences
+from roomlore.ports.language import Embedder
+
+CASES = Path(__file__).parent / "meaning"
+SUMMARY_TOKENS = 512
+Verdict = Literal["right", "partly", "wrong"]
+Case = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdict on a case. `group`: the row it counts in; `why`: what is missing or too much, '' if it is right."""
+
+    group: str
+    verdict: Verdict
+    why: str = ""
+
+
+Judge = Callable[[roomlore.Lore, Case], Awaitable[Judged]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--only", nargs="+", choices=sorted(JUDGES), help="functions; all by default")
+    parser.add_argument("--embeddings", type=Path, help="a folder that keeps vectors between runs")
+    parser.add_argument("--words", action="store_true", help="without embeddings only")
+    parser.add_argument("--show", action="store_true", help="tell every case that is not right")
+
+
+async def run(arguments: argparse.Namespace) -> None:
+    names = arguments.only or sorted(JUDGES)
+    found: dict[tuple[str, str], Counter[Verdict]] = defaultdict(Counter)
+    for means in ("words alone",) if arguments.words else ("words alone", "embeddings"):
+        async with _opened(arguments.embeddings if means == "embeddings" else None, means == "embeddings") as lore:
+            for name in names:
+                await _play(lore, name, means, found, show=arguments.show)
+    print("| function | cases | right | partly | wrong |\n|---|---|---|---|---|")
+    for (name, means), counts in found.items():
+        cells = " | ".join(str(counts[verdict]) for verdict in ("right", "partly", "wrong"))
+        print(f"| {name}, {means} | {counts.total()} | {cells} |")
+
+
+@asynccontextmanager
+async def _opened(kept: Path | None, embedded: bool) -> AsyncIterator[roomlore.Lore]:
+    embedder: Embedder | None = open_offline() if embedded else None
+    if embedder and kept:
+        embedder = KeptEmbedder(embedder, kept)
+    async with roomlore.open("sqlite://", embedder=embedder, background=False) as lore:
+        yield lore
+
+
+async def _play(
+    lore: roomlore.Lore, name: str, means: str, found: dict[tuple[str, str], Counter[Verdict]], *, show: bool
+) -> None:
+    for line in (CASES / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
+        case = json.loads(line)
+        judged = await JUDGES[name](lore, case)
+        found[f"{name}: {judged.group}", means][judged.verdict] += 1
+        if show and judged.verdict != "right":
+            print(f"{case['id']} ({means}) {judged.verdict}: {judged.why}")
+
+
+async def recall(lore: roomlore.Lore, case: Case) -> Judged:
+    """Judge a block: every fact of `must` is in it, and none of `must_not_first` comes first."""
+    scope = f"user:{case['id']}"
+    texts = {fact["id"]: fact["text"] for fact in case["facts"]}
+    await lore.memories.add_all(
+        [NewMemory(scope=scope, statement=fact["text"], category=fact.get("category", "")) for fact in case["facts"]]
+    )
+    said = [{"role": message["role"], "content": message["text"]} for message in case["conversation"]]
+    found = await lore.recall.build([scope], said, max_tokens=case["max_tokens"])
+    shown = [one.memory.statement for one in found.facts]
+    missing = [texts[fact] for fact in case["must"] if texts[fact] not in shown]
+    first = [texts[fact] for fact in case["must_not_first"] if shown[:1] == [texts[fact]]]
+    return _verdict(case["kind"], len(case["must"]) + len(case["must_not_first"]), [*missing, *first])
+
+
+async def search(lore: roomlore.Lore, case: Case) -> Judged:
+    """Judge what is found above the default threshold; it is partly right if the answer is not the first."""
+    group = f"group:{case['id']}"
+    await lore.memories.add_all([NewMemory(scope=group, statement=text) for text in case["memories"]])
+    found = [hit.memory.statement for hit in (await lore.memories.search(group, case["question"])).hits]
+    across = case["language"][:2] != case["memories_language"][:2]
+    place = "across" if across else case["language"][:2]
+    if case["answer"] is None:
+        return Judged(f"no answer, {place}", "wrong" if found else "right", f"{case['question']} -> {found}")
+    answer = case["memories"][case["answer"]]
+    verdict: Verdict = "right" if found[:1] == [answer] else "partly" if answer in found else "wrong"
+    return Judged(f"an answer, {place}", verdict, f"{case['question']} -> {found}, not {answer}")
+
+
+async def summaries(lore: roomlore.Lore, case: Case) -> Judged:
+    """Judge the stored summary of a chat, by a model if the case has its answer."""
+    said = [summary.Said(message["sender"], message["text"]) for message in case["messages"]]
+    count = EncodingTokens().count
+    text = summary.extract("", said, max_tokens=SUMMARY_TOKENS, count=count)
+    if "model_summary" in case:
+        with suppress(BadModelOutput):
+            text = summary.accepted(case["model_summary"], max_tokens=SUMMARY_TOKENS, count=count)
+    missing = [f"lacks {entry['words']}" for entry in case["must"] if not _has(text, entry["words"])]
+    lines = [line for part in text.splitlines() for line in (part, *sentences(part))]
+    broken = [
+        f"has {entry['words']}" for entry in case["must_not"] if any(_has(line, entry["words"]) for line in lines)
+    ]
+    kind = "by a model" if "model_summary" in case else "extractive"
+    return _verdict(kind, len(case["must"]) + len(case["must_not"]), [*missing, *broken])
+
+
+def _has(text: str, words: Sequence[str | list[str]]) -> bool:
+    folded = text.casefold()
+    return all(any(one.casefold() in folded for one in ([word] if isinstance(word, str) else word)) for word in words)
+
+
+def _verdict(group: str, parts: int, wrong: Sequence[str]) -> Judged:
+    verdict: Verdict = "right" if not wrong else "wrong" if len(wrong) == parts else "partly"
+    return Judged(group, verdict, "; ".join(wrong))
+
+
+JUDGES: dict[str, Judge] = {"recall": recall, "search": search, "summaries": summaries}
