@@ -100,6 +100,7 @@ async def search(lore: roomlore.Lore, case: Case) -> Judged:
     """Judge what is found above the default threshold; it is partly right if the answer is not the first."""
     group = f"group:{case['id']}"
     await lore.memories.add_all([NewMemory(scope=group, statement=text) for text in case["memories"]])
+    await lore.index.catch_up()
     found = [hit.memory.statement for hit in (await lore.memories.search(group, case["question"])).hits]
     across = case["language"][:2] != case["memories_language"][:2]
     place = "across" if across else case["language"][:2]
