@@ -22,6 +22,7 @@ from roomlore.adapters.sql.memories import (
     _PAGE,
     _PAGE_BEFORE,
     _PAGE_FROM_END,
+    _SHORT_OF_ROOM,
 )
 from roomlore.adapters.sql.memory_log import (
     _CHANGES,
@@ -64,6 +65,7 @@ ALONG_KEYS = (
     _LINEAGES,
     _LINEAGE,
     _CITING,
+    _SHORT_OF_ROOM,
     _CHANGES,
     _KEYS,
     _LATEST,

@@ -13,7 +13,8 @@ from recall_facts import fact
 from reply_rig import asks, counted, gathered, last, replying
 from roomlore import Message
 from roomlore.adapters.tokens import EncodingTokens
-from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus
+from roomlore.core.audience import evidence_of
+from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus, Source
 from roomlore.core.memory.reading import INJECTED_NAME
 from roomlore.core.search.hits import Vectors
 from roomlore.testing.embedding import HashEmbedder
@@ -212,3 +213,51 @@ async def test_recall_brings_group_memories_where_nobody_says_which():
         assert found.facts[0].confidence == pytest.approx(1.0, abs=0.01)
         only = await lore.recall.build(["group:r"], [], kinds=["fact"])
         assert only.facts == ()
+
+
+def short(number: int, statement: str, *rooms: str, minutes: int = 0) -> Memory:
+    """A short memory of the agent that tells of these rooms."""
+    return known(
+        number,
+        statement,
+        "agent:bot",
+        kind=MemoryKind.SHORT,
+        confidence=None,
+        sources=tuple(Source(room, "m") for room in rooms),
+        evidence=evidence_of((room, NOW) for room in rooms),
+        updated_at=NOW + timedelta(minutes=minutes),
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "old", "new"),
+    [
+        ("What shall we cook?", "Ann cannot eat seafood.", "Ann has an oven now."),
+        ("做什么菜？", "小安对海鲜过敏。", "小安买了烤箱。"),
+    ],
+)
+async def test_short_memories_come_into_replies_of_their_own_room_newest_first(question, old, new):
+    async with replying(["OK"]) as (lore, server):
+        await write(lore, short(1, old, "r"))
+        await write(lore, short(2, new, "r", minutes=1))
+        await write(lore, short(3, "Told elsewhere", "other"))
+        await write(lore, short(4, "Told here and elsewhere", "r", "other"))
+        await lore.replies.reply(asks(question), agent_id="bot")
+        assert block(server.requests[0]) == f"<memory>\n- [agent:bot] {new}\n- [agent:bot] {old}\n</memory>"
+
+
+async def test_short_memories_take_a_quarter_of_the_tokens_and_leave_the_rest_to_facts():
+    async with replying(["OK"], recall_max_tokens=200) as (lore, server):
+        for number in range(20):
+            await write(lore, short(number, f"Ann told number {number} about tea and cakes", "r", minutes=number))
+        for number in range(20, 30):
+            await write(lore, known(number, f"Ann takes tea number {number}", "user:ann"))
+        await lore.replies.reply(asks("Which tea?"), agent_id="bot")
+        lines = block(server.requests[0]).splitlines()[1:-1]
+        told = [line for line in lines if line.startswith("- [agent:bot]")]
+        facts = [line for line in lines if line.startswith("- [user:")]
+        assert told[0] == "- [agent:bot] Ann told number 19 about tea and cakes"
+        tokens = EncodingTokens()
+        assert tokens.count(["\n".join(told)])[0] <= 50
+        assert len(facts) == 10
+        assert tokens.count(["\n".join(lines)])[0] <= 200

@@ -56,6 +56,10 @@ class Memories(Protocol):
     async def citing(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Memory]:
         """Return the active memories that any of these messages supports."""
 
+    async def short_of_room(self, *, tenant: str, scope: str, room_id: str, limit: int) -> list[Memory]:
+        """Return the active short memories of the scope that a message of this room supports, the latest `updated_at`
+        first, then the highest id."""
+
     async def fallbacks(self, *, after: str | None, limit: int) -> list[tuple[str, Memory]]:
         """Return active memories of all tenants that were made as a fallback without their model, with their tenant, by
         tenant and id; those above `after`, which is a tenant and an id joined by a NUL."""

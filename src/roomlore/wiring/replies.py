@@ -154,10 +154,12 @@ def make_replies(common: Common, models: ModelService) -> ReplyParts:
     )
 
 
-def make_recalls(settings: Settings, recall: RecallParts) -> tuple[Recall, ...]:
+def make_recalls(common: Common, recall: RecallParts) -> tuple[Recall, ...]:
     """Return the sources of memories for replies; none if recall is off."""
-    wait = settings.replies.recall_timeout_seconds * _SHARE_OF_VECTORS
-    return (KnownForReplies(recall, wait_seconds=wait),) if settings.recall.enabled else ()
+    if not common.settings.recall.enabled:
+        return ()
+    wait = common.settings.replies.recall_timeout_seconds * _SHARE_OF_VECTORS
+    return (KnownForReplies(recall, storage=common.storage, wait_seconds=wait),)
 
 
 def reply_options(settings: Settings) -> ReplyOptions:

@@ -223,7 +223,7 @@ async def make_resources(
         models=models,
         replies=replies,
         recall=recall,
-        recalls=make_recalls(settings, recall),
+        recalls=make_recalls(common, recall),
         verifier=Verifier(storage=storage, clock=clock, indexes=IndexChecks(storage=storage, vectors=indexing.vectors)),
         forgetter=make_forgetter(
             storage, durable, sessions, indexing, tokens=common.tokens, clock=clock, ids=common.ids

@@ -58,6 +58,15 @@ def _citing() -> Any:
     return chosen.where(_m.c.memory_key.in_(keys), schema.ACTIVE, _ours_without_index).order_by(_m.c.memory_id)
 
 
+def _short_of_room() -> Any:
+    mine = (_src.c.tenant == bindparam("tenant")) & (_src.c.room_id == bindparam("room_id"))
+    keys = select(_src.c.memory_key).where(mine)
+    of_scope = (_s.c.tenant == bindparam("tenant")) & (_s.c.scope == bindparam("scope"))
+    chosen = select(*MEMORY.columns).select_from(_m.join(_s, _in_scope)).where(of_scope, schema.ACTIVE)
+    short = chosen.where(_m.c.kind == MemoryKind.SHORT.value, _m.c.memory_key.in_(keys), _ours_without_index)
+    return short.order_by(_m.c.updated_at.desc(), _m.c.memory_id.desc()).limit(bindparam("count"))
+
+
 def _fallbacks(*where: Any) -> Any:
     chosen = select(*MEMORY.columns, _m.c.tenant).select_from(_m.join(_s, _in_scope))
     waiting = chosen.where(schema.WAITS_FOR_A_MODEL, *where)
@@ -96,6 +105,7 @@ _IDS_LIKE = Statement(
     )
 )
 _CITING = Statement(_citing)
+_SHORT_OF_ROOM = Statement(_short_of_room)
 _FALLBACKS = Statement(_fallbacks)
 _FALLBACKS_AFTER = Statement(lambda: _fallbacks(_above()))
 
@@ -163,6 +173,11 @@ class MemoryReading(Repository):
         """Return the memories that cite these messages, by id."""
         here = {"tenant": escape(tenant), "room_id": escape(room_id)}
         rows = await self._sql.fetch(_CITING, message_ids=names_text(message_ids), **here)
+        return [MEMORY.read(row) for row in rows]
+
+    async def short_of_room(self, *, tenant: str, scope: str, room_id: str, limit: int) -> list[Memory]:
+        here = {"tenant": escape(tenant), "scope": escape(scope), "room_id": escape(room_id)}
+        rows = await self._sql.fetch(_SHORT_OF_ROOM, count=limit, **here)
         return [MEMORY.read(row) for row in rows]
 
     async def fallbacks(self, *, after: str | None, limit: int) -> list[tuple[str, Memory]]:

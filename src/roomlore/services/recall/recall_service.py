@@ -31,6 +31,7 @@ from roomlore.core.search.hits import Floats
 from roomlore.core.transcript import Speakers
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import TokenCounter
+from roomlore.ports.storage import Storage
 from roomlore.services.recall.facts_cache import CachedFacts, FactVectors, NoVectors, RecallCache
 
 SaidBefore = Said | Message | Mapping[str, Any]
@@ -43,6 +44,8 @@ Form: TypeAlias = "tuple[int, bool, Viewer | None]"
 """The properties of a block besides its facts: its budget, True if its lines name their scopes, and its viewer."""
 _MOST_PEOPLE = 8
 """The people whose facts are recalled for one reply: the last speakers."""
+_MOST_SHORT = 50
+_SHARE_OF_SHORT = 4
 
 
 def said_of(messages: Sequence[SaidBefore]) -> list[Said]:
@@ -255,12 +258,14 @@ class RecallService:
 class KnownForReplies:
     """The port `Recall` over facts and group memories, for all tenants.
 
-    It covers the room's own group, the last speakers, and the agent, as far as the room may know. The agent's short
-    memories are left out. `wait_seconds`: for vectors, so that time is left to use words.
+    It covers the room's own group, the last speakers, and the agent, as far as the room may know. Of the agent's short
+    memories it covers those of the room, the newest first in up to a quarter of the tokens. `wait_seconds`: for
+    vectors, so that time is left to use words.
     """
 
-    def __init__(self, parts: RecallParts, *, wait_seconds: float) -> None:
+    def __init__(self, parts: RecallParts, *, storage: Storage, wait_seconds: float) -> None:
         self._parts = replace(parts, wait_seconds=wait_seconds)
+        self._storage = storage
 
     @property
     def name(self) -> str:
@@ -273,15 +278,26 @@ class KnownForReplies:
         if max_tokens <= 0:
             return ""
         people = _people(messages, agent_id)
+        short = self._fitting(await self._short_of(tenant, room_id, agent_id), max_tokens // _SHARE_OF_SHORT)
+        left = max_tokens - self._parts.tokens.count([short])[0] - 1 if short else max_tokens
         found = await RecallService(tenant=tenant, parts=self._parts).build(
             [f"group:{room_id}", f"agent:{agent_id}", *(f"user:{sender}" for sender in people)],
             messages,
-            max_tokens=max_tokens,
+            max_tokens=left,
             conversation_id=_conversation(room_id, agent_id),
             viewer=str(Viewer("room", room_id)),
         )
         speakers = Speakers(people, agents=[agent_id])
-        return self._fitting([_line(one.memory, speakers) for one in found.facts], max_tokens)
+        facts = self._fitting([_line(one.memory, speakers) for one in found.facts], left)
+        return "\n".join(filter(None, (facts, short)))
+
+    async def _short_of(self, tenant: str, room_id: str, agent_id: str) -> list[str]:
+        """Return a line for each of the newest short memories that rest on this room alone, the newest first."""
+        scope = f"agent:{agent_id}"
+        async with self._storage.reading() as work:
+            found = await work.memories.short_of_room(tenant=tenant, scope=scope, room_id=room_id, limit=_MOST_SHORT)
+        here = [memory for memory in found if all(one.room_id == room_id for one in memory.evidence)]
+        return [line_of(memory.statement, scope) for memory in here]
 
     def _fitting(self, lines: list[str], max_tokens: int) -> str:
         """Return the lines that fit: a name may take more tokens than the id it replaces."""

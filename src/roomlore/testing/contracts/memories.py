@@ -236,6 +236,29 @@ class MemoriesContract:
         assert await page(storage, SCOPE, offset=3) == latest[3:]
         assert await page(storage, SCOPE, limit=9, offset=9) == []
 
+    async def test_short_memories_of_a_room_come_latest_first(self, storage: Storage) -> None:
+        here, elsewhere = (Source("room", "m1"), Source("room", "m2")), (Source("b", "m1"),)
+        old, new, gone = (
+            memory(name, kind=MemoryKind.SHORT, sources=here, updated_at=START + n * MINUTE)
+            for n, name in enumerate(["old", "new", "gone"])
+        )
+        away = memory("away", kind=MemoryKind.SHORT, sources=elsewhere)
+        await remember(storage, old, new, gone, away, memory("fact", sources=here))
+        await apply(storage, change(6, replace(gone, status=DEPRECATED, scope=SCOPE), action=Action.DELETE))
+        other = memory("other", kind=MemoryKind.SHORT, sources=here, scope="agent:b")
+        await remember(storage, other, scope="agent:b")
+
+        async def found(room_id: str = "room", scope: str = SCOPE, limit: int = 9, tenant: str = TENANT) -> list[str]:
+            async with storage.reading() as work:
+                memories = await work.memories.short_of_room(tenant=tenant, scope=scope, room_id=room_id, limit=limit)
+            return [one.memory_id for one in memories]
+
+        assert await found() == ["new", "old"]
+        assert await found(limit=1) == ["new"]
+        assert await found("b") == ["away"]
+        assert await found(scope="agent:b") == ["other"]
+        assert await found("none") == await found(tenant="other") == await found(limit=0) == []
+
     async def test_pages_of_scopes_and_kinds(self, storage: Storage) -> None:
         fact = memory("fact")
         short = memory("short", kind=MemoryKind.SHORT, updated_at=START + MINUTE)
