@@ -91,7 +91,7 @@ async def test_what_is_known_of_all_who_speak_is_told_under_their_names():
             await write(lore, known(number, f"{person} takes the tea black", f"user:{person}"))
         for number, (person, name) in enumerate((("u1", "Ann"), ("u2", "Bob"), ("u3", "Bob"))):
             said = asks(f"Tea for {name}, please", f"m{number}", person, sender_name=name)
-            await lore.messages.add([replace(said, sent_at=NOW + timedelta(seconds=number))])
+            await lore.messages.add([replace(said, sent_at=NOW - timedelta(seconds=9 - number))])
         await lore.replies.reply(asks("Which tea for us?", "q", "u1", sender_name="Ann"))
         told = block(server.requests[0])
         for label, person in (("Ann", "u1"), ("Bob (u2)", "u2"), ("Bob (u3)", "u3")):
