@@ -1,7 +1,7 @@
 """What an evolution must have done, computed once more from what its model was shown and said. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import lru_cache
 from importlib import resources
@@ -61,10 +61,15 @@ def differences(told: Told, rules: Rules) -> Iterator[str]:
     if again is None:
         yield "its model was shown memories that its scope did not have"
         return
-    if list(again.changes) != list(told.own):
+    if _without_evidence(again.changes) != _without_evidence(told.own):
         yield f"its answer asks for {_said(again.changes)}, and it did {_said(told.own)}"
     if tuple((one.text, one.reason) for one in again.rejected) != told.record.quarantined:
         yield "it refused other lines of its answer than it must"
+
+
+def _without_evidence(changes: Sequence[Change]) -> list[Change]:
+    """The changes without who heard what they rest on, which follows from rooms and not from an answer."""
+    return [replace(one, memory=replace(one.memory, evidence=())) for one in changes]
 
 
 def planned(told: Told, rules: Rules) -> Plan | None:

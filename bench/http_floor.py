@@ -149,5 +149,6 @@ def serve_bare() -> None:
 
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as door:
         door.bind(("127.0.0.1", 0))
+        door.listen()
         print(f"http://127.0.0.1:{door.getsockname()[1]}", flush=True)
         uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False)).run([door])

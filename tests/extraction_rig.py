@@ -79,7 +79,7 @@ async def replies(lore: Lore, said: Tongue, count: int, *, first: int = 1, room:
     await lore.messages.add(talk(said, range(first, first + count), room=room, agent=agent))
 
 
-async def until(met: Callable[[], Awaitable[bool]], *, seconds: float = 15) -> None:
+async def until(met: Callable[[], Awaitable[bool]], *, seconds: float = 120) -> None:
     async with asyncio.timeout(seconds):
         while not await met():  # noqa: ASYNC110 - another process may do it
             await asyncio.sleep(0.01)

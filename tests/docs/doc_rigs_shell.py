@@ -66,6 +66,12 @@ def first_page(page: Page, group: str, instead: dict[str, str]):
     assert "乌龙茶。Oolong." in told
 
 
+@rig("docs/how-to/production.md", "docs/how-to/verify.md")
+def database(page: Page):
+    page.open()
+    yield
+
+
 @rig("docs/how-to/facts.md")
 def facts(page: Page):
     lore = page.open()

@@ -52,7 +52,7 @@ async def made_again(lore) -> None:
         await asyncio.sleep(0.05)
         return not await flagged(lore)
 
-    await until(none_left, seconds=30)
+    await until(none_left, seconds=300)
 
 
 async def sweep(lore) -> list[str]:

@@ -16,16 +16,16 @@ class Rooms:
     """The port `UnitOfWork` as far as facts are read: rooms of so many messages, all by other senders."""
 
     def __init__(self, **messages: int) -> None:
-        self.messages = messages
+        self.sizes = messages
         self.read: list[str] = []
 
     @property
-    def lexical(self) -> "Rooms":
+    def messages(self) -> "Rooms":
         return self
 
     async def facts(self, *, tenant: str, room_id: str, since: int) -> FactRows:
         self.read.append(room_id)
-        arrivals = np.arange(since + 1, self.messages[room_id] + 1)
+        arrivals = np.arange(since + 1, self.sizes[room_id] + 1)
         people = [f"{room_id}-{arrival}" for arrival in arrivals.tolist()]
         return FactRows(
             arrivals=arrivals,
@@ -42,7 +42,7 @@ class Rooms:
         )
 
     def room(self, room_id: str) -> Room:
-        messages = self.messages[room_id]
+        messages = self.sizes[room_id]
         born = datetime(2024, 1, 1, tzinfo=UTC)
         return Room(tenant="t", room_id=room_id, created_at=born, messages=messages, revision=messages)
 
@@ -57,7 +57,7 @@ async def search(cache: FactsCache, rooms: Rooms, *names: str) -> list[str]:
 
 
 def held(cache: FactsCache, rooms: Rooms) -> set[str]:
-    return {name for name in rooms.messages if cache.known("t", name) is not None}
+    return {name for name in rooms.sizes if cache.known("t", name) is not None}
 
 
 async def test_the_room_not_searched_longest_goes_first():
@@ -77,7 +77,7 @@ async def test_a_room_grown_too_large_is_let_go():
     rooms = Rooms(one=10, other=10)
     cache = FactsCache(size_bytes=100_000)
     await search(cache, rooms, "one", "other")
-    rooms.messages["one"] = 5_000
+    rooms.sizes["one"] = 5_000
     facts = await cache.of(rooms, rooms.room("one"))
     assert facts.arrivals.size == 5_000
     assert held(cache, rooms) == {"other"}
@@ -86,7 +86,7 @@ async def test_a_room_grown_too_large_is_let_go():
 async def test_rooms_without_messages_count_too():
     rooms = Rooms(**{f"r{number}": 0 for number in range(200)})
     cache = FactsCache(size_bytes=160_000)
-    await search(cache, rooms, *rooms.messages)
+    await search(cache, rooms, *rooms.sizes)
     assert 50 < len(held(cache, rooms)) <= 100
 
 
@@ -102,12 +102,12 @@ async def test_what_is_up_to_date_is_not_read_again():
 async def test_what_is_held_keeps_to_the_bounds(count, messages):
     rooms = Rooms(**{f"r{number}": messages for number in range(count)})
     size = 1_000_000
-    await search(FactsCache(size_bytes=size), rooms, *rooms.messages)
+    await search(FactsCache(size_bytes=size), rooms, *rooms.sizes)
     gc.collect()
     tracemalloc.start()
     try:
         cache = FactsCache(size_bytes=size)
-        await search(cache, rooms, *rooms.messages)
+        await search(cache, rooms, *rooms.sizes)
         gc.collect()
         taken, _ = tracemalloc.get_traced_memory()
     finally:
