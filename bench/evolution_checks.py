@@ -93,8 +93,7 @@ def _log(scope: str, log: Sequence[Change], records: Sequence[Evolution]) -> Ite
 def _read(place: Place, stored: Stored) -> Iterator[str]:
     """No message was read twice or passed over, and the mark is where the last one ended."""
     scope, room = place
-    read = [one for one in stored.records[scope] if one.room_id == room and one.status != "failed"]
-    read.sort(key=lambda one: one.last_arrival)
+    read = sorted((one for one in stored.records[scope] if one.room_id == room), key=lambda one: one.last_arrival)
     arrivals = [message.arrival for message in heard(scope, stored.messages[room])]
     covered = [at for one in read for at in arrivals if one.first_arrival <= at <= one.last_arrival]
     if covered != arrivals[: len(covered)]:
@@ -153,7 +152,9 @@ def _works(stored: Stored, evolved: Mapping[str, Told]) -> Iterator[str]:
 
 
 def _work(work: WorkState, one: Told | None, steps: Sequence[int]) -> Iterator[str]:
-    """Where others evolve the scope too, an answer may be overtaken, and its messages read by somebody else."""
+    """Where others evolve the scope too, an answer may be overtaken, and its messages read by somebody else. An answer
+    is written once more with what became of its refused lines."""
+    steps = [number for number, _ in groupby(steps)]
     scope = work.arguments["scope"]
     if work.status != "done":
         yield f"work {work.work_id} is {work.status}: {work.error}"
@@ -165,12 +166,10 @@ def _work(work: WorkState, one: Told | None, steps: Sequence[int]) -> Iterator[s
 
 def _paid(known: Known, stored: Stored, evolved: Mapping[str, Told]) -> Iterator[str]:
     """Of what only durable work evolves: a model is asked once more only by another life, and not once its answer is
-    written. Where it has no line that can be used the messages stay unread, and the next evolution asks the same."""
+    written."""
     asked: dict[tuple[str, str], list[EvolutionRequest]] = defaultdict(list)
-    failed = {request_of(one.record.raw_answer) for one in evolved.values() if one.record.status == "failed"}
     for one in sorted(requests(known), key=lambda one: (one.life, one.number)):
-        if one.number not in failed:
-            asked[one.key].append(one)
+        asked[one.key].append(one)
         if not one.shown.labels:
             yield f"request {one.number} shows no messages"
     kept = {request_of(one.record.raw_answer) for one in evolved.values()}
