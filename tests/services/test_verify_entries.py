@@ -49,6 +49,7 @@ async def written() -> list[Change]:
         assert await memories.revert(second.evolution_id, "不对")
         assert await memories.revert(first.evolution_id, "none of it")
         await memories.strength(mine.memory_id, 0.25, "rarely said")
+        await memories.share(mine.memory_id, with_="everyone")
         gone = await memories.delete(mine.memory_id, "错了")
         await memories.restore(gone.memory_id, "没错")
         await memories.restore(mine.memory_id)

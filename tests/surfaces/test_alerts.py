@@ -15,6 +15,7 @@ THRESHOLDS = {
     "RoomloreSearchDegraded": "> 0.10",
     "RoomloreIndexingFails": "> 0.50",
     "RoomloreWorkFails": "> 0.50",
+    "RoomloreEvolutionsFail": "[1d])) > 0",
     "RoomloreSessionsTruncated": "[10m])) > 0",
     "RoomloreCheckpointsFail": "[1h])) > 0",
     "RoomloreSessionCacheBypassed": "[5m])) > 0",

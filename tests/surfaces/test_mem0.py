@@ -291,14 +291,16 @@ def test_a_model_changes_what_is_known_of_the_user(url):
 
 
 @pytest.mark.parametrize("answer", ["ready", lines(update("m9", "Lives in Chengdu", "c1"))], ids=["no line", "refused"])
-def test_a_model_that_says_nothing_of_use_is_asked_once(url, answer):
+def test_a_model_that_says_nothing_of_use_is_asked_once_more(url, answer):
     with serve_models([lines(create("住在成都", "c1"))], default=answer) as server:
         with Memory(with_model(server), url=url) as memory:
             memory.add("我住在成都", **ANNA)
             assert memory.add("I moved.", **ANNA) == {"results": []}
-            assert len(server.requests) == 2
+            assert len(server.requests) == 3
             memory.add("To Rome.", **ANNA)
-        assert [line for line in block(server.requests[2], "messages") if "I moved." in line]
+        shown = block(server.requests[3], "messages")
+        assert [line for line in shown if "To Rome." in line]
+        assert not [line for line in shown if "I moved." in line]
 
 
 def test_what_was_kept_word_for_word_is_not_read_again(url):
@@ -753,7 +755,7 @@ def test_a_key_of_the_configuration_is_sent_and_counts_before_the_environment(ur
         llm = {"provider": "openai", "config": {"model": "m", "api_key": "of-mine", "openai_base_url": server.url}}
         with Memory.from_config({"llm": llm}, url=url) as memory:
             memory.add("I moved to Kyoto", **ANNA)
-        assert [asked.key for asked in server.requests] == ["of-mine"]
+        assert {asked.key for asked in server.requests} == {"of-mine"}
 
 
 @pytest.mark.usefixtures("_no_keys")

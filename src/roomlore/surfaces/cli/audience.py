@@ -37,7 +37,7 @@ def audience(
             await lore.rooms.set_members(room, member)
         return await lore.rooms.people(room)
 
-    found = frame_of(ctx).run(work)
+    found = frame_of(ctx).run(work, creates=kind is not None or bool(member))
     if as_json:
         show.as_json(plain(found))
         return
