@@ -127,7 +127,7 @@ async def test_another_process_takes_over(url, workers, diary, capfd):
     async with desk(url) as work:
         first = await start(workers, pause=0.5)
         await opened(first)
-        second = await start(workers, name="two")
+        second = await start(workers, name="two", pause=0.5)
         await opened(second)
         await hand_in(work, 12)
         await until(lambda: "one" in diary.read_text())
