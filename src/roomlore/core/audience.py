@@ -1,4 +1,4 @@
-"""Who may know what: the audience of a room, and the decision if a memory may be shown to a viewer.
+"""The audience of a room, and the decision if a memory may be shown to a viewer.
 
 A memory carries the rooms in which its evidence was said, with the time. A viewer is a room or a person. For each room
 of evidence, `view_of` computes the windows of time in which everybody of the viewer's audience was there; `may_see`
@@ -126,8 +126,8 @@ KnownVersion = TypeVar("KnownVersion", bound=Version)
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a viewer may know. `windows`: by room, when the whole audience was there; a room that is absent gives
-    nothing. `shares`: the targets of shares that reach the viewer."""
+    """The limits of a viewer's knowledge. `windows`: by room, when the whole audience was there; a room that is absent
+    gives nothing. `shares`: the targets of shares that reach the viewer."""
 
     windows: Mapping[str, tuple[Window, ...]] = field(default_factory=dict)
     shares: frozenset[str] = frozenset({EVERYONE})

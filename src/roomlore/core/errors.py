@@ -37,7 +37,7 @@ class InvalidInput(RoomloreError, ValueError):
 
 
 class Conflict(RoomloreError):
-    """What is stored differs from what the call expected."""
+    """The stored state differs from what the call expected."""
 
 
 class BudgetTooSmall(RoomloreError):

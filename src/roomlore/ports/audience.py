@@ -1,4 +1,4 @@
-"""What a viewer may know, read from storage: the calls of the port and the decision of core, for all services."""
+"""Read from storage who heard what, and decide with core what a viewer may know. All services share this."""
 
 from collections.abc import Iterable
 from datetime import datetime

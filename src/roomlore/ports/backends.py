@@ -95,7 +95,7 @@ KINDS: tuple[Kind[Any], ...] = (VECTORS, DURABLE, EMBEDDERS, CHAT, CACHES, PROMP
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """What a backend may use of the roomlore that opens it. `url`: of the database. `storage`, `telemetry` and
+    """The parts of the opening roomlore that a backend may use. `url`: of the database. `storage`, `telemetry` and
     `packaged`, the prompts that ship, are None for kinds that are opened before them. `cache_bytes`: memory for
     vectors. `at_once`: pieces of durable work that run together."""
 

@@ -70,7 +70,7 @@ class DatabaseSettings(Section):
 
 
 class ContextSettings(Section):
-    """What a context shows."""
+    """Settings of the content of a context."""
 
     section: ClassVar[str] = "context"
     enable_intelligent_memory: bool = setting(True, "Choose what matters; off: the plain window of recent_messages.")

@@ -18,8 +18,9 @@ _KNOWN_ELSEWHERE = "It is known in rooms where nobody may know why it ended; it 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What an evolution heard. `room`: its people. `times`: when its messages were sent. `replaced`: the ids of active
-    memories that another one replaces for those who may see it. `others`: the people of the memories' other rooms."""
+    """The input of an evolution, by who heard it. `room`: its people. `times`: when its messages were sent. `replaced`:
+    the ids of active memories that another one replaces for those who may see it. `others`: the people of the memories'
+    other rooms."""
 
     room: RoomPeople
     times: Mapping[Source, datetime]
