@@ -200,12 +200,11 @@ def _fits(change: Change, before: Memory | None, head: str | None) -> bool:
         return memory.status is _ACTIVE and _makes(change, head)
     if (before.status, memory.status) not in _TURNS.get(action, ()):
         return False
-    if action in (Action.STRENGTH, Action.SHARE) and (action is Action.SHARE) == (
-        memory.shared_with == before.shared_with
-    ):
-        return False
+    same_shares = memory.shared_with == before.shared_with
+    if action is Action.SHARE:
+        return not same_shares
     if action is Action.STRENGTH:
-        return change.evolution_id is not None or change.actor != _ROOMLORE
+        return same_shares and (change.evolution_id is not None or change.actor != _ROOMLORE)
     return action is not Action.REDACT or (change.evolution_id is None and change.actor != _CALLER)
 
 
