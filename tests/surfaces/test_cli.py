@@ -203,7 +203,9 @@ def test_settings_of_all_and_of_a_room(chat):
     rows = {row["name"]: row for row in json.loads(chat("settings", "tea", "--unset", "strategy", "--json").stdout)}
     assert (rows["strategy"]["value"], rows["strategy"]["source"]) == ("threaded", "default")
     assert "half_life_minutes=2.5" in chat("rooms").stdout
-    assert "How a context is chosen" in chat("settings").stdout
+    printed = chat("settings").stdout
+    assert "How a context is chosen" in printed
+    assert printed.split()[:5] == ["section", "setting", "value", "source", "meaning"]
 
 
 def test_settings_know_their_sources(run, monkeypatch):

@@ -127,7 +127,7 @@ def settings(
     if as_json:
         show.as_json([one._asdict() for one in found])
         return
-    shape = show.table("setting", "value", "source", "meaning", fixed=("setting",))
+    shape = show.table("section", "setting", "value", "source", "meaning", fixed=("section", "setting"))
     show.console().print(show.rows(shape, found))
 
 
