@@ -202,7 +202,8 @@ def test_an_answer_that_is_kept_and_asked_for_again_is_seen() -> None:
     assert violations(known(again), stored()) == ["request 7 is kept, and the model was asked once more, 9"]
 
 
-def test_what_an_unusable_answer_was_given_to_may_be_asked_again() -> None:
+def test_messages_of_an_unusable_answer_that_are_asked_about_again_are_seen() -> None:
+    """An evolution of which no line was followed counts its messages as read: no later one may read them."""
     no_line = "I am sorry, request 6 is too much for me."
     failed = replace(
         RECORDS[1],
@@ -212,13 +213,13 @@ def test_what_an_unusable_answer_was_given_to_may_be_asked_again() -> None:
         quarantined=tuple((one.text, one.reason) for one in read_answer(no_line).rejected),
         finished_at=RECORDS[1].finished_at - timedelta(seconds=30),
     )
+    works = [work(name) for name in ("e5", "e6", "e7")]
+    steps = [Step(f"we{number}", number, 0.0) for number in (5, 6, 7)]
     sorry = replace(ASKED[1], number=6)
-    seen = replace(
-        with_records([RECORDS[0], failed, RECORDS[1]]),
-        works=[work(name) for name in ("e5", "e6", "e7")],
-        steps=[Step(f"we{number}", number, 0.0) for number in (5, 6, 7)],
-    )
-    assert violations(known(sorry), seen) == []
+    seen = replace(with_records([RECORDS[0], failed, RECORDS[1]]), works=works, steps=steps)
+    told_again = violations(known(sorry), seen)
+    assert any("two evolutions end at 9" in line for line in told_again)
+    assert "request 6 is kept, and the model was asked once more, 7" in told_again
 
 
 def test_only_another_life_may_ask_again() -> None:
