@@ -4,6 +4,7 @@ import argparse
 import asyncio
 
 from bench import (
+    audience,
     console_pages,
     context_speed,
     crash,
@@ -38,6 +39,7 @@ BENCHES = {
     "memory-search": memory_search,
     "memory-scores": memory_scores,
     "recall": recall,
+    "audience": audience,
     "http-floor": http_floor,
     "hostile": hostile,
     "reply-latency": reply_latency,

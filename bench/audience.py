@@ -1,0 +1,274 @@
+"""Invented worlds in which something must not come out: how many leak, and how much of what must be known is known.
+
+The cases lie in `bench/audience`. Each is played into a store of its own through the public verbs, and every read is
+asked for its viewer: recall, searches, lists, histories and the prompt of a reply.
+"""
+
+import argparse
+import json
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import roomlore
+from roomlore import Lore, Member, Memory, MemoryKind, Message, NotFound, Role, Settings, Source
+from roomlore.core.errors import Forbidden
+from roomlore.testing import FrozenClock, SequentialIds
+from roomlore.testing.model_server import Asked, ModelServer, Says
+from roomlore.wiring import resources
+
+CASES = Path(__file__).parent / "audience" / "leaks.jsonl"
+_AGENT = "the-agent"
+_IDS = re.compile(r"\bid-\d{6}\b")
+Case = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The result of a case. `leaks`: what came out. `missing`: what must be known and is not. `differs`: True if the
+    answer is another one in the world without the secret."""
+
+    case: Case
+    leaks: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    differs: bool = False
+
+    @property
+    def leaked(self) -> bool:
+        return bool(self.leaks) or self.differs
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a viewer. `known`: the ids of memories that are listed, `text`: all that was told, for the
+    comparison with the other world."""
+
+    known: frozenset[str]
+    recalled: frozenset[str]
+    text: str
+
+
+def cases() -> list[Case]:
+    return [json.loads(line) for line in CASES.read_text("utf-8").splitlines()]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--only", nargs="+", help="ids of cases; all by default")
+    parser.add_argument("--show", action="store_true", help="tell every case that is not right")
+
+
+async def run(arguments: argparse.Namespace) -> None:
+    found = [await judge(case) for case in cases() if not arguments.only or case["id"] in arguments.only]
+    for one in found:
+        if arguments.show and (one.leaked or one.missing):
+            print(told(one))
+    print("| cases | worlds | leaks | must be known | known |\n|---|---|---|---|---|")
+    for name, some in (
+        ("decided by the specification", [one for one in found if not one.case.get("reading")]),
+        ("where it leaves a choice", [one for one in found if one.case.get("reading")]),
+    ):
+        wanted = sum(len(one.case["must"]) for one in some)
+        known = wanted - sum(len(one.missing) for one in some)
+        print(f"| {name} | {len(some)} | {sum(one.leaked for one in some)} | {wanted} | {known} |")
+    themes = Counter(one.case["theme"] for one in found if one.leaked or one.missing)
+    print("Not right: " + (", ".join(f"{theme} {count}" for theme, count in themes.most_common()) or "nothing"))
+
+
+def told(found: Found) -> str:
+    """Return a line about a case that is not right."""
+    what = [f"leaks {', '.join(found.leaks)}"] if found.leaks else []
+    what += [f"misses {', '.join(found.missing)}"] if found.missing else []
+    what += ["differs from the world without the secret"] if found.differs else []
+    case = found.case
+    return f"{case['id']} ({case.get('reading') or case['theme']}): {'; '.join(what)}. {case['why']}"
+
+
+async def judge(case: Case) -> Found:
+    """Play the case and compare what its viewer is told with what it may be told."""
+    answer = await _answer(case, case["events"])
+    ids = {one["id"] for one in case["events"] if "id" in one} | {
+        one["new_id"] for one in case["events"] if "new_id" in one
+    }
+    out = [
+        one for one in case["must_not"] if (one in answer.known | answer.recalled if one in ids else one in answer.text)
+    ]
+    missing = [one for one in case["must"] if one not in answer.known & answer.recalled]
+    twin = case.get("twin_events")
+    differs = twin is not None and (await _answer(case, twin)).text != answer.text
+    return Found(case, tuple(out), tuple(missing), differs)
+
+
+async def _answer(case: Case, events: Sequence[Case]) -> Answer:
+    first = _time(events[0]["at"]) - timedelta(hours=1)
+    clock = FrozenClock(first)
+    with (
+        patch.object(resources, "SystemClock", lambda: clock),
+        patch.object(resources, "TimeOrderedIds", SequentialIds),
+    ):
+        async with _opened() as (lore, server):
+            world = World(lore, clock, server)
+            await world.begin(case["rooms"])
+            for event in events:
+                clock.advance((_time(event["at"]) - clock.now()).total_seconds())
+                await world.play(event)
+            clock.advance((_time(case["events"][-1]["at"]) - clock.now()).total_seconds() + 60)
+            scopes = sorted({one["scope"] for one in case["events"] if "scope" in one})
+            return await world.ask(case["ask"]["viewer"], case["ask"]["query"], scopes)
+
+
+@asynccontextmanager
+async def _opened() -> AsyncIterator[tuple[Lore, ModelServer]]:
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(ModelServer(lambda _: Says(text="ready")))
+        settings = Settings(
+            providers={"p": {"base_url": server.url}},
+            models={"chat": {"providers": [{"name": "p", "model_id": "chat"}]}},
+        )
+        yield await stack.enter_async_context(roomlore.open("sqlite://", settings=settings, background=False)), server
+
+
+class World:
+    """A world that is played into a store."""
+
+    def __init__(self, lore: Lore, clock: FrozenClock, server: ModelServer) -> None:
+        self.lore = lore
+        self._clock = clock
+        self._server = server
+        self._ids: dict[str, str] = {}
+        """The stored memory of each id of the case."""
+        self._later: list[tuple[str, str]] = []
+        """Members of whom the platform does not say since when: they are told when it is asked."""
+
+    async def begin(self, rooms: Sequence[Case]) -> None:
+        for room in rooms:
+            await self.lore.rooms.set_kind(room["room_id"], room["kind"])
+            if room["members"] is not None:
+                stays = [_member(one) for one in room["members"] if one["joined"] is not None]
+                await self.lore.rooms.set_members(room["room_id"], stays)
+                self._later += [(room["room_id"], one["person"]) for one in room["members"] if one["joined"] is None]
+
+    async def play(self, event: Case) -> None:
+        """Do what the event tells."""
+        kind = event["type"]
+        if kind in ("fact", "hand_fact", "update", "share", "unshare"):
+            await self._remember(kind, event)
+        elif kind in ("join", "leave", "kind"):
+            await self._move(kind, event)
+        elif kind == "message":
+            await self.lore.messages.add(_message(event))
+        elif kind == "edit":
+            await self.lore.messages.edit(event["room"], event["id"], text=event["text"])
+        elif kind == "delete_message":
+            await self.lore.messages.delete(event["room"], event["id"])
+        elif kind == "forget_person":
+            await self.lore.privacy.forget(event["person"])
+        else:
+            raise ValueError(f"No such event: {kind}")
+
+    async def _remember(self, kind: str, event: Case) -> None:
+        """Add, change or share a memory. A share that is refused changes nothing."""
+        memories = self.lore.memories
+        if kind == "update":
+            before = await memories.get(self._ids[event["id"]])
+            sources = [*before.sources, *await self._sources(event["message_ids"])]
+            made = await memories.update(before.memory_id, statement=event["text"], sources=sources)
+            self._ids[event["new_id"]] = made.memory_id
+        elif kind in ("share", "unshare"):
+            by = None if event.get("by") in (None, "admin") else event["by"]
+            change = memories.share if kind == "share" else memories.unshare
+            with suppress(Forbidden):
+                await change(self._ids[event["id"]], event["with"], by=by)
+        else:
+            sources = await self._sources(event.get("message_ids", ()))
+            wanted = MemoryKind.SHORT if event.get("kind") == "short" else MemoryKind.FACT
+            await memories.add(event["scope"], event["text"], kind=wanted, sources=sources, memory_id=event["id"])
+            self._ids[event["id"]] = event["id"]
+
+    async def _move(self, kind: str, event: Case) -> None:
+        rooms, room = self.lore.rooms, event["room"]
+        if kind == "join":
+            await rooms.add_members(room, [Member(event["person"], self._clock.now())])
+        elif kind == "leave":
+            await rooms.remove_members(room, [event["person"]])
+        else:
+            await rooms.set_kind(room, event["kind"])
+
+    async def _sources(self, message_ids: Sequence[str]) -> list[Source]:
+        rooms = {room.room_id for room in await self.lore.rooms.page()}
+        found = []
+        for name in message_ids:
+            for room_id in sorted(rooms):
+                with suppress(NotFound):
+                    found.append(Source(room_id, (await self.lore.messages.get(room_id, name)).message.id))
+        return found
+
+    async def ask(self, viewer: str, query: str, scopes: Sequence[str]) -> Answer:
+        """Return what every read tells the viewer."""
+        for room_id, person in self._later:
+            await self.lore.rooms.add_members(room_id, [person])
+        lore, said = self.lore, [{"role": "user", "content": query}]
+        told: list[Any] = []
+        recalled = await lore.recall.build(scopes, said, kinds=tuple(MemoryKind), viewer=viewer, max_tokens=4000)
+        told.append([recalled.text, recalled.tokens, recalled.considered, recalled.kept, recalled.degraded])
+        told.append([(_shown(one.memory), one.score, one.similarity) for one in recalled.facts])
+        listed: list[Memory] = []
+        for scope in scopes:
+            page = await lore.memories.page(scope, status="all", viewer=viewer)
+            listed += [one for one in page if one.status == "active"]
+            told.append([list(map(_shown, page)), await lore.memories.count(scope, viewer=viewer)])
+            answer = await lore.memories.search(scope, query, threshold=0, limit=50, viewer=viewer)
+            told.append([(_shown(hit.memory), hit.score, dict(hit.signals)) for hit in answer.hits])
+        for name in sorted(self._ids):
+            with suppress(NotFound):
+                told.append([_shown(one) for one in await lore.memories.history(self._ids[name], viewer=viewer)])
+        told.append(await self._prompt(viewer, query))
+        names = {stored: name for name, stored in self._ids.items()}
+        return Answer(
+            known=frozenset(names[one.memory_id] for one in listed),
+            recalled=frozenset(names[one.memory.memory_id] for one in recalled.facts),
+            text=_IDS.sub("id", json.dumps(told, ensure_ascii=False, default=str)),
+        )
+
+    async def _prompt(self, viewer: str, query: str) -> str:
+        """Return the prompt that a model gets in the viewer's room. In another room than the direct one a person has
+        none of their own."""
+        kind, _, name = viewer.partition(":")
+        if kind == "user":
+            return ""
+        seen: list[Asked] = self._server.requests
+        before = len(seen)
+        people = sorted((await self.lore.rooms.people(name)).people) or ["somebody"]
+        asked = Message(id="the-question", room_id=name, sender_id=people[0], text=query, sent_at=self._clock.now())
+        await self.lore.replies.reply(asked, agent_id=_AGENT)
+        return "\n".join(one.prompt for one in seen[before:])
+
+
+def _shown(memory: Memory) -> dict[str, Any]:
+    """Return the memory as a viewer is told it."""
+    return asdict(replace(memory, sources=()))
+
+
+def _message(event: Case) -> Message:
+    return Message(
+        id=event["id"],
+        room_id=event["room"],
+        sender_id=event["sender"],
+        sender_name=event.get("sender_name", ""),
+        role=Role(event["role"]),
+        text=event["text"],
+        sent_at=_time(event["at"]),
+    )
+
+
+def _member(told: Case) -> Member:
+    return Member(told["person"], _time(told["joined"]), told["left"] and _time(told["left"]))
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
