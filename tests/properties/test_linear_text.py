@@ -14,7 +14,7 @@ SIZES = (4_096, 16_384, 65_536)
 GROWTH = 10
 """Most times as long for a text of four times the length: four if the work is linear, sixteen if it is quadratic."""
 QUICK = 0.03
-"""Seconds: the growth is looked at where a text of the middle size costs more."""
+"""Seconds: the growth is looked at if a text of the middle size costs more."""
 LONGEST = 3
 """Texts of a reader that are measured in all sizes though the first two look linear."""
 
@@ -50,14 +50,17 @@ def seconds(reader: Reader, text: str) -> float:
 
 
 def looks_linear(reader: Reader, begin: str, unit: str, end: str) -> float:
-    """Seconds for the middle size; infinity if the small one says that the growth must be measured.
+    """Seconds for the middle size, as short texts tell them; infinity if the growth must be measured.
 
-    Six times as long for four times the length is at most a third quadratic, which makes less than ten of the next."""
-    middle = seconds(reader, made(begin, unit, end, SIZES[1]))
-    if middle < QUICK:
-        return middle
-    small = min(seconds(reader, made(begin, unit, end, SIZES[0])) for _ in range(2))
-    return middle if middle <= 6 * small else inf
+    A text that is too quick for quadratic work to take `QUICK` at the middle size is not looked at. Six times as long
+    for four times the length is at most a third quadratic, which makes less than ten of the next."""
+    before = inf
+    for size, most in ((SIZES[0] // 4, 0.0), (SIZES[0], 4.5), (SIZES[1], 6)):
+        took, share = seconds(reader, made(begin, unit, end, size)), SIZES[1] / size
+        if took < QUICK / share**2 or took <= most * before:
+            return took * share
+        before = took if most else min(took, seconds(reader, made(begin, unit, end, size)))
+    return inf
 
 
 def grows(reader: Reader, begin: str, unit: str, end: str) -> list[float]:
