@@ -7,6 +7,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from typing import Any, get_args, get_type_hints, is_typeddict
 
 import roomlore
@@ -70,7 +71,10 @@ def services() -> dict[str, object]:
 
 async def _opened_services() -> dict[str, object]:
     async with roomlore.open("sqlite://", background=False) as lore:
-        return {name: one for name, one in vars(lore).items() if name[0] != "_" and verbs(type(one))}
+        made = (
+            name for name, one in vars(roomlore.Lore).items() if isinstance(one, cached_property) and name[0] != "_"
+        )
+        return {name: getattr(lore, name) for name in made}
 
 
 def verbs(owner: type) -> dict[str, Callable[..., Any]]:

@@ -3,7 +3,10 @@
 import ast
 import inspect
 import re
+import subprocess
+import sys
 import tomllib
+from functools import cached_property
 from graphlib import TopologicalSorter
 from pathlib import Path
 from statistics import median
@@ -28,6 +31,18 @@ SERVICES = (
 def test_public_names_are_sorted_and_there():
     assert roomlore.__all__ == sorted(roomlore.__all__)
     assert [name for name in roomlore.__all__ if not hasattr(roomlore, name)] == []
+
+
+def test_an_import_loads_no_service_and_no_database():
+    asked = "import sys, roomlore; roomlore.Message; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout.split()
+    assert {"sqlalchemy", "pydantic", "structlog", "roomlore.wiring", "roomlore.services"} & set(loaded) == set()
+
+
+def test_help_loads_no_service_that_wires_and_no_database():
+    asked = "import sys, roomlore.surfaces.cli; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout.split()
+    assert {"sqlalchemy", "pydantic", "structlog", "roomlore.wiring", "roomlore.settings"} & set(loaded) == set()
 
 
 def test_functions_stay_small():
@@ -97,4 +112,6 @@ async def test_the_sync_client_has_the_same_signatures(name):
 
 def test_the_sync_client_has_every_verb_of_the_async_one():
     public = {name for name in vars(Lore) if not name.startswith("_")}
-    assert public - set(vars(SyncLore)) == {"storage", "telemetry"}
+    services = {name for name in public if isinstance(vars(Lore)[name], cached_property)}
+    assert services == set(SERVICES)
+    assert public - services - set(vars(SyncLore)) == {"storage", "telemetry"}

@@ -8,6 +8,9 @@
 `open_sync` gives the same without async. `connect` and `connect_sync` open it without a block; `lore.close()` ends it.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from roomlore.core.audience import EvidenceRoom, Member, RoomKind, RoomPeople
 from roomlore.core.chat import FinishReason, ToolCall, Usage
 from roomlore.core.context import Context
@@ -61,14 +64,16 @@ from roomlore.core.replies.reply import (
 )
 from roomlore.core.search.hits import EmbeddingModel, SearchAnswer, SearchHit
 from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, SessionMode, SessionValue, TurnResult
-from roomlore.services.indexing import IndexProgress, IndexStatus
-from roomlore.services.jobs import Job
-from roomlore.services.replies import CallTool, ReplyArguments
-from roomlore.settings import Settings
-from roomlore.sync import SyncLore, connect_sync, open_sync
-from roomlore.wiring import Lore
-from roomlore.wiring import connect_lore as connect
-from roomlore.wiring import open_lore as open  # noqa: A004 - `roomlore.open` reads as it should
+
+if TYPE_CHECKING:
+    from roomlore.services.indexing import IndexProgress, IndexStatus
+    from roomlore.services.jobs import Job
+    from roomlore.services.replies import CallTool, ReplyArguments
+    from roomlore.settings import Settings
+    from roomlore.sync import SyncLore, connect_sync, open_sync
+    from roomlore.wiring import Lore
+    from roomlore.wiring import connect_lore as connect
+    from roomlore.wiring import open_lore as open  # noqa: A004 - `roomlore.open` reads as it should
 
 __all__ = [
     "AddReport",
@@ -154,3 +159,32 @@ __all__ = [
     "open_sync",
     "with_memory",
 ]
+
+_FIRST_USED = {
+    "CallTool": "services.replies:CallTool",
+    "IndexProgress": "services.indexing:IndexProgress",
+    "IndexStatus": "services.indexing:IndexStatus",
+    "Job": "services.jobs:Job",
+    "Lore": "wiring:Lore",
+    "ReplyArguments": "services.replies:ReplyArguments",
+    "Settings": "settings:Settings",
+    "SyncLore": "sync:SyncLore",
+    "connect": "wiring:connect_lore",
+    "connect_sync": "sync:connect_sync",
+    "open": "wiring:open_lore",
+    "open_sync": "sync:open_sync",
+}
+"""Names that are imported when they are first used: with them come the services, the database and the settings."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FIRST_USED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, there = _FIRST_USED[name].partition(":")
+    found = getattr(import_module(f"{__name__}.{module}"), there)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

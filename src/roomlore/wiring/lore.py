@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import cached_property
 from zoneinfo import ZoneInfo
 
 from roomlore.adapters.sql import connect
@@ -18,10 +19,12 @@ from roomlore.ports.storage import Storage
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.contexts import ContextService, Strategy, TuningService
 from roomlore.services.imports import ImportService
+from roomlore.services.indexing import IndexingService
 from roomlore.services.jobs import JobService
 from roomlore.services.keys import KeyService
 from roomlore.services.memories import MemoryService, MemoryWriter, Past, Reviser
 from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService
+from roomlore.services.models import ModelService
 from roomlore.services.privacy import PrivacyService
 from roomlore.services.recall import RecallService
 from roomlore.services.replies import ReplyService
@@ -34,19 +37,28 @@ from roomlore.wiring.resources import Closing, Own, Resources, make_resources
 
 class Lore:
     """One tenant's view of roomlore: `messages`, `context`, `sessions`, `memories`, `recall`, `privacy`, `rooms`,
-    `keys`, `imports`, `tuning`; and `index` and `models`, which all tenants share."""
+    `keys`, `imports`, `tuning`; and `index` and `models`, which all tenants share. Each is built when it is
+    first used."""
 
     def __init__(self, resources: Resources, tenant: str) -> None:
         if not tenant or not isinstance(tenant, str):
             raise InvalidInput(f"A tenant is a non-empty string, not {tenant!r}; leave it out for the default one.")
-        self._resources = shared = resources
+        self._resources = resources
         self.tenant = tenant
-        said_now = self._ingest(shared.due)
-        self._search = self._searcher()
-        self.messages = self._messages(said_now)
-        self.index = shared.indexing.index
-        self.context = ContextService(
-            tenant=tenant,
+
+    @cached_property
+    def messages(self) -> MessageService:
+        return self._messages(self._ingest_now)
+
+    @cached_property
+    def index(self) -> IndexingService:
+        return self._resources.indexing.index
+
+    @cached_property
+    def context(self) -> ContextService:
+        shared = self._resources
+        return ContextService(
+            tenant=self.tenant,
             storage=shared.storage,
             clock=shared.clock,
             ids=shared.ids,
@@ -58,43 +70,85 @@ class Lore:
             recording=shared.settings.context.enable_async_data_collection,
             strategies=shared.strategies,
         )
-        self.sessions = SessionService(tenant=tenant, parts=shared.sessions, writer=said_now, later=shared.summaries)
-        self.memories = MemoryService(
-            tenant=tenant,
+
+    @cached_property
+    def sessions(self) -> SessionService:
+        shared = self._resources
+        return SessionService(
+            tenant=self.tenant, parts=shared.sessions, writer=self._ingest_now, later=shared.summaries
+        )
+
+    @cached_property
+    def memories(self) -> MemoryService:
+        shared = self._resources
+        return MemoryService(
+            tenant=self.tenant,
             storage=shared.storage,
             clock=shared.clock,
             writer=MemoryWriter(
-                tenant=tenant, storage=shared.storage, cache=shared.in_force, clock=shared.clock, ids=shared.ids
+                tenant=self.tenant, storage=shared.storage, cache=shared.in_force, clock=shared.clock, ids=shared.ids
             ),
-            past=Past(tenant=tenant, storage=shared.storage, clock=shared.clock),
-            reviser=Reviser(tenant=tenant, storage=shared.storage, cache=shared.in_force, clock=shared.clock),
+            past=Past(tenant=self.tenant, storage=shared.storage, clock=shared.clock),
+            reviser=Reviser(tenant=self.tenant, storage=shared.storage, cache=shared.in_force, clock=shared.clock),
             read_memories=read_memories,
             evolver=shared.evolver,
             searcher=shared.searcher,
         )
-        self.recall = RecallService(tenant=tenant, parts=shared.recall)
-        self.models = shared.models
-        self.jobs = JobService(
-            tenant=tenant,
+
+    @cached_property
+    def recall(self) -> RecallService:
+        shared = self._resources
+        return RecallService(tenant=self.tenant, parts=shared.recall)
+
+    @cached_property
+    def models(self) -> ModelService:
+        shared = self._resources
+        return shared.models
+
+    @cached_property
+    def jobs(self) -> JobService:
+        shared = self._resources
+        return JobService(
+            tenant=self.tenant,
             durable=shared.durable,
             sweeps=shared.sweeps,
             clock=shared.clock,
             telemetry=shared.telemetry,
             shared=shared.shares_work,
         )
-        self.replies = ReplyService(
-            tenant=tenant,
+
+    @cached_property
+    def replies(self) -> ReplyService:
+        shared = self._resources
+        return ReplyService(
+            tenant=self.tenant,
             parts=shared.replies,
             messages=self.messages,
             contexts=self.context,
             sessions=self.sessions,
             recalls=shared.recalls,
         )
-        self.privacy = PrivacyService(tenant=tenant, forgetting=shared.forgetter, verifying=shared.verifier)
-        self.rooms = RoomService(tenant=tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
-        self.keys = KeyService(tenant=tenant, storage=shared.storage, clock=shared.clock, ids=shared.ids)
-        self.imports = ImportService(
-            tenant=tenant,
+
+    @cached_property
+    def privacy(self) -> PrivacyService:
+        shared = self._resources
+        return PrivacyService(tenant=self.tenant, forgetting=shared.forgetter, verifying=shared.verifier)
+
+    @cached_property
+    def rooms(self) -> RoomService:
+        shared = self._resources
+        return RoomService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
+
+    @cached_property
+    def keys(self) -> KeyService:
+        shared = self._resources
+        return KeyService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, ids=shared.ids)
+
+    @cached_property
+    def imports(self) -> ImportService:
+        shared = self._resources
+        return ImportService(
+            tenant=self.tenant,
             storage=shared.storage,
             messages=self._messages(self._ingest(shared.imports_due)),
             clock=shared.clock,
@@ -102,7 +156,15 @@ class Lore:
             open_export=open_import,
             time_zone=shared.settings.search.time_zone,
         )
-        self.tuning = TuningService(tenant=tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
+
+    @cached_property
+    def tuning(self) -> TuningService:
+        shared = self._resources
+        return TuningService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
+
+    @cached_property
+    def _ingest_now(self) -> Ingest:
+        return self._ingest(self._resources.due)
 
     def _ingest(self, due: Due) -> Ingest:
         shared = self._resources
@@ -130,7 +192,8 @@ class Lore:
             search=self._search,
         )
 
-    def _searcher(self) -> MessageSearch:
+    @cached_property
+    def _search(self) -> MessageSearch:
         shared = self._resources
         return MessageSearch(
             tenant=self.tenant,

@@ -162,20 +162,13 @@ class SyncLore:
         self._lore = lore
         self._loop = loop
         self.tenant = lore.tenant
-        self.messages = SyncService(lore.messages, loop)
-        self.context = SyncService(lore.context, loop)
-        self.rooms = SyncService(lore.rooms, loop)
-        self.keys = SyncService(lore.keys, loop)
-        self.imports = SyncService(lore.imports, loop)
-        self.tuning = SyncService(lore.tuning, loop)
-        self.index = SyncService(lore.index, loop)
-        self.sessions = SyncService(lore.sessions, loop)
-        self.memories = SyncService(lore.memories, loop)
-        self.recall = SyncService(lore.recall, loop)
-        self.replies = SyncService(lore.replies, loop)
-        self.models = SyncService(lore.models, loop)
-        self.jobs = SyncService(lore.jobs, loop)
-        self.privacy = SyncService(lore.privacy, loop)
+
+    def __getattr__(self, name: str) -> SyncService:
+        if not isinstance(vars(Lore).get(name), functools.cached_property) or name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        service = SyncService(getattr(self._lore, name), self._loop)
+        setattr(self, name, service)
+        return service
 
     @property
     def settings(self) -> Settings:

@@ -32,6 +32,10 @@ class MemoryStatus(StrEnum):
     DEPRECATED = "deprecated"
 
 
+Status = Literal["active", "deprecated", "all"]
+"""The memories that a list shows."""
+
+
 class Action(StrEnum):
     """The kind of a change. Keeping a memory is not a change."""
 

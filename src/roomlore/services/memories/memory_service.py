@@ -21,6 +21,7 @@ from roomlore.core.memory.memory import (
     MemoryKind,
     MemoryStatus,
     Source,
+    Status,
     check_scope,
 )
 from roomlore.core.memory.writing import (
@@ -50,7 +51,6 @@ _ALL = 2**31 - 1
 _SHOWN = 5
 MemoryExport = Path | str | bytes | Mapping[str, Any] | Sequence[Any]
 _EXCERPT = 80
-Status = Literal["active", "deprecated", "all"]
 _STATUSES: dict[str, MemoryStatus | None] = {
     "active": MemoryStatus.ACTIVE,
     "deprecated": MemoryStatus.DEPRECATED,

@@ -1,7 +1,9 @@
 """`roomlore audience` and `share`: who can see a room, and what others may know too."""
 
+from __future__ import annotations
+
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,7 +12,9 @@ from roomlore.core.memory.memory import Memory
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.plain import plain
-from roomlore.wiring import Lore
+
+if TYPE_CHECKING:
+    from roomlore.wiring import Lore
 
 _UNKNOWN = "unknown"
 

@@ -1,11 +1,13 @@
 """`roomlore chat`: talk with a model that remembers the room."""
 
+from __future__ import annotations
+
 import re
 import sys
 import uuid
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -14,11 +16,13 @@ from rich.text import Text
 from roomlore.core.errors import InvalidInput, RoomloreError
 from roomlore.core.models import Message
 from roomlore.core.replies.reply import Reply, ReplyEvent, ReplyStarted, ReplyText
-from roomlore.services.replies import ReplyArguments
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.plain import named
-from roomlore.sync import SyncLore
+
+if TYPE_CHECKING:
+    from roomlore.services.replies import ReplyArguments
+    from roomlore.sync import SyncLore
 
 _STDIN = "-"
 _STOPPED = 130

@@ -1,10 +1,12 @@
 """`roomlore import`, `export` and `reindex`, with progress bars."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 from rich.console import Console
@@ -21,11 +23,13 @@ from rich.progress import (
 from roomlore.core.errors import InvalidInput, ModelUnavailable, VectorsUnavailable
 from roomlore.core.records import ImportReport, to_line
 from roomlore.importers import FORMATS
-from roomlore.services.indexing import IndexProgress, IndexStatus, Part
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.plain import plain
-from roomlore.wiring import Lore
+
+if TYPE_CHECKING:
+    from roomlore.services.indexing import IndexProgress, IndexStatus, Part
+    from roomlore.wiring import Lore
 
 INTERRUPTED = 130
 PENDING = "`roomlore reindex --pending`"

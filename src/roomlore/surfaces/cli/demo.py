@@ -1,5 +1,7 @@
 """`roomlore demo`: the bundled chat, three questions to the bot, two searches, and what to do next."""
 
+from __future__ import annotations
+
 import shlex
 import shutil
 import sys
@@ -8,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 import typer
@@ -20,7 +23,9 @@ from roomlore.core.search.hits import SearchAnswer
 from roomlore.samples import DEMO_QUESTIONS, DEMO_ROOM, demo_path
 from roomlore.surfaces.cli import data, rooms, show
 from roomlore.surfaces.cli.frame import Frame, frame_of
-from roomlore.wiring import Lore
+
+if TYPE_CHECKING:
+    from roomlore.wiring import Lore
 
 _SEARCHES = ("what did Anna say about the BOM this morning", "今天上午谁说先不发公告")
 _HITS = 3

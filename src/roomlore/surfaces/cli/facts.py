@@ -1,18 +1,21 @@
 """`roomlore facts`: facts about people, agents and groups, added and changed by hand."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.memory.memory import Memory, MemoryKind
+from roomlore.core.memory.memory import Memory, MemoryKind, Status
 from roomlore.core.memory.writing import KEEP, FactImport, NewMemory, Remembered
-from roomlore.services.memories import Status
 from roomlore.surfaces.cli import memory, show
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.plain import plain
-from roomlore.wiring import Lore
+
+if TYPE_CHECKING:
+    from roomlore.wiring import Lore
 
 app = typer.Typer(
     cls=Group, no_args_is_help=True, help="Add, change and import what is known of people, agents and groups."

@@ -1,6 +1,8 @@
 """`roomlore forget` and `roomlore verify`: removing a person, and checking what is stored."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -12,7 +14,9 @@ from roomlore.core.privacy.redaction import ForgetReport
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.plain import plain
-from roomlore.wiring import Lore
+
+if TYPE_CHECKING:
+    from roomlore.wiring import Lore
 
 
 def forget(

@@ -1,28 +1,31 @@
-"""The frame of every command: the global options, an open roomlore, and errors in one sentence."""
+"""The frame of every command: the global options, an open roomlore, and errors in one sentence.
+
+The modules of this package import settings, services and wiring where a command runs, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
 
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import structlog
 import typer
 from typer.core import TyperGroup
 
 from roomlore.core.errors import NotFound, RoomloreError
 from roomlore.core.models import DEFAULT_TENANT
-from roomlore.settings import Settings, row
-from roomlore.surfaces import logs
-from roomlore.sync import SyncLore, open_sync
-from roomlore.wiring import Lore, is_missing, open_lore
+
+if TYPE_CHECKING:
+    from roomlore.settings import Settings
+    from roomlore.sync import SyncLore
+    from roomlore.wiring import Lore
 
 T = TypeVar("T")
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +39,28 @@ class Frame:
     def settings(self, **arguments: Any) -> Settings:
         """Return the settings, with the command line's arguments on top. The log goes to standard error from here
         on."""
+        import structlog
+
+        from roomlore.settings import Settings
+        from roomlore.surfaces import logs
+
         settings = Settings(self.config, database_url=self.database, **arguments)
         logs.configure(form=settings.server.log_format, level=settings.server.log_level)
         for name in settings.ignored:
-            log.warning("no setting of roomlore, ignored", variable=name)
+            structlog.get_logger(__name__).warning("no setting of roomlore, ignored", variable=name)
         return settings
 
     def place(self) -> str:
         """Return the database as text for people, with its password masked."""
+        from roomlore.settings import Settings
+
         return _place(Settings(self.config, database_url=self.database))
 
     def run(self, work: Callable[[Lore], Awaitable[T]], *, creates: bool = False, **arguments: Any) -> T:
         """Open roomlore for one piece of work, without background indexing. Raise `NotFound` if there is no such
         database, unless `creates` allows to make it."""
+        from roomlore.wiring import open_lore
+
         settings = self.settings(**arguments)
         if not creates:
             _check_there(settings)
@@ -65,15 +77,21 @@ class Frame:
     @contextmanager
     def opened(self, **arguments: Any) -> Iterator[SyncLore]:
         """Open roomlore with its background work, on its own event loop, for an interactive command."""
+        from roomlore.sync import open_sync
+
         with open_sync(settings=self.settings(**arguments), tenant=self.tenant) as lore:
             yield lore
 
 
 def _place(settings: Settings) -> str:
+    from roomlore.settings import row
+
     return row("database_url", settings.database.database_url, "").value
 
 
 def _check_there(settings: Settings) -> None:
+    from roomlore.wiring import is_missing
+
     if is_missing(settings):
         raise NotFound(
             f"There is no database {_place(settings)}. `roomlore import FILE` makes it; to read another one, name it "

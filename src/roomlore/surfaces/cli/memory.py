@@ -1,11 +1,13 @@
 """`roomlore memory`: memories of a group and their history, evolutions, and times in words such as "3 days ago" or
 "上周五"."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, time, timedelta
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 from zoneinfo import ZoneInfo
 
 import typer
@@ -15,15 +17,16 @@ from rich.text import Text
 from roomlore.core.dates import TimeSpan, time_spans
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.evolution.requests import EvolutionResult, Mode, Rejected, check_days, strength_at
-from roomlore.core.memory.memory import Blame, Change, Evolution, Memory, MemoryAnswer, MemoryDiff, MemoryKind
+from roomlore.core.memory.memory import Blame, Change, Evolution, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Status
 from roomlore.core.memory.writing import scope_of
 from roomlore.core.records import parse_time
-from roomlore.services.memories import Status
 from roomlore.surfaces.cli import forgetting, show, show_memories
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.cli.show_memories import clock, lines, short, statement
 from roomlore.surfaces.plain import plain
-from roomlore.wiring import Lore
+
+if TYPE_CHECKING:
+    from roomlore.wiring import Lore
 
 Edge = Literal["start", "end"]
 _NOW = frozenset({"now", "现在", "現在"})

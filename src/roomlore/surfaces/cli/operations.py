@@ -1,11 +1,13 @@
 """`roomlore doctor`, `keys`, `jobs`, `tune` and `models`: commands for operators."""
 
+from __future__ import annotations
+
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -14,12 +16,14 @@ from roomlore.core.health import Finding, worst
 from roomlore.core.models import ApiKey
 from roomlore.core.tuning import Quality, TuningReport
 from roomlore.ports.durable import WorkStatus
-from roomlore.services.jobs import Job
-from roomlore.services.models import ModelService, ModelStanding, ModelTrial
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.plain import plain
-from roomlore.wiring import Lore, diagnose, open_models
+
+if TYPE_CHECKING:
+    from roomlore.services.jobs import Job
+    from roomlore.services.models import ModelService, ModelStanding, ModelTrial
+    from roomlore.wiring import Lore
 
 T = TypeVar("T")
 
@@ -40,6 +44,8 @@ def doctor(
     ] = False,
 ) -> None:
     """Check everything in the settings and say what to do; exits with 1 if something is broken."""
+    from roomlore.wiring import diagnose
+
     how: Literal["quick", "thorough"] = "thorough" if thorough else "quick"
     found = asyncio.run(diagnose(frame_of(ctx).settings(), ask=ask, integrity=how, timeout_seconds=timeout))
     verdict = worst(found)
@@ -313,6 +319,8 @@ def try_(
 
 
 def _with_models(ctx: typer.Context, work: Callable[[ModelService], Awaitable[T]]) -> T:
+    from roomlore.wiring import open_models
+
     settings = frame_of(ctx).settings()
 
     async def inside() -> T:

@@ -1,8 +1,10 @@
 """`roomlore rooms`, `threads`, `settings`, `context` and `search`."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo
 
 import typer
@@ -18,12 +20,14 @@ from roomlore.core.models import Entry, Room, StoredMessage, Thread
 from roomlore.core.records import parse_time
 from roomlore.core.search.hits import SearchAnswer, SearchHit
 from roomlore.services.contexts import STRATEGIES
-from roomlore.settings import Row, Settings, explain, row
 from roomlore.surfaces import marks
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Frame, frame_of
 from roomlore.surfaces.plain import plain
-from roomlore.wiring import Lore
+
+if TYPE_CHECKING:
+    from roomlore.settings import Row, Settings
+    from roomlore.wiring import Lore
 
 _PAGE = 500
 
@@ -123,6 +127,8 @@ def settings(
     if room is None and wanted:
         raise InvalidInput("Name the room whose settings to change; those of all rooms are in roomlore.yaml.")
     frame = frame_of(ctx)
+    from roomlore.settings import explain
+
     found = explain(frame.settings()) if room is None else _room_settings(frame, room, wanted)
     if as_json:
         show.as_json([one._asdict() for one in found])
@@ -132,6 +138,8 @@ def settings(
 
 
 def _room_settings(frame: Frame, room: str, changes: dict[str, Any]) -> list[Row]:
+    from roomlore.settings import row
+
     async def work(lore: Lore) -> list[Row]:
         if changes:
             await lore.rooms.configure(room, changes)

@@ -1,17 +1,21 @@
 """`roomlore serve`, `worker` and `mcp`: processes that run until they are stopped."""
 
+from __future__ import annotations
+
 import asyncio
 import signal
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import check_scope
-from roomlore.settings import Settings
 from roomlore.surfaces.cli.frame import Frame, frame_of
-from roomlore.wiring import Lore, open_lore
+
+if TYPE_CHECKING:
+    from roomlore.settings import Settings
+    from roomlore.wiring import Lore
 
 
 def serve(
@@ -69,6 +73,8 @@ def worker(
 
 
 async def _work(settings: Settings, place: str) -> None:
+    from roomlore.wiring import open_lore
+
     stop = _StopSignal()
     async with open_lore(settings=settings) as lore:
         await lore.jobs.begin()

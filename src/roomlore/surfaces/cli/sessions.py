@@ -1,12 +1,14 @@
 """`roomlore session`: commands on sessions, and their output."""
 
+from __future__ import annotations
+
 import json
 import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from zoneinfo import ZoneInfo
 
 import typer
@@ -19,7 +21,9 @@ from roomlore.core.sessions.session import Checkpoint, Session, SessionContext, 
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import Group, frame_of
 from roomlore.surfaces.plain import plain, session_line
-from roomlore.wiring import Lore
+
+if TYPE_CHECKING:
+    from roomlore.wiring import Lore
 
 T = TypeVar("T")
 
