@@ -8,12 +8,13 @@ from itertools import pairwise
 from bench.crash_items import ROOMS, Room, item, last_answered, mark_of, request_of
 from bench.crash_model import Request
 from bench.crash_stored import Stored
-from roomlore import Role, StoredMessage
-from roomlore.core.memory.extraction import EXTRACT_EVERY, FALLBACK
+from roomlore import Role, Settings, StoredMessage
+from roomlore.core.memory.extraction import FALLBACK
 from roomlore.core.memory.memory import Evolution, Memory
 from roomlore.ports.durable import WorkState
 from roomlore.services.extraction import EXTRACTION
 
+EXTRACT_EVERY = Settings().evolution.extract_every
 Key = tuple[str, str]
 Place = tuple[str, str, int]
 """Agent, room and the arrival of the reply that an extraction ends with."""
@@ -143,9 +144,10 @@ def _extractions(stored: Stored) -> Iterator[str]:
 def _range(evolution: Evolution, said: Sequence[StoredMessage]) -> Iterator[str]:
     covered = [m for m in said if evolution.first_arrival <= m.arrival <= evolution.last_arrival]
     agent = evolution.scope.removeprefix("agent:")
-    if len(covered) != evolution.messages or len(covered) != EXTRACT_EVERY:
-        yield f"{_where(evolution)} read {evolution.messages} messages, {EXTRACT_EVERY} are due"
-    elif (covered[-1].sender_id, covered[-1].role) != (agent, Role.ASSISTANT):
+    replies = replies_of(covered).get(agent, [])
+    if len(replies) != EXTRACT_EVERY or not EXTRACT_EVERY <= evolution.messages <= len(covered):
+        yield f"{_where(evolution)} read {evolution.messages} messages with {len(replies)} replies"
+    elif covered[-1] is not replies[-1]:
         yield f"{_where(evolution)} ends with no reply of {agent}"
 
 

@@ -11,6 +11,7 @@ import roomlore
 from roomlore import Lore, Message, Role, Settings
 from roomlore.core.memory.extraction import watermark
 from roomlore.core.memory.memory import Evolution, Memory
+from roomlore.core.memory.reading import without_times
 from roomlore.services.extraction import EXTRACTION
 from roomlore.testing.model_server import Asked, ModelServer
 
@@ -119,6 +120,11 @@ def conversations(server: ModelServer) -> list[str]:
 
 
 def conversation(asked: Asked) -> str:
+    """What it was given to read, without the times."""
+    return without_times(with_times(asked))
+
+
+def with_times(asked: Asked) -> str:
     return asked.prompt.split("<conversation>\n")[-1].split("\n</conversation>")[0]
 
 

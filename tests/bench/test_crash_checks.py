@@ -47,7 +47,7 @@ def known() -> Known:
 def stored() -> Stored:
     raw = memory(MARK, 2)
     evolution = builders.evolution(
-        scope="agent:bot", room_id="told", first_arrival=6, last_arrival=10, messages=5, raw_answer=raw
+        scope="agent:bot", room_id="told", first_arrival=1, last_arrival=10, messages=10, raw_answer=raw
     )
     kept = builders.memory("x", scope="agent:bot", statement=raw, evolution_id=evolution.evolution_id)
     return Stored(
@@ -129,7 +129,8 @@ LOST = {
     "made a memory of other messages": replace(
         stored(), memories=[replace(MEMORY, statement=memory("told/3#0", 2))]
     ),
-    "read 4 messages, 5 are due": replace(stored(), evolutions=[replace(EVOLUTION, messages=4)]),
+    "read 4 messages with 5 replies": replace(stored(), evolutions=[replace(EVOLUTION, messages=4)]),
+    "read 10 messages with 3 replies": replace(stored(), evolutions=[replace(EVOLUTION, first_arrival=6)]),
     "work w is failed: why": replace(stored(), works=[work(status="failed", error="why")]),
     "work w is waiting": replace(stored(), works=[work(status="waiting")]),
     "no work is written for the extraction of bot in told up to 10": replace(stored(), works=[]),

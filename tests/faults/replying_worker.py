@@ -19,9 +19,10 @@ async def main(url: str, model_url: str, room: str, first: int, count: int) -> N
     )
     async with open_lore(url, settings=settings) as lore:
         for n in range(first, first + count):
-            await lore.messages.add(
-                Message(id=f"a{n}-bot", room_id=room, sender_id="bot", text=f"回复 {n}", role=Role.ASSISTANT)
-            )
+            await lore.messages.add([
+                Message(id=f"q{n}-bot", room_id=room, sender_id="u1", text=f"问题 {n}"),
+                Message(id=f"a{n}-bot", room_id=room, sender_id="bot", text=f"回复 {n}", role=Role.ASSISTANT),
+            ])  # fmt: skip
         os.write(1, b"written\n")
         await asyncio.to_thread(sys.stdin.read)
 

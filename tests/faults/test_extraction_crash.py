@@ -89,12 +89,12 @@ async def test_killed_after_the_model_answered(lore, sqlite_url, server, workers
     await made(lore, 1)
     await end(process)
     (record,) = await records(lore)
-    assert (record.model, record.usage.input_tokens, record.last_arrival) == ("first/tiny", 7, 5)
+    assert (record.model, record.usage.input_tokens, record.last_arrival) == ("first/tiny", 7, 10)
     assert len(server.requests) == 1
 
 
 async def test_killed_between_replies(lore, server, workers):
-    """What counts lies in the messages: nothing is lost and nothing made twice."""
+    """What counts lies in the messages: nothing is lost, and nothing is read or made twice."""
     for first in (1, 5):
         process = await start(workers, first=first, count=4)
         await kill(process)
@@ -102,11 +102,10 @@ async def test_killed_between_replies(lore, server, workers):
     await made(lore, 2)
     await end(process)
     found = await records(lore)
-    assert [(record.first_arrival, record.last_arrival) for record in found] == [(1, 5), (6, 10)]
+    assert [(record.first_arrival, record.last_arrival) for record in found] == [(1, 10), (11, 20)]
     assert len(await memories(lore)) == 2
     assert set(conversations(server)) == {
-        "\n".join(f"bot: 回复 {n}" for n in range(1, 6)),
-        "\n".join(f"bot: 回复 {n}" for n in range(6, 11)),
+        "\n".join(f"u1: 问题 {n}\nbot: 回复 {n}" for n in numbers) for numbers in (range(1, 6), range(6, 11))
     }
 
 
@@ -139,5 +138,5 @@ async def test_two_processes_share_a_file(lore, server, workers):
     for process in processes:
         await end(process)
     found = await records(lore)
-    assert [(record.first_arrival, record.last_arrival) for record in found] == [(1, 5), (6, 10)]
+    assert [(record.first_arrival, record.last_arrival) for record in found] == [(1, 10), (11, 20)]
     assert len(server.requests) == 2

@@ -1,10 +1,13 @@
-"""Any history of replies, deletions, sweeps, restarts and failing models: every so many replies are one extraction.
+"""Any history of replies, deletions, sweeps, restarts and failing models: every so many replies are one extraction, and
+each message of a person to an agent is read by exactly one of them.
 
 Durable work is a double here that runs what was handed in whenever the machine says so, in any order, and breaks it off
 anywhere; stored is what a real database keeps.
 """
 
 import asyncio
+import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +22,8 @@ import roomlore
 from extraction_rig import mark, records, reply
 from roomlore import Message, Settings
 from roomlore.core.errors import StorageUnavailable
+from roomlore.core.memory.extraction import MOST_MESSAGES
+from roomlore.core.memory.memory import Evolution
 from roomlore.ports.durable import Json, WorkState
 from roomlore.services.extraction import EXTRACTION, Extracted, ExtractionService
 from roomlore.testing import FrozenClock
@@ -96,8 +101,9 @@ class Summaries:
     async def of(self, conversation: str) -> Extracted:
         self.asked += 1
         if self.went == "fallback":
-            return Extracted("对话摘要: 好", "fallback")
-        return Extracted(None if self.went == "nothing" else "好 good", "first/tiny", prompt_hash="0")
+            return Extracted("对话摘要: 好", "fallback", raw_answer=conversation)
+        kept = None if self.went == "nothing" else "好 good"
+        return Extracted(kept, "first/tiny", prompt_hash="0", raw_answer=conversation)
 
 
 class ExtractionMachine(RuleBasedStateMachine):
@@ -109,6 +115,8 @@ class ExtractionMachine(RuleBasedStateMachine):
         self.deleted: dict[tuple[str, str], int] = dict.fromkeys(PLACES, 0)
         self.marks: dict[tuple[str, str], int] = dict.fromkeys(PLACES, 0)
         self.ids: list[tuple[str, str, str]] = []
+        self.asked: dict[tuple[str, str], list[str]] = {place: [] for place in PLACES}
+        self.answered: dict[tuple[str, str], dict[str, str]] = {place: {} for place in PLACES}
         self.numbers = 0
         self.held, self.summaries, self.clock = Held(), Summaries(), FrozenClock(datetime.now(UTC))
 
@@ -125,7 +133,7 @@ class ExtractionMachine(RuleBasedStateMachine):
         """What a process remembers beside the database is gone."""
         self.service = ExtractionService(
             storage=self.lore.storage, durable=self.held, summaries=self.summaries, jobs=self.held, clock=self.clock,
-            telemetry=self.held, every=self.every,
+            telemetry=self.held, every=self.every, zone=UTC,
         )  # fmt: skip
 
     @rule(place=places, count=st.integers(1, 7), questions=st.booleans())
@@ -135,11 +143,38 @@ class ExtractionMachine(RuleBasedStateMachine):
         for _ in range(count):
             self.numbers += 1
             if questions:
-                batch.append(Message(id=f"q{self.numbers}", room_id=room, sender_id="u", text="问 why"))
-            batch.append(reply(self.numbers, f"答 {self.numbers}", room, agent))
+                batch.append(self._question(room, "u"))
+            batch.append(
+                reply(self.numbers, f"答 {self.numbers}", room, agent, reply_to=batch[-1].id if questions else None)
+            )
             self.ids.append((room, agent, batch[-1].id))
+            if questions:
+                self.answered[place][batch[-2].id] = batch[-1].id
         self.replies[place] += count
         self.runner.run(self.lore.messages.add(batch))
+
+    def _question(self, room: str, person: str) -> Message:
+        return Message(id=f"q{self.numbers}", room_id=room, sender_id=person, text=f"问 why «{self.numbers}»")
+
+    @rule(place=places, person=st.sampled_from(["u", "v"]))
+    def ask(self, place: tuple[str, str], person: str) -> None:
+        """Not answered yet, and to nobody so far as can be seen."""
+        self.numbers += 1
+        self.runner.run(self.lore.messages.add(self._question(place[0], person)))
+        self.asked[place].append(f"q{self.numbers}")
+
+    @rule(place=places, data=st.data())
+    def answer(self, place: tuple[str, str], data: st.DataObject) -> None:
+        """Answer one of these, however long ago it was asked."""
+        if self.asked[place]:
+            self.numbers += 1
+            question = data.draw(st.sampled_from(self.asked[place]))
+            self.asked[place].remove(question)
+            given = reply(self.numbers, f"答 {self.numbers}", *place, reply_to=question)
+            self.ids.append((*place, given.id))
+            self.replies[place] += 1
+            self.answered[place][question] = given.id
+            self.runner.run(self.lore.messages.add(given))
 
     @rule(data=st.data())
     def delete(self, data: st.DataObject) -> None:
@@ -161,6 +196,7 @@ class ExtractionMachine(RuleBasedStateMachine):
     def _delete(self, room: str, agent: str, message_id: str) -> None:
         self.ids.remove((room, agent, message_id))
         self.deleted[room, agent] += 1
+        self.answered[room, agent] = {q: a for q, a in self.answered[room, agent].items() if a != message_id}
         self.runner.run(self.lore.messages.delete(room, message_id))
 
     @rule()
@@ -206,12 +242,13 @@ class ExtractionMachine(RuleBasedStateMachine):
     def nothing_is_extracted_twice(self) -> None:
         for room, agent in PLACES:
             made = [record for record in self.runner.run(records(self.lore, agent)) if record.room_id == room]
-            ends = [(record.first_arrival, record.last_arrival) for record in made]
-            assert all(first <= last for first, last in ends)
-            assert all(before[1] < after[0] for before, after in pairwise(ends))
+            ends = [record.last_arrival for record in made]
+            assert all(record.first_arrival <= record.last_arrival for record in made)
+            assert all(before < after for before, after in pairwise(ends))
+            assert all(count == 1 for count in _read(made).values())
             at = self.runner.run(mark(self.lore, room, agent)) or 0
             assert at >= self.marks[room, agent]
-            assert not ends or at == ends[-1][1]
+            assert not ends or at == ends[-1]
             self.marks[room, agent] = at
 
     def teardown(self) -> None:
@@ -238,8 +275,13 @@ class ExtractionMachine(RuleBasedStateMachine):
     def _check(self, room: str, agent: str) -> None:
         made = [record for record in self.runner.run(records(self.lore, agent)) if record.room_id == room]
         replied, gone = self.replies[room, agent], self.deleted[room, agent]
-        assert (replied - gone) // self.every <= len(made) <= replied // self.every
+        cut = sum(record.messages == MOST_MESSAGES for record in made)
+        assert (replied - gone) // self.every <= len(made) <= replied // self.every + cut
         assert self.runner.run(self._left(room, agent)) < self.every
+        read, end = _read(made), self.runner.run(mark(self.lore, room, agent)) or 0
+        for question, answer in self.answered[room, agent].items():
+            at = self.runner.run(self.lore.messages.get(room, answer)).message.arrival
+            assert read[f"«{question[1:]}»"] == (at <= end)
 
     async def _left(self, room: str, agent: str) -> int:
         after = await mark(self.lore, room, agent) or 0
@@ -253,6 +295,11 @@ class ExtractionMachine(RuleBasedStateMachine):
     async def _kept(self) -> int:
         found = [await self.lore.memories.page(f"agent:{name}", status="all", limit=500) for name in ("bot", "bob")]
         return sum(map(len, found))
+
+
+def _read(made: list[Evolution]) -> Counter[str]:
+    """How often a model read each question."""
+    return Counter(question for record in made for question in re.findall("«[0-9]+»", record.raw_answer))
 
 
 def test_every_so_many_replies_are_one_extraction():
@@ -283,6 +330,25 @@ def test_a_reply_deleted_while_its_work_waits_brings_back_none_that_was_read():
             made.run(*made.held.waiting, "kept")
         found = made.runner.run(records(made.lore))
         assert [(record.first_arrival, record.last_arrival) for record in found] == [(1, 2), (4, 4)]
+
+
+def test_forty_messages_are_read_at_a_time_and_the_rest_later():
+    with machine(3) as made:
+        for _ in range(6):
+            for _ in range(20):
+                made.ask(PLACES[0], "u")
+            made.talk(PLACES[0], 1, True)
+        made.talk(PLACES[0], 2, True)
+        made.sweep()
+        while made.held.waiting:
+            made.run(*made.held.waiting, "kept")
+            made.sweep()
+        found = made.runner.run(records(made.lore))
+        assert [record.messages for record in found] == [40] * (len(found) - 1) + [found[-1].messages]
+        assert found[-1].messages <= 40
+        end = found[-1].last_arrival
+        assert sum(record.messages for record in found) == end
+        assert end > 120
 
 
 def test_work_that_came_too_late_does_not_stand_in_the_way_of_what_is_due():

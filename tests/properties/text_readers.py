@@ -152,6 +152,7 @@ READERS: dict[str, Reader] = {
     "core.linking.window:stemmed": window.stemmed.__wrapped__,
     "core.memory.scoring:read_question": lambda text: memory_asking.read_question(text, of_group=True),
     "core.memory.extraction:fallback": extraction.fallback,
+    "core.memory.reading:without_times": memory_reading.without_times,
     "core.memory.extraction:kept": lambda text: extraction.kept(f"enough of it {text}", instructions="Write a summary"),
     "core.memory.writing:is_longer": lambda text: writing.is_longer(text, 4_000),
     "core.memory.writing:normal": writing.normal,

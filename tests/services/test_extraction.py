@@ -28,6 +28,7 @@ from extraction_rig import (
     talk,
     until,
     warnings_of,
+    with_times,
 )
 from roomlore import Message, Role, Settings
 from roomlore.adapters.inprocess.durable import InProcessWork
@@ -48,19 +49,18 @@ NO_MODEL = "no model summarised a conversation for a memory"
 
 
 @both
-async def test_every_fifth_reply_makes_a_memory_of_the_five_messages_that_end_with_it(said):
+async def test_every_fifth_reply_makes_a_memory_of_all_that_was_said_with_the_agent(said):
     async with ModelServer(default=said.summary) as server, opened(server) as lore:
         for n in range(1, 11):
             await replies(lore, said, 1, first=n)
             await extracted(lore)
             assert len(server.requests) == n // 5
         first, second = await memories(lore)
-        lines = [f"bot: {said.replies.format(3)}", f"Lin: {said.asks.format(4)}", f"bot: {said.replies.format(4)}",
-                 f"Lin: {said.asks.format(5)}", f"bot: {said.replies.format(5)}"]  # fmt: skip
-        assert conversations(server)[0] == "\n".join(lines)
-        assert second.sources == tuple(
-            Source("r", name) for name in ("a8-bot", "q9-bot", "a9-bot", "q10-bot", "a10-bot")
-        )
+        for text, numbers in zip(conversations(server), (range(1, 6), range(6, 11)), strict=True):
+            assert text == "\n".join(
+                line for n in numbers for line in (f"Lin: {said.asks.format(n)}", f"bot: {said.replies.format(n)}")
+            )
+        assert second.sources == tuple(Source("r", name) for n in range(6, 11) for name in (f"q{n}-bot", f"a{n}-bot"))
         assert (first.statement, first.kind, first.scope, first.version) == (
             said.summary,
             MemoryKind.SHORT,
@@ -80,7 +80,7 @@ async def test_its_record_says_what_it_was_made_of_and_by(said):
         (record,), (memory,) = await records(lore), await memories(lore)
         prompt = await PackagedPrompts().find("memory_summary", language="zh" if said is CHINESE else "en")
         assert (record.evolution_id, record.kind, record.status) == (memory.evolution_id, "extraction", "applied")
-        assert (record.room_id, record.first_arrival, record.last_arrival, record.messages) == ("r", 6, 10, 5)
+        assert (record.room_id, record.first_arrival, record.last_arrival, record.messages) == ("r", 1, 10, 10)
         assert (record.prompt_name, record.prompt_hash) == ("memory_summary", prompt.hash)
         assert (record.model, record.raw_answer) == ("first/tiny", f"  {said.summary}\n")
         assert (record.usage.input_tokens, record.usage.output_tokens) == (7, 3)
@@ -89,7 +89,7 @@ async def test_its_record_says_what_it_was_made_of_and_by(said):
         assert (change.number, change.action, change.memory) == (1, Action.CREATE, memory)
         assert (change.actor, change.evolution_id) == ("first/tiny", record.evolution_id)
         assert await mark(lore) == 10
-        assert server.requests[0].prompt == prompt.fill({"conversation": conversations(server)[0]})
+        assert server.requests[0].prompt == prompt.fill({"conversation": with_times(server.requests[0])})
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ async def test_the_model_ships_with_two_providers_and_is_hidden():
 
 
 def is_fallback(memory, said) -> bool:
-    talked = f"bot: {said.replies.format(3)}\nLin: {said.asks.format(4)}"
+    talked = f"Lin: {said.asks.format(1)}\nbot: {said.replies.format(1)}"
     return memory.fallback and memory.made_by == "fallback" and memory.statement.startswith(f"对话摘要: {talked}")
 
 
@@ -265,15 +265,14 @@ async def test_where_all_fail_the_beginning_is_kept_and_flagged(said, caplog):
         opened(one, two, seconds=SOON) as lore,
     ):
         long = said.long * 2
-        await lore.messages.add([*talk(said, range(1, 5)), ask(5, long), reply(5, said.replies.format(5))])
+        await lore.messages.add([ask(1, long), reply(1, said.replies.format(1)), *talk(said, range(2, 6))])
         await extracted(lore)
         (memory,), (record,) = await memories(lore), await records(lore)
-        talked = (
-            f"bot: {said.replies.format(3)}\nLin: {said.asks.format(4)}\nbot: {said.replies.format(4)}\nLin: {long}"
-        )
-        assert memory.statement == "对话摘要: " + talked[:200]
+        assert memory.statement == f"对话摘要: Lin: {long}"[:206]
         assert (memory.fallback, memory.made_by, record.status) == (True, "fallback", "applied")
-        assert [source.message_id for source in memory.sources] == ["a3-bot", "q4-bot", "a4-bot", "q5-bot", "a5-bot"]
+        assert [source.message_id for source in memory.sources] == [
+            name for n in range(1, 6) for name in (f"q{n}-bot", f"a{n}-bot")
+        ]
         async with lore.storage.reading() as work:
             flagged = await work.memories.fallbacks(after=None, limit=9)
         assert flagged == [("default", memory)]
@@ -329,7 +328,7 @@ async def test_storing_that_fails_loses_neither_the_reply_nor_the_memory(said, c
 
         await until(warned)
         assert (await lore.messages.get("r", "a5-bot")).message.text == said.replies.format(5)
-        assert (await memories(lore), await records(lore), await mark(lore)) == ([], [], 1)
+        assert (await memories(lore), await records(lore), await mark(lore)) == ([], [], 0)
         down[0] = False
         await extracted(lore)
         (memory,) = await memories(lore)
@@ -405,12 +404,9 @@ async def test_a_turn_of_a_session_counts():
             await lore.sessions.write_turn("s", "u1", "doctor", f"问{n}", f"答{n}")
         await extracted(lore)
         assert len(await memories(lore, "doctor")) == 2
-        assert conversations(server)[0].splitlines() == [
-            "doctor: 答3",
-            "u1: 问4",
-            "doctor: 答4",
-            "u1: 问5",
-            "doctor: 答5",
+        assert [text.splitlines() for text in conversations(server)] == [
+            [line for n in numbers for line in (f"u1: 问{n}", f"doctor: 答{n}")]
+            for numbers in (range(1, 6), range(6, 11))
         ]
 
 
@@ -435,7 +431,7 @@ async def test_how_often_is_a_setting(every, made):
         await replies(lore, ENGLISH, 10)
         await extracted(lore)
         assert len(await memories(lore)) == len(server.requests) == made
-        assert all(len(text.splitlines()) == every for text in conversations(server))
+        assert all(len(text.splitlines()) == 2 * every for text in conversations(server))
 
 
 async def test_agents_and_rooms_and_tenants_are_counted_apart():
@@ -449,7 +445,7 @@ async def test_agents_and_rooms_and_tenants_are_counted_apart():
         await extracted(lore)
         assert [len(await memories(lore, name)) for name in ("anna", "bob")] == [1, 1]
         assert len(await memories(other, "anna")) == 1
-        assert await mark(lore, "second", "anna") == 1
+        assert await mark(lore, "second", "anna") == 0
         assert len(server.requests) == 3
         await replies(lore, ENGLISH, 1, first=5, room="second", agent="anna")
         await extracted(lore)
@@ -469,14 +465,16 @@ async def test_only_replies_count():
             reply(1, "one reply"),
         ])  # fmt: skip
         await extracted(lore)
-        assert (server.requests, await mark(lore)) == ([], 20)
+        assert (server.requests, await mark(lore)) == ([], 0)
         await lore.messages.add(reply(1, "one reply"))  # the same again
         await lore.messages.edit("r", "a1-bot", text="one reply, edited")
         await extracted(lore)
         assert server.requests == []
         await lore.messages.add(reply(2, "another"))
         await extracted(lore)
-        assert conversations(server) == ["bot: one reply, edited\nbot: another"]
+        assert conversations(server) == [
+            "\n".join(["bot: something"] * 10 + ["bot: one reply, edited", "bot: another"])
+        ]
 
 
 async def test_replies_deleted_before_the_fifth_do_not_count():
@@ -489,7 +487,9 @@ async def test_replies_deleted_before_the_fifth_do_not_count():
         await replies(lore, CHINESE, 1, first=7)
         await extracted(lore)
         (memory,) = await memories(lore)
-        assert [source.message_id for source in memory.sources] == ["a5-bot", "q6-bot", "a6-bot", "q7-bot", "a7-bot"]
+        assert [source.message_id for source in memory.sources] == [
+            "q1-bot", "a1-bot", "q2-bot", "q3-bot", "a3-bot", "q5-bot", "a5-bot", "q6-bot", "a6-bot", "q7-bot", "a7-bot"
+        ]  # fmt: skip
 
 
 @pytest.mark.parametrize("gone", [["a3-bot"], ["a5-bot"], ["a1-bot", "a4-bot"], [f"a{n}-bot" for n in range(1, 6)]])

@@ -113,7 +113,7 @@ async def test_what_is_made_again_says_of_what_by_what_and_why(said):
         assert (after.kind, after.scope, after.created_at) == (before.kind, before.scope, before.created_at)
         assert after.change_summary
         record = next(record for record in made if record.evolution_id == after.evolution_id)
-        assert (record.status, record.room_id, record.first_arrival, record.last_arrival) == ("applied", "r0", 6, 10)
+        assert (record.status, record.room_id, record.first_arrival, record.last_arrival) == ("applied", "r0", 1, 10)
         assert (record.model, record.raw_answer, record.usage.output_tokens) == ("first/tiny", said.summary, 3)
         assert record.prompt_hash
         assert record.facts == {"again": before.memory_id}
@@ -158,15 +158,19 @@ async def test_messages_that_were_deleted_meanwhile_are_left_out():
         await lore.messages.delete("r0", ["a3-bot", "q5-bot"])
         await server.start()
         await made_again(lore)
-        assert [line.split(":")[0] for line in conversations(server)[0].splitlines()] == ["Lin", "bot", "bot"]
+        assert [line.split(":")[0] for line in conversations(server)[0].splitlines()] == [
+            "Lin", "bot", "Lin", "bot", "Lin", "Lin", "bot", "bot"
+        ]  # fmt: skip
         (memory,) = await memories(lore)
-        assert [source.message_id for source in memory.sources] == ["q4-bot", "a4-bot", "a5-bot"]
+        assert [source.message_id for source in memory.sources] == [
+            "q1-bot", "a1-bot", "q2-bot", "a2-bot", "q3-bot", "q4-bot", "a4-bot", "a5-bot"
+        ]  # fmt: skip
 
 
 async def test_with_none_of_its_messages_left_it_is_deleted_and_no_model_asked():
     async with ModelServer(default=ENGLISH.summary) as server, opened(server) as lore:
         await fallbacks(server, lore, ENGLISH)
-        await lore.messages.delete("r0", ["a3-bot", "q4-bot", "a4-bot", "q5-bot", "a5-bot"])
+        await lore.messages.delete("r0", [f"{kind}{n}-bot" for n in range(1, 6) for kind in "qa"])
         await server.start()
         await made_again(lore)
         assert (server.requests, await memories(lore)) == ([], [])

@@ -46,15 +46,15 @@ async def test_opened_anew_for_every_reply(said, sqlite_url):
                 await replies(lore, said, 1, first=n)
         async with opened(server, url=sqlite_url) as lore:
             await extracted(lore)
-            assert ranges(await records(lore)) == [(6, 10), (16, 20)]
+            assert ranges(await records(lore)) == [(1, 10), (11, 20)]
             assert len(await memories(lore)) == 2
     assert sorted(set(conversations(server))) == sorted(
         "\n".join(
             line
-            for n in range(first, first + 3)
-            for line in (f"Lin: {said.asks.format(n)}", f"bot: {said.replies.format(n)}")[n == first :]
+            for n in range(first, first + 5)
+            for line in (f"Lin: {said.asks.format(n)}", f"bot: {said.replies.format(n)}")
         )
-        for first in (3, 8)
+        for first in (1, 6)
     )
 
 
@@ -65,7 +65,7 @@ async def test_closed_while_the_model_thinks(sqlite_url):
             await until(lambda: asked(server))
         async with opened(server, url=sqlite_url) as lore:
             await extracted(lore)
-            assert ranges(await records(lore)) == [(6, 10), (16, 20)]
+            assert ranges(await records(lore)) == [(1, 10), (11, 20)]
 
 
 async def test_with_dbos_an_answer_that_came_is_not_asked_for_again(sqlite_url):
@@ -84,10 +84,10 @@ async def test_with_dbos_an_answer_that_came_is_not_asked_for_again(sqlite_url):
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        (5, 3, [(6, 10), (14, 16), (20, 22)]),
-        (3, 5, [(4, 6), (12, 16)]),
-        (5, 1, [(6, 10), *((n, n) for n in range(12, 24, 2))]),
-        (5, 0, [(6, 10)]),
+        (5, 3, [(1, 10), (11, 16), (17, 22)]),
+        (3, 5, [(1, 6), (7, 16)]),
+        (5, 1, [(1, 10), *((n - 1, n) for n in range(12, 24, 2))]),
+        (5, 0, [(1, 10)]),
     ],
 )
 async def test_the_setting_may_change_between_two_openings(sqlite_url, before, after, expected):
@@ -109,7 +109,7 @@ async def test_turned_off_and_on_again_it_goes_on_where_it_was(sqlite_url):
                 await replies(lore, ENGLISH, 3, first=first)
                 await extracted(lore)
         async with opened(server, url=sqlite_url) as lore:
-            assert ranges(await records(lore)) == [(6, 10)]
+            assert ranges(await records(lore)) == [(1, 10)]
             assert await mark(lore) == 10
 
 
@@ -124,7 +124,7 @@ async def test_what_was_handed_in_is_made_as_it_was_whatever_the_setting_says_by
         async with opened(server, url=sqlite_url, durable_work="dbos", extract_every=after) as lore:
             await lore.jobs.begin()
             assert (await lore.jobs.wait(job_id.partition(":")[2], seconds=15)).status == "done"
-            assert ranges(await records(lore)) == [(6, 10)]
+            assert ranges(await records(lore)) == [(1, 10)]
             assert len(await memories(lore)) == 1
 
 
@@ -169,5 +169,5 @@ async def test_what_it_is_at_is_seen(durable_work, sqlite_url):
         await until(lambda: asked(thinking))
         (job,) = await lore.jobs.page()
         assert (job.kind, job.room_id, job.status) == ("extraction", "r", "running")
-        assert job.progress == "asking a model about 5 messages"
+        assert job.progress == "asking a model about 10 messages"
         assert (await lore.jobs.wait(job.job_id)).status == "done"

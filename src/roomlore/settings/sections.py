@@ -227,7 +227,10 @@ class EvolutionSettings(Section):
 
     section: ClassVar[str] = "evolution"
     extract_every: Whole = setting(
-        5, "Replies of an agent in a room after which the last messages become a short memory; 0: never.", ge=0, le=200
+        5,
+        "Replies of an agent in a room after which their conversation becomes a memory; 0: never.",
+        ge=0,
+        le=200,
     )
     evolve_model: str = setting(
         EVOLVE_MODEL, "The model that evolves what is remembered of groups and people.", form="a model's name"

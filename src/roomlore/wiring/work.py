@@ -109,6 +109,7 @@ def make_extraction(common: Common, durable: DurableWork, models: ModelService) 
         clock=common.clock,
         telemetry=common.telemetry,
         every=common.settings.evolution.extract_every,
+        zone=ZoneInfo(common.settings.search.time_zone),
     )
     durable.define(EXTRACTION, counted(EXTRACTION, extraction.extract, clock=common.clock, telemetry=common.telemetry))
     if common.background and common.settings.evolution.extract_every:
@@ -132,6 +133,7 @@ def make_retries(common: Common, durable: DurableWork, models: ModelService) -> 
         clock=common.clock,
         telemetry=common.telemetry,
         at_once=max(common.settings.work.work_at_once // 2, 1),
+        zone=ZoneInfo(common.settings.search.time_zone),
     )
     durable.define(
         EXTRACTION_RETRY, counted(EXTRACTION_RETRY, retries.retry, clock=common.clock, telemetry=common.telemetry)

@@ -13,7 +13,7 @@ from typing import TypeVar
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.requests import Rules, is_stale
 from roomlore.core.memory.memory import Memory, Source
-from roomlore.core.memory.reading import as_conversation
+from roomlore.core.memory.reading import as_conversation, stamp
 from roomlore.core.memory.writing import is_longer
 from roomlore.core.models import StoredMessage
 from roomlore.core.text import fitting, fold, terms
@@ -110,7 +110,6 @@ MESSAGE_CHARACTERS = 24_000
 """Code points of all messages together. Unused space of short messages does not go to long ones, so one long message
 cannot crowd out others."""
 _LEAST_CHARACTERS = 120
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _INERT = str.maketrans(
     {
         **dict.fromkeys("<＜﹤", "‹"),
@@ -165,7 +164,7 @@ def show_messages(
     told = [(message, cut) for message, line in said if (cut := fitting(line, most))]
     handles = message_handles(Source(room_id, message.id) for message, _ in told)
     lines = (
-        f"{handle} [{_time(message.at, zone)}] {line}" for handle, (message, line) in zip(handles, told, strict=True)
+        f"{handle} [{stamp(message.at, zone)}] {line}" for handle, (message, line) in zip(handles, told, strict=True)
     )
     return ShownMessages("\n".join(lines), handles)
 
@@ -183,11 +182,6 @@ def _about(memory: Memory, *, stale: bool) -> str:
     if memory.doubtful:
         words.append(f"doubtful: {inert(memory.doubtful).rstrip('.')}")
     return ", ".join(words)
-
-
-def _time(at: datetime, zone: tzinfo) -> str:
-    local = at.astimezone(zone)
-    return f"{_DAYS[local.weekday()]} {local:%Y-%m-%d %H:%M}"
 
 
 STATEMENT_CHARACTERS = 480

@@ -5,9 +5,19 @@ import re
 from collections.abc import Sequence
 
 from roomlore.core.errors import BadModelOutput
+from roomlore.core.memory.reading import without_times
 from roomlore.core.text import graphemes, terms, truncate
 
-EXTRACT_EVERY = 5
+MOST_MESSAGES = 40
+"""The most messages of a short memory. What is more waits for the next one."""
+MOST_ARRIVALS = 1000
+"""The most arrivals that one extraction moves over, since it reads all of them to find the agent's conversations."""
+MOST_PASSED = 200
+"""How many messages that were passed over are remembered: a later reply may answer one of them."""
+LOOK_BACK = 40
+"""How far before an agent's first reply its conversation may begin."""
+IMPORTED = "imported"
+"""The name of the watermark up to which a room was imported; nothing below it is extracted."""
 SUMMARY_CHARACTERS = 100
 SUMMARY_TOKENS = 200
 FALLBACK_CHARACTERS = 200
@@ -29,6 +39,17 @@ def extraction_end(replies: Sequence[int], every: int) -> int | None:
     """Return the reply at which the next extraction is due, of the replies' arrivals (ascending, all after the
     watermark); None if there are too few."""
     return replies[every - 1] if len(replies) >= every else None
+
+
+def first_mark(reply: int, imported: int) -> int:
+    """Return the watermark with which extraction begins, given the arrival of the agent's first live reply."""
+    return max(reply - 1 - LOOK_BACK, imported, 0)
+
+
+def cut_at(last: int, arrivals: Sequence[int], *, after: int) -> int:
+    """Return the arrival that ends an extraction of `MOST_MESSAGES` messages at most. `arrivals`: those of the
+    messages up to `last`, ascending; some may be from before the watermark `after`."""
+    return last if len(arrivals) <= MOST_MESSAGES else max(arrivals[MOST_MESSAGES - 1], after + 1)
 
 
 def extraction_id(tenant: str, agent_id: str, room_id: str, last: int) -> str:
@@ -79,5 +100,5 @@ def _ngrams(text: str) -> set[tuple[str, ...]]:
 
 
 def fallback(conversation: str) -> str:
-    """Return the summary used if no model answers: the beginning of the conversation."""
-    return _FALLBACK_LABEL + truncate(conversation, FALLBACK_CHARACTERS)
+    """Return the summary used if no model answers: the beginning of the conversation, without times."""
+    return _FALLBACK_LABEL + truncate(without_times(conversation), FALLBACK_CHARACTERS)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime, tzinfo
 
 from roomlore.core.mentions import Quotation, named_author, split_quotes
 from roomlore.core.models import Message, Role, StoredMessage
@@ -19,6 +20,8 @@ CONVERSATION_CHARACTERS = 12_000
 _TAG = re.compile(rf"<(?P<closing>/)?{MEMORY_BLOCK}(?:_context)?(?:\s[^<>]{{0,200}})?>", re.IGNORECASE)
 _LABELLED = re.compile(r"\s*(?:历史摘要|对话摘要|Summary)\s*[:：]")
 _QUOTED_CHARACTERS = 200
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_STAMP = re.compile(rf"^\[(?:{'|'.join(_DAYS)}) \d{{4}}-\d\d-\d\d \d\d:\d\d\] ", re.MULTILINE)
 _NAME_CHARACTERS = 64
 
 
@@ -31,16 +34,45 @@ def own_words(message: Message) -> str:
 
 
 def as_conversation(
-    messages: Sequence[StoredMessage], *, quoted: Mapping[str, StoredMessage], people: Mapping[str, str]
+    messages: Sequence[StoredMessage],
+    *,
+    quoted: Mapping[str, StoredMessage],
+    people: Mapping[str, str],
+    zone: tzinfo | None = None,
 ) -> str:
     """Return a line 'name: text' for each message with content of its own; the total length is bounded.
 
     Quoted text is attributed to its author, never to the sender. `quoted`: messages by id that others reply to.
-    `people`: sender ids to names.
+    `people`: sender ids to names. `zone`: each line begins with its time in this zone; None shows no times.
     """
-    most = CONVERSATION_CHARACTERS // max(len(messages), 1)
-    lines = (_line(message, quoted, people, most) for message in messages)
-    return neutral("\n".join(line for line in lines if line))
+    most = _share([len(message.text) for message in messages], CONVERSATION_CHARACTERS)
+    lines = ((message, _line(message, quoted, people, most)) for message in messages)
+    return neutral(
+        "\n".join(f"[{stamp(message.at, zone)}] {line}" if zone else line for message, line in lines if line)
+    )
+
+
+def stamp(at: datetime, zone: tzinfo) -> str:
+    """Return the time as a model reads it, with the day of the week."""
+    local = at.astimezone(zone)
+    return f"{_DAYS[local.weekday()]} {local:%Y-%m-%d %H:%M}"
+
+
+def without_times(conversation: str) -> str:
+    """Return the lines of `as_conversation` without their times."""
+    return _STAMP.sub("", conversation)
+
+
+def _share(lengths: Sequence[int], whole: int) -> int:
+    """Return the length up to which each text is shown, so that all of them together keep within `whole`. What short
+    ones leave goes to the long ones in equal parts."""
+    left = whole
+    for place, length in enumerate(sorted(lengths)):
+        even = left // (len(lengths) - place)
+        if length > even:
+            return even
+        left -= length
+    return whole
 
 
 def name_of(message: StoredMessage, people: Mapping[str, str]) -> str:

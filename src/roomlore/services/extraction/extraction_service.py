@@ -2,26 +2,31 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import timedelta
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta, tzinfo
 from typing import Any, Protocol
 
 from roomlore.core.audience import evidence_of
 from roomlore.core.chat import SUMMARY_MODEL, ChatAnswer, ChatRequest, Usage
 from roomlore.core.errors import describe
 from roomlore.core.json_values import storable
+from roomlore.core.memory.conversation import conversations_of, speaks
 from roomlore.core.memory.extraction import (
-    EXTRACT_EVERY,
     FALLBACK,
+    IMPORTED,
+    MOST_ARRIVALS,
+    MOST_PASSED,
     SUMMARY_TOKENS,
+    cut_at,
     extraction_end,
     extraction_id,
     fallback,
+    first_mark,
     kept,
     watermark,
 )
 from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, Source
-from roomlore.core.memory.reading import as_conversation, own_words
+from roomlore.core.memory.reading import as_conversation
 from roomlore.core.models import Entry, Role, StoredMessage
 from roomlore.core.text import language
 from roomlore.core.work import work_name
@@ -42,13 +47,15 @@ _CLAIM_SECONDS = 5.0
 _ROOMS_AT_ONCE = 50
 _ERRORS_IN_A_ROW = 5
 """After so many errors in a row the rooms are not the cause."""
+_SEEN_BEFORE = 20
+"""Messages before the first new one that show to whom the new ones speak."""
 
 
 class RepliesDue:
     """Watch new messages for replies of agents.
 
-    An agent's count in a room begins with the first reply seen here: what was imported before it is history, not part
-    of an ongoing conversation.
+    An agent's count in a room begins with the first reply seen here, and what it reads begins with what led to that
+    reply, except what was imported: that is history, not part of an ongoing conversation.
     """
 
     def __init__(self, *, clock: Clock, jobs: Jobs) -> None:
@@ -74,13 +81,13 @@ class RepliesDue:
         named = {"tenant": tenant, "room_id": room_id}
         unknown = {agent: arrival for agent, arrival in first.items() if (tenant, room_id, agent) not in self._begun}
         names = {agent: watermark(agent) for agent in unknown}
-        marks = await work.progress.marks(**named, names=list(names.values())) if names else {}
+        marks = await work.progress.marks(**named, names=[*names.values(), IMPORTED]) if names else {}
         for agent, arrival in unknown.items():
             if names[agent] in marks:
                 self._remember(tenant, room_id, agent)
                 continue
-            now = self._clock.now()
-            await work.progress.move_mark(**named, name=names[agent], arrival=arrival - 1, was=0, now=now)
+            start = first_mark(arrival, marks.get(IMPORTED, 0))
+            await work.progress.move_mark(**named, name=names[agent], arrival=start, was=0, now=self._clock.now())
 
     def _remember(self, tenant: str, room_id: str, agent_id: str) -> None:
         if len(self._begun) >= _MOST_KNOWN:
@@ -98,8 +105,15 @@ class RepliesImported:
     async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
         replies = [entry.message for entry in entries if _is_reply(entry.message)]
         ends = {watermark(message.sender_id): message.arrival for message in replies}
+        if entries:
+            await self._move_imported(work, tenant, room_id, entries[-1].message.arrival)
         while ends:
             ends = await self._move(work, tenant, room_id, ends)
+
+    async def _move_imported(self, work: UnitOfWork, tenant: str, room_id: str, end: int) -> None:
+        named = {"tenant": tenant, "room_id": room_id}
+        was = (await work.progress.marks(**named, names=[IMPORTED])).get(IMPORTED, 0)
+        await work.progress.move_mark(**named, name=IMPORTED, arrival=end, was=was, now=self._clock.now())
 
     async def _move(self, work: UnitOfWork, tenant: str, room_id: str, ends: dict[str, int]) -> dict[str, int]:
         """Move the existing watermarks; return those that a memory moved meanwhile, which locks no room."""
@@ -120,15 +134,17 @@ def _is_reply(message: StoredMessage) -> bool:
     return message.role is Role.ASSISTANT and not message.has_tool_calls
 
 
-async def conversation_of(work: UnitOfWork, *, tenant: str, room_id: str, messages: Sequence[StoredMessage]) -> str:
-    """Return messages of one room in order as text, with the messages they reply to and the names of people looked
-    up."""
+async def conversation_of(
+    work: UnitOfWork, *, tenant: str, room_id: str, messages: Sequence[StoredMessage], zone: tzinfo
+) -> str:
+    """Return messages of one room in order as text with their times in the zone, with the messages they reply to and
+    the names of people looked up."""
     here = {"tenant": tenant, "room_id": room_id}
     replied = [message.reply_to for message in messages if message.reply_to]
     answered = await work.messages.by_id(**here, message_ids=replied)
     people = await work.rooms.participants(**here)
     quoted = {entry.message.id: entry.message for entry in answered}
-    return as_conversation(messages, quoted=quoted, people=people)
+    return as_conversation(messages, quoted=quoted, people=people, zone=zone)
 
 
 class Completer(Protocol):
@@ -209,15 +225,18 @@ class MemorySummaries:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """The messages up to arrival `last` of a room as a memory of an agent. `after`: the end of the last extraction."""
+    """An agent's conversations up to arrival `last` of a room as a memory. `after`: the end of the last extraction."""
 
     tenant: str
     room_id: str
     agent_id: str
     after: int
     last: int
-    every: int = EXTRACT_EVERY
-    """The number of messages it is made of: the setting may have changed, even to 0, when it runs."""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "_Piece":
+        """Return the piece. Work of earlier versions names how many messages it reads; it is left out."""
+        return cls(**{name: value for name, value in data.items() if name != "every"})
 
     @property
     def id(self) -> str:
@@ -239,6 +258,19 @@ class _Piece:
     @property
     def where(self) -> dict[str, str]:
         return {"tenant": self.tenant, "room_id": self.room_id}
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """What an extraction reads. `messages`: those of the agent's conversations, in order. `passed`: arrivals of the
+    others, which a later reply may answer."""
+
+    messages: Sequence[StoredMessage]
+    passed: Sequence[int]
+
+    def times(self) -> list[tuple[int, str]]:
+        """Return arrival and time of each message, as JSON."""
+        return [(message.arrival, message.at.isoformat()) for message in self.messages]
 
 
 class _Errors:
@@ -266,7 +298,8 @@ class _Errors:
 
 
 class ExtractionService:
-    """Extraction in the rooms of all tenants. `every`: the number of replies, and of messages, that make a memory."""
+    """Extraction in the rooms of all tenants. `every`: the number of replies that make a memory. `zone`: the time zone
+    in which a model reads times."""
 
     def __init__(
         self,
@@ -278,6 +311,7 @@ class ExtractionService:
         clock: Clock,
         telemetry: Telemetry,
         every: int,
+        zone: tzinfo,
     ) -> None:
         self._storage = storage
         self._durable = durable
@@ -286,6 +320,7 @@ class ExtractionService:
         self._clock = clock
         self._telemetry = telemetry
         self._every = every
+        self._zone = zone
         self._resumed = False
 
     async def sweep(self) -> list[str]:
@@ -304,17 +339,18 @@ class ExtractionService:
     async def extract(self, steps: Steps, arguments: Json) -> None:
         """Run one extraction, as durable work. The model is asked in a step of its own, so that an answer is never paid
         for twice."""
-        piece = _Piece(**arguments)
+        piece = _Piece.from_json(arguments)
         if await self._is_next(piece):
-            messages, conversation = await self._read(piece)
+            window, conversation = await self._read(piece)
 
             async def summarise() -> Json:
-                await steps.report(f"asking a model about {len(messages)} messages")
+                await steps.report(f"asking a model about {len(window.messages)} messages")
                 found = await self._summaries.of(conversation) if conversation else Extracted(None, "nothing")
-                return found.to_json()
+                return {**found.to_json(), "read": window.times()}
 
-            extracted = Extracted.from_json(await steps.once("summary", summarise))
-            await self._keep(piece, messages, extracted)
+            answer = dict(await steps.once("summary", summarise))
+            read = {arrival: datetime.fromisoformat(at) for arrival, at in answer.pop("read", window.times())}
+            await self._keep(piece, read, window, Extracted.from_json(answer))
         self._jobs.ask(EXTRACTION)
 
     async def _resume(self) -> None:
@@ -374,7 +410,10 @@ class ExtractionService:
                 replies = await work.messages.replies_of(**named, agent_id=agent, after=after, limit=self._every)
                 last = extraction_end(replies, self._every)
                 if last is not None:
-                    pieces.append(_Piece(tenant, room_id, agent, after, last, self._every))
+                    piece = _Piece(tenant, room_id, agent, after, min(last, after + MOST_ARRIVALS))
+                    window = await _window(work, piece)
+                    end = cut_at(piece.last, [message.arrival for message in window.messages], after=after)
+                    pieces.append(replace(piece, last=end))
         return pieces
 
     async def _is_next(self, piece: _Piece) -> bool:
@@ -382,14 +421,13 @@ class ExtractionService:
         async with self._storage.reading() as work:
             return (await work.progress.marks(**piece.where, names=[name])).get(name, 0) == piece.after
 
-    async def _read(self, piece: _Piece) -> tuple[list[StoredMessage], str]:
-        """Return the messages, none of which was extracted before, and the conversation as text for the model."""
+    async def _read(self, piece: _Piece) -> tuple[_Window, str]:
+        """Return what is read, none of which was extracted before, and the conversation as text for the model."""
         async with self._storage.reading() as work:
-            recent = await work.messages.recent(**piece.where, limit=piece.every, before=piece.last + 1)
-            messages = [message for message in recent if message.arrival > piece.after]
-            return messages, await conversation_of(work, **piece.where, messages=messages)
+            window = await _window(work, piece)
+            return window, await conversation_of(work, **piece.where, messages=window.messages, zone=self._zone)
 
-    async def _keep(self, piece: _Piece, messages: Sequence[StoredMessage], extracted: Extracted) -> None:
+    async def _keep(self, piece: _Piece, read: Mapping[int, datetime], window: _Window, extracted: Extracted) -> None:
         """Store the memory, its evidence and its end, all or none; nothing if the watermark moved."""
         now, name = self._clock.now(), watermark(piece.agent_id)
         async with self._storage.writing() as work:
@@ -397,17 +435,19 @@ class ExtractionService:
                 **piece.where, name=name, arrival=piece.last, was=piece.after, now=now
             ):
                 return
-            await work.memories.add_evolution(tenant=piece.tenant, evolution=self._record(piece, messages, extracted))
+            record = self._record(piece, read, window, extracted)
+            await work.memories.add_evolution(tenant=piece.tenant, evolution=record)
             if extracted.statement:
-                await self._remember(work, piece, messages, extracted)
+                await self._remember(work, piece, read, extracted)
             await work.progress.note_room(**piece.where, work=EXTRACTION, now=now)
         result = "fallback" if extracted.is_fallback else "kept" if extracted.statement else "nothing"
         self._telemetry.count("roomlore_extractions_total", labels={"result": result})
 
     async def _remember(
-        self, work: UnitOfWork, piece: _Piece, messages: Sequence[StoredMessage], extracted: Extracted
+        self, work: UnitOfWork, piece: _Piece, read: Mapping[int, datetime], extracted: Extracted
     ) -> None:
         now = self._clock.now()
+        messages = await work.messages.plain(**piece.where, arrivals=sorted(read))
         scope = await work.memories.lock(tenant=piece.tenant, scope=piece.scope, now=now)
         memory = Memory(
             memory_id=piece.id,
@@ -415,14 +455,14 @@ class ExtractionService:
             scope=piece.scope,
             kind=MemoryKind.SHORT,
             statement=extracted.statement or "",
-            sources=tuple(Source(piece.room_id, message.id) for message in messages if own_words(message)),
-            evidence=evidence_of((piece.room_id, message.at) for message in messages),
+            sources=tuple(Source(piece.room_id, message.id) for message in messages),
+            evidence=evidence_of((piece.room_id, at) for at in read.values()),
             evolution_id=piece.id,
             made_by=extracted.made_by,
             fallback=extracted.is_fallback,
             created_at=now,
             updated_at=now,
-            supported_at=max((message.at for message in messages), default=now),
+            supported_at=max(read.values(), default=now),
         )
         change = Change(
             number=scope.changes + 1,
@@ -435,7 +475,7 @@ class ExtractionService:
         )
         await work.memories.apply(tenant=piece.tenant, scope=piece.scope, changes=[change])
 
-    def _record(self, piece: _Piece, messages: Sequence[StoredMessage], extracted: Extracted) -> Evolution:
+    def _record(self, piece: _Piece, read: Mapping[int, datetime], window: _Window, extracted: Extracted) -> Evolution:
         now = self._clock.now()
         return Evolution(
             evolution_id=piece.id,
@@ -443,14 +483,46 @@ class ExtractionService:
             kind="extraction",
             status="applied" if extracted.statement else "nothing",
             room_id=piece.room_id,
-            first_arrival=messages[0].arrival if messages else piece.last,
+            first_arrival=min(read, default=piece.last),
             last_arrival=piece.last,
-            messages=len(messages),
+            messages=len(read),
             prompt_name=PROMPT if extracted.prompt_hash else "",
             prompt_hash=extracted.prompt_hash,
             model=extracted.made_by if extracted.prompt_hash else "",
             usage=extracted.usage,
             raw_answer=extracted.raw_answer,
+            facts={"passed": [arrival for arrival in window.passed if arrival not in read]},
             started_at=now,
             finished_at=now,
         )
+
+
+async def _window(work: UnitOfWork, piece: _Piece) -> _Window:
+    """Return what is to be read. Messages before the watermark only show who speaks to whom, except those that were
+    passed over so far."""
+    passed = await _passed(work, piece)
+    arrivals = {*range(max(piece.after - _SEEN_BEFORE, 0) + 1, piece.last + 1), *passed}
+    entries = await work.messages.by_arrival(**piece.where, arrivals=sorted(arrivals))
+    parents = {entry.link.parent for entry in entries if entry.link.parent} - arrivals
+    before = await work.messages.by_arrival(**piece.where, arrivals=sorted(parents))
+    alone = await _is_alone(work, piece, entries)
+    chosen = conversations_of(piece.agent_id, [*before, *entries], alone=alone)
+    new = {entry.message.arrival for entry in entries if entry.message.arrival > piece.after and speaks(entry)}
+    messages = [message for message in chosen if message.arrival in new or message.arrival in passed]
+    left = (new | set(passed)) - {message.arrival for message in messages}
+    return _Window(messages, sorted(left)[-MOST_PASSED:])
+
+
+async def _passed(work: UnitOfWork, piece: _Piece) -> Sequence[int]:
+    """Return the arrivals that the extraction before this one passed over."""
+    before = extraction_id(piece.tenant, piece.agent_id, piece.room_id, piece.after)
+    records = await work.memories.evolutions_by_id(tenant=piece.tenant, evolution_ids=[before])
+    return [int(arrival) for record in records for arrival in record.facts.get("passed", ())]
+
+
+async def _is_alone(work: UnitOfWork, piece: _Piece, entries: Sequence[Entry]) -> bool:
+    """Return True if the room has one person and no other agent."""
+    agents = {entry.message.sender_id for entry in entries if _is_reply(entry.message)}
+    people = await work.rooms.people(tenant=piece.tenant, room_ids=[piece.room_id])
+    known = people[piece.room_id].people if piece.room_id in people else ()
+    return agents <= {piece.agent_id} and len(known) <= 1

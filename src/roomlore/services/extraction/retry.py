@@ -7,6 +7,7 @@ is not flooded.
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import tzinfo
 
 from roomlore.core.chat import Usage
 from roomlore.core.errors import ModelUnavailable, NotFound, describe
@@ -79,6 +80,7 @@ class FallbackRetries:
         clock: Clock,
         telemetry: Telemetry,
         at_once: int,
+        zone: tzinfo,
     ) -> None:
         self._storage = storage
         self._durable = durable
@@ -88,6 +90,7 @@ class FallbackRetries:
         self._clock = clock
         self._telemetry = telemetry
         self._at_once = at_once
+        self._zone = zone
         self._answered = False
         self._after: str | None = None
 
@@ -161,7 +164,7 @@ class FallbackRetries:
             here = {"tenant": piece.tenant, "room_id": piece.room_id}
             found = await work.messages.by_id(**here, message_ids=ids)
             messages = sorted((entry.message for entry in found), key=lambda message: message.arrival)
-            return _Read(memory, messages, await conversation_of(work, **here, messages=messages))
+            return _Read(memory, messages, await conversation_of(work, **here, messages=messages, zone=self._zone))
 
     async def _summary(self, conversation: str) -> Json:
         """Return a model's summary, or why its answer is unusable: it is not asked again at once."""
