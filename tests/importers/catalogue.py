@@ -56,7 +56,9 @@ def described(item: Item) -> dict:
     if isinstance(item, Bad):
         return {"bad": item.number, "reason": item.reason, "excerpt": item.excerpt}
     edited = {"edited_at": item.edited_at.isoformat()} if item.edited_at else {}
-    return to_record(item.message) | edited
+    moves = [f"{'+' if move.came else '-'}{move.person}{' (name)' if move.by_name else ''}" for move in item.moves]
+    room = {"kind": item.room.kind, "members": list(item.room.members or ())} if item.room else {}
+    return to_record(item.message) | edited | ({"moves": moves} if moves else {}) | ({"room": room} if room else {})
 
 
 def expected(name: str) -> list[dict]:

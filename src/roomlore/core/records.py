@@ -4,11 +4,13 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, TypeAlias
 
+from roomlore.core.audience import RoomKind
 from roomlore.core.errors import InvalidInput
+from roomlore.core.membership import Move, RoomFacts
 from roomlore.core.models import Message, Role, StoredMessage
 
 Position: TypeAlias = Mapping[str, Any]
@@ -17,12 +19,17 @@ Position: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A message from an export. `sent_at` is None if the export gives no readable time."""
+    """A message from an export. `sent_at` is None if the export gives no readable time.
+
+    `room`: what the export says of its room here. `moves`: who came or went with this message.
+    """
 
     message: Message
     position: Position
     edited_at: datetime | None = None
     sent_at_estimated: bool = False
+    room: RoomFacts | None = None
+    moves: tuple[Move, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +51,8 @@ class ImportReport:
 
     `undated`: messages with an estimated time. `repaired`: records whose broken bytes were replaced. `resumed`: True if
     the import continued an interrupted one. `time_zone`: the zone used for times without one, None if the format has
-    none.
+    none. `kinds`: the kinds of the rooms, as they are after the import. `members`: how many members of a room are known
+    to be there, for those rooms of which all are known.
     """
 
     format: str
@@ -59,6 +67,8 @@ class ImportReport:
     rooms: tuple[str, ...]
     resumed: bool
     time_zone: str | None = None
+    kinds: Mapping[str, RoomKind | None] = field(default_factory=dict)
+    members: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def read(self) -> int:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
+from roomlore.core.audience import RoomKind
+from roomlore.core.membership import RoomFacts
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id, excerpt
@@ -21,6 +23,7 @@ _LAYOUT = Layout(
     head_home=(None,),
 )
 
+_ALONE = RoomFacts(RoomKind.DIRECT)
 _Nodes: TypeAlias = dict[str, dict[str, Any]]
 
 
@@ -117,7 +120,7 @@ def _along(path: list[str], nodes: _Nodes, room: str, options: Options) -> Itera
         answers = message.role is Role.ASSISTANT and not message.has_tool_calls
         asked = message.id if message.role is Role.USER else asked
         turn = asked if answers or message.role is Role.USER else None
-        yield Parsed(replace(message, reply_to=parent, turn_id=turn), {})
+        yield Parsed(replace(message, reply_to=parent, turn_id=turn), {}, room=_ALONE)
         parent, asked = message.id, None if answers else asked
 
 

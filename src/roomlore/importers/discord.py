@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from roomlore.core.audience import RoomKind
+from roomlore.core.membership import Move, RoomFacts
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id
@@ -11,6 +13,12 @@ from roomlore.importers.json_stream import Event, Facts, Layout, Member, read_me
 from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, words
 
 _SPOKEN = ("", "Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19", "20", "23")
+_KINDS = {
+    "DirectTextChat": RoomKind.DIRECT, "1": RoomKind.DIRECT,
+    "DirectGroupTextChat": RoomKind.PRIVATE, "3": RoomKind.PRIVATE,
+    "GuildPrivateThread": RoomKind.PRIVATE, "12": RoomKind.PRIVATE,
+}  # fmt: skip
+"""A channel of a server may be closed to some of its members, which the export does not say: its kind stays unknown."""
 _LAYOUT = Layout(
     streams=lambda path: path == ("messages",),
     start=re.compile(r'\{\s*"id"\s*:'),
@@ -28,6 +36,8 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 def _note(event: Event, facts: Facts) -> None:
     if event.kind == "scalar" and event.path == ("channel", "id"):
         facts["channel"] = name(event.value)
+    elif event.kind == "scalar" and event.path == ("channel", "type"):
+        facts["type"] = name(event.value)
 
 
 def _parsed(member: Member, source: Source, options: Options) -> Item:
@@ -47,7 +57,25 @@ def _parsed(member: Member, source: Source, options: Options) -> Item:
         mentions=tuple(found for one in objects(said.get("mentions")) if (found := name(one.get("id")))),
         metadata=_metadata(said),
     )
-    return Parsed(message, member.position, edited_at=parse_time(said.get("timestampEdited")))
+    kind = _KINDS.get(member.facts.get("type", ""))
+    return Parsed(
+        message,
+        member.position,
+        edited_at=parse_time(said.get("timestampEdited")),
+        room=RoomFacts(kind) if kind else None,
+        moves=_moves(said, message),
+    )
+
+
+def _moves(said: dict[str, Any], message: Message) -> tuple[Move, ...]:
+    """Return who came or went: with a notice about others these are mentioned."""
+    kind = name(said.get("type"))
+    if kind in ("GuildMemberJoin", "7"):
+        return () if obj(said.get("author")).get("isBot") is True else (Move(message.sender_id, True),)
+    if kind not in ("RecipientAdd", "1", "RecipientRemove", "2"):
+        return ()
+    bots = {name(one.get("id")) for one in objects(said.get("mentions")) if one.get("isBot") is True}
+    return tuple(Move(one, kind in ("RecipientAdd", "1")) for one in message.mentions if one not in bots)
 
 
 def _role(said: dict[str, Any], author: dict[str, Any]) -> Role:

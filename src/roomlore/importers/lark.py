@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from roomlore.core.audience import RoomKind
 from roomlore.core.errors import InvalidInput
+from roomlore.core.membership import Move, RoomFacts
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id
@@ -25,6 +27,10 @@ from roomlore.importers.shapes import first_name, joined, kept, name, obj, objec
 
 _IDS = ("open_id", "user_id", "union_id", "app_id")
 _CAPTIONS = ("file_name", "title", "name", "chat_name", "location_name")
+
+_KINDS = {"p2p": RoomKind.DIRECT, "group": RoomKind.PRIVATE, "topic_group": RoomKind.PRIVATE}
+_CAME = re.compile(r"\b(?:invited|added|joined)\b|邀请|加入|添加", re.I)
+_WENT = re.compile(r"\b(?:removed|left)\b|移出|移除|退出|离开", re.I)
 
 
 def _streams(path: JsonPath) -> bool:
@@ -91,7 +97,26 @@ def _item(value: object, place: int, member: Member, source: Source, options: Op
     own_id = name(said.get("message_id")) or derived_id("lark", member.number, place, said)
     message = _message(said, own_id, options.room_id or name(said.get("chat_id")) or source.stem)
     edited = parse_time(name(said.get("update_time"))) if said.get("updated") is True else None
-    return Parsed(message, member.position, edited_at=edited)
+    kind = None if options.room_id else _KINDS.get(name(said.get("chat_type")))
+    return Parsed(
+        message,
+        member.position,
+        edited_at=edited,
+        room=RoomFacts(kind) if kind else None,
+        moves=() if options.room_id else _moves(said),
+    )
+
+
+def _moves(said: dict[str, Any]) -> tuple[Move, ...]:
+    """Return who came or went with a system message, which has names in place of ids."""
+    content = obj(_content(said)) if _kind(said) == "system" else {}
+    template = words(content.get("template"))
+    came, went = _CAME.search(template), _WENT.search(template)
+    if bool(came) == bool(went):
+        return ()
+    listed = content.get("to_chatters" if "{to_chatters}" in template else "from_user")
+    people = listed if isinstance(listed, list) else []
+    return tuple(Move(one, bool(came), by_name=True) for one in people if isinstance(one, str) and one)
 
 
 def lark_message(event: Mapping[str, Any]) -> Message:

@@ -3,11 +3,14 @@
 import re
 import zipfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from html import unescape
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from roomlore.core.audience import RoomKind
+from roomlore.core.membership import Move, RoomFacts
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import UNREADABLE, Options, Source, derived_id, excerpt, open_zip, refuse_encrypted
@@ -27,6 +30,21 @@ _PEOPLE = Layout(
     plausible=lambda value: isinstance(value, dict) and "profile" in value,
     home=(0,),
 )
+_ROOMS = Layout(
+    streams=lambda path: path == (),
+    start=re.compile(r'\{\s*"id"\s*:'),
+    plausible=lambda value: isinstance(value, dict) and "members" in value,
+    home=(0,),
+)
+_KINDS = {
+    "channels.json": RoomKind.PUBLIC,
+    "groups.json": RoomKind.PRIVATE,
+    "mpims.json": RoomKind.PRIVATE,
+    "dms.json": RoomKind.DIRECT,
+}
+_FIXED = ("mpims.json", "dms.json")
+"""Chats whose people never change."""
+_MOVES = {"channel_join": True, "group_join": True, "channel_leave": False, "group_leave": False}
 _PROGRAM = ("tombstone", "pinned_item", "unpinned_item", "reminder_add", "huddle_thread")
 _PROGRAM_ENDS = (
     "_join",
@@ -41,6 +59,15 @@ _PROGRAM_ENDS = (
 )
 _MARKUP = re.compile(r"<([^<>\n]+)>")
 _MENTION = re.compile(r"<@([A-Z0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Directory:
+    """The names of people by id, the ids of bots, and what the export says of each room by the name of its folder."""
+
+    people: dict[str, str]
+    bots: frozenset[str]
+    rooms: dict[str, RoomFacts]
 
 
 class Export:
@@ -64,22 +91,37 @@ class Export:
     def read(self, file: str) -> bytes:
         return self._zip.read(file) if self._zip else (self._path / file).read_bytes()
 
-    def people(self) -> dict[str, str]:
-        """Return user ids and display names; damaged entries are left out."""
-        found = {}
-        for file in (one for one in self.names if one.rpartition("/")[2] == "users.json"):
+    def directory(self) -> _Directory:
+        """Return the people and rooms; damaged entries are left out."""
+        users = {name(one.get("id")): one for one in self._listed("users.json", _PEOPLE)}
+        bots = frozenset(user for user, one in users.items() if one.get("is_bot") is True) | {"USLACKBOT"}
+        rooms: dict[str, RoomFacts] = {}
+        for file in _KINDS:
+            for one in self._listed(file, _ROOMS):
+                facts = _facts(file, one, bots)
+                rooms.update({folder: facts for key in ("id", "name") if (folder := name(one.get(key)))})
+        return _Directory({user: _person(one) for user, one in users.items()}, bots, rooms)
+
+    def _listed(self, wanted: str, layout: Layout) -> Iterator[dict[str, Any]]:
+        for file in (one for one in self.names if one.rpartition("/")[2] == wanted):
             try:
                 data = self.read(file)
             except UNREADABLE:
                 continue
-            for event in Walker(BytesIO(data), _PEOPLE).events():
+            for event in Walker(BytesIO(data), layout).events():
                 if event.kind == "member" and isinstance(event.value, dict):
-                    found[name(event.value.get("id"))] = _person(event.value)
-        return found
+                    yield event.value
 
     def close(self) -> None:
         if self._zip is not None:
             self._zip.close()
+
+
+def _facts(file: str, room: dict[str, Any], bots: frozenset[str]) -> RoomFacts:
+    listed = room.get("members")
+    members = tuple(one for one in map(name, listed) if one and one not in bots) if isinstance(listed, list) else None
+    since = parse_time(room.get("created")) if file in _FIXED else None
+    return RoomFacts(_KINDS[file], members, since)
 
 
 def _zip_names(archive: zipfile.ZipFile) -> list[str]:
@@ -98,10 +140,10 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
     export = Export(source.path)
     try:
         export.refuse_encrypted()
-        people = export.people()
+        directory = export.directory()
         for file in export.days():
             if not resume_from or _order(file) >= _order(resume_from["file"]):
-                yield from _read_day(export, file, people, source, options, resume_from)
+                yield from _read_day(export, file, directory, source, options, resume_from)
     finally:
         export.close()
 
@@ -112,7 +154,7 @@ def _order(file: str) -> tuple[str, str, str]:
 
 
 def _read_day(
-    export: Export, file: str, people: dict[str, str], source: Source, options: Options, resume_from: Position | None
+    export: Export, file: str, directory: _Directory, source: Source, options: Options, resume_from: Position | None
 ) -> Iterator[Item]:
     place = resume_from["place"] if resume_from and resume_from["file"] == file else None
     try:
@@ -128,14 +170,15 @@ def _read_day(
         if event.kind == "broken":
             yield Bad(position, number, f"{file}: {event.value}", excerpt(event.text))
         elif event.kind == "member":
-            yield _parsed(event.value, file, number, people, position, options)
+            yield _parsed(event.value, file, number, directory, position, options)
     source.bytes_read = base + len(data)
     source.repaired += walker.window.repaired
 
 
-def _parsed(said: Any, file: str, number: int, people: dict[str, str], position: Position, options: Options) -> Item:
+def _parsed(said: Any, file: str, number: int, directory: _Directory, position: Position, options: Options) -> Item:
     if not isinstance(said, dict) or not ({"ts", "text", "user"} & said.keys()):
         return Bad(position, number, f"{file}: neither ts, text nor user: not a Slack message", excerpt(str(said)))
+    people = directory.people
     channel = _order(file)[0]
     prefix = f"{channel}/" if options.room_id else ""
     stamp, root = name(said.get("ts")), name(said.get("thread_ts"))
@@ -155,7 +198,18 @@ def _parsed(said: Any, file: str, number: int, people: dict[str, str], position:
         mentions=tuple(dict.fromkeys(_MENTION.findall(text))),
         metadata=_metadata(said, people),
     )
-    return Parsed(message, position, edited_at=parse_time(obj(said.get("edited")).get("ts")))
+    return Parsed(
+        message,
+        position,
+        edited_at=parse_time(obj(said.get("edited")).get("ts")),
+        room=None if options.room_id else directory.rooms.get(channel),
+        moves=() if options.room_id else _moves(said, sender, directory.bots),
+    )
+
+
+def _moves(said: dict[str, Any], sender: str, bots: frozenset[str]) -> tuple[Move, ...]:
+    came = _MOVES.get(words(said.get("subtype")))
+    return () if came is None or not sender or sender in bots else (Move(sender, came),)
 
 
 def _role(said: dict[str, Any]) -> Role:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from roomlore.core.audience import RoomKind
+from roomlore.core.membership import Move, RoomFacts
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id
@@ -13,6 +15,18 @@ from roomlore.importers.shapes import first_name, joined, kept, local_time, name
 
 _SERVICE_FACTS = ("title", "members", "inviter", "new_title", "message_id", "emoticon", "duration_seconds")
 _MEDIA_FACTS = ("media_type", "mime_type", "file", "photo", "forwarded_from", "saved_from", "via_bot", "author")
+_KINDS = {
+    "saved_messages": RoomKind.DIRECT,
+    "personal_chat": RoomKind.DIRECT,
+    "bot_chat": RoomKind.DIRECT,
+    "private_group": RoomKind.PRIVATE,
+    "private_supergroup": RoomKind.PRIVATE,
+    "private_channel": RoomKind.PRIVATE,
+    "public_supergroup": RoomKind.PUBLIC,
+    "public_channel": RoomKind.PUBLIC,
+}
+_CAME_BY_THEMSELVES = ("join_group_by_link", "join_group_by_request")
+_MOVED = {"create_group": True, "invite_members": True, "remove_members": False}
 
 
 def _streams(path: JsonPath) -> bool:
@@ -39,15 +53,18 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 
 
 def _note(event: Event, facts: Facts) -> None:
-    """Keep the id of the open chat."""
+    """Keep the id and the type of the open chat, and whose export it is."""
     if event.kind == "enter" and (event.path == () or event.path[-2:-1] == ("list",)):
-        facts.clear()
-    elif (
-        event.kind == "scalar"
-        and event.path[-1:] == ("id",)
-        and (len(event.path) == 1 or event.path[-3:-2] == ("list",))
-    ):
-        facts["chat"] = name(event.value)
+        for key in ("chat", "type"):
+            facts.pop(key, None)
+    elif event.kind == "scalar" and event.path == ("personal_information", "user_id"):
+        facts["owner"] = f"user{name(event.value)}"
+    elif event.kind == "scalar" and _is_of_chat(event.path):
+        facts["chat" if event.path[-1] == "id" else "type"] = name(event.value)
+
+
+def _is_of_chat(path: JsonPath) -> bool:
+    return path[-1:] in (("id",), ("type",)) and (len(path) == 1 or path[-3:-2] == ("list",))
 
 
 def _parsed(member: Member, source: Source, options: Options) -> Item:
@@ -64,14 +81,52 @@ def _parsed(member: Member, source: Source, options: Options) -> Item:
         sender_id=first_name(said.get("from_id"), said.get("actor_id"), said.get("from"), said.get("actor"))
         or "unknown",
         sender_name=first_name(said.get("from"), said.get("actor")),
-        role=Role.SYSTEM if service else Role.USER,
+        role=_role(said, member.facts),
         text=_service_text(said) if service else _text(said.get("text")),
         sent_at=_time(said, "date", options),
         reply_to=_reply(said, prefix),
         mentions=_mentions(said),
         metadata=_metadata(said),
     )
-    return Parsed(message, member.position, edited_at=_time(said, "edited", options))
+    return Parsed(
+        message,
+        member.position,
+        edited_at=_time(said, "edited", options),
+        room=None if prefix else _room(member.facts),
+        moves=() if prefix or not service else _moves(said, message),
+    )
+
+
+def _role(said: dict[str, Any], facts: Facts) -> Role:
+    """Return the role. In a chat with a bot, the bot's own messages have the id of the chat."""
+    if said.get("type") == "service":
+        return Role.SYSTEM
+    of_bot = facts.get("type") == "bot_chat" and name(said.get("from_id")) == f"user{facts.get('chat')}"
+    return Role.ASSISTANT if of_bot else Role.USER
+
+
+def _room(facts: Facts) -> RoomFacts | None:
+    """Return the kind of the chat; of a chat of two its people too, if the export says whose it is."""
+    chat_type, owner = facts.get("type", ""), facts.get("owner", "")
+    kind = _KINDS.get(chat_type)
+    if kind is RoomKind.DIRECT and owner:
+        other = (f"user{facts.get('chat')}",) if chat_type == "personal_chat" else ()
+        return RoomFacts(kind, tuple(dict.fromkeys((owner, *other))))
+    return RoomFacts(kind) if kind else None
+
+
+def _moves(said: dict[str, Any], message: Message) -> tuple[Move, ...]:
+    """Return who came or went. The export names others, and has an id for the actor only."""
+    action, actor = words(said.get("action")), words(said.get("actor"))
+    if action in _CAME_BY_THEMSELVES:
+        return (Move(message.sender_id, True),)
+    if action not in _MOVED:
+        return ()
+    came, listed = _MOVED[action], said.get("members")
+    named = [one for one in listed if isinstance(one, str) and one] if isinstance(listed, list) else []
+    others = tuple(Move(one, came, by_name=True) for one in named if one != actor)
+    itself = actor in named or action == "create_group"
+    return (Move(message.sender_id, came), *others) if itself else others
 
 
 def _time(said: dict[str, Any], field: str, options: Options) -> datetime | None:

@@ -12,6 +12,7 @@ from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position
 from roomlore.importers.export_files import TOO_LONG, Line, Options, Source, derived_id, excerpt, read_lines
 from roomlore.importers.shapes import Passage, after_position, in_zone
+from roomlore.importers.whatsapp_notices import GROUP, moves_told
 
 MARKS = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
 _BLANKS = str.maketrans({"\u202f": " ", "\u00a0": " ", "\u2009": " ", **dict.fromkeys(MARKS)})
@@ -248,7 +249,13 @@ class _Chat:
         draft, self._draft = self._draft, None
         if draft is not None:
             message = self._message(draft)
-            yield Parsed(message, {"offset": draft.end, "start": self._passage.start})
+            moves = moves_told(message.text) if message.role is Role.SYSTEM else None
+            yield Parsed(
+                message,
+                {"offset": draft.end, "start": self._passage.start},
+                room=None if moves is None else GROUP,
+                moves=moves or (),
+            )
 
     def _refuse(self, line: Line) -> Iterator[Bad]:
         if line.whole and not line.text.strip(MARKS + " \t"):

@@ -2,14 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
+from roomlore.core.audience import RoomKind, RoomPeople, audience_of
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import Limits, as_stored, check
+from roomlore.core.membership import NOTHING_TOLD, Move, RoomFacts, kind_learned, moves_by_id, stays_learned
 from roomlore.core.models import AddReport, Message
 from roomlore.core.records import Bad, ImportReport, Item, Parsed, Position
 from roomlore.ports.coordination import Clock
@@ -18,6 +21,8 @@ from roomlore.ports.storage import Storage
 _BATCH = 1_000
 _BATCH_CHARACTERS = 4_000_000
 _KEPT_BAD = 1_000
+_MOVES = "moves"
+"""Where a saved position keeps who came and went so far."""
 Progress = Callable[[int, int, int], None]
 """Called after each batch with (bytes read, total bytes, messages read)."""
 
@@ -76,6 +81,22 @@ class Adder(Protocol):
 
 
 @dataclass(slots=True)
+class _Told:
+    """What an export told of a room so far. `newest`: when the last of its messages was sent."""
+
+    facts: RoomFacts = NOTHING_TOLD
+    moves: list[tuple[Move, datetime]] = field(default_factory=list)
+    newest: datetime | None = None
+
+    def take(self, item: Parsed) -> None:
+        at = item.message.sent_at
+        self.facts = item.room or self.facts
+        if at is not None:
+            self.newest = max(self.newest or at, at)
+            self.moves += ((move, at) for move in item.moves)
+
+
+@dataclass(slots=True)
 class _Tally:
     seen: int = 0
     added: int = 0
@@ -84,7 +105,8 @@ class _Tally:
     bad_count: int = 0
     conflicts: list[str] = field(default_factory=list)
     bad: list[Bad] = field(default_factory=list)
-    rooms: dict[str, None] = field(default_factory=dict)
+    rooms: dict[str, _Told] = field(default_factory=dict)
+    found: dict[str, RoomPeople] = field(default_factory=dict)
 
     @property
     def read(self) -> int:
@@ -96,12 +118,33 @@ class _Tally:
         if len(self.bad) < _KEPT_BAD:
             self.bad.append(bad)
 
+    def listen(self, batch: Sequence[Item], rooms: Collection[str]) -> list[str]:
+        """Take in what the batch tells of these rooms; return those of which something was told for the first time."""
+        parsed = [item for item in batch if isinstance(item, Parsed) and item.message.room_id in rooms]
+        before = {room_id for room_id, told in self.rooms.items() if told.facts != NOTHING_TOLD}
+        for item in parsed:
+            self.rooms.setdefault(item.message.room_id, _Told()).take(item)
+        return [name for name, told in self.rooms.items() if told.facts != NOTHING_TOLD and name not in before]
+
+    def moves(self) -> list[list[Any]]:
+        """Return the moves as JSON."""
+        return [
+            [room_id, move.person, move.came, move.by_name, at.isoformat()]
+            for room_id, told in self.rooms.items()
+            for move, at in told.moves
+        ]
+
+    def remember(self, moves: Iterable[Sequence[Any]]) -> None:
+        """Take in what `moves` returned before an import broke off."""
+        for room_id, person, came, by_name, at in moves:
+            told = self.rooms.setdefault(room_id, _Told())
+            told.moves.append((Move(person, came, by_name), datetime.fromisoformat(at)))
+
     def take(self, messages: Sequence[Message], report: AddReport) -> None:
         self.added += len(report.added)
         self.duplicates += len(report.duplicates)
         self.conflicts += report.conflicts
         self.undated += sum(message.sent_at is None for message in messages)
-        self.rooms.update(dict.fromkeys(message.room_id for message in messages))
 
 
 class ImportService:
@@ -147,32 +190,62 @@ class ImportService:
         given = {"room_id": room_id, "timezone": timezone, "day": day, "local_zone": self._time_zone}
         export = await asyncio.to_thread(self._open, path, format, **given)
         try:
-            resumed = resume and await self._resume(export)
-            tally = await self._read(export, progress)
+            tally = _Tally()
+            resumed = resume and await self._resume(export, tally)
+            await self._read(export, progress, tally)
+            for room_id in tally.rooms:
+                await self._learn(room_id, tally)
         finally:
             await asyncio.to_thread(export.close)
         async with self._storage.writing() as work:
             await work.progress.forget_import_position(tenant=self._tenant, source=export.fingerprint)
-        return _report(export, tally, resumed=resumed)
+        return _report(export, tally, self._clock.now(), resumed=resumed)
 
-    async def _resume(self, export: Export) -> bool:
+    async def _resume(self, export: Export, tally: _Tally) -> bool:
         async with self._storage.reading() as work:
             saved = await work.progress.import_position(tenant=self._tenant, source=export.fingerprint)
-        if saved is not None:
-            export.resume(json.loads(saved))
-        return saved is not None
+        if saved is None:
+            return False
+        position = json.loads(saved)
+        tally.remember(position.pop(_MOVES, []))
+        export.resume(position)
+        return True
 
-    async def _read(self, export: Export, progress: Progress | None) -> _Tally:
-        tally, items = _Tally(), iter(export)
+    async def _read(self, export: Export, progress: Progress | None, tally: _Tally) -> None:
+        items = iter(export)
         most = min(_BATCH, self._limits.batch_messages)
         while batch := await asyncio.to_thread(_next_batch, items, most):
             messages = [message for item in batch if (message := self._message(item, tally)) is not None]
             if messages:
                 tally.take(messages, await self._messages.add(messages, on_conflict="report"))
-            await self._save(export, batch[-1].position)
+            for room_id in tally.listen(batch, {message.room_id for message in messages}):
+                await self._learn(room_id, tally)
+            await self._save(export, {**batch[-1].position, _MOVES: tally.moves()})
             if progress is not None:
                 progress(export.source.bytes_read, export.source.total_bytes, tally.read)
-        return tally
+
+    async def _learn(self, room_id: str, tally: _Tally) -> None:
+        """Store what the export told of a room: its kind, who came and went, and all members unless the room has newer
+        messages than the export."""
+        told, named = tally.rooms[room_id], {"tenant": self._tenant, "room_id": room_id}
+        async with self._storage.writing() as work:
+            if await work.rooms.find(**named) is None:
+                return
+            now = self._clock.now()
+            room = await work.rooms.lock(**named, now=now)
+            before = (await work.rooms.people(tenant=self._tenant, room_ids=[room_id]))[room_id]
+            old = before.complete and (told.newest is None or told.newest < (room.last_sent_at or told.newest))
+            facts = replace(told.facts, members=None) if old else told.facts
+            kind = kind_learned(room.kind, facts.kind)
+            if kind != room.kind:
+                await work.rooms.set_kind(**named, kind=kind)
+            known = {person: presence.stays for person, presence in before.people.items()}
+            names = await work.rooms.participants(**named) if told.moves else {}
+            moves = [one for move, at in told.moves for one in moves_by_id(move, at, names)]
+            stays, complete = stays_learned(known, facts, moves, now), before.complete or facts.members is not None
+            if complete != before.complete or stays != {person: its for person, its in known.items() if its}:
+                await work.rooms.set_members(**named, stays=stays, complete=complete)
+            tally.found[room_id] = (await work.rooms.people(tenant=self._tenant, room_ids=[room_id]))[room_id]
 
     def _message(self, item: Item, tally: _Tally) -> Message | None:
         """Return the message to store, with what another store knew of it; None, and tallied, if it cannot be
@@ -216,7 +289,7 @@ def _next_batch(items: Iterator[Item], most: int) -> list[Item]:
     return batch
 
 
-def _report(export: Export, tally: _Tally, *, resumed: bool) -> ImportReport:
+def _report(export: Export, tally: _Tally, now: datetime, *, resumed: bool) -> ImportReport:
     return ImportReport(
         format=export.format,
         added=tally.added,
@@ -230,4 +303,10 @@ def _report(export: Export, tally: _Tally, *, resumed: bool) -> ImportReport:
         rooms=tuple(tally.rooms),
         resumed=resumed,
         time_zone=export.time_zone,
+        kinds={room_id: found.kind for room_id, found in tally.found.items()},
+        members={
+            room_id: len(audience_of(replace(found, kind=RoomKind.PRIVATE), now) or ())
+            for room_id, found in tally.found.items()
+            if found.complete
+        },
     )

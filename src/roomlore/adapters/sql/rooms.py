@@ -99,14 +99,8 @@ _KINDS = Statement(
         _rooms.c.tenant == bindparam("tenant"), among(_rooms.c.room_id, "room_ids")
     )
 )
-_SPEAKERS = Statement(
-    lambda: _of_rooms(_people, _people.c.sender_id, _people.c.first_spoke_at, _people.c.last_spoke_at)
-)
-_SPEAKERS_AMONG = Statement(
-    lambda: _of_rooms(_people, _people.c.sender_id, _people.c.first_spoke_at, _people.c.last_spoke_at).where(
-        among(_people.c.sender_id, "persons")
-    )
-)
+_SPEAKERS = Statement(lambda: _speakers())
+_SPEAKERS_AMONG = Statement(lambda: _speakers().where(among(_people.c.sender_id, "persons")))
 _STAYS = Statement(lambda: _stays())
 _STAYS_AMONG = Statement(lambda: _stays().where(among(_members.c.person_id, "persons")))
 
@@ -114,6 +108,11 @@ _STAYS_AMONG = Statement(lambda: _stays().where(among(_members.c.person_id, "per
 def _of_rooms(table: Any, *columns: Any) -> Any:
     chosen = select(_rooms.c.room_id, *columns).select_from(table.join(_rooms, _rooms.c.room_key == table.c.room_key))
     return chosen.where(_rooms.c.tenant == bindparam("tenant"), among(_rooms.c.room_id, "room_ids"))
+
+
+def _speakers() -> Any:
+    p = _people.c
+    return _of_rooms(_people, p.sender_id, p.first_spoke_at, p.last_spoke_at, p.answers)
 
 
 def _stays() -> Any:
@@ -229,23 +228,24 @@ def _stay_values(stay: Stay) -> tuple[int, int | None, int | None]:
 
 
 def _with_people(rooms: Mapping[str, RoomPeople], spoke: Sequence[Row], stays: Sequence[Row]) -> dict[str, RoomPeople]:
-    """Return the rooms with their people. Agents are those who spoke, and never with the role user."""
-    windows: dict[tuple[str, str], Window | None] = {}
-    for room_id, person, first, last in spoke:
-        known = None if first is None else Window(from_micros(first), from_micros(last))
-        windows[unescape(room_id), unescape(person)] = known
+    """Return the rooms with their people. Agents are those who answered, and never spoke with the role user. Whoever
+    only sent notices of the platform is there if told."""
+    windows: dict[tuple[str, str], Window] = {}
+    agents: set[tuple[str, str]] = set()
+    for room_id, person, first, last, answers in spoke:
+        where = unescape(room_id), unescape(person)
+        if first is not None:
+            windows[where] = Window(from_micros(first), from_micros(last))
+        elif answers:
+            agents.add(where)
     told: dict[tuple[str, str], list[Stay]] = {}
     for room_id, person, told_at, joined, left in stays:
         stay = Stay(from_micros(told_at), from_micros_or_none(joined), from_micros_or_none(left))
         told.setdefault((unescape(room_id), unescape(person)), []).append(stay)
     people: dict[str, dict[str, Presence]] = {}
-    for where in windows.keys() | told.keys():
-        if windows.get(where, _SILENT) is not None:
-            people.setdefault(where[0], {})[where[1]] = Presence(tuple(told.get(where, ())), windows.get(where))
+    for where in (windows.keys() | told.keys()) - agents:
+        people.setdefault(where[0], {})[where[1]] = Presence(tuple(told.get(where, ())), windows.get(where))
     return {name: replace(room, people=people.get(name, {})) for name, room in rooms.items()}
-
-
-_SILENT = object()
 
 
 def _settings_text(settings: Mapping[str, Any]) -> str:

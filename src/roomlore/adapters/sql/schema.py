@@ -148,9 +148,11 @@ participants = Table(
     Column("messages", BigInteger, nullable=False),
     Column("first_spoke_at", BigInteger),
     Column("last_spoke_at", BigInteger),
+    Column("answers", Boolean, nullable=False, server_default=false()),
     sqlite_with_rowid=False,
 )
-"""`first_spoke_at`, `last_spoke_at`: of the messages with the role user; NULL for an agent, which sent none."""
+"""`first_spoke_at`, `last_spoke_at`: of the messages with the role user; NULL if there are none. `answers`:
+there are some with the role assistant or tool."""
 Index("ix_participants_sender", participants.c.tenant, participants.c.sender_id)
 
 room_members = Table(

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from sqlalchemy import Table, bindparam, case, delete, func, insert, literal_column, null, select, update
+from sqlalchemy import Table, bindparam, case, delete, func, insert, literal_column, null, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from roomlore.adapters.sql import schema
@@ -88,6 +88,7 @@ def _people_upsert() -> Any:
                 (new.last_spoke_at > func.coalesce(old.last_spoke_at, -_NEVER), new.last_spoke_at),
                 else_=old.last_spoke_at,
             ),
+            "answers": or_(old.answers, new.answers),
         },
     )
 
@@ -375,8 +376,8 @@ def _check_there(entries: Sequence[Entry], stored: Mapping[int, Sequence[Any]]) 
 
 
 def _speakers(room: LockedRoom, entries: Sequence[Entry]) -> list[tuple[Any, ...]]:
-    """Return one row for each sender: key, sender, tenant, last name, first and last arrival, messages, and the times
-    of the first and the last one with the role user."""
+    """Return one row for each sender: key, sender, tenant, last name, first and last arrival, messages, the times of
+    the first and the last one with the role user, and if there is one of an agent."""
     key, tenant = _at(room)
     found: dict[str, tuple[str, int, int, int]] = {}
     spoke: dict[str, list[datetime]] = {}
@@ -386,9 +387,10 @@ def _speakers(room: LockedRoom, entries: Sequence[Entry]) -> list[tuple[Any, ...
         found[said.sender_id] = (said.sender_name or name, first, said.arrival, count + 1)
         if said.role is Role.USER:
             spoke.setdefault(said.sender_id, []).append(said.at)
+    agents = {entry.message.sender_id for entry in entries if entry.message.role in (Role.ASSISTANT, Role.TOOL)}
     times = {sender: (to_micros(min(its)), to_micros(max(its))) for sender, its in spoke.items()}
     return [
-        (key, escape(sender), tenant, escape(name), *rest, *times.get(sender, (None, None)))
+        (key, escape(sender), tenant, escape(name), *rest, *times.get(sender, (None, None)), sender in agents)
         for sender, (name, *rest) in found.items()
     ]
 
@@ -396,4 +398,4 @@ def _speakers(room: LockedRoom, entries: Sequence[Entry]) -> list[tuple[Any, ...
 def _silent(room: LockedRoom, stored_sender: str, arrival: int) -> tuple[Any, ...]:
     """Return the row that subtracts one message from a sender."""
     key, tenant = _at(room)
-    return (key, stored_sender, tenant, "", arrival, arrival, -1, None, None)
+    return (key, stored_sender, tenant, "", arrival, arrival, -1, None, None, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -264,7 +265,15 @@ def _summary(report: ImportReport) -> str:
     begun = "went on with" if report.resumed else "read"
     rooms = f"{len(report.rooms)} room{'' if len(report.rooms) == 1 else 's'}"
     zone = f"; local times as those of {report.time_zone}" if report.time_zone else ""
-    return f"{begun} {report.read} messages ({report.format}) in {rooms}: {told}{zone}"
+    return f"{begun} {report.read} messages ({report.format}) in {rooms}: {told}{zone}{_kinds(report)}"
+
+
+def _kinds(report: ImportReport) -> str:
+    """Return who can see the rooms, as far as the export or somebody before it said."""
+    kinds = Counter(kind or "of unknown kind" for kind in report.kinds.values())
+    listed = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    known = f", all members known in {len(report.members)}" if report.members else ""
+    return f"; {listed}{known}" if listed else ""
 
 
 def export(

@@ -123,8 +123,11 @@ class RoomsContract:
         later, last = START + timedelta(days=1), START + timedelta(days=2)
         agent: dict[str, Any] = {"sender_id": "bot", "role": Role.ASSISTANT, "sent_at": last}
         await fill(storage, [entry(1, sent_at=last), entry(2, sent_at=START), entry(3, **agent)])
-        await fill(storage, [entry(4, sent_at=later)])
+        notices: dict[str, Any] = {"role": Role.SYSTEM, "sent_at": last}
+        await fill(storage, [entry(4, sent_at=later), entry(5, sender_id="lurker", **notices)])
+        await fill(storage, [entry(6, sender_id="system", **notices)])
         stays = {
+            "lurker": [Stay(START, last)],
             "小李": [Stay(START, None, later), Stay(last, last)],
             "ann": [Stay(START)],
             "bot": [Stay(START)],
@@ -134,6 +137,7 @@ class RoomsContract:
                 await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
                 await work.rooms.set_members(tenant=TENANT, room_id=ROOM, stays=stays, complete=complete)
         people = {
+            "lurker": Presence((Stay(START, last),)),
             "ann": Presence((Stay(START),), Window(START, last)),
             "小李": Presence((Stay(START, None, later), Stay(last, last))),
         }

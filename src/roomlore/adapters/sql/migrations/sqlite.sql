@@ -83,7 +83,7 @@ CREATE TABLE participants (
   name TEXT NOT NULL,
   first_arrival BIGINT NOT NULL,
   last_arrival BIGINT NOT NULL,
-  messages BIGINT NOT NULL, first_spoke_at BIGINT, last_spoke_at BIGINT,
+  messages BIGINT NOT NULL, first_spoke_at BIGINT, last_spoke_at BIGINT, answers BOOLEAN DEFAULT 0 NOT NULL,
   CONSTRAINT pk_participants PRIMARY KEY (room_key, sender_id),
   CONSTRAINT fk_participants_rooms FOREIGN KEY(room_key) REFERENCES rooms (room_key)
 )
@@ -473,4 +473,4 @@ CREATE TABLE room_members (
 
 CREATE INDEX ix_room_members_person ON room_members (tenant, person_id);
 
-INSERT INTO alembic_version (version_num) VALUES ('0011');
+INSERT INTO alembic_version (version_num) VALUES ('0012');
