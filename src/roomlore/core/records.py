@@ -4,14 +4,14 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any, TypeAlias
 
 from roomlore.core.audience import RoomKind
 from roomlore.core.errors import InvalidInput
 from roomlore.core.membership import Move, RoomFacts
-from roomlore.core.models import Message, Role, StoredMessage
+from roomlore.core.models import Message, Role
 
 Position: TypeAlias = Mapping[str, Any]
 """An opaque JSON object. Passed back as `resume_from`, it makes reading continue right after its item."""
@@ -78,10 +78,11 @@ class ImportReport:
 
 MAX_METADATA_DEPTH = 32
 ROOM_NAMES = ("room_id", "group_id", "chat_id", "conversation_id")
-FIELDS = (
+_FIRST = (
     "id", "room_id", "sender_id", "sender_name", "role", "text", "sent_at", "sent_at_estimated", "edited_at",
-    "reply_to", "root_id", "mentions", "has_tool_calls", "turn_id", "metadata",
 )  # fmt: skip
+"""The first fields of a record, in this order; the others follow as the dataclass lists them."""
+FIELDS = tuple(dict.fromkeys((*_FIRST, *(one.name for one in fields(Message)))))
 
 UNIX_TEXT = r"^(-?([0-9]{1,7}|[0-9]{9,10})|[0-9]{11,19})(\.[0-9]{1,6})?$"
 """A Unix time as text, in any unit; eight digits are a day."""
@@ -106,25 +107,18 @@ class Record:
 
 def to_record(message: Message) -> dict[str, Any]:
     """Return the message as a JSON object with keys in the order of `FIELDS`; a stored message includes its flags."""
-    stored = message if isinstance(message, StoredMessage) else None
-    values: dict[str, Any] = {
-        "id": message.id,
-        "room_id": message.room_id,
-        "sender_id": message.sender_id,
-        "sender_name": message.sender_name,
-        "role": "" if message.role is Role.USER else str(message.role),
-        "text": message.text,
-        "sent_at": message.sent_at and _iso(message.sent_at),
-        "sent_at_estimated": stored is not None and stored.sent_at_estimated,
-        "edited_at": stored and stored.edited_at and _iso(stored.edited_at),
-        "reply_to": message.reply_to,
-        "root_id": message.root_id,
-        "mentions": list(message.mentions),
-        "has_tool_calls": message.has_tool_calls,
-        "turn_id": message.turn_id,
-        "metadata": dict(message.metadata),
-    }
+    values = {name: _written_form(name, getattr(message, name, None)) for name in FIELDS}
     return {name: value for name, value in values.items() if _is_written(name, value)}
+
+
+def _written_form(name: str, value: Any) -> Any:
+    if name == "role":
+        return "" if value is Role.USER else str(value)
+    if isinstance(value, datetime):
+        return _iso(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def to_line(message: Message) -> bytes:

@@ -1,7 +1,7 @@
 """Routes of facts, with their requests and responses."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Query
@@ -12,14 +12,13 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import MAX_SCOPE_CHARS, SCOPE_PATTERN, Memory, MemoryKind, Source
 from roomlore.core.memory.writing import (
-    KEEP,
     MAX_BATCH,
     MAX_LABEL,
     MAX_REASON,
     MAX_SOURCES,
     MAX_STATEMENT,
     MAX_TAGS,
-    Keep,
+    Edit,
     NewMemory,
 )
 from roomlore.surfaces.http import bodies
@@ -28,6 +27,7 @@ from roomlore.surfaces.http.bodies import Body, Bounds, needs_one, read_json, va
 from roomlore.surfaces.http.guard import Reader, Writer
 from roomlore.surfaces.http.paths import MOST, MemoryId, PageLimit, Reason
 from roomlore.surfaces.plain import made_from
+from roomlore.surfaces.shapes import request_of, values_of
 
 _SCOPE = "Whom it is about: user:<id>, agent:<id> or group:<id>."
 Scope = Annotated[str, Field(min_length=1, max_length=MAX_SCOPE_CHARS, json_schema_extra={"pattern": SCOPE_PATTERN})]
@@ -37,53 +37,63 @@ Label = Annotated[str, Field(json_schema_extra={"maxLength": MAX_LABEL})]
 Tag = Annotated[str, Field(json_schema_extra={"maxLength": MAX_LABEL, "pattern": r"\S"})]
 
 
-class SourceForm(BaseModel):
+Id = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS)]
+
+
+class _Part(BaseModel):
     """A message that supports a fact."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    room_id: str = Field(min_length=1, max_length=MAX_ID_CHARS)
-    message_id: str = Field(min_length=1, max_length=MAX_ID_CHARS)
 
-    def source(self) -> Source:
-        return Source(self.room_id, self.message_id)
+SourceForm = request_of(Source, _Part, {"room_id": Id, "message_id": Id}, name="SourceForm")
 
 
-class FactForm(Body):
+Sources = Annotated[list[SourceForm], Field(max_length=MAX_SOURCES)]  # type: ignore[valid-type]
+Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS)]
+Confidence = Annotated[float | None, Field(ge=0, le=1)]
+
+
+class _Fact(Body):
     """A fact to add."""
 
-    scope: Scope = Field(description=_SCOPE)
-    statement: Statement = Field(description="What is to be remembered.")
-    kind: Literal["fact", "group", "short"] = "fact"
-    confidence: float | None = Field(None, ge=0, le=1, description="Null: nobody said.")
-    category: Label = ""
-    tags: list[Tag] = Field([], max_length=MAX_TAGS)
-    sources: list[SourceForm] = Field([], max_length=MAX_SOURCES, description="The messages that support it.")
-    memory_id: str | None = Field(
-        None,
-        min_length=1,
-        max_length=MAX_ID_CHARS,
-        description="An id of your own makes the call safe to repeat.",
-        json_schema_extra={"pattern": r"^[^\x00]+$"},
-    )
 
-    def new(self) -> NewMemory:
-        return NewMemory(
-            scope=self.scope,
-            statement=self.statement,
-            kind=MemoryKind(self.kind),
-            confidence=self.confidence,
-            category=self.category,
-            tags=self.tags,
-            sources=[form.source() for form in self.sources],
-            memory_id=self.memory_id,
-        )
+FactForm = request_of(
+    NewMemory,
+    _Fact,
+    {
+        "scope": Annotated[Scope, Field(description=_SCOPE)],
+        "statement": Annotated[Statement, Field(description="What is to be remembered.")],
+        "kind": Literal["fact", "group", "short"],
+        "confidence": Annotated[Confidence, Field(description="Null: nobody said.")],
+        "category": Label,
+        "tags": Tags,
+        "sources": Annotated[Sources, Field(description="The messages that support it.")],
+        "memory_id": Annotated[
+            str | None,
+            Field(
+                min_length=1,
+                max_length=MAX_ID_CHARS,
+                description="An id of your own makes the call safe to repeat.",
+                json_schema_extra={"pattern": r"^[^\x00]+$"},
+            ),
+        ],
+    },
+    name="FactForm",
+    without=("evidence", "created_at", "updated_at", "made_by", "reason"),
+)
+
+
+def _new(form: BaseModel) -> NewMemory:
+    return NewMemory(**values_of(NewMemory, form))
 
 
 class FactsRequest(Body):
     """Several facts to add."""
 
-    facts: list[FactForm] = Field(min_length=1, max_length=MAX_BATCH)
+    facts: list[FactForm] = Field(  # type: ignore[valid-type]
+        min_length=1, max_length=MAX_BATCH
+    )
 
 
 async def facts_of(request: Request) -> list[NewMemory]:
@@ -93,42 +103,57 @@ async def facts_of(request: Request) -> list[NewMemory]:
 
 def _facts(value: Any) -> list[NewMemory]:
     if isinstance(value, dict) and "facts" in value:
-        return [form.new() for form in validated(FactsRequest, value).facts]
-    return [validated(FactForm, value).new()]
+        return list(map(_new, validated(FactsRequest, value).facts))
+    return [_new(validated(FactForm, value))]
+
+
+_CONTENT = tuple(one.name for one in fields(Edit))
 
 
 def _change_schema(schema: dict[str, Any]) -> None:
     """Mark `confidence` as nullable: null is a change too."""
-    some = needs_one("statement", "category", "tags", "sources")
+    some = needs_one(*(name for name in _CONTENT if name != "confidence"))
     some["allOf"][0]["anyOf"].append({"required": ["confidence"]})
     schema.update(some)
 
 
-class FactChange(Body):
+class _Change(Body):
     """A change of a fact. Fields that are left out stay. A null confidence is removed; other null fields stay."""
 
     model_config = ConfigDict(json_schema_extra=_change_schema)
 
-    statement: Statement | None = None
-    confidence: float | None = Field(None, ge=0, le=1)
-    category: Label | None = None
-    tags: list[Tag] | None = Field(None, max_length=MAX_TAGS)
-    sources: list[SourceForm] | None = Field(None, max_length=MAX_SOURCES)
-    expected: str | None = Field(None, description="The id of the version that you saw; another one in force is a 409.")
-    reason: str = Field("", description="Why, for the history.", json_schema_extra={"maxLength": MAX_REASON})
-
     @model_validator(mode="after")
-    def _something(self) -> "FactChange":
-        content = (self.statement, self.category, self.tags, self.sources)
-        if "confidence" not in self.model_fields_set and all(given is None for given in content):
-            raise ValueError("give at least one of statement, confidence, category, tags, sources")
+    def _something(self) -> "_Change":
+        if "confidence" not in self.model_fields_set and all(getattr(self, name) is None for name in _CONTENT):
+            raise ValueError(f"give at least one of {', '.join(_CONTENT)}")
         return self
 
-    def wanted_confidence(self) -> float | Keep | None:
-        return self.confidence if "confidence" in self.model_fields_set else KEEP
 
-    def wanted_sources(self) -> list[Source] | None:
-        return None if self.sources is None else [form.source() for form in self.sources]
+FactChange = request_of(
+    Edit,
+    _Change,
+    {
+        "statement": Statement | None,
+        "confidence": Confidence,
+        "category": Label | None,
+        "tags": Tags | None,
+        "sources": Sources | None,
+    },
+    name="FactChange",
+    also={
+        "expected": (
+            Annotated[
+                str | None,
+                Field(description="The id of the version that you saw; another one in force is a 409."),
+            ],
+            None,
+        ),
+        "reason": (
+            Annotated[str, Field(description="Why, for the history.", json_schema_extra={"maxLength": MAX_REASON})],
+            "",
+        ),
+    },
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,19 +238,11 @@ async def get_fact(lore: Reader, memory_id: MemoryId) -> Memory:
 async def change_fact(
     lore: Writer,
     memory_id: MemoryId,
-    change: Annotated[FactChange, Depends(bodies.body_of(FactChange, within=Bounds.bulk))],
+    change: Annotated[Any, Depends(bodies.body_of(FactChange, within=Bounds.bulk))],
 ) -> Memory:
     """Add a new version with its own id; the version before stays in the history."""
-    return await lore.memories.update(
-        memory_id,
-        statement=change.statement,
-        confidence=change.wanted_confidence(),
-        category=change.category,
-        tags=change.tags,
-        sources=change.wanted_sources(),
-        expected=change.expected,
-        reason=change.reason,
-    )
+    wanted = values_of(Edit, change)
+    return await lore.memories.update(memory_id, **wanted, expected=change.expected, reason=change.reason)
 
 
 @facts.delete("/facts/{memory_id:id}", status_code=204)

@@ -3,6 +3,7 @@ Chinese alike."""
 
 import re
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -10,10 +11,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import MAX_SCOPE_CHARS, Memory
-from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, MAX_STATEMENT, MAX_TAGS
+from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, MAX_STATEMENT, MAX_TAGS, Edit, NewMemory
 from roomlore.core.models import Candidate
 from roomlore.core.text import graphemes, truncate
 from roomlore.settings.sections import StrategyName
+from roomlore.surfaces.shapes import request_of
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -89,23 +91,38 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class AddMemory(Arguments):
+class _Add(Arguments):
     """A memory to add."""
 
-    statement: Statement
-    scope: Scope = None
-    kind: Literal["fact", "group"] = Field("fact", description="group: what a group has come to be.")
-    confidence: Confidence = None
-    category: Label = ""
-    tags: Tags = []
-    room_id: Id | None = Field(None, description="The room of message_ids.")
-    message_ids: list[Id] = Field([], max_length=MOST_SOURCES, description="The messages that say so.")
-
     @model_validator(mode="after")
-    def _both_or_none(self) -> "AddMemory":
-        if bool(self.message_ids) != (self.room_id is not None):
+    def _both_or_none(self) -> "_Add":
+        given = dict(self)
+        if bool(given["message_ids"]) != (given["room_id"] is not None):
             raise ValueError("room_id and message_ids go together; give both or none")
         return self
+
+
+AddMemory = request_of(
+    NewMemory,
+    _Add,
+    {
+        "statement": Statement,
+        "kind": Annotated[Literal["fact", "group"], Field(description="group: what a group has come to be.")],
+        "confidence": Confidence,
+        "category": Label,
+        "tags": Tags,
+    },
+    name="AddMemory",
+    without=("sources", "evidence", "memory_id", "created_at", "updated_at", "made_by", "reason"),
+    also={
+        "scope": (Scope, None),
+        "room_id": (Annotated[Id | None, Field(description="The room of message_ids.")], None),
+        "message_ids": (
+            Annotated[list[Id], Field(max_length=MOST_SOURCES, description="The messages that say so.")],
+            [],
+        ),
+    },
+)
 
 
 class SearchMemories(Arguments):
@@ -133,22 +150,29 @@ class GetMemory(Arguments):
     memory_id: MemoryId
 
 
-class UpdateMemory(Arguments):
+_CONTENT = tuple(one.name for one in fields(Edit) if one.name != "sources")
+
+
+class _Update(Arguments):
     """The change; fields that are left out stay."""
 
     memory_id: MemoryId
-    statement: Statement | None = None
-    confidence: Confidence = None
-    category: Label | None = None
-    tags: Tags | None = None
-    expected: Expected = None
-    reason: Reason = ""
 
     @model_validator(mode="after")
-    def _something(self) -> "UpdateMemory":
-        if all(given is None for given in (self.statement, self.confidence, self.category, self.tags)):
-            raise ValueError("give at least one of statement, confidence, category, tags")
+    def _something(self) -> "_Update":
+        if all(getattr(self, name) is None for name in _CONTENT):
+            raise ValueError(f"give at least one of {', '.join(_CONTENT)}")
         return self
+
+
+UpdateMemory = request_of(
+    Edit,
+    _Update,
+    {"statement": Statement | None, "confidence": Confidence, "category": Label | None, "tags": Tags | None},
+    name="UpdateMemory",
+    without=("sources",),
+    also={"expected": (Expected, None), "reason": (Reason, "")},
+)
 
 
 class DeleteMemory(Arguments):

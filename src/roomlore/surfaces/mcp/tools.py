@@ -9,10 +9,11 @@ from mcp import types
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import MemoryKind, Source, check_scope
-from roomlore.core.memory.writing import KEEP, NewMemory
+from roomlore.core.memory.writing import Edit, NewMemory
 from roomlore.core.models import Candidate
 from roomlore.surfaces.mcp import answers
 from roomlore.surfaces.mcp.answers import Answer, Arguments, fitting
+from roomlore.surfaces.shapes import values_of
 from roomlore.wiring import Lore
 
 
@@ -192,16 +193,10 @@ def _cut_hint(shown: Sequence[answers.MemoryView]) -> str | None:
     return "get_memory gives the statements that are cut in full." if any(one.cut for one in shown) else None
 
 
-async def add(visitor: Visitor, wanted: answers.AddMemory) -> answers.AddedMemory:
-    new = NewMemory(
-        scope=visitor.whose(wanted.scope),
-        statement=wanted.statement,
-        kind=MemoryKind(wanted.kind),
-        confidence=wanted.confidence,
-        category=wanted.category,
-        tags=wanted.tags,
-        sources=[Source(wanted.room_id or "", message_id) for message_id in wanted.message_ids],
-    )
+async def add(visitor: Visitor, wanted: Any) -> answers.AddedMemory:
+    given = values_of(NewMemory, wanted, null_is_left_out=True) | {"scope": visitor.whose(wanted.scope)}
+    sources = [Source(wanted.room_id or "", message_id) for message_id in wanted.message_ids]
+    new = NewMemory(**given, sources=sources)
     done = (await visitor.lore.memories.add_all([new]))[0]
     if done.outcome == "added":
         return answers.AddedMemory(memory=answers.details(done.memory), outcome="added")
@@ -209,15 +204,10 @@ async def add(visitor: Visitor, wanted: answers.AddMemory) -> answers.AddedMemor
     return answers.AddedMemory(memory=answers.details(done.memory), outcome="unchanged", hint=hint)
 
 
-async def update(visitor: Visitor, wanted: answers.UpdateMemory) -> answers.OneMemory:
+async def update(visitor: Visitor, wanted: Any) -> answers.OneMemory:
+    change = values_of(Edit, wanted, null_is_left_out=True)
     changed = await visitor.lore.memories.update(
-        wanted.memory_id,
-        statement=wanted.statement,
-        confidence=KEEP if wanted.confidence is None else wanted.confidence,
-        category=wanted.category,
-        tags=wanted.tags,
-        expected=wanted.expected,
-        reason=wanted.reason,
+        wanted.memory_id, **change, expected=wanted.expected, reason=wanted.reason
     )
     return answers.OneMemory(memory=answers.details(changed))
 
