@@ -7,14 +7,14 @@ store, summaries are made of the chats.
 import argparse
 import json
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
 import roomlore
 from bench.kept_vectors import KeptEmbedder
+from bench.meaning_evolution import evolution, offline_weeks
+from bench.verdicts import Case, Judge, Judged, Verdict, has
 from roomlore.adapters.embedding import open_offline
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core import summary
@@ -25,20 +25,6 @@ from roomlore.ports.language import Embedder
 
 CASES = Path(__file__).parent / "meaning"
 SUMMARY_TOKENS = 512
-Verdict = Literal["right", "partly", "wrong"]
-Case = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """The verdict on a case. `group`: the row it counts in; `why`: what is missing or too much, '' if it is right."""
-
-    group: str
-    verdict: Verdict
-    why: str = ""
-
-
-Judge = Callable[[roomlore.Lore, Case], Awaitable[Judged]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +39,7 @@ async def run(arguments: argparse.Namespace) -> None:
     found: dict[tuple[str, str], Counter[Verdict]] = defaultdict(Counter)
     for means in ("words alone",) if arguments.words else ("words alone", "embeddings"):
         async with _opened(arguments.embeddings if means == "embeddings" else None, means == "embeddings") as lore:
-            for name in names:
+            for name in names if means == "words alone" else sorted({*names} - _WITHOUT_MEANING):
                 await _play(lore, name, means, found, show=arguments.show)
     print("| function | cases | right | partly | wrong |\n|---|---|---|---|---|")
     for (name, means), counts in found.items():
@@ -75,13 +61,13 @@ async def _play(
 ) -> None:
     for line in (CASES / f"{name}.jsonl").read_text(encoding="utf-8").splitlines():
         case = json.loads(line)
-        judged = await JUDGES[name](lore, case)
-        found[f"{name}: {judged.group}", means][judged.verdict] += 1
-        if show and judged.verdict != "right":
-            print(f"{case['id']} ({means}) {judged.verdict}: {judged.why}")
+        for judged in await JUDGES[name](lore, case):
+            found[f"{name}: {judged.group}", means][judged.verdict] += 1
+            if show and judged.verdict != "right":
+                print(f"{case['id']} ({means}) {judged.verdict}: {judged.why}")
 
 
-async def recall(lore: roomlore.Lore, case: Case) -> Judged:
+async def recall(lore: roomlore.Lore, case: Case) -> list[Judged]:
     """Judge a block: every fact of `must` is in it, and none of `must_not_first` comes first."""
     scope = f"user:{case['id']}"
     texts = {fact["id"]: fact["text"] for fact in case["facts"]}
@@ -96,7 +82,7 @@ async def recall(lore: roomlore.Lore, case: Case) -> Judged:
     return _verdict(case["kind"], len(case["must"]) + len(case["must_not_first"]), [*missing, *first])
 
 
-async def search(lore: roomlore.Lore, case: Case) -> Judged:
+async def search(lore: roomlore.Lore, case: Case) -> list[Judged]:
     """Judge what is found above the default threshold; it is partly right if the answer is not the first."""
     group = f"group:{case['id']}"
     await lore.memories.add_all([NewMemory(scope=group, statement=text) for text in case["memories"]])
@@ -105,13 +91,13 @@ async def search(lore: roomlore.Lore, case: Case) -> Judged:
     across = case["language"][:2] != case["memories_language"][:2]
     place = "across" if across else case["language"][:2]
     if case["answer"] is None:
-        return Judged(f"no answer, {place}", "wrong" if found else "right", f"{case['question']} -> {found}")
+        return [Judged(f"no answer, {place}", "wrong" if found else "right", f"{case['question']} -> {found}")]
     answer = case["memories"][case["answer"]]
     verdict: Verdict = "right" if found[:1] == [answer] else "partly" if answer in found else "wrong"
-    return Judged(f"an answer, {place}", verdict, f"{case['question']} -> {found}, not {answer}")
+    return [Judged(f"an answer, {place}", verdict, f"{case['question']} -> {found}, not {answer}")]
 
 
-async def summaries(lore: roomlore.Lore, case: Case) -> Judged:
+async def summaries(lore: roomlore.Lore, case: Case) -> list[Judged]:
     """Judge the stored summary of a chat, by a model if the case has its answer."""
     said = [summary.Said(message["sender"], message["text"]) for message in case["messages"]]
     count = EncodingTokens().count
@@ -119,23 +105,24 @@ async def summaries(lore: roomlore.Lore, case: Case) -> Judged:
     if "model_summary" in case:
         with suppress(BadModelOutput):
             text = summary.accepted(case["model_summary"], max_tokens=SUMMARY_TOKENS, count=count)
-    missing = [f"lacks {entry['words']}" for entry in case["must"] if not _has(text, entry["words"])]
+    missing = [f"lacks {entry['words']}" for entry in case["must"] if not has(text, entry["words"])]
     lines = [line for part in text.splitlines() for line in (part, *sentences(part))]
-    broken = [
-        f"has {entry['words']}" for entry in case["must_not"] if any(_has(line, entry["words"]) for line in lines)
-    ]
+    broken = [f"has {entry['words']}" for entry in case["must_not"] if any(has(line, entry["words"]) for line in lines)]
     kind = "by a model" if "model_summary" in case else "extractive"
     return _verdict(kind, len(case["must"]) + len(case["must_not"]), [*missing, *broken])
 
 
-def _has(text: str, words: Sequence[str | list[str]]) -> bool:
-    folded = text.casefold()
-    return all(any(one.casefold() in folded for one in ([word] if isinstance(word, str) else word)) for word in words)
-
-
-def _verdict(group: str, parts: int, wrong: Sequence[str]) -> Judged:
+def _verdict(group: str, parts: int, wrong: Sequence[str]) -> list[Judged]:
     verdict: Verdict = "right" if not wrong else "wrong" if len(wrong) == parts else "partly"
-    return Judged(group, verdict, "; ".join(wrong))
+    return [Judged(group, verdict, "; ".join(wrong))]
 
 
-JUDGES: dict[str, Judge] = {"recall": recall, "search": search, "summaries": summaries}
+JUDGES: dict[str, Judge] = {
+    "evolution": evolution,
+    "offline_weeks": offline_weeks,
+    "recall": recall,
+    "search": search,
+    "summaries": summaries,
+}
+_WITHOUT_MEANING = frozenset(("evolution", "offline_weeks", "summaries"))
+"""They use no embeddings."""

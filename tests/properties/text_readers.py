@@ -22,7 +22,7 @@ from roomlore.core.evolution import answers as evolution_finding
 from roomlore.core.evolution import guards as evolution_guards
 from roomlore.core.evolution import prompt as asking
 from roomlore.core.evolution import prompt as guards
-from roomlore.core.evolution.offline import patterns, reading
+from roomlore.core.evolution.offline import coming, cues, reading, statements
 from roomlore.core.linking import window
 from roomlore.core.memory import extraction, scoring, words_diff, writing
 from roomlore.core.memory import reading as memory_reading
@@ -124,9 +124,14 @@ READERS: dict[str, Reader] = {
     "core.evolution.answers:lex": lambda text: answers.lex("{" + text, 0),
     "core.evolution.wording:likeness": lambda text: wording.likeness(text, f"Anna {text}"),
     "core.evolution.offline.reading:Wording.of": reading.Wording.of,
-    "core.evolution.offline.patterns:parse_statement": lambda text: patterns.parse_statement(
-        f"On 3 of 9 days with messages (2024-01-01 to 2024-02-02), 2 people talked about “{text}”, such as: “{text}”"
+    "core.evolution.offline.statements:parse_statement": lambda text: statements.parse_statement(
+        f"Ann (2024-01-01): {text} [about {text}]"
     ),
+    "core.evolution.offline.coming:coming_days": lambda text: list(coming.coming_days(text, _NOW.date())),
+    "core.evolution.offline.cues:agrees": cues.agrees,
+    "core.evolution.offline.cues:laughs": cues.laughs,
+    "core.evolution.offline.cues:sense_of": cues.sense_of,
+    "core.evolution.offline.cues:times_in": cues.times_in,
     "core.evolution.offline.reading:keys_of": reading.keys_of,
     "core.evolution.offline.reading:own_text": lambda text: reading.own_text(_message(text)),
     "core.evolution.offline.reading:visible_line": reading.visible_line,
@@ -263,7 +268,6 @@ READERS: dict[str, Reader] = {
 SHORT = frozenset(
     {
         "core.evolution.prompt:chosen",
-        "core.evolution.offline.finding:contains",
         "core.evolution.guards:checked_answer",
         "core.memory.writing:InForce.all_saying",
         "core.memory.writing:InForce.saying",

@@ -83,7 +83,8 @@ async def test_earlier_messages_deleted_while_rules_read_leave_no_trace(said, ur
             here = {"tenant": lore.tenant, "room_id": "g", "name": "evolution"}
             assert await work.progress.move_mark(**here, arrival=4, was=0, now=MONDAY)
         result = await lore.memories.evolve("g", mode="offline")
-        assert (result.changes, there) == ((), [])
+        (change,) = result.changes
+        assert (change.memory.sources, there) == ((Source("g", "c4"),), [])
 
 
 async def test_what_is_redacted_while_the_model_thinks_does_not_live_on(url):

@@ -1,6 +1,6 @@
-"""Find group memories without a model: statements that several people made on several days.
+"""Find group memories without a model: what people decided, ruled, planned and said of themselves.
 
-Measured in docs/explanation/evolution.md.
+Measured by `python -m bench meaning --only offline_weeks`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,21 +32,20 @@ def offline_answer(
     """Return the operations for these messages, to be passed to `plan` with the same memories and handles.
 
     `messages`: the new ones, oldest first; of more than 1,000 the latest. `earlier`: what the room said before them,
-    oldest first, read by an earlier evolution; the latest 800 are used, and without them repetition cannot be detected.
-    Nothing is found in `earlier` alone: each operation has a new message among its evidence. `handles`:
-    `message_handles` of the sources of `(*earlier, *messages)`; a message without a handle is not read. `memories`: the
-    active ones, by handle. `zone`: the time zone of days and weekdays. `people`: sender ids to names, for messages
-    without a name. `deleted`: statements that somebody deleted, which are not made again.
+    oldest first, read by an earlier evolution; the latest 800 are read to know what the new ones refer to. Nothing is
+    found in `earlier` alone: each operation has a new message among its evidence. `handles`: `message_handles` of the
+    sources of `(*earlier, *messages)`; a message without a handle is not read. `memories`: the active ones, by handle.
+    `zone`: the time zone of days. `people`: sender ids to names, for messages without a name. `deleted`: statements
+    that somebody deleted, which are not made again.
 
-    At most 5 creates. Each memory that new messages repeat gets an update with the memory's own statement, which the
-    plan turns into a confirmation; the statement changes only if this engine made it and it now holds for twice as many
-    days. Never deletes. The result is deterministic; no text makes it raise.
+    At most 8 creates. A memory that new messages change or cancel gets an update with what they say; one that they
+    repeat gets an update with its own statement, which the plan turns into a confirmation. Never deletes. The result
+    is deterministic; no text makes it raise.
     """
     names = {source: handle for handle, source in handles.items()}
     given = [*((one, False) for one in earlier[-MOST_EARLIER:]), *((one, True) for one in messages[-_MOST_NEW:])]
-    reading = read(list(_handled(given, names)), zone=zone, people=people or {})
-    finder = Finder(reading, memories, deleted=deleted, names=names)
-    return Answer(tuple(finder.operations()), ())
+    lines = read(list(_handled(given, names)), zone=zone, people=people or {})
+    return Answer(tuple(Finder(lines, memories, deleted=deleted).operations()), ())
 
 
 def _handled(

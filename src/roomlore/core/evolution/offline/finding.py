@@ -1,245 +1,297 @@
-"""Compare with what is known: memories that new messages repeat, and findings that are not needed again."""
+"""What a group settled: the messages that say it, who agreed, and what a later message made of it."""
 
-import math
-import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import cached_property
 
-from roomlore.core.evolution.offline.patterns import (
-    ParsedStatement,
-    StatementWriter,
-    Topic,
-    addresses,
-    adjoining,
-    is_pasted,
-    parse_statement,
-    repetitions,
-    shared_links,
-    statements,
-    surface,
-    topics,
-)
-from roomlore.core.evolution.offline.reading import Line, Reading, Support, Weights, Wording, is_topical, keys_of
+from roomlore.core.evolution.guards import is_order
+from roomlore.core.evolution.offline.coming import coming_days
+from roomlore.core.evolution.offline.cues import Sense, agrees, laughs, sense_of, times_in
+from roomlore.core.evolution.offline.reading import WEEKDAY, Line, Weights, Wording, is_topical, keys_of
+from roomlore.core.evolution.offline.statements import StatementParts, parse_statement, written
 from roomlore.core.evolution.requests import Operation
-from roomlore.core.memory.memory import Memory, Source
-from roomlore.core.summary.sentences import worth
-from roomlore.core.text import HAN, fold, graphemes, language
+from roomlore.core.memory.memory import Memory
+from roomlore.core.text import fold, language
 
-MOST_CITED = 20
-_SHARE = 0.6
-_FEWEST = 2
-_NEAR = 0.35
-_HAN = re.compile(f"[{HAN}]")
+MOST_FOUND = 8
+_MOST_KNOWN = 26
+"""The number of memories from which nothing more is created; what changes is still updated."""
+_ANSWERS = 6
+"""The messages after one among which its answers are looked for."""
+_ANSWERED_WITHIN = timedelta(hours=12)
+_POINTED_AT = timedelta(days=3)
+_GOES_ON = timedelta(minutes=5)
+_NEIGHBOURS = 8
+_CHANGED, _SAME_SUBJECT, _FEWEST_SHARED = 0.3, 0.6, 2
+_SAID, _LIKE = 0.6, 0.5
+_MOST_ABOUT = 4
+_LASTING, _POINTED = 3, 5
 
 
-@dataclass(frozen=True)
-class Known:
-    """A statement that exists or was deleted. `parsed`: its content, if this engine made it."""
+@dataclass(eq=False)
+class Settled:
+    """Something that holds, as one message says it. `line`: the message; None for a memory of another maker. `handle`:
+    of the memory that holds it, '' if none does. `about`: the subject, if the message only points at it."""
 
-    statement: str
-
-    @cached_property
-    def parsed(self) -> ParsedStatement | None:
-        return parse_statement(self.statement)
+    text: str
+    line: Line | None
+    sense: Sense
+    handle: str = ""
+    about: tuple[str, ...] = ()
+    agreed: tuple[Line, ...] = ()
+    again: list[Line] = field(default_factory=list)
+    over: bool = False
+    changed: bool = False
 
     @cached_property
     def wording(self) -> Wording:
-        return Wording.of((self.parsed and self.parsed.said) or self.statement)
+        return Wording.of(self.text)
 
     @cached_property
     def keys(self) -> frozenset[str]:
         """Its subject words."""
-        about = " ".join(self.parsed.words) if self.parsed and self.parsed.words else self.statement
-        return frozenset(key for key in keys_of(fold(about)) if is_topical(key))
+        return frozenset(key for key in keys_of(fold(" ".join((self.text, *self.about)))) if is_topical(key))
 
-    def is_stated_by(self, line: Line, wording: Wording, weights: Weights) -> bool:
-        """Return True if a line that states something also says it."""
-        if self.parsed is None:
-            return (
-                self._shares_words(line)
-                and self.wording.allows(wording)
-                and weights.share(self.wording, wording) >= _SHARE
-            )
-        if self.parsed.said:
-            return weights.says(self.wording, wording)
-        if self.parsed.link:
-            return self.parsed.link in addresses(line)
-        return all(contains(line, word) for word in self.parsed.words)
+    @property
+    def evidence(self) -> tuple[Line, ...]:
+        return (*((self.line,) if self.line else ()), *self.agreed, *self.again)
 
-    def _shares_words(self, line: Line) -> bool:
-        """Return True if the line shares at least two words, one of them telling."""
-        shared = keys_of(fold(self.statement)).keys() & line.spans.keys()
-        return len(shared) >= _FEWEST and any(map(is_topical, shared))
+    @property
+    def is_fresh(self) -> bool:
+        return bool(self.line and self.line.fresh) or any(one.fresh for one in (*self.agreed, *self.again))
 
-
-def contains(line: Line, word: str) -> bool:
-    """Return True if the line has the word or phrase, in any form."""
-    folded = fold(word)
-    if _HAN.search(folded):
-        return folded in line.folded
-    keys = keys_of(folded).keys()
-    return bool(keys) and keys <= line.spans.keys()
-
-
-def covers(known: Known, keys: Collection[str]) -> bool:
-    """Return True if this engine made it and it is about one of these words, or if it contains them all."""
-    if known.parsed and known.parsed.words:
-        return not known.keys.isdisjoint(keys)
-    return known.keys.issuperset(key for key in keys if is_topical(key))
-
-
-def repeats(known: Known, wording: Wording, weights: Weights) -> bool:
-    """Return True if the sentence is so close that only one of both is kept."""
-    return max(weights.likeness(known.wording, wording), weights.share(known.wording, wording)) >= _NEAR
-
-
-MOST_FOUND = 5
-MOST_TOPICS = 3
-_MANY = 20
-"""The number of memories from which no more topics are created; repeated statements still are."""
-_OVERLAP = 0.5
-_GROWN = 2
-_COMPARED = 30
-_WORTH, _LENGTH, _HANDY = 0.2, 0.003, 100
-_NOTHING = Wording(frozenset(), frozenset(), negated=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """A new finding. `keys`: its subject words."""
-
-    statement: str
-    support: Support
-    tags: tuple[str, ...] = ()
+    @property
+    def score(self) -> float:
+        return self.sense.score + len({one.sender for one in self.agreed})
 
 
 class Finder:
-    """Builds the operations of a reading. `deleted`: statements not to be made again. `names`: handles of messages."""
+    """Builds the operations of a reading. `deleted`: statements not to be made again."""
 
-    def __init__(
-        self,
-        reading: Reading,
-        memories: Mapping[str, Memory],
-        *,
-        deleted: Sequence[str],
-        names: Mapping[Source, str],
-    ) -> None:
-        self._lines = reading.lines
-        self._typed = [line for line in reading.lines if not is_pasted(line)]
-        self._writer = StatementWriter(reading.days)
-        self._known = {handle: Known(memory.statement) for handle, memory in memories.items()}
-        self._cited = [frozenset(names[one] for one in memory.sources if one in names) for memory in memories.values()]
-        self._passed = [*self._known.values(), *map(Known, deleted)]
-        self._stating = list(statements(reading.lines))
-        self._wordings = {line: Wording.of(line.text, line.spans) for line in self._stating}
-        self._weights = Weights(self._wordings.values())
+    def __init__(self, lines: Sequence[Line], memories: Mapping[str, Memory], *, deleted: Sequence[str]) -> None:
+        self._lines = lines
+        self._places = {line.message_id: at for at, line in enumerate(lines)}
+        self._known = {handle: parse_statement(memory.statement) for handle, memory in memories.items()}
+        self._statements = {handle: memory.statement for handle, memory in memories.items()}
+        self._deleted = [Wording.of(parse_statement(one).said) for one in deleted]
+        self._weights = Weights(Wording.of(line.text) for line in lines)
+        self._subjects = _rarities(lines)
+        self._settled = [
+            Settled(parts.said, None, sense_of(fold(parts.said)), handle, parts.about)
+            for handle, parts in self._known.items()
+        ]
 
     def operations(self) -> Iterator[Operation]:
+        for at in range(len(self._lines)):
+            self._read(at)
+        found = [one for one in self._settled if not one.over and one.is_fresh]
+        new = sorted((one for one in found if not one.handle), key=lambda one: -one.score)
+        room = min(MOST_FOUND, max(_MOST_KNOWN - len(self._known), 0))
+        kept = set(map(id, new[:room]))
         number = 0
-        for handle, known in self._known.items():
-            if operation := self._confirmation(number + 1, handle, known):
+        for one in found:
+            if one.handle or id(one) in kept:
                 number += 1
-                yield operation
-        for found in self._new():
-            number += 1
-            zh = language(found.statement) == "zh"
-            reason = f"{len(found.support.lines)} 条消息" if zh else f"{len(found.support.lines)} messages"
-            yield Operation(
-                line=number,
-                kind="create",
-                statement=found.statement,
-                reason=reason,
-                tags=found.tags,
-                evidence=found.support.handles,
-            )
+                yield self._operation(number, one)
 
-    def _confirmation(self, number: int, handle: str, known: Known) -> Operation | None:
-        """Return a confirmation, or a new statement if it now holds for much longer."""
-        saying = [line for line in self._candidate_lines(known) if self._says(line, known)]
-        fresh = list(dict.fromkeys(line.handle for line in saying if line.fresh))[-MOST_CITED:]
-        if not fresh:
-            return None
-        support = Support.of(saying)
-        statement, evidence = known.statement, tuple(fresh)
-        if known.parsed and len(support.days) >= _GROWN * known.parsed.days:
-            statement, evidence = self._rephrased(known.parsed, support) or statement, support.handles
-        zh = language(statement) == "zh"
-        english = f"Said again in {len(fresh)} new message{'' if len(fresh) == 1 else 's'}"
-        reason = f"{len(fresh)} 条新消息又说到" if zh else english
+    def _operation(self, number: int, one: Settled) -> Operation:
+        evidence = tuple(dict.fromkeys(line.handle for line in one.evidence if line.fresh or not one.handle))
+        statement = self._statement(one)
         return Operation(
-            line=number, kind="update", handles=(handle,), statement=statement, reason=reason, evidence=evidence
+            line=number,
+            kind="update" if one.handle else "create",
+            handles=(one.handle,) if one.handle else (),
+            statement=statement,
+            reason=_reason(one, zh=language(one.text) == "zh"),
+            tags=one.sense.purposes[:1] if one.line else (),
+            evidence=evidence,
         )
 
-    def _candidate_lines(self, known: Known) -> Sequence[Line]:
-        if known.parsed is None or known.parsed.said:
-            return self._stating
-        return self._lines if known.parsed.link else self._typed
+    def _statement(self, one: Settled) -> str:
+        if one.line is None or (one.handle and not one.changed):
+            return self._statements[one.handle]
+        return written(
+            StatementParts(
+                said=one.text,
+                name=one.line.name,
+                on=one.line.on,
+                about=one.about,
+                agreed=tuple(dict.fromkeys(line.name for line in one.agreed)),
+                days=tuple(dict(coming_days(one.line.folded, one.line.on)).items()),
+            )
+        )
 
-    def _says(self, line: Line, known: Known) -> bool:
-        return known.is_stated_by(line, self._wordings.get(line, _NOTHING), self._weights)
+    def _read(self, at: int) -> None:
+        """Add what a message settles, in place of what it replaces."""
+        line = self._lines[at]
+        sense = self._sense(at)
+        agreed = self._agreement(at) if sense.purposes else ()
+        new = Settled(line.text, line, sense, agreed=agreed)
+        if self._is_said_again(new):
+            return
+        if not sense.holds(len({one.sender for one in agreed})) or is_order(line.text) or self._is_laughed_at(at):
+            return
+        if any(self._weights.says(gone, new.wording) for gone in self._deleted):
+            return
+        old = self._replaced(new, at)
+        if old is not None:
+            self._replace(old, new)
+        elif "cancellation" in sense.purposes[:1] and not new.keys:
+            return
+        self._settled.append(new)
 
-    def _rephrased(self, parsed: ParsedStatement, support: Support) -> str:
-        """Return the statement anew; '' if the quoted sentence is no longer read, since another one would mean
-        something else."""
-        if parsed.words:
-            return self._writer.topic(parsed.words, self._most_central(support.lines), support)
-        if parsed.link:
-            return self._writer.link(parsed.link, support)
-        quoted = next((line for line in support.lines if line.text == parsed.said), None)
-        return self._writer.repetition(quoted, support) if quoted else ""
+    def _sense(self, at: int) -> Sense:
+        """Return what a message does. One that goes on after the speaker's own question changes what that asks to
+        change."""
+        line, sense = self._lines[at], sense_of(self._lines[at].folded)
+        before = self._lines[at - 1] if at else None
+        if before is None or before.sender != line.sender or line.at - before.at > _GOES_ON or not sense.purposes:
+            return sense
+        asked = sense_of(before.folded)
+        if not (asked.asked and asked.changes):
+            return sense
+        return replace(sense, purposes=(*sense.purposes, "change"), points=True)
 
-    def _new(self) -> Iterator[Finding]:
-        taken, made, about = list(self._cited), 0, 0
-        for found in self._candidates():
-            if made >= MOST_FOUND or about >= MOST_TOPICS:
-                return
-            if self._is_known(found, taken):
+    def _agreement(self, at: int) -> tuple[Line, ...]:
+        """Return the next messages of others that agree, up to one that settles something else."""
+        line, found = self._lines[at], []
+        for other in self._lines[at + 1 : at + 1 + _ANSWERS]:
+            if other.at - line.at > _ANSWERED_WITHIN:
+                break
+            if other.sender == line.sender:
+                if sense_of(other.folded).purposes:
+                    break
                 continue
-            self._passed.append(Known(found.statement))
-            taken.append(frozenset(found.support.handles))
-            made += 1
-            about += bool(found.tags)
-            yield found
+            if other.answers not in ("", line.message_id):
+                continue
+            if agrees(other.text):
+                found.append(other)
+            elif sense_of(other.folded).holds(1):
+                break
+        return tuple(found)
 
-    def _is_known(self, found: Finding, taken: Sequence[frozenset[str]]) -> bool:
-        mine = frozenset(found.support.handles)
-        if any(len(mine & other) >= _OVERLAP * len(mine) for other in taken):
-            return True
-        new = Known(found.statement)
-        if new.parsed and new.parsed.words:
-            return any(covers(known, new.keys) for known in self._passed)
-        if new.parsed and new.parsed.said:
-            return any(repeats(known, new.wording, self._weights) for known in self._passed)
-        return any(found.statement.rsplit(" ", 1)[-1] in known.statement for known in self._passed)
+    def _is_laughed_at(self, at: int) -> bool:
+        """Return True if the speaker or two others laugh at it at once."""
+        line = self._lines[at]
+        near = [one for one in self._lines[at + 1 : at + 4] if one.at - line.at < timedelta(minutes=10)]
+        laughing = [one.sender for one in near if laughs(one.text) and not agrees(one.text)]
+        mine = bool(near) and near[0].sender == line.sender and laughs(near[0].text)
+        return mine or len({*laughing} - {line.sender}) > 1
 
-    def _candidates(self) -> Iterator[Finding]:
-        wordings = [self._wordings[line] for line in self._stating]
-        for one in repetitions(self._stating, wordings, self._weights):
-            yield Finding(statement=self._writer.repetition(one.line, one.support), support=one.support)
-        for link in shared_links(self._lines):
-            yield Finding(statement=self._writer.link(link.address, link.support), support=link.support)
-        for topic in topics(self._typed) if len(self._known) < _MANY else ():
-            yield self._about(topic)
+    def _is_said_again(self, new: Settled) -> bool:
+        """Note a message that says what is settled, and return True if one does."""
+        assert new.line is not None
+        for old in reversed(self._settled):
+            if old.over or old.line is new.line:
+                continue
+            if old.line is None and self._known[old.handle].on and new.text.startswith(old.text):
+                old.line, old.sense, old.agreed = new.line, new.sense, new.agreed
+                return True
+            if not new.sense.asked and len(new.keys) >= 1 and self._says(old, new):
+                old.again.append(new.line)
+                return True
+        return False
 
-    def _about(self, topic: Topic) -> Finding:
-        line = self._most_central(topic.support.lines)
-        lines = (line, *topic.support.lines)
-        if topic.phrase:
-            words: tuple[str, ...] = (min((adjoining(one, topic.keys) for one in lines), key=len),)
-        else:
-            keys = sorted(topic.keys, key=lambda key: line.spans[key])
-            words = tuple(min((surface(one, key) for one in lines), key=len) for key in keys)
-        return Finding(statement=self._writer.topic(words, line, topic.support), support=topic.support, tags=words)
+    def _says(self, old: Settled, new: Settled) -> bool:
+        if not old.wording.allows(new.wording) or not new.wording.details <= old.wording.details:
+            return False
+        likeness = self._weights.likeness(old.wording, new.wording)
+        shared = len(old.keys & new.keys)
+        return likeness >= _LIKE or (
+            shared >= _FEWEST_SHARED and self._weights.share(old.wording, new.wording) >= _SAID
+        )
 
-    def _most_central(self, lines: Sequence[Line]) -> Line:
-        """Return the line most like the others and most complete by itself; a statement if there is one."""
-        some = [line for line in lines if line in self._wordings] or list(lines)
-        some = some[-_COMPARED:]
-        wordings = {line: self._wordings.get(line) or Wording.of(line.text, line.spans) for line in some}
+    def _replaced(self, new: Settled, at: int) -> Settled | None:
+        """Return what a message replaces: the settled thing of the same subject, or the one it points at."""
+        best, most = None, 0.0
+        for old in self._settled:
+            if old.over or not self._may_replace(old, new):
+                continue
+            share = self._share(old.keys, new.keys)
+            if share >= self._least(old, new) and share >= most:
+                best, most = old, share
+        if best is None and new.sense.changes and self._points(new):
+            best = self._pointed_at(new, at)
+        return best
 
-        def value(line: Line) -> float:
-            like = math.fsum(self._weights.likeness(wordings[line], other) for other in wordings.values())
-            return like / len(some) + _WORTH * worth(line.text) - _LENGTH * max(graphemes(line.text) - _HANDY, 0)
+    def _points(self, new: Settled) -> bool:
+        """Return True if a message has no subject of its own."""
+        assert new.line is not None
+        few = _POINTED if new.sense.points and new.sense.timed else _FEWEST_SHARED
+        return bool(new.line.answers) or len(new.keys) < few
 
-        return max(some, key=lambda line: (value(line), line.text, line.handle))
+    def _least(self, old: Settled, new: Settled) -> float:
+        if new.sense.changes:
+            return _CHANGED
+        shared = len(old.keys & new.keys) + bool(old.wording.details & new.wording.details)
+        return _SAME_SUBJECT if shared >= _FEWEST_SHARED and old.wording.details != new.wording.details else 2.0
+
+    def _may_replace(self, old: Settled, new: Settled) -> bool:
+        if "person" in old.sense.purposes[:1]:
+            return bool(old.line and new.line and old.line.sender == new.line.sender) and new.sense.changes
+        return True
+
+    def _share(self, one: Collection[str], other: Collection[str]) -> float:
+        """Return the share of the words of the shorter that both have, by rarity."""
+        total = min(sum(map(self._rarity, one)), sum(map(self._rarity, other)))
+        return sum(self._rarity(key) for key in set(one) & set(other)) / total if total else 0.0
+
+    def _rarity(self, key: str) -> float:
+        return self._subjects.get(key, 1.0)
+
+    def _pointed_at(self, new: Settled, at: int) -> Settled | None:
+        """Return what a message without a subject of its own changes: what it replies to, else the last thing with a
+        time that the same person or a neighbouring message settled."""
+        assert new.line is not None
+        target = self._places.get(new.line.answers)
+        for old in reversed(self._settled):
+            if old.over or old.line is None:
+                continue
+            place = self._places[old.line.message_id]
+            if target is not None and place == target:
+                return old
+            near = at - place <= _NEIGHBOURS or old.line.sender == new.line.sender
+            recent = new.line.at - old.line.at <= _POINTED_AT
+            if target is None and near and recent and (old.sense.timed or not new.sense.timed):
+                return old
+        return None
+
+    def _replace(self, old: Settled, new: Settled) -> None:
+        old.over = True
+        new.handle, new.changed = old.handle, True
+        assert new.line is not None
+        if new.sense.points or len(new.keys) < _LASTING:
+            new.about = tuple(dict.fromkeys((*old.about, *_surfaces(old, without=new.line.keys))))[:_MOST_ABOUT]
+        if old.sense.timed and not new.sense.timed and "cancellation" not in new.sense.purposes:
+            new.about = (*new.about, *times_in(" ".join((old.text, *old.about))))
+        new.__dict__.pop("keys", None)
+
+
+def _surfaces(old: Settled, *, without: Collection[str]) -> Iterator[str]:
+    """Yield the content words of a text in its order, without days and numbers."""
+    folded = fold(old.text)
+    text = old.text if len(old.text) == len(folded) else folded
+    taken = 0
+    for key, (start, end) in sorted(keys_of(folded).items(), key=lambda pair: (pair[1][0], -pair[1][1])):
+        named = key in without or key.startswith(WEEKDAY) or key[:1].isdigit()
+        if not named and start >= taken:
+            taken = end
+            yield text[start:end]
+
+
+def _rarities(lines: Sequence[Line]) -> dict[str, float]:
+    counts: defaultdict[str, int] = defaultdict(int)
+    for line in lines:
+        for key in line.keys:
+            counts[key] += 1
+    return {key: 1.0 / count**0.5 for key, count in counts.items()}
+
+
+def _reason(one: Settled, *, zh: bool) -> str:
+    if one.changed and one.handle:
+        return "后来的消息改了它。" if zh else "A later message changed it."
+    if one.handle:
+        return "又有消息说到。" if zh else "It was said again."
+    return "消息里这样说。" if zh else "It was said so."

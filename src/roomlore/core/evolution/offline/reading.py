@@ -1,11 +1,11 @@
-"""Common words that do not distinguish one group from another, in the form of keys."""
+"""The messages that people wrote, as lines with their content words, and how alike two sentences are."""
 
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, tzinfo
+from datetime import date, datetime, tzinfo
 from functools import lru_cache
 
 from roomlore.core.memory.reading import name_of, own_words
@@ -58,32 +58,15 @@ _CHINESE = """
 好好 再聊 下次 拜拜 再见 晚安 早安 回见 找到 感到 遇到 叫做 聊聊 想想 通常 有用 合适 不同 寻找 打算 有所 话题
 """
 
-_BROAD = """
-add app base book build car change channel city code color command create data day download element error example file
-food function home house image input install key line link list load log machine message method name number output
-package page picture problem remove run server session set setup site size solution start state test text update url
-user value version video
-天气 活动 经历 故事 环境 技巧 作品 功能 数据 代码 文件 链接 版本 图片 视频 程序 软件 系统 用户
-页面 网站 项目 公司 学校 城市 名字 价格 手机 电脑
-"""
-
 WEEKDAY = "@"
 """The prefix of a weekday's key."""
 
 GENERAL = frozenset(map(stem, _ENGLISH.split())) | frozenset(_CHINESE.split()) | ENGLISH | CHINESE
 
 
-_TOO_BROAD = frozenset(map(stem, _BROAD.split()))
-
-
 def is_topical(key: str) -> bool:
     """Return True if the word can be a topic, and is not just a number or a point of time."""
     return not (key in GENERAL or key.startswith(WEEKDAY) or key[:1].isdigit())
-
-
-def is_distinctive(key: str) -> bool:
-    """Return True if the word alone can be a topic."""
-    return is_topical(key) and key not in _TOO_BROAD
 
 
 _MOST_CHARACTERS = 2_000
@@ -114,26 +97,21 @@ _CONTRACTION = re.compile(r"['’](?:s|re|ve|ll|d|m|t)$")
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Line:
-    """A sentence somebody wrote. `number`: its place among all. `handle`: of its message. `day`: in the group's zone.
-    `fresh`: True if no evolution has read its message before. `spans`: position of each key in `folded`."""
+    """A message of a person. `number`: its place among all. `on`: its day in the group's zone. `fresh`: True if no
+    evolution has read it before. `answers`: the id of the message it replies to. `keys`: its content words."""
 
     number: int
     handle: str
+    message_id: str
+    answers: str
     sender: str
     name: str
-    day: date
+    at: datetime
+    on: date
     fresh: bool
     text: str
     folded: str
-    spans: Mapping[str, tuple[int, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """The sentences of a room. `lines`: in order of time. `days`: days with a readable message, in order."""
-
-    lines: tuple[Line, ...]
-    days: tuple[date, ...]
+    keys: frozenset[str]
 
 
 def readable(message: StoredMessage) -> bool:
@@ -203,46 +181,33 @@ def _is_content_word(word: str) -> bool:
     return len(word) > 1 and word not in CHINESE and word[0] not in _NO_BEGINNING and word[-1] not in _NO_END
 
 
-def read(messages: Sequence[tuple[str, StoredMessage, bool]], *, zone: tzinfo, people: Mapping[str, str]) -> Reading:
+def read(
+    messages: Sequence[tuple[str, StoredMessage, bool]], *, zone: tzinfo, people: Mapping[str, str]
+) -> tuple[Line, ...]:
     """Read messages. `messages`: handle, message and True if it is fresh, in order of time."""
     kept = [one for one in messages if readable(one[1])]
-    called = {name for _, one, _ in kept for name in (one.sender_id, one.sender_name, people.get(one.sender_id, ""))}
-    names = frozenset(part for name in called for part in _name_parts(name))
-    lines: list[Line] = []
-    for one in kept:
-        lines.extend(_lines(*one, first=len(lines), zone=zone, people=people, names=names))
-    return Reading(tuple(lines), tuple(sorted({line.day for line in lines})))
+    return tuple(_line(number, *one, zone=zone, people=people) for number, one in enumerate(kept))
 
 
-def _name_parts(name: str) -> Iterator[str]:
-    yield from (stem(part) for part in re.split(r"[\s_|@.-]+", fold(name[:_LONGEST_WORD])) if len(part) > 1)
-
-
-def _lines(
-    handle: str,
-    message: StoredMessage,
-    fresh: bool,
-    *,
-    first: int,
-    zone: tzinfo,
-    people: Mapping[str, str],
-    names: frozenset[str],
-) -> Iterator[Line]:
-    name, day = name_of(message, people), message.at.astimezone(zone).date()
-    for number, sentence in enumerate(prose(own_text(message))[:_MOST_SENTENCES], start=first):
-        text = visible_line(sentence)
-        folded = fold(text)
-        yield Line(
-            number=number,
-            handle=handle,
-            sender=message.sender_id,
-            name=name,
-            day=day,
-            fresh=fresh,
-            text=text,
-            folded=folded,
-            spans={key: span for key, span in keys_of(folded).items() if key not in names},
-        )
+def _line(
+    number: int, handle: str, message: StoredMessage, fresh: bool, *, zone: tzinfo, people: Mapping[str, str]
+) -> Line:
+    text = visible_line(" ".join(prose(own_text(message))[:_MOST_SENTENCES]))
+    folded = fold(text)
+    return Line(
+        number=number,
+        handle=handle,
+        message_id=message.id,
+        answers=message.reply_to or "",
+        sender=message.sender_id,
+        name=visible_line(name_of(message, people)),
+        at=message.at,
+        on=message.at.astimezone(zone).date(),
+        fresh=fresh,
+        text=text,
+        folded=folded,
+        keys=frozenset(keys_of(folded)),
+    )
 
 
 ALIKE = 0.5
@@ -320,61 +285,3 @@ class Weights(dict[str, float]):
             return False
         short = self.total(other.terms) <= MOST_LONGER * self.total(said.terms)
         return self.likeness(said, other) >= ALIKE or (short and self.share(said, other) >= CONTAINED)
-
-
-MOST_EVIDENCE = 60
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Support:
-    """The lines that say something, one of each message, in order of time. Never empty."""
-
-    lines: tuple[Line, ...]
-
-    @classmethod
-    def of(cls, lines: Iterable[Line]) -> "Support":
-        """Build the support. If there are too many messages, keep those that cover each day and each person, then the
-        latest."""
-        first: dict[str, Line] = {}
-        for line in lines:
-            first.setdefault(line.handle, line)
-        return cls(tuple(_sampled(list(first.values()))))
-
-    @property
-    def days(self) -> frozenset[date]:
-        return frozenset(line.day for line in self.lines)
-
-    @property
-    def people(self) -> frozenset[str]:
-        return frozenset(line.sender for line in self.lines)
-
-    @property
-    def handles(self) -> tuple[str, ...]:
-        return tuple(line.handle for line in self.lines)
-
-    @property
-    def fresh(self) -> bool:
-        return any(line.fresh for line in self.lines)
-
-    def holds(self, *, messages: int, days: int, people: int) -> bool:
-        """Return True if it has at least this many of each, and without its most frequent speaker still covers two
-        days."""
-        enough = len(self.lines) >= messages and len(self.days) >= days and len(self.people) >= people
-        return enough and self.fresh and len({line.day for line in self._without_loudest()}) >= 2
-
-    def _without_loudest(self) -> list[Line]:
-        loudest = max(Counter(line.sender for line in self.lines).items(), key=lambda pair: pair[1])[0]
-        return [line for line in self.lines if line.sender != loudest]
-
-
-def _sampled(lines: Sequence[Line]) -> Sequence[Line]:
-    if len(lines) <= MOST_EVIDENCE:
-        return lines
-    kept: dict[str, None] = {}
-    for key in ("sender", "day"):
-        kept |= {line.handle: None for line in {getattr(line, key): line for line in lines}.values()}
-    for line in reversed(lines):
-        if len(kept) >= MOST_EVIDENCE:
-            break
-        kept[line.handle] = None
-    return [line for line in lines if line.handle in kept][-4 * MOST_EVIDENCE :]

@@ -1,0 +1,90 @@
+"""Judges for evolutions: what becomes of each line of a model's answer, and what rules remember of a week."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+
+import roomlore
+from bench.verdicts import Case, Judged, Verdict, has
+from roomlore.core.evolution.guards import checked_answer
+from roomlore.core.models import Message
+from roomlore.testing import memory
+
+_TEMPLATE = '{"action": "create", "evidence": ["c9"], "statement": "an example", "change_reason": "an example"}'
+_WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_ALL_DAYS = 3_650
+_DONE: Mapping[str, Mapping[str, Verdict]] = {
+    "applied": {"applied": "right", "doubtful": "partly", "refused": "wrong"},
+    "doubtful": {"applied": "wrong", "doubtful": "right", "refused": "right"},
+    "refused": {"applied": "wrong", "doubtful": "partly", "refused": "right"},
+}
+
+
+async def evolution(lore: roomlore.Lore, case: Case) -> list[Judged]:
+    """Judge each line of an answer: applied, applied with a mark of doubt, or refused. Of a good line a mark is partly
+    right; of one that should be refused too."""
+    offered = {one["handle"]: memory(f"id{one['handle']}", statement=one["text"]) for one in case["memories"]}
+    answer = checked_answer(
+        "\n".join(_line(one) for one in case["answer"]),
+        template=_TEMPLATE,
+        offered=offered,
+        shown="\n".join(map(_shown, case["messages"])),
+        quiet=lambda one: False,
+        repair=lambda text: text,
+    )
+    done = {one.line - 1: "doubtful" if one.doubtful else "applied" for one in answer.operations}
+    for one in answer.operations:
+        if any(handle not in offered for handle in one.handles):
+            done[one.line - 1] = "refused"
+    found = []
+    for wanted, lines in case["expect"].items():
+        for at in lines:
+            became = done.get(at, "refused")
+            why = f"{became}, not {wanted}: {case['answer'][at]}"
+            found.append(Judged(f"{wanted}, {case['kind']}", _DONE[wanted][became], why))
+    return found
+
+
+def _line(given: Mapping[str, Any]) -> str:
+    names = {"content": "statement", "message_ids": "evidence"}
+    return json.dumps({names.get(key, key): value for key, value in given.items()}, ensure_ascii=False)
+
+
+def _shown(message: Mapping[str, Any]) -> str:
+    at = datetime.fromisoformat(message["at"])
+    text = " ".join(message["text"].split())
+    return f"{message['id']} [{_WEEKDAYS[at.weekday()]} {at:%Y-%m-%d %H:%M}] {message['sender']}: {text}"
+
+
+async def offline_weeks(lore: roomlore.Lore, case: Case) -> list[Judged]:
+    """Judge what rules remember after a week in which they read each day at its end."""
+    room = case["id"]
+    for _, day in groupby(case["messages"], key=lambda one: one["at"][:10]):
+        await lore.messages.add([_message(room, one) for one in day])
+        await lore.memories.evolve(room, days=_ALL_DAYS, mode="offline")
+    held = [one.statement for one in await lore.memories.page(f"group:{room}")]
+    return list(_week(case, held))
+
+
+def _week(case: Case, held: Sequence[str]) -> Iterator[Judged]:
+    for hold in case["holds"]:
+        met = any(has(one, hold["words"]) for one in held)
+        yield Judged("what holds", "right" if met else "wrong", f"lacks {hold['say']}")
+    for kind in ("outdated", "noise"):
+        for gone in case[kind]:
+            broken = [one for one in held if has(one, gone["words"]) and not _is_hold(case, one)]
+            yield Judged(f"{kind} is not held", "wrong" if broken else "right", f"has {broken}")
+    for one in held:
+        yield Judged("memories made", "right" if _is_hold(case, one) else "partly", f"nobody asked for {one}")
+
+
+def _is_hold(case: Case, statement: str) -> bool:
+    return any(has(statement, hold["words"]) for hold in case["holds"])
+
+
+def _message(room: str, given: Mapping[str, Any]) -> Message:
+    sender = given["sender"]
+    at = datetime.fromisoformat(given["at"])
+    return Message(id=given["id"], room_id=room, sender_id=sender, sender_name=sender, text=given["text"], sent_at=at)
