@@ -70,8 +70,8 @@ def attempt_at(age_seconds: float) -> int:
     return minutes.bit_length() if minutes < 64 else 6 + (minutes - 4) // 60
 
 
-def kept(answer: str, *, instructions: str = "") -> str | None:
-    """Return the part of a model's summary to keep, on one line of at most 100 characters and without its reasoning;
+def kept(answer: str, *, instructions: str = "", most: int = SUMMARY_CHARACTERS) -> str | None:
+    """Return the part of a model's summary to keep, on one line of at most `most` characters and without its reasoning;
     None if it says that nothing is worth keeping.
 
     Raises `BadModelOutput` if it is empty or shorter than 5 characters, or repeats `instructions`, the prompt without
@@ -85,7 +85,7 @@ def kept(answer: str, *, instructions: str = "") -> str | None:
         raise BadModelOutput(f"The summary is shorter than {_LEAST_CHARACTERS} characters.")
     if _echoes(text, instructions):
         raise BadModelOutput("The summary repeats its instructions.")
-    return truncate(text, SUMMARY_CHARACTERS)
+    return truncate(text, most)
 
 
 def _echoes(text: str, instructions: str) -> bool:

@@ -1,47 +1,33 @@
-"""Extraction of short memories: noting the rooms that are due, summarising by a model, and the durable work."""
+"""Extraction of short memories as durable work: what is due in the noted rooms, what is read, and what is stored."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta, tzinfo
-from typing import Any, Protocol
+from typing import Any
 
 from roomlore.core.audience import evidence_of
-from roomlore.core.chat import SUMMARY_MODEL, ChatAnswer, ChatRequest, Usage
-from roomlore.core.errors import describe
 from roomlore.core.json_values import storable
 from roomlore.core.memory.conversation import conversations_of, speaks
 from roomlore.core.memory.extraction import (
     FALLBACK,
-    IMPORTED,
     MOST_ARRIVALS,
     MOST_PASSED,
-    SUMMARY_TOKENS,
     cut_at,
     extraction_end,
     extraction_id,
-    fallback,
-    first_mark,
-    kept,
     watermark,
 )
-from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, Source
+from roomlore.core.memory.folding import MOST_SHORT, Fold, fold_changes, fold_due
+from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, MemoryStatus, Scope, Source
 from roomlore.core.memory.reading import as_conversation
-from roomlore.core.models import Entry, Role, StoredMessage
-from roomlore.core.text import language
+from roomlore.core.models import Entry, StoredMessage
 from roomlore.core.work import work_name
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps
-from roomlore.ports.language import Prompts
 from roomlore.ports.storage import DueRoom, Storage, UnitOfWork
+from roomlore.services.extraction.noting import EXTRACTION, is_reply
+from roomlore.services.extraction.summaries import FOLD_PROMPT, PROMPT, Extracted, MemorySummaries
 
-log = logging.getLogger(__name__)
-
-
-EXTRACTION = "extraction"
-"""The work that turns replies into short memories, and the background job that enqueues it."""
-_MOST_KNOWN = 100_000
-PROMPT = "memory_summary"
 _LOOK_AGAIN_SECONDS = 30.0
 _CLAIM_SECONDS = 5.0
 _ROOMS_AT_ONCE = 50
@@ -49,89 +35,6 @@ _ERRORS_IN_A_ROW = 5
 """After so many errors in a row the rooms are not the cause."""
 _SEEN_BEFORE = 20
 """Messages before the first new one that show to whom the new ones speak."""
-
-
-class RepliesDue:
-    """Watch new messages for replies of agents.
-
-    An agent's count in a room begins with the first reply seen here, and what it reads begins with what led to that
-    reply, except what was imported: that is history, not part of an ongoing conversation.
-    """
-
-    def __init__(self, *, clock: Clock, jobs: Jobs) -> None:
-        self._clock = clock
-        self._jobs = jobs
-        self._begun: set[tuple[str, str, str]] = set()
-
-    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
-        """Note the room, in the transaction that writes the entries, if there is a reply among them."""
-        first: dict[str, int] = {}
-        for entry in entries:
-            if _is_reply(entry.message):
-                first.setdefault(entry.message.sender_id, entry.message.arrival)
-        if first:
-            await self._begin(work, tenant, room_id, first)
-            await work.progress.note_room(tenant=tenant, room_id=room_id, work=EXTRACTION, now=self._clock.now())
-
-    def announce(self) -> None:
-        """Request the work once the transaction is committed."""
-        self._jobs.ask(EXTRACTION)
-
-    async def _begin(self, work: UnitOfWork, tenant: str, room_id: str, first: dict[str, int]) -> None:
-        named = {"tenant": tenant, "room_id": room_id}
-        unknown = {agent: arrival for agent, arrival in first.items() if (tenant, room_id, agent) not in self._begun}
-        names = {agent: watermark(agent) for agent in unknown}
-        marks = await work.progress.marks(**named, names=[*names.values(), IMPORTED]) if names else {}
-        for agent, arrival in unknown.items():
-            if names[agent] in marks:
-                self._remember(tenant, room_id, agent)
-                continue
-            start = first_mark(arrival, marks.get(IMPORTED, 0))
-            await work.progress.move_mark(**named, name=names[agent], arrival=start, was=0, now=self._clock.now())
-
-    def _remember(self, tenant: str, room_id: str, agent_id: str) -> None:
-        if len(self._begun) >= _MOST_KNOWN:
-            self._begun.clear()
-        self._begun.add((tenant, room_id, agent_id))
-
-
-class RepliesImported:
-    """Watch imports. Imported messages are never extracted, so the count of an agent that is active in the room starts
-    again after them."""
-
-    def __init__(self, *, clock: Clock) -> None:
-        self._clock = clock
-
-    async def note(self, work: UnitOfWork, tenant: str, room_id: str, entries: Sequence[Entry]) -> None:
-        replies = [entry.message for entry in entries if _is_reply(entry.message)]
-        ends = {watermark(message.sender_id): message.arrival for message in replies}
-        if entries:
-            await self._move_imported(work, tenant, room_id, entries[-1].message.arrival)
-        while ends:
-            ends = await self._move(work, tenant, room_id, ends)
-
-    async def _move_imported(self, work: UnitOfWork, tenant: str, room_id: str, end: int) -> None:
-        named = {"tenant": tenant, "room_id": room_id}
-        was = (await work.progress.marks(**named, names=[IMPORTED])).get(IMPORTED, 0)
-        await work.progress.move_mark(**named, name=IMPORTED, arrival=end, was=was, now=self._clock.now())
-
-    async def _move(self, work: UnitOfWork, tenant: str, room_id: str, ends: dict[str, int]) -> dict[str, int]:
-        """Move the existing watermarks; return those that a memory moved meanwhile, which locks no room."""
-        named = {"tenant": tenant, "room_id": room_id}
-        left: dict[str, int] = {}
-        for name, was in (await work.progress.marks(**named, names=list(ends))).items():
-            if not await work.progress.move_mark(
-                **named, name=name, arrival=ends[name], was=was, now=self._clock.now()
-            ):
-                left[name] = ends[name]
-        return left
-
-    def announce(self) -> None:
-        """Do nothing: an import makes nothing due."""
-
-
-def _is_reply(message: StoredMessage) -> bool:
-    return message.role is Role.ASSISTANT and not message.has_tool_calls
 
 
 async def conversation_of(
@@ -145,82 +48,6 @@ async def conversation_of(
     people = await work.rooms.participants(**here)
     quoted = {entry.message.id: entry.message for entry in answered}
     return as_conversation(messages, quoted=quoted, people=people, zone=zone)
-
-
-class Completer(Protocol):
-    """The part of the model service that extraction uses."""
-
-    async def complete(
-        self, model_id: str, request: ChatRequest, *, timeout_seconds: float | None = None, check: Any = None
-    ) -> ChatAnswer: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Extracted:
-    """The result for a conversation. `statement`: None if nothing is worth keeping. `made_by`: 'fallback' if no model
-    answered."""
-
-    statement: str | None
-    made_by: str
-    prompt_hash: str = ""
-    raw_answer: str = ""
-    input_tokens: int = 0
-    output_tokens: int = 0
-
-    @property
-    def is_fallback(self) -> bool:
-        return self.made_by == FALLBACK
-
-    @property
-    def usage(self) -> Usage:
-        return Usage(self.input_tokens, self.output_tokens)
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Extracted":
-        return cls(**data)
-
-
-class MemorySummaries:
-    """Summaries by the model `memory-summary-model`, each provider with `timeout_seconds`."""
-
-    def __init__(self, *, models: Completer, prompts: Prompts, timeout_seconds: float) -> None:
-        self._models = models
-        self._prompts = prompts
-        self._timeout_seconds = timeout_seconds
-
-    async def of(self, conversation: str) -> Extracted:
-        """Return a summary. It never fails: without a model it falls back."""
-        try:
-            return await self.by_model(conversation)
-        except Exception as error:  # noqa: BLE001 - an answer nobody foresaw must not stop an agent's memories for good
-            log.warning("no model summarised a conversation for a memory", extra={"why": describe(error)})
-            return Extracted(fallback(conversation), FALLBACK)
-
-    async def by_model(self, conversation: str) -> Extracted:
-        """Return a model's summary. Raise `ModelUnavailable`, `BadModelOutput` or `NotFound` if no model gives one."""
-        prompt = await self._prompts.find(PROMPT, language=language(conversation))
-        content = prompt.fill({"conversation": conversation})
-        request = ChatRequest(messages=({"role": "user", "content": content},), max_tokens=SUMMARY_TOKENS)
-        answer = await self._models.complete(
-            SUMMARY_MODEL,
-            request,
-            timeout_seconds=self._timeout_seconds,
-            check=lambda given: kept(given.text, instructions=prompt.text),
-        )
-        statement = kept(answer.text)
-        if statement is None:
-            log.info("a model found nothing worth keeping")
-        return Extracted(
-            statement=statement,
-            made_by=f"{answer.provider}/{answer.model_id}",
-            prompt_hash=prompt.hash,
-            raw_answer=answer.text,
-            input_tokens=answer.usage.input_tokens,
-            output_tokens=answer.usage.output_tokens,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,8 +177,29 @@ class ExtractionService:
 
             answer = dict(await steps.once("summary", summarise))
             read = {arrival: datetime.fromisoformat(at) for arrival, at in answer.pop("read", window.times())}
-            await self._keep(piece, read, window, Extracted.from_json(answer))
+            extracted = Extracted.from_json(answer)
+            fold = await self._fold_due(piece) if extracted.statement else Fold()
+            await self._keep(piece, read, window, extracted, fold, await self._merged(steps, fold))
         self._jobs.ask(EXTRACTION)
+
+    async def _fold_due(self, piece: _Piece) -> Fold:
+        """Return which of the agent's memories of the room make place for another one."""
+        async with self._storage.reading() as work:
+            found = await work.memories.short_of_room(
+                tenant=piece.tenant, scope=piece.scope, room_id=piece.room_id, limit=2 * MOST_SHORT
+            )
+        here = [memory for memory in found if all(source.room_id == piece.room_id for source in memory.sources)]
+        return fold_due(here, new_id=piece.id)
+
+    async def _merged(self, steps: Steps, fold: Fold) -> Extracted:
+        if not fold.merged:
+            return Extracted(None, FALLBACK)
+
+        async def merge() -> Json:
+            await steps.report(f"asking a model to merge {len(fold.merged)} short memories")
+            return (await self._summaries.merged(fold.notes())).to_json()
+
+        return Extracted.from_json(await steps.once(f"fold-{fold.id}", merge))
 
     async def _resume(self) -> None:
         """Open durable work if a process before this one may have left some: looking at it resumes it."""
@@ -427,8 +275,17 @@ class ExtractionService:
             window = await _window(work, piece)
             return window, await conversation_of(work, **piece.where, messages=window.messages, zone=self._zone)
 
-    async def _keep(self, piece: _Piece, read: Mapping[int, datetime], window: _Window, extracted: Extracted) -> None:
-        """Store the memory, its evidence and its end, all or none; nothing if the watermark moved."""
+    async def _keep(
+        self,
+        piece: _Piece,
+        read: Mapping[int, datetime],
+        window: _Window,
+        extracted: Extracted,
+        fold: Fold,
+        merged: Extracted,
+    ) -> None:
+        """Store the memory, its evidence, its end and what makes place for it, all or none; nothing if the watermark
+        moved."""
         now, name = self._clock.now(), watermark(piece.agent_id)
         async with self._storage.writing() as work:
             if not await work.progress.move_mark(
@@ -438,17 +295,36 @@ class ExtractionService:
             record = self._record(piece, read, window, extracted)
             await work.memories.add_evolution(tenant=piece.tenant, evolution=record)
             if extracted.statement:
-                await self._remember(work, piece, read, extracted)
+                scope = await work.memories.lock(tenant=piece.tenant, scope=piece.scope, now=now)
+                await self._remember(work, piece, scope, read, extracted)
+                await self._fold(work, piece, scope, fold, merged)
             await work.progress.note_room(**piece.where, work=EXTRACTION, now=now)
         result = "fallback" if extracted.is_fallback else "kept" if extracted.statement else "nothing"
         self._telemetry.count("roomlore_extractions_total", labels={"result": result})
 
+    async def _fold(self, work: UnitOfWork, piece: _Piece, scope: Scope, fold: Fold, merged: Extracted) -> None:
+        """Merge and retire, unless one of the memories changed meanwhile: then the next extraction does it."""
+        there = await work.memories.by_id(tenant=piece.tenant, memory_ids=sorted(fold.memory_ids))
+        active = {memory.memory_id for memory in there if memory.status is MemoryStatus.ACTIVE}
+        if not active or active != fold.memory_ids:
+            return
+        latest = await work.memories.latest_versions(tenant=piece.tenant, lineage_ids=[fold.lineage_id])
+        changes = fold_changes(
+            fold,
+            merged.statement,
+            version=latest.get(fold.lineage_id, 0) + 1,
+            number=scope.changes + 2,
+            made_by=merged.made_by,
+            now=self._clock.now(),
+        )
+        await work.memories.add_evolution(tenant=piece.tenant, evolution=self._fold_record(piece, fold, merged))
+        await work.memories.apply(tenant=piece.tenant, scope=piece.scope, changes=changes)
+
     async def _remember(
-        self, work: UnitOfWork, piece: _Piece, read: Mapping[int, datetime], extracted: Extracted
+        self, work: UnitOfWork, piece: _Piece, scope: Scope, read: Mapping[int, datetime], extracted: Extracted
     ) -> None:
         now = self._clock.now()
         messages = await work.messages.plain(**piece.where, arrivals=sorted(read))
-        scope = await work.memories.lock(tenant=piece.tenant, scope=piece.scope, now=now)
         memory = Memory(
             memory_id=piece.id,
             lineage_id=piece.id,
@@ -496,6 +372,28 @@ class ExtractionService:
             finished_at=now,
         )
 
+    def _fold_record(self, piece: _Piece, fold: Fold, merged: Extracted) -> Evolution:
+        """Return the record of a merge. What it rests on lies anywhere in the room so far."""
+        now = self._clock.now()
+        return Evolution(
+            evolution_id=fold.id,
+            scope=piece.scope,
+            kind="extraction",
+            status="applied",
+            room_id=piece.room_id,
+            first_arrival=1,
+            last_arrival=piece.last,
+            messages=sum(len(memory.sources) for memory in fold.merged),
+            prompt_name=FOLD_PROMPT if merged.prompt_hash else "",
+            prompt_hash=merged.prompt_hash,
+            model=merged.made_by if merged.prompt_hash else "",
+            usage=merged.usage,
+            raw_answer=merged.raw_answer,
+            facts={"folded": sorted(fold.memory_ids)},
+            started_at=now,
+            finished_at=now,
+        )
+
 
 async def _window(work: UnitOfWork, piece: _Piece) -> _Window:
     """Return what is to be read. Messages before the watermark only show who speaks to whom, except those that were
@@ -522,7 +420,7 @@ async def _passed(work: UnitOfWork, piece: _Piece) -> Sequence[int]:
 
 async def _is_alone(work: UnitOfWork, piece: _Piece, entries: Sequence[Entry]) -> bool:
     """Return True if the room has one person and no other agent."""
-    agents = {entry.message.sender_id for entry in entries if _is_reply(entry.message)}
+    agents = {entry.message.sender_id for entry in entries if is_reply(entry.message)}
     people = await work.rooms.people(tenant=piece.tenant, room_ids=[piece.room_id])
     known = people[piece.room_id].people if piece.room_id in people else ()
     return agents <= {piece.agent_id} and len(known) <= 1

@@ -297,6 +297,7 @@ class KnownForReplies:
         async with self._storage.reading() as work:
             found = await work.memories.short_of_room(tenant=tenant, scope=scope, room_id=room_id, limit=_MOST_SHORT)
         here = [memory for memory in found if all(one.room_id == room_id for one in memory.evidence)]
+        here.sort(key=lambda memory: memory.supported_at, reverse=True)
         return [line_of(memory.statement, scope) for memory in here]
 
     def _fitting(self, lines: list[str], max_tokens: int) -> str:
