@@ -1,4 +1,4 @@
-"""`roomlore audience` and `roomlore share`."""
+"""`roomlore audience`, `roomlore visible` and `roomlore share`."""
 
 import json
 
@@ -13,25 +13,83 @@ def run(tmp_path):
     def call(*words: str, code: int = 0) -> str:
         done = CliRunner().invoke(app, ["--db", str(tmp_path / "chat.db"), *words])
         assert done.exit_code == code, done.output
-        return done.output
+        return " ".join(done.output.split("\n")) if code == 2 else done.output
 
     return call
 
 
-def test_a_room_is_told_and_shown(run):
+@pytest.fixture
+def imported(run, tmp_path):
+    """Import a team of Ann and 小李, and a square of Ann and Eve."""
+    said = [("团队", "ann"), ("团队", "小李"), ("square", "ann"), ("square", "eve")]
+    lines = [
+        json.dumps(
+            {"id": f"m{number}", "room_id": room, "sender_id": who, "text": "hi", "sent_at": "2026-01-01T08:00Z"}
+        )
+        for number, (room, who) in enumerate(said)
+    ]
+    path = tmp_path / "chat.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    run("import", str(path))
+
+
+def test_a_room_is_told_and_shown(run, imported):
     shown = run("audience", "团队", "--kind", "private", "--member", "ann", "--member", "小李")
     assert shown.splitlines()[0] == "团队: private, all members are known"
     assert "小李" in shown
+    assert "Marked as left" not in shown
+    assert "Marked as left: 小李\n" in run("audience", "团队", "--member", "ann")
     found = json.loads(run("audience", "团队", "--member", "ann", "--json"))
     assert found["people"]["ann"]["stays"][0]["left_at"] is None
     assert found["people"]["小李"]["stays"][0]["left_at"] is not None
+    assert "Marked as left: ann\n" in run("audience", "团队", "--remove", "ann", "--add", "eve")
     assert run("audience", "团队", "--kind", "unknown").startswith("团队: unknown")
-    assert "direct, private, public" in run("audience", "团队", "--kind", "secret", code=1)
+    assert "not both" in run("audience", "团队", "--member", "ann", "--add", "eve", code=1)
 
 
-def test_a_memory_is_shared_and_no_longer(run):
+def test_a_wrong_kind_names_the_kinds(run, imported):
+    told = run("audience", "团队", "--kind", "privat", code=2)
+    assert all(kind in told for kind in ("direct", "private", "public", "unknown"))
+    assert "None" not in told
+
+
+def test_a_mistyped_room_or_database_is_not_made(run, tmp_path):
+    assert "no database" in run("audience", "team", "--member", "ann", code=1)
+    assert not (tmp_path / "chat.db").exists()
+    assert run("audience", "team", "--new", "--kind", "direct").startswith("team: direct")
+    assert "--new" in run("audience", "taem", "--member", "ann", code=1)
+    assert "no room" in run("audience", "taem", code=1)
+
+
+def test_what_a_room_may_see_is_shown_with_the_reason(run, imported):
     run("facts", "add", "user:ann", "likes tea")
     fact = json.loads(run("facts", "list", "user:ann", "--json"))[0]["memory_id"]
+    shown = run("visible", "团队")
+    assert "likes tea" in shown
+    assert "added by hand: for all" in shown
+    assert shown.endswith("1 may be shown in 团队, 0 not.\n")
+    found = json.loads(run("visible", "团队", "--json"))
+    assert [(one["memory"]["memory_id"], one["shown"], one["reasons"][0]["kind"]) for one in found] == [
+        (fact, True, "added")
+    ]
+    assert json.loads(run("visible", "团队", "--withheld", "--json")) == []
+    assert "no room" in run("visible", "taem", code=1)
+
+
+def test_a_memory_is_shared_and_no_longer(run, imported):
+    run("facts", "add", "user:ann", "likes tea")
+    fact = json.loads(run("facts", "list", "user:ann", "--json"))[0]["memory_id"]
+    told = run("share", fact)
+    assert told.startswith("Shared with nobody else: ")
+    assert told.endswith("It may be shown to everyone.\n")
     assert run("share", fact, "room:team", "--reason", "she said so").startswith("Shared with room:team: ")
     assert run("share", fact, "room:team", "--end").startswith("Shared with nobody else: ")
     assert "everyone" in run("share", fact, "team", code=1)
+    assert "which share" in run("share", fact, "--end", code=1)
+    assert "facts list" in " ".join(run("share", "--help").split())
+
+
+def test_a_mistyped_database_is_not_taken_for_a_new_one(run):
+    found = {one["part"]: one for one in json.loads(run("doctor", "--json"))["findings"]}
+    assert found["database"]["verdict"] == "warn"
+    assert "check the name" in found["database"]["advice"]

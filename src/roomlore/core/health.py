@@ -27,7 +27,8 @@ SAYINGS: Final[Mapping[str, str]] = {
     "database.memory": "in memory: all is gone when the process ends",
     "database.memory.do": "Set database_url to a file or a PostgreSQL to keep anything.",
     "database.new": "{engine}, schema none yet, {mib:.1f} MiB",
-    "database.new.do": "It is new: the first command that stores something makes its tables.",
+    "database.new.do": "It is new: the first command that stores something makes its tables. If you have data, check"
+    " the name.",
     "database.other": "{engine}, schema {version}, {mib:.1f} MiB",
     "database.newer.do": "A newer roomlore wrote it: upgrade roomlore here.",
     "database.older.do": "Back it up; the next command that opens it brings it to schema {head}.",

@@ -39,10 +39,12 @@ from roomlore.core.memory.writing import (
     checked,
     scope_of,
 )
+from roomlore.core.visibility import SeenIn, Visibility
 from roomlore.ports.audience import view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.memories.history import Past
+from roomlore.services.memories.visibility import scopes_of, seen_in, visible_to
 from roomlore.services.memories.writer import MemoryWriter, OnConflict, Reviser
 
 Named = Literal["memory", "evolution"]
@@ -347,6 +349,25 @@ class MemoryService:
         async with self._storage.reading() as work:
             view = await view_for(work, tenant=self._tenant, viewer=whom, memories=memories, now=self._clock.now())
         return [memory for memory in memories if may_see(memory, view)]
+
+    async def visible(self, viewer: str, *, scope: str | None = None) -> list[Visibility]:
+        """Return every active memory that concerns the viewer, 'room:team' or 'user:anna', with the reasons why it is
+        shown there or not.
+
+        `scope`: the memories of this scope; without one those of the room and of everybody who is or was in it, or
+        those of the person. It names what is withheld, so it is for administrators. Raise `InvalidInput`.
+        """
+        whom = check_viewer(viewer)
+        async with self._storage.reading() as work:
+            scopes = [check_scope(scope)] if scope else await scopes_of(work, tenant=self._tenant, viewer=whom)
+            return await visible_to(work, tenant=self._tenant, viewer=whom, scopes=scopes, now=self._clock.now())
+
+    async def seen_in(self, memory_id: str) -> SeenIn:
+        """Return in which rooms this version of a memory may be shown now. It is for administrators. Raise
+        `NotFound`."""
+        memory = await self.get(memory_id)
+        async with self._storage.reading() as work:
+            return await seen_in(work, tenant=self._tenant, memory=memory, now=self._clock.now())
 
     async def get(self, memory_id: str, *, viewer: str | None = None) -> Memory:
         """Return the version with this id. Raise `NotFound` if there is none, or none that the viewer may see."""

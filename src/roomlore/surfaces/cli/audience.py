@@ -1,47 +1,70 @@
-"""`roomlore audience` and `share`: who can see a room, and what others may know too."""
+"""`roomlore audience`, `visible` and `share`: who can see a room, what may be shown there and why, and what others may
+know too."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from roomlore.core.audience import Presence, RoomPeople
+from roomlore.core.audience import EVERYONE, Presence, RoomPeople
+from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.memory.memory import Memory
-from roomlore.surfaces.cli import show
+from roomlore.core.visibility import Reason, SeenIn, Visibility
+from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.plain import plain
-
-if TYPE_CHECKING:
-    from roomlore.wiring import Lore
+from roomlore.wiring import Lore
 
 _UNKNOWN = "unknown"
+_REASONS = {
+    "added": "added by hand: for all",
+    "shared": "shared with {who}",
+    "here": "said here",
+    "public": "said in {room}, which is public",
+    "heard": "said in {room}, where everybody from here was",
+    "unheard": "said in {room}: not everybody here is known to have been there",
+    "replaced": "a later version is shown",
+}
 
 
 def audience(
     ctx: typer.Context,
     room: Annotated[str, typer.Argument(help="The room's id.")],
     kind: Annotated[
-        str | None,
-        typer.Option(help="Set the kind: `direct` (one person and agents), `private`, `public`, or `unknown`."),
+        Literal["direct", "private", "public", "unknown"] | None,
+        typer.Option(help="Set who can see it: one person and agents, its members, everybody, or nobody knows."),
     ] = None,
     member: Annotated[
         list[str] | None,
         typer.Option(help="The id of a member; name all of them. Whoever is not named has left.", metavar="PERSON"),
     ] = None,
+    add: Annotated[
+        list[str] | None, typer.Option(help="The id of somebody who joined; may be repeated.", metavar="PERSON")
+    ] = None,
+    remove: Annotated[
+        list[str] | None, typer.Option(help="The id of somebody who left; may be repeated.", metavar="PERSON")
+    ] = None,
+    new: Annotated[bool, typer.Option("--new", help="Make the room, and the database, if there is none.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Show who can see a room, or say who can."""
+    if member and (add or remove):
+        raise InvalidInput("Give all members with --member, or changes with --add and --remove, not both.")
 
-    async def work(lore: Lore) -> RoomPeople:
+    async def work(lore: Lore) -> tuple[RoomPeople | None, RoomPeople]:
+        before = await _people(lore, room, new=new)
         if kind is not None:
             await lore.rooms.set_kind(room, None if kind == _UNKNOWN else kind)
         if member:
             await lore.rooms.set_members(room, member)
-        return await lore.rooms.people(room)
+        if add:
+            await lore.rooms.add_members(room, add)
+        if remove:
+            await lore.rooms.remove_members(room, remove)
+        return before, await lore.rooms.people(room)
 
-    found = frame_of(ctx).run(work, creates=kind is not None or bool(member))
+    before, found = frame_of(ctx).run(work, creates=new)
     if as_json:
         show.as_json(plain(found))
         return
@@ -50,6 +73,27 @@ def audience(
     shape = show.table("person", "joined", "left", "last spoke", fixed=("joined", "left", "last spoke"))
     lines = [_line(name, presence) for name, presence in sorted(found.people.items())]
     show.console().print(show.rows(shape, lines))
+    if gone := _gone(before, found):
+        typer.echo(f"Marked as left: {', '.join(map(show.inert, gone))}")
+
+
+async def _people(lore: Lore, room: str, *, new: bool) -> RoomPeople | None:
+    try:
+        return await lore.rooms.people(room)
+    except NotFound as error:
+        if new:
+            return None
+        raise NotFound(f"{error} `--new` makes one before its first message.") from error
+
+
+def _gone(before: RoomPeople | None, after: RoomPeople) -> list[str]:
+    """Return who has left now and had not before."""
+    there = [name for name, presence in before.people.items() if not _has_left(presence)] if before else []
+    return sorted(name for name in there if _has_left(after.people[name]))
+
+
+def _has_left(presence: Presence) -> bool:
+    return bool(presence.stays) and all(stay.left_at for stay in presence.stays)
 
 
 def _line(person: str, presence: Presence) -> list[str]:
@@ -61,20 +105,86 @@ def _time(at: datetime | None) -> str:
     return show.clock(at.astimezone(UTC)) if at else ""
 
 
+def visible(
+    ctx: typer.Context,
+    room: Annotated[str, typer.Argument(help="The room's id.")],
+    scope: Annotated[
+        str | None,
+        typer.Option(help="Only memories about user:<id>, agent:<id> or group:<id>; else of the room and its people."),
+    ] = None,
+    withheld: Annotated[bool, typer.Option("--withheld", help="Only what is not shown there.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Show which memories may be shown in a room, and why."""
+
+    async def work(lore: Lore) -> list[Visibility]:
+        await lore.rooms.get(room)
+        return await lore.memories.visible(f"room:{room}", scope=scope)
+
+    every = frame_of(ctx).run(work)
+    found = [one for one in every if not (withheld and one.shown)]
+    if as_json:
+        show.as_json(plain(found))
+        return
+    shape = show.table("", "memory", "about", "statement", "why", fixed=("", "memory"))
+    show.console().print(show.rows(shape, map(_seen, found)))
+    hidden = sum(not one.shown for one in every)
+    typer.echo(f"{len(every) - hidden} may be shown in {show.inert(room)}, {hidden} not.")
+
+
+def _seen(one: Visibility) -> list[str]:
+    memory = one.memory
+    mark = "shown" if one.shown else "withheld"
+    named = show_memories.short(memory.memory_id)
+    return [mark, named, show.inert(memory.scope), show.inert(memory.statement), "; ".join(why(one.reasons))]
+
+
+def why(reasons: Sequence[Reason]) -> list[str]:
+    """Return the reasons for people to read. If something was not heard, that decides, and only that is said."""
+    unheard = [one for one in reasons if one.kind == "unheard"]
+    return [_said(one) for one in unheard or reasons]
+
+
+def _said(reason: Reason) -> str:
+    room = show.inert(reason.evidence.room_id) if reason.evidence else ""
+    return _REASONS[reason.kind].format(room=room, who=show.inert(reason.target or ""))
+
+
 def share(
     ctx: typer.Context,
-    memory: Annotated[str, typer.Argument(help="The id of the memory, or the beginning or end of that.")],
-    with_: Annotated[str, typer.Argument(help="`room:ID` or `everyone`.", metavar="WITH")],
+    memory: Annotated[
+        str,
+        typer.Argument(
+            help="The id of the memory, or the beginning or end of that. `roomlore facts list` and"
+            " `roomlore visible` show it."
+        ),
+    ],
+    with_: Annotated[
+        str | None,
+        typer.Argument(help="`room:ID` or `everyone`. Left out, it is shown who may know the memory.", metavar="WITH"),
+    ] = None,
     end: Annotated[bool, typer.Option("--end", help="End the share.")] = False,
     reason: Annotated[str, typer.Option(help="For the log.")] = "",
 ) -> None:
     """Share a memory with a room or with everyone, beside those who heard it."""
 
-    async def work(lore: Lore) -> Memory:
+    async def work(lore: Lore) -> tuple[Memory, SeenIn]:
         name = await lore.memories.named(memory)
-        change = lore.memories.unshare if end else lore.memories.share
-        return await change(name, with_, reason=reason)
+        if with_ is not None:
+            change = lore.memories.unshare if end else lore.memories.share
+            name = (await change(name, with_, reason=reason)).memory_id
+        return await lore.memories.get(name), await lore.memories.seen_in(name)
 
-    shared = frame_of(ctx).run(work)
+    if end and with_ is None:
+        raise InvalidInput("Say which share to end: room:ID or everyone.")
+    shared, seen = frame_of(ctx).run(work)
     others = ", ".join(map(show.inert, shared.shared_with)) or "nobody else"
     typer.echo(f"Shared with {others}: {show.inert(shared.memory_id)}")
+    typer.echo(_where(seen))
+
+
+def _where(seen: SeenIn) -> str:
+    if seen.everyone:
+        return f"It may be shown to {EVERYONE}."
+    rooms = ", ".join(map(show.inert, seen.rooms)) or "no room"
+    return f"It may be shown in {rooms}; not in {seen.hidden_in} other{'' if seen.hidden_in == 1 else 's'}."

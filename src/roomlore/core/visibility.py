@@ -1,0 +1,82 @@
+"""Why a memory is shown to a viewer or not, for the people who look after a store."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from roomlore.core.audience import EVERYONE, NEVER, EvidenceRoom, RoomKind, View, Viewer, covers, may_see, unreplaced
+from roomlore.core.memory.memory import Memory
+
+ReasonKind = Literal["added", "shared", "here", "public", "heard", "unheard", "replaced"]
+"""`added`: by a caller, who did not say where it was heard, so it is for all. `shared`: with the viewer or everyone.
+`here`: said in the viewer's room. `public`: said in a public room. `heard`: the viewer's whole audience was there.
+`unheard`: not all of them are known to have been there. `replaced`: the viewer is shown a later version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A reason why a memory is shown or not. `evidence`: the room it is about, with the times; None for a share and for
+    a memory without evidence. `target`: whom it was shared with."""
+
+    kind: ReasonKind
+    evidence: EvidenceRoom | None = None
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """A memory, and if the viewer is shown it, with the reasons. All evidence must allow it."""
+
+    memory: Memory
+    shown: bool
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SeenIn:
+    """Who may be shown a memory now. `everyone`: it is for all. `rooms`: the ids of the rooms it may be shown in; empty
+    if it is for all. `hidden_in`: how many other rooms there are."""
+
+    everyone: bool
+    rooms: tuple[str, ...] = ()
+    hidden_in: int = 0
+
+
+Kinds = Mapping[str, RoomKind | None]
+
+
+def visibilities(memories: Sequence[Memory], viewer: Viewer, view: View, kinds: Kinds) -> list[Visibility]:
+    """Return each of the memories with the reasons. `kinds`: of the rooms of their evidence."""
+    _, replaced = unreplaced([memory for memory in memories if may_see(memory, view)])
+    return [_visibility(memory, viewer, view, kinds, replaced) for memory in memories]
+
+
+def _visibility(memory: Memory, viewer: Viewer, view: View, kinds: Kinds, replaced: frozenset[str]) -> Visibility:
+    reasons = tuple(_reasons(memory, viewer, view, kinds))
+    if memory.memory_id in replaced:
+        return Visibility(memory, False, (*reasons, Reason("replaced")))
+    return Visibility(memory, may_see(memory, view), reasons)
+
+
+def _reasons(memory: Memory, viewer: Viewer, view: View, kinds: Kinds) -> Iterable[Reason]:
+    shares = [target for target in memory.shared_with if target in view.shares]
+    if shares:
+        return [Reason("shared", target=target) for target in shares]
+    if not memory.evidence:
+        return [Reason("added")]
+    return [Reason(_reason(one, viewer, view, kinds), one) for one in memory.evidence]
+
+
+def _reason(one: EvidenceRoom, viewer: Viewer, view: View, kinds: Kinds) -> ReasonKind:
+    if viewer.kind == "room" and viewer.id == one.room_id:
+        return "here"
+    if kinds.get(one.room_id) is RoomKind.PUBLIC:
+        return "public"
+    return "heard" if covers(view.windows.get(one.room_id, NEVER), one.first, one.last) else "unheard"
+
+
+def is_for_all(memory: Memory, kinds: Kinds) -> bool:
+    """Return True if every viewer may be shown the memory."""
+    if EVERYONE in memory.shared_with:
+        return True
+    return all(kinds.get(one.room_id) is RoomKind.PUBLIC for one in memory.evidence)
