@@ -83,7 +83,7 @@ async def test_every_path_is_told_with_its_scope():
     assert scopes["/context", "POST"] == "read"
     assert scopes["/metrics", "GET"] == "admin"
     assert scopes["/health/live", "GET"] == "none"
-    assert "| `/memory/diff/{group_id}` | GET | read | `from`, and if you like `to` |" in PAGES["http.md"]
+    assert "| `/memory/diff/{group_id}` | GET | admin | `from`, and if you like `to` |" in PAGES["http.md"]
 
 
 def test_every_metric_and_every_problem_is_told():

@@ -408,6 +408,7 @@ async def test_a_key_that_reads_does_not_write(lore):
     _, key = await lore.keys.create("reader", scopes=("read",))
     async with client(lore) as reading:
         reading.headers["Authorization"] = f"Bearer {key}"
+        reading.params = {"viewer": "room:g"}
         await ok(reading, "GET", "/memory/list/g")
         for method, path in (
             ("POST", "evolve/g"),

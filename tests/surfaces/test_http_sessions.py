@@ -372,7 +372,7 @@ async def ours(lore):
 @pytest.fixture
 async def stranger(lore, connect):
     """A client of the tenant `theirs`."""
-    _, secret = await lore.for_tenant("theirs").keys.create("theirs")
+    _, secret = await lore.for_tenant("theirs").keys.create("theirs", scopes=("admin",))
     async with connect(key=secret) as client:
         yield client
 
@@ -398,8 +398,11 @@ async def test_the_same_id_is_another_tenants_own_conversation(ours, stranger):
 async def test_a_reader_cannot_change_a_session(ours, lore, connect):
     _, secret = await lore.for_tenant("ours").keys.create("reader", scopes=("read",))
     async with connect(key=secret) as reader:
+        reader.params = {"viewer": "room:tea"}
         assert (await context(reader))["mode"] == "SUMMARY_N"
         refused = await reader.post("/sessions/tea/context", json={"patient_id": "p"})
+        elsewhere = await reader.post("/sessions/tea/context", params={"viewer": "room:other"})
+        assert (elsewhere.status_code, "secret" in elsewhere.text) == (404, False)
     assert refused.status_code == 403
     assert "lacks the scope write" in refused.json()["detail"]
     assert (await ours.get_session("tea")).meta.patient_id is None

@@ -14,6 +14,7 @@ from mcp import Client
 from mcp_rig import ANNA, DATABASE, TEAM, ask, command, messages, on_a_port, over_http, refusal
 
 import roomlore
+from roomlore import Message, Source
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app, create_mcp_app, serve
 from roomlore.surfaces.mcp import TOOLS
@@ -51,12 +52,12 @@ async def test_the_scope_of_an_address_wins_over_that_of_the_server(lore):
 async def test_keys_say_whose_rooms_and_which_tools(lore):
     await lore.messages.add(messages())
     await lore.memories.add(ANNA, "默认的 secret tea")
-    _, full = await lore.keys.create("full")
+    _, full = await lore.keys.create("full", scopes=["admin"])
     _, reading = await lore.keys.create("reading", scopes=["read"])
     _, writing = await lore.keys.create("writing", scopes=["write"])
-    _, other = await lore.for_tenant("acme").keys.create("acme")
+    _, other = await lore.for_tenant("acme").keys.create("acme", scopes=["admin"])
     async with on_a_port(create_app(lore)) as url:
-        async with over_http(url, key=reading) as client:
+        async with over_http(url, key=reading, path="/mcp?viewer=room:tea") as client:
             assert await names(client) == READING
             assert "This server only reads for you" in await refusal(client, "delete_memory", memory_id="x")
         async with over_http(url, key=other) as client:
@@ -78,8 +79,48 @@ async def test_keys_say_whose_rooms_and_which_tools(lore):
             assert (weak.status_code, weak.json()["type"]) == (403, "urn:roomlore:forbidden")
 
 
+async def test_answers_are_for_the_viewer_of_the_address(lore):
+    """And of the server, whose viewer no address changes."""
+    await lore.rooms.set_kind("dm", "direct")
+    said = [Message(id="d", room_id="dm", sender_id="anna", text="x"), *messages()]
+    await lore.messages.add(said)
+    secret = await lore.memories.add(ANNA, "Anna looks for a job 安娜找工作", sources=[Source("dm", "d")])
+    await lore.memories.add(ANNA, "Anna likes tea 安娜爱喝茶")
+    _, key = await lore.keys.create("bot")
+    hidden = {"memory_id": secret.memory_id}
+    async with on_a_port(create_app(lore)) as url:
+        async with httpx.AsyncClient(base_url=url, headers={**ACCEPT, "Authorization": f"Bearer {key}"}) as http:
+            unnamed = await http.post("/mcp", json=PING)
+            assert unnamed.status_code == 403
+            assert "add ?viewer=room:<id>" in unnamed.json()["detail"]
+        async with over_http(url, key=key, path=f"/mcp?viewer=room:tea&scope={ANNA}") as client:
+            await _knows_nothing_of_the_job(client, hidden)
+            assert "There is no room" in await refusal(client, "room_context", room_id="dm", message_id="d")
+            gone = await refusal(client, "delete_memory", **hidden)
+            assert gone.startswith("There is no memory")
+            await refusal(client, "update_memory", **hidden, statement="Anna has a job")
+        async with over_http(url, key=key, path=f"/mcp?viewer=user:anna&scope={ANNA}") as client:
+            assert (await ask(client, "get_memories"))["total"] == 2
+            assert "job" in (await ask(client, "memory_prompt", query="a job?"))["text"]
+    async with (
+        on_a_port(create_mcp_app(lore, scope=ANNA, viewer="room:tea")) as url,
+        over_http(url, key=key, path="/mcp?viewer=user:anna") as client,
+    ):
+        await _knows_nothing_of_the_job(client, hidden)
+
+
+async def _knows_nothing_of_the_job(client: Client, hidden: dict[str, str]) -> None:
+    assert (await ask(client, "get_memories"))["total"] == 1
+    found = await ask(client, "search_memories", query="job 工作", threshold=0)
+    assert [one["statement"] for one in found["memories"]] == ["Anna likes tea 安娜爱喝茶"]
+    block = await ask(client, "memory_prompt", query="a job?")
+    assert (block["considered"], "job" in block["text"]) == (1, False)
+    for tool in ("get_memory", "memory_history"):
+        assert (await refusal(client, tool, **hidden)).startswith("There is no memory")
+
+
 async def test_two_tenants_at_once_stay_apart(lore):
-    secrets = {name: (await lore.for_tenant(name).keys.create(name))[1] for name in ("acme", "茶馆")}
+    secrets = {name: (await lore.for_tenant(name).keys.create(name, scopes=["admin"]))[1] for name in ("acme", "茶馆")}
 
     async def visit(url: str, tenant: str) -> list[str]:
         async with over_http(url, key=secrets[tenant]) as client:
@@ -101,10 +142,11 @@ async def test_two_tenants_at_once_stay_apart(lore):
         ({"headers": {"Origin": "http://evil.example"}}, 403, "A web page of another site"),
         ({"method": "GET"}, 405, "does not take this method"),
         ({"method": "DELETE"}, 405, "does not take this method"),
+        ({"params": {"viewer": "anna"}}, 422, "A viewer is room:<id> or user:<id>"),
         ({"params": {"scope": "anna"}}, 422, "A scope is group:<id>"),
         ({"params": {"tenant": "acme"}}, 422, "There is no parameter 'tenant'; /mcp takes scope"),
     ],
-    ids=["host", "origin", "get", "delete", "scope", "parameter"],
+    ids=["host", "origin", "get", "delete", "viewer", "scope", "parameter"],
 )
 async def test_what_is_refused_is_a_problem(connect, asked, status, said):
     async with connect() as http:
@@ -177,8 +219,8 @@ def speaking(*arguments: str):
 
 async def test_roomlore_mcp_serves_a_port_of_its_own():
     async with roomlore.open(DATABASE) as lore:
-        _, key = await lore.keys.create("host")
-    with speaking("--read-only", "--scope", ANNA) as (process, url):
+        _, key = await lore.keys.create("host", scopes=["read"])
+    with speaking("--read-only", "--scope", ANNA, "--viewer", "room:tea") as (process, url):
         async with over_http(url, key=key) as client:
             assert await names(client) == READING
             assert (await ask(client, "get_memories"))["total"] == 0

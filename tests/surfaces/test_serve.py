@@ -94,7 +94,9 @@ def test_a_taken_port_is_one_sentence():
 
 
 def test_a_public_address_is_served_once_there_is_a_key():
-    made = subprocess.run([*PROGRAM, "keys", "create", "bot"], capture_output=True, timeout=500, check=True)
+    made = subprocess.run(
+        [*PROGRAM, "keys", "create", "bot", "--scope", "admin"], capture_output=True, timeout=500, check=True
+    )
     secret = made.stdout.decode().strip()
     with serving("--host", "0.0.0.0") as (_, url):
         port = url.rpartition(":")[2]

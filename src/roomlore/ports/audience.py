@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from roomlore.core.audience import Known, View, Viewer, audience_of, rooms_named, view_of
+from roomlore.core.audience import ALWAYS, Known, View, Viewer, audience_of, check_viewer, rooms_named, view_of
 from roomlore.ports.storage import UnitOfWork
 
 
@@ -26,3 +26,13 @@ async def view_for(
         people = audience_of(own, now) if own else None
     found = await work.rooms.people(tenant=tenant, room_ids=named, persons=people or ()) if named else {}
     return view_of(viewer, own, found.values(), now=now)
+
+
+async def sees_all_of(work: UnitOfWork, *, tenant: str, viewer: str | None, room_id: str, now: datetime) -> bool:
+    """Return True if the viewer, 'room:team' or 'user:anna', may see all that was ever said in the room: it is that
+    room, or the room is public, or the person's own with agents. None may see every room."""
+    whom = None if viewer is None else check_viewer(viewer)
+    if whom is None or whom == Viewer("room", room_id):
+        return True
+    view = await view_for(work, tenant=tenant, viewer=whom, rooms=[room_id], now=now)
+    return view.windows.get(room_id) == ALWAYS

@@ -13,6 +13,7 @@ from roomlore.core.context import Context, ContextOptions, within_tokens
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, describe
 from roomlore.core.far import LEAST_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, need, weigh
 from roomlore.core.models import Candidate, ContextUsageRecord, Entry, Explanation, LinkKind, Room, Target
+from roomlore.ports.audience import sees_all_of
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.contexts.strategies import STRATEGIES, Explainer, Gatherer, Strategy, choose, explain
@@ -262,13 +263,17 @@ class ContextService:
             explainer = Explainer(tenant=self._tenant, work=work, past=recalled.past)
             return await explain(explainer, target, rules.options, self._strategies)
 
-    async def usage(self, context_id: str) -> ContextUsageRecord:
-        """Return the usage record of a context. Raise `NotFound` if there is none."""
+    async def usage(self, context_id: str, *, viewer: str | None = None) -> ContextUsageRecord:
+        """Return the usage record of a context. Raise `NotFound` if there is none, or if the viewer ('room:team' or
+        'user:anna') may not see its room."""
         await self._recorder.settle()
         async with self._storage.reading() as work:
             record = await work.usage.find(tenant=self._tenant, context_id=context_id)
-        if record is None:
-            raise NotFound(_unknown(context_id))
+            now = self._clock.now()
+            if record is None or not await sees_all_of(
+                work, tenant=self._tenant, viewer=viewer, room_id=record.room_id, now=now
+            ):
+                raise NotFound(_unknown(context_id))
         return record
 
     async def respond(self, context_id: str, text: str) -> None:

@@ -99,20 +99,22 @@ def _text(content: Any, place: int) -> str:
 
 
 class ShownBefore:
-    """The facts shown in the conversations that asked last; a conversation that is dropped is ranked from scratch."""
+    """The facts shown in the conversations that asked last, to each viewer; a conversation that is dropped is ranked
+    from scratch."""
 
     def __init__(self, *, most: int = _MOST) -> None:
         self._most = most
-        self._shown: OrderedDict[tuple[str, str], tuple[Form, tuple[str, ...]]] = OrderedDict()
+        self._shown: OrderedDict[tuple[str, str, Viewer | None], tuple[Form, tuple[str, ...]]] = OrderedDict()
 
     def of(self, tenant: str, conversation_id: str, form: Form) -> tuple[str, ...]:
         """Return the ids in their order; () if none were shown, or in another form."""
-        before, memory_ids = self._shown.get((tenant, conversation_id), (form, ()))
+        before, memory_ids = self._shown.get((tenant, conversation_id, form[2]), (form, ()))
         return memory_ids if before == form else ()
 
     def note(self, tenant: str, conversation_id: str, form: Form, memory_ids: tuple[str, ...]) -> None:
-        self._shown[tenant, conversation_id] = form, memory_ids
-        self._shown.move_to_end((tenant, conversation_id))
+        name = (tenant, conversation_id, form[2])
+        self._shown[name] = form, memory_ids
+        self._shown.move_to_end(name)
         while len(self._shown) > self._most:
             self._shown.popitem(last=False)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from roomlore.core.audience import check_viewer
 from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import check_scope
 from roomlore.surfaces.cli.frame import Frame, frame_of
@@ -142,6 +143,13 @@ def mcp(
             "name another scope."
         ),
     ] = None,
+    viewer: Annotated[
+        str | None,
+        typer.Option(
+            help="To whom the answers are shown, `room:<id>` or `user:<id>`: they tell what these may know. Without it "
+            "everything is told."
+        ),
+    ] = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Without the tools that change memories.")] = False,
     http: Annotated[bool, typer.Option("--http", help="Serve streamable HTTP in the place of standard input.")] = False,
     host: Annotated[
@@ -154,11 +162,12 @@ def mcp(
 ) -> None:
     """Serve tools for models over MCP: on standard input and output, or over HTTP."""
     frame, whose = frame_of(ctx), None if scope is None else check_scope(scope)
+    whom = None if viewer is None else str(check_viewer(viewer))
     try:
         if http:
-            _over_http(frame, host, port, scope=whose, read_only=read_only)
+            _over_http(frame, host, port, scope=whose, viewer=whom, read_only=read_only)
         else:
-            _over_stdio(frame, scope=whose, read_only=read_only)
+            _over_stdio(frame, scope=whose, viewer=whom, read_only=read_only)
     except ModuleNotFoundError as error:
         extras, missing = "mcp,server" if http else "mcp", (error.name or "").partition(".")[0]
         raise InvalidInput(
@@ -166,18 +175,20 @@ def mcp(
         ) from error
 
 
-def _over_stdio(frame: Frame, *, scope: str | None, read_only: bool) -> None:
+def _over_stdio(frame: Frame, *, scope: str | None, viewer: str | None, read_only: bool) -> None:
     settings = frame.settings()
     from roomlore.surfaces.mcp import serve_stdio
 
-    asyncio.run(serve_stdio(settings, tenant=frame.tenant, scope=scope, read_only=read_only))
+    asyncio.run(serve_stdio(settings, tenant=frame.tenant, scope=scope, viewer=viewer, read_only=read_only))
 
 
-def _over_http(frame: Frame, host: str | None, port: int, *, scope: str | None, read_only: bool) -> None:
+def _over_http(
+    frame: Frame, host: str | None, port: int, *, scope: str | None, viewer: str | None, read_only: bool
+) -> None:
     settings = frame.settings(host=host, port=port)
     from roomlore.surfaces.http import create_mcp_app, serve
 
-    make_app = partial(create_mcp_app, scope=scope, read_only=read_only)
+    make_app = partial(create_mcp_app, scope=scope, viewer=viewer, read_only=read_only)
     asyncio.run(serve(settings, tenant=frame.tenant, listening=_tell_url, make_app=make_app))
 
 

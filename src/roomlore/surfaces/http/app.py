@@ -162,11 +162,13 @@ def create_app(source: Lore | Settings) -> FastAPI:
     return app
 
 
-def create_mcp_app(source: Lore | Settings, *, scope: str | None = None, read_only: bool = False) -> FastAPI:
+def create_mcp_app(
+    source: Lore | Settings, *, scope: str | None = None, viewer: str | None = None, read_only: bool = False
+) -> FastAPI:
     """Return an application with MCP and the health of the service only, behind the same guard. `scope`: the default
-    scope of memories. `read_only`: without the tools that change memories."""
+    scope of memories. `viewer`: to whom all answers are shown. `read_only`: without the tools that change memories."""
     app = _app(source, service)
-    app.router.routes.append(mcp_route(app.state.settings, scope=scope, read_only=read_only))
+    app.router.routes.append(mcp_route(app.state.settings, scope=scope, viewer=viewer, read_only=read_only))
     return app
 
 

@@ -11,7 +11,7 @@ from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mo
 from roomlore.core.memory.writing import scope_of
 from roomlore.services.jobs import Job
 from roomlore.surfaces.http.answers import Router, reply
-from roomlore.surfaces.http.guard import Reader, Writer
+from roomlore.surfaces.http.guard import Admin
 from roomlore.surfaces.http.memory_routes import Evolved, Evolving, evolved
 from roomlore.surfaces.http.paths import EvolutionId, GroupId
 from roomlore.surfaces.plain import made_from
@@ -28,7 +28,7 @@ _LATER: dict[int | str, dict[str, Any]] = {
 
 @evolutions.post("/evolve/{group_id:id}", responses=_LATER)
 async def evolve(
-    lore: Writer,
+    lore: Admin,
     group_id: GroupId,
     days: Annotated[float, Query(gt=0, le=3_650, description="How far back a group's first evolution reads.")] = 1,
     mode: Annotated[Mode, Query(description="`llm`, `offline` (rules), or `auto`: `llm` if set up.")] = "auto",
@@ -44,7 +44,7 @@ async def evolve(
 
 
 @evolutions.get("/evolution/{evolution_id:id}")
-async def get_evolution(lore: Reader, evolution_id: EvolutionId) -> Evolved:
+async def get_evolution(lore: Admin, evolution_id: EvolutionId) -> Evolved:
     """Return the result of an evolution. Answers 404 if it is not done or had nothing to read."""
     result = await lore.memories.evolved(evolution_id)
     return evolved(result.scope.removeprefix("group:"), result)

@@ -24,7 +24,8 @@ from roomlore.core.memory.writing import (
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import Body, Bounds, needs_one, read_json, validated
-from roomlore.surfaces.http.guard import Reader, Writer
+from roomlore.surfaces.http.guard import Reader, ShownTo, Writer
+from roomlore.surfaces.http.memory_routes import SeenMemory
 from roomlore.surfaces.http.paths import MOST, MemoryId, PageLimit, Reason
 from roomlore.surfaces.plain import made_from
 from roomlore.surfaces.shapes import request_of, values_of
@@ -206,6 +207,7 @@ async def add_facts(lore: Writer, wanted: Annotated[list[NewMemory], Depends(fac
 @facts.get("/facts")
 async def list_facts(
     lore: Reader,
+    viewer: ShownTo,
     limit: PageLimit,
     scope: Annotated[
         str,
@@ -222,22 +224,22 @@ async def list_facts(
     if not scope:
         raise InvalidInput("scope is missing: say whose facts, as in /facts?scope=user:anna.")
     kinds = tuple(kind or (MemoryKind.FACT,))
-    page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit, offset=offset)
-    total = await lore.memories.count(scope, kinds=kinds, status=status)
+    page = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit, offset=offset, viewer=viewer)
+    total = await lore.memories.count(scope, kinds=kinds, status=status, viewer=viewer)
     following = offset + len(page)
     return FactPage(facts=page, total=total, next=following if page and following < total else None)
 
 
 @facts.get("/facts/{memory_id:id}")
-async def get_fact(lore: Reader, memory_id: MemoryId) -> Memory:
+async def get_fact(lore: Reader, viewer: ShownTo, memory_id: MemoryId) -> Memory:
     """Return the version in force, for the id of any version; the last one of a deleted fact."""
-    return await lore.memories.head(memory_id)
+    return await lore.memories.head(memory_id, viewer=viewer)
 
 
 @facts.patch("/facts/{memory_id:id}", openapi_extra=_CHANGED)
 async def change_fact(
     lore: Writer,
-    memory_id: MemoryId,
+    memory_id: SeenMemory,
     change: Annotated[Any, Depends(bodies.body_of(FactChange, within=Bounds.bulk))],
 ) -> Memory:
     """Add a new version with its own id; the version before stays in the history."""
@@ -248,7 +250,7 @@ async def change_fact(
 @facts.delete("/facts/{memory_id:id}", status_code=204)
 async def delete_fact(
     lore: Writer,
-    memory_id: MemoryId,
+    memory_id: SeenMemory,
     reason: Reason = "",
     expected: Annotated[str | None, Query(description="The id of the version that you saw.")] = None,
 ) -> None:
@@ -257,6 +259,6 @@ async def delete_fact(
 
 
 @facts.get("/facts/{memory_id:id}/history")
-async def fact_history(lore: Reader, memory_id: MemoryId) -> FactHistory:
+async def fact_history(lore: Reader, viewer: ShownTo, memory_id: MemoryId) -> FactHistory:
     """Return every version of a fact, the first one first."""
-    return FactHistory(versions=await lore.memories.history(memory_id))
+    return FactHistory(versions=await lore.memories.history(memory_id, viewer=viewer))

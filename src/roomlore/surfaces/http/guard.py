@@ -8,13 +8,14 @@ the console a person signs in with a key, which a cookie then holds.
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import Depends
+from fastapi import Depends, Query
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roomlore.core.addresses import host_of, is_loopback
+from roomlore.core.audience import MAX_NAME_CHARS, check_viewer
 from roomlore.core.errors import Forbidden, RoomloreError
 from roomlore.settings import Settings
 from roomlore.surfaces.console import is_console, is_open
@@ -160,6 +161,34 @@ def _admin(caller: Annotated[Caller, Depends(caller_of)]) -> Lore:
     return caller.need("admin")
 
 
+def needed_viewer(caller: Caller, viewer: str | None) -> str | None:
+    """Return the checked viewer; None for an administrator who named none, who is shown everything. Raise `Forbidden`
+    if the key needs one, `InvalidInput`."""
+    if viewer is not None:
+        return str(check_viewer(viewer))
+    if "admin" not in caller.scopes:
+        raise Forbidden(
+            "This API key lacks the scope admin, so say to whom the answer is shown: add ?viewer=room:<id> or "
+            "?viewer=user:<id> to the address."
+        )
+    return None
+
+
+def _viewer(
+    caller: Annotated[Caller, Depends(caller_of)],
+    viewer: Annotated[
+        str | None,
+        Query(
+            description="To whom the answer is shown: room:<id> or user:<id>; it tells what they may know. A key with "
+            "the scope admin may leave it out, and is told everything.",
+            json_schema_extra={"pattern": "^(room|user):.+$", "maxLength": len("room:") + MAX_NAME_CHARS},
+        ),
+    ] = None,
+) -> str | None:
+    return needed_viewer(caller, viewer)
+
+
 Reader = Annotated[Lore, Depends(_reader)]
 Writer = Annotated[Lore, Depends(_writer)]
 Admin = Annotated[Lore, Depends(_admin)]
+ShownTo = Annotated[str | None, Depends(_viewer)]

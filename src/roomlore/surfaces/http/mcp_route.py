@@ -12,7 +12,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import check_scope
 from roomlore.settings import Settings
 from roomlore.surfaces.http.bodies import Bounds, read_body
-from roomlore.surfaces.http.guard import Caller
+from roomlore.surfaces.http.guard import Caller, needed_viewer
 from roomlore.surfaces.http.problems import Refused
 
 if TYPE_CHECKING:
@@ -22,13 +22,16 @@ MCP_PATH = "/mcp"
 _NEEDED = "MCP needs the extra `mcp` where roomlore runs: pip install 'roomlore[mcp]'."
 
 
-def mcp_route(settings: Settings, *, scope: str | None = None, read_only: bool = False) -> Route:
-    """Return the route POST /mcp. `scope`: the default if neither a call nor the address names one. `read_only`:
-    memories cannot be changed, whatever the key allows. Raises `ModuleNotFoundError` without the extra `mcp`."""
+def mcp_route(
+    settings: Settings, *, scope: str | None = None, viewer: str | None = None, read_only: bool = False
+) -> Route:
+    """Return the route POST /mcp. `scope`: the default if neither a call nor the address names one. `viewer`: to whom
+    the answers are shown, whatever the address says. `read_only`: memories cannot be changed, whatever the key allows.
+    Raises `ModuleNotFoundError` without the extra `mcp`."""
     from roomlore.surfaces.mcp import McpEndpoint, Visitor
 
     def visitor_of(request: Scope) -> Visitor:
-        return _visitor(Visitor, request, scope, read_only=read_only)
+        return _visitor(Visitor, request, scope, viewer, read_only=read_only)
 
     bounds = Bounds.small(settings)
     return _Known(_Bounded(McpEndpoint(visitor_of, max_body_bytes=bounds.size), bounds))
@@ -44,21 +47,28 @@ def mcp_if_there(settings: Settings) -> Route:
         return _Known(_Missing())
 
 
-def _visitor(make: Callable[..., "Visitor"], request: Scope, scope: str | None, *, read_only: bool) -> "Visitor":
+def _visitor(
+    make: Callable[..., "Visitor"], request: Scope, scope: str | None, viewer: str | None, *, read_only: bool
+) -> "Visitor":
     caller: Any = request["state"]["caller"]
     assert isinstance(caller, Caller)
-    asked = _asked_scope(request)
+    asked = _asked(request)
     writes = bool({"write", "admin"} & caller.scopes) and not read_only
-    return make(lore=caller.need("read"), may_write=writes, scope=asked or scope)
+    lore = caller.need("read")
+    scope = check_scope(asked["scope"]) if "scope" in asked else scope
+    return make(lore=lore, may_write=writes, scope=scope, viewer=needed_viewer(caller, viewer or asked.get("viewer")))
 
 
-def _asked_scope(request: Scope) -> str | None:
-    """Return the scope in the address, as in /mcp?scope=user:anna."""
+def _asked(request: Scope) -> dict[str, str]:
+    """Return the parameters of the address, as in /mcp?scope=user:anna&viewer=room:team."""
     given = parse_qs(request.get("query_string", b"").decode("utf-8", "replace"))
-    strange = sorted(set(given) - {"scope"})
+    strange = sorted(set(given) - {"scope", "viewer"})
     if strange:
-        raise InvalidInput(f"There is no parameter {strange[0]!r:.80}; {MCP_PATH} takes scope, as ?scope=user:anna.")
-    return check_scope(given["scope"][-1]) if "scope" in given else None
+        raise InvalidInput(
+            f"There is no parameter {strange[0]!r:.80}; {MCP_PATH} takes scope and viewer, as "
+            "?scope=user:anna&viewer=room:team."
+        )
+    return {name: values[-1] for name, values in given.items()}
 
 
 class _Known(Route):

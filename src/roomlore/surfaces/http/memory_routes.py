@@ -28,7 +28,7 @@ from roomlore.core.search.hits import SearchMode
 from roomlore.services.memory_search import MAX_QUERY_CHARS
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router, Told
-from roomlore.surfaces.http.guard import Reader, Writer
+from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer
 from roomlore.surfaces.http.message_routes import Moment, read_time
 from roomlore.surfaces.http.paths import MOST, After, EvolutionId, GroupId, MemoryId, PageLimit, Reason
 from roomlore.surfaces.plain import IF_ANY, made_from
@@ -367,12 +367,23 @@ def _period(since: datetime, now: datetime) -> str:
 
 memory_router = Router(prefix="/memory", tags=["memory"])
 
+
+async def seen_memory(lore: Writer, viewer: ShownTo, memory_id: MemoryId) -> str:
+    """Return the id of a version that the viewer may see: who may not see it may not change it."""
+    if viewer is not None:
+        await lore.memories.get(memory_id, viewer=viewer)
+    return memory_id
+
+
+SeenMemory = Annotated[str, Depends(seen_memory)]
+
 _MOST_DAYS = 3_650
 
 
 @memory_router.get("/list/{group_id:id}")
 async def list_memories(
     lore: Reader,
+    viewer: ShownTo,
     group_id: GroupId,
     kind: Annotated[list[MemoryKind] | None, Query(description="By default every kind; may be repeated.")] = None,
     status: Annotated[Literal["active", "deprecated", "all"], Query(description="Which ones.")] = "active",
@@ -382,14 +393,15 @@ async def list_memories(
     """Return the memories of a group, the newest version of each, the last changed first."""
     scope, kinds = scope_of(group_id), tuple(kind or MemoryKind)
     most = min(limit, lore.settings.limits.max_page)
-    page = await lore.memories.page(scope, kinds=kinds, status=status, limit=most, offset=offset)
-    total = await lore.memories.count(scope, kinds=kinds, status=status)
+    page = await lore.memories.page(scope, kinds=kinds, status=status, limit=most, offset=offset, viewer=viewer)
+    total = await lore.memories.count(scope, kinds=kinds, status=status, viewer=viewer)
     return MemoryPage(group_id=group_id, scope=scope, total=total, memories=each_listed(page, lore))
 
 
 @memory_router.get("/search/{group_id:id}")
 async def search_memories(
     lore: Reader,
+    viewer: ShownTo,
     group_id: GroupId,
     q: Annotated[
         str, Query(description="A few words or a question. Needed.", json_schema_extra={"maxLength": MAX_QUERY_CHARS})
@@ -400,15 +412,15 @@ async def search_memories(
     """Return the memories of a group that answer a question, best first."""
     if not q:
         raise InvalidInput("q is missing: say what to look for, as in /memory/search/tea?q=green+tea.")
-    answer = await lore.memories.search(group_id, q, limit=limit, threshold=threshold)
+    answer = await lore.memories.search(group_id, q, limit=limit, threshold=threshold, viewer=viewer)
     results = [made_from(FoundMemory, hit.memory, score=hit.score, signals=hit.signals) for hit in answer.hits]
     return made_from(MemorySearch, answer, group_id=group_id, results=results)
 
 
 @memory_router.get("/history/{memory_id:id}")
-async def memory_history(lore: Reader, memory_id: MemoryId) -> MemoryHistory:
-    """Return every version of a memory, the first one first."""
-    versions = await lore.memories.history(memory_id)
+async def memory_history(lore: Reader, viewer: ShownTo, memory_id: MemoryId) -> MemoryHistory:
+    """Return every version of a memory that the viewer may see, the first one first."""
+    versions = await lore.memories.history(memory_id, viewer=viewer)
     now = in_force(versions)
     history = [made_from(PastVersion, one) for one in versions]
     return MemoryHistory(memory_id=now.memory_id, current_version=now.version, history=history)
@@ -416,7 +428,7 @@ async def memory_history(lore: Reader, memory_id: MemoryId) -> MemoryHistory:
 
 @memory_router.get("/changes/{group_id:id}")
 async def memory_changes(
-    lore: Reader,
+    lore: Admin,
     group_id: GroupId,
     limit: PageLimit,
     days: Annotated[float, Query(gt=0, le=_MOST_DAYS, description="Those of the last so many days.")] = 7,
@@ -442,7 +454,7 @@ async def memory_changes(
 
 @memory_router.get("/as-of/{group_id:id}")
 async def memories_as_of(
-    lore: Reader,
+    lore: Admin,
     group_id: GroupId,
     at: Annotated[
         str,
@@ -460,7 +472,7 @@ async def memories_as_of(
 
 @memory_router.get("/diff/{group_id:id}")
 async def diff_memories(
-    lore: Reader,
+    lore: Admin,
     group_id: GroupId,
     start: Annotated[
         str,
@@ -475,7 +487,7 @@ async def diff_memories(
 
 
 @memory_router.get("/blame/{memory_id:id}")
-async def blame_memory(lore: Reader, memory_id: MemoryId) -> MemoryOrigin:
+async def blame_memory(lore: Admin, memory_id: MemoryId) -> MemoryOrigin:
     """Return the messages and evolutions that made a memory."""
     found = await lore.memories.blame(memory_id)
     return MemoryOrigin(memory_id=found.memory.memory_id, versions=[blamed(one, lore) for one in found.versions])
@@ -484,7 +496,7 @@ async def blame_memory(lore: Reader, memory_id: MemoryId) -> MemoryOrigin:
 @memory_router.delete("/{memory_id:id}")
 async def delete_memory(
     lore: Writer,
-    memory_id: MemoryId,
+    memory_id: SeenMemory,
     reason: Reason = "",
     expected: Annotated[str | None, Query(description="The id of the version that you saw.")] = None,
 ) -> OneMemory:
@@ -504,7 +516,7 @@ _REASON_BODY = bodies.documented(ReasonRequest, required=False)
 
 
 @memory_router.put("/{memory_id:id}/restore", openapi_extra=_REASON_BODY)
-async def restore_memory(lore: Writer, memory_id: MemoryId, body: ReasonBody, reason: Reason = "") -> OneMemory:
+async def restore_memory(lore: Writer, memory_id: SeenMemory, body: ReasonBody, reason: Reason = "") -> OneMemory:
     """Bring a version back into force, in place of the version in force of that memory. `reason` may be in the query or
     in a body."""
     back = await lore.memories.restore(memory_id, reason or body.reason)
@@ -523,7 +535,7 @@ class StrengthRequest(ReasonRequest):
 )
 async def set_strength(
     lore: Writer,
-    memory_id: MemoryId,
+    memory_id: SeenMemory,
     wanted: Annotated[StrengthRequest, Depends(bodies.body_of(StrengthRequest))],
 ) -> OneMemory:
     """Set the strength of a memory."""
@@ -533,7 +545,7 @@ async def set_strength(
 
 @memory_router.post("/revert/{evolution_id:id}", openapi_extra=_REASON_BODY)
 async def revert_evolution(
-    lore: Writer,
+    lore: Admin,
     evolution_id: EvolutionId,
     body: ReasonBody,
     reason: Reason = "",

@@ -21,8 +21,8 @@ from roomlore.settings.sections import ContextSettings
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import Bounds
-from roomlore.surfaces.http.guard import Reader, Writer
-from roomlore.surfaces.http.paths import After, MessageId, PageLimit, QueriedRoom, RoomId, addressed
+from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer
+from roomlore.surfaces.http.paths import After, MessageId, PageLimit, ShownQueriedRoom, ShownRoom, addressed
 from roomlore.surfaces.plain import IF_ANY, made_from
 from roomlore.surfaces.shapes import ChatMessage
 from roomlore.wiring import Lore
@@ -135,7 +135,7 @@ def read_asked(
 @search.get("/messages/search")
 async def search_messages(
     lore: Reader,
-    room_id: QueriedRoom,
+    room_id: ShownQueriedRoom,
     asked: Annotated[Asked, Depends(read_asked)],
     q: Annotated[
         str, Query(description="A few words or a question. Needed.", json_schema_extra={"maxLength": MAX_QUERY_CHARS})
@@ -238,14 +238,14 @@ async def add_messages(
 
 
 @messages.get("/messages")
-async def list_messages(lore: Reader, room_id: QueriedRoom, limit: PageLimit, after: After = 0) -> MessagePage:
+async def list_messages(lore: Reader, room_id: ShownQueriedRoom, limit: PageLimit, after: After = 0) -> MessagePage:
     """Return a room's messages in order of arrival."""
     page = await lore.messages.page(room_id, after=after, limit=limit)
     return MessagePage(messages=page, next=page[-1].arrival if len(page) == limit else None)
 
 
 @messages.get("/messages/{room_id:id}/{message_id:id}")
-async def get_message(lore: Reader, room_id: RoomId, message_id: MessageId) -> Entry:
+async def get_message(lore: Reader, room_id: ShownRoom, message_id: MessageId) -> Entry:
     """Return a message with its features and its place in the room's threads."""
     return await lore.messages.get(room_id, message_id)
 
@@ -256,7 +256,7 @@ async def get_message(lore: Reader, room_id: RoomId, message_id: MessageId) -> E
 )
 async def edit_message(
     lore: Writer,
-    room_id: RoomId,
+    room_id: ShownRoom,
     message_id: MessageId,
     change: Annotated[bodies.EditRequest, Depends(bodies.body_of(bodies.EditRequest, within=Bounds.bulk))],
 ) -> StoredMessage:
@@ -267,7 +267,7 @@ async def edit_message(
 
 
 @messages.delete("/messages/{room_id:id}/{message_id:id}", status_code=204)
-async def delete_message(lore: Writer, room_id: RoomId, message_id: MessageId) -> None:
+async def delete_message(lore: Writer, room_id: ShownRoom, message_id: MessageId) -> None:
     """Empty and hide a message; its id stays taken."""
     if not await lore.messages.delete(room_id, [message_id]):
         raise NotFound(f"Room {room_id!r} has no message {message_id!r}.")
@@ -275,9 +275,12 @@ async def delete_message(lore: Writer, room_id: RoomId, message_id: MessageId) -
 
 @contexts.post("/context", openapi_extra=bodies.documented(bodies.ContextRequest))
 async def build_context(
-    lore: Reader, wanted: Annotated[bodies.ContextRequest, Depends(bodies.body_of(bodies.ContextRequest))]
+    lore: Reader,
+    viewer: ShownTo,
+    wanted: Annotated[bodies.ContextRequest, Depends(bodies.body_of(bodies.ContextRequest))],
 ) -> BuiltContext:
     """Return the messages that matter for one message, each with its score, its signals and its reason."""
+    await lore.rooms.check_shown(wanted.room_id, viewer)
     built = await lore.context.build(
         wanted.room_id,
         wanted.message_id,
@@ -306,9 +309,9 @@ async def _rendered(lore: Lore, built: Context, wanted: bodies.ContextRequest) -
 
 
 @contexts.get("/context/{context_id:id}")
-async def get_context(lore: Reader, context_id: ContextId) -> ContextUsageRecord:
+async def get_context(lore: Reader, viewer: ShownTo, context_id: ContextId) -> ContextUsageRecord:
     """Return the chosen messages of a context, the model's answer with it, and its feedback."""
-    return await lore.context.usage(context_id)
+    return await lore.context.usage(context_id, viewer=viewer)
 
 
 @contexts.post(
@@ -341,7 +344,7 @@ async def judge_context(
 
 @rooms.get("/rooms")
 async def list_rooms(
-    lore: Reader,
+    lore: Admin,
     limit: PageLimit,
     after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
 ) -> RoomPage:
@@ -351,13 +354,13 @@ async def list_rooms(
 
 
 @rooms.get("/rooms/{room_id:id}")
-async def get_room(lore: Reader, room_id: RoomId) -> Room:
+async def get_room(lore: Reader, room_id: ShownRoom) -> Room:
     """Return a room's counters and its own settings."""
     return await lore.rooms.get(room_id)
 
 
 @rooms.get("/rooms/{room_id:id}/threads")
-async def list_threads(lore: Reader, room_id: RoomId, limit: PageLimit, after: After = 0) -> ThreadPage:
+async def list_threads(lore: Reader, room_id: ShownRoom, limit: PageLimit, after: After = 0) -> ThreadPage:
     """Return the room's threads in the order in which they began."""
     page = await lore.rooms.threads(room_id, after=after, limit=limit)
     threads = [made_from(ListedThread, thread, arrival=arrival) for arrival, thread in page]
@@ -365,13 +368,13 @@ async def list_threads(lore: Reader, room_id: RoomId, limit: PageLimit, after: A
 
 
 @rooms.get("/rooms/{room_id:id}/threads/{message_id:id}")
-async def get_thread(lore: Reader, room_id: RoomId, message_id: MessageId, limit: PageLimit) -> ThreadMessages:
+async def get_thread(lore: Reader, room_id: ShownRoom, message_id: MessageId, limit: PageLimit) -> ThreadMessages:
     """Return the newest messages of the thread of a message."""
     return ThreadMessages(entries=await lore.rooms.thread(room_id, message_id, limit=limit))
 
 
 @rooms.get("/rooms/{room_id:id}/settings")
-async def get_room_settings(lore: Reader, room_id: RoomId) -> RoomSettings:
+async def get_room_settings(lore: Reader, room_id: ShownRoom) -> RoomSettings:
     """Return every setting that a room may have, with its value and source."""
     return _settings(room_id, await lore.rooms.settings(room_id))
 
@@ -380,7 +383,7 @@ async def get_room_settings(lore: Reader, room_id: RoomId) -> RoomSettings:
     "/rooms/{room_id:id}/settings",
     openapi_extra=bodies.described(_settings_schema()),
 )
-async def change_room_settings(request: Request, lore: Writer, room_id: RoomId) -> RoomSettings:
+async def change_room_settings(request: Request, lore: Writer, room_id: ShownRoom) -> RoomSettings:
     """Set the room's own settings; null removes one."""
     changes = await bodies.read_json(request, _read_settings)
     await lore.rooms.configure(room_id, changes)

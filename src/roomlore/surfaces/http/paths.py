@@ -5,8 +5,8 @@ each id is decoded. But clients and proxies change some paths: they resolve `..`
 `-` instead of an id, and the query the id: `/rooms/-/threads?room_id=..`.
 """
 
-from collections.abc import Callable
-from typing import Annotated
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
 from urllib.parse import unquote
 
 from fastapi import Depends, Path, Query
@@ -18,6 +18,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.memory.memory import MAX_GROUP_CHARS
 from roomlore.core.memory.writing import MAX_REASON
 from roomlore.surfaces.http.bodies import one_room
+from roomlore.surfaces.http.guard import Caller, ShownTo, caller_of
 
 MOST = 2**63 - 1
 _USUAL = 100
@@ -116,7 +117,21 @@ def queried_room(
 
 
 PageLimit = Annotated[int, Depends(page_limit)]
-QueriedRoom = Annotated[str, Depends(queried_room)]
+
+
+def shown(room_of: Any) -> Callable[..., Awaitable[str]]:
+    """Return a dependency that gives the id of a room, if the viewer may see all that was said there."""
+
+    async def check(caller: Annotated[Caller, Depends(caller_of)], viewer: ShownTo, room_id: room_of) -> str:
+        found: str = room_id
+        await caller.lore.rooms.check_shown(found, viewer)
+        return found
+
+    return check
+
+
+ShownRoom = Annotated[str, Depends(shown(RoomId))]
+ShownQueriedRoom = Annotated[str, Depends(shown(Annotated[str, Depends(queried_room)]))]
 
 
 _GROUP = "The group's id, or a scope such as user:anna for what is known of anna"

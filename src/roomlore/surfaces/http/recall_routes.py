@@ -12,7 +12,7 @@ from roomlore.core.recall.options import MOST_SCOPES, Recollection, Similarity
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.fact_routes import Scope
-from roomlore.surfaces.http.guard import Reader
+from roomlore.surfaces.http.guard import Reader, ShownTo
 
 recall = Router(tags=["facts"])
 
@@ -66,7 +66,7 @@ class RecallRequest(bodies.Body):
     openapi_extra=bodies.described(bodies.inlined(RecallRequest.model_json_schema())),
 )
 async def recall_facts(
-    lore: Reader, wanted: Annotated[RecallRequest, Depends(bodies.body_of(RecallRequest))]
+    lore: Reader, viewer: ShownTo, wanted: Annotated[RecallRequest, Depends(bodies.body_of(RecallRequest))]
 ) -> Recollection:
     """Return the facts and group memories that matter for a conversation, ranked, and the block of text that holds them
     within a token budget."""
@@ -81,4 +81,5 @@ async def recall_facts(
         kinds=[MemoryKind(kind) for kind in wanted.kinds],
         conversation_id=wanted.conversation_id,
         previous=wanted.previous,
+        viewer=viewer,
     )

@@ -12,7 +12,7 @@ from roomlore.services.indexing import IndexStatus
 from roomlore.services.jobs import KIND, Job
 from roomlore.services.models import ModelStanding
 from roomlore.surfaces.http.answers import Router
-from roomlore.surfaces.http.guard import Admin, Reader, Writer
+from roomlore.surfaces.http.guard import Admin, Reader
 from roomlore.surfaces.http.paths import MOST, After, PageLimit, addressed
 
 
@@ -52,7 +52,7 @@ Kind = Annotated[
 
 @jobs.get("/jobs")
 async def list_jobs(
-    lore: Reader, limit: PageLimit, after: After = 0, status: Status = None, kind: Kind = None
+    lore: Admin, limit: PageLimit, after: After = 0, status: Status = None, kind: Kind = None
 ) -> JobPage:
     """Return the jobs, the newest first. `after`: how many to skip."""
     page = await lore.jobs.page(status=status, kind=kind, limit=limit, offset=after)
@@ -61,13 +61,13 @@ async def list_jobs(
 
 
 @jobs.get("/jobs/{job_id:id}")
-async def get_job(lore: Reader, job_id: JobId) -> Job:
+async def get_job(lore: Admin, job_id: JobId) -> Job:
     """Return the job."""
     return await lore.jobs.get(job_id)
 
 
 @jobs.post("/jobs/{job_id:id}/retry")
-async def retry_job(lore: Writer, job_id: JobId) -> Job:
+async def retry_job(lore: Admin, job_id: JobId) -> Job:
     """Run a failed or cancelled job again, and return it. Its finished steps are not repeated."""
     return await lore.jobs.retry(job_id)
 

@@ -16,8 +16,8 @@ from roomlore.core.sessions.window import MAX_TURNS, MAX_WINDOW
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import TEXT, TIME, Body, Bounds, Within, body_of, documented, needs_one, one_room
-from roomlore.surfaces.http.guard import Reader, Writer, caller_of
-from roomlore.surfaces.http.paths import MOST, PageLimit, addressed
+from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer, caller_of
+from roomlore.surfaces.http.paths import MOST, PageLimit, addressed, shown
 from roomlore.surfaces.plain import SessionLine, session_line
 
 T = TypeVar("T", bound=Body)
@@ -183,6 +183,7 @@ class CheckpointPage:
 sessions = Router(tags=["sessions"])
 
 ConversationId = Annotated[str, Depends(addressed("conversation_id", "The id of the conversation, which is a room"))]
+ShownConversation = Annotated[str, Depends(shown(ConversationId))]
 
 
 @sessions.post(
@@ -191,9 +192,11 @@ ConversationId = Annotated[str, Depends(addressed("conversation_id", "The id of 
 )
 async def create_session(
     lore: Writer,
+    viewer: ShownTo,
     wanted: Annotated[CreateRequest, Depends(bodies.body_of(CreateRequest, within=Bounds.bulk))],
 ) -> SessionValue:
     """Create the session, and its room if there is none. An existing session stays; missing ids are filled in."""
+    await lore.rooms.check_shown(wanted.conversation_id, viewer)
     return await lore.sessions.create_session(
         wanted.conversation_id,
         wanted.user_id or "",
@@ -205,7 +208,7 @@ async def create_session(
 
 @sessions.get("/sessions")
 async def list_sessions(
-    lore: Reader,
+    lore: Admin,
     limit: PageLimit,
     after: Annotated[str | None, Query(description="The `next` of the page before.")] = None,
 ) -> SessionPage:
@@ -216,7 +219,7 @@ async def list_sessions(
 
 
 @sessions.get("/sessions/{conversation_id:id}")
-async def get_session(lore: Reader, conversation_id: ConversationId) -> SessionValue:
+async def get_session(lore: Reader, conversation_id: ShownConversation) -> SessionValue:
     """Return the session as JSON: its ids, the flow, the last turns, and the agents' data."""
     return await lore.sessions.get_session(conversation_id)
 
@@ -225,7 +228,7 @@ async def get_session(lore: Reader, conversation_id: ConversationId) -> SessionV
     "/sessions/{conversation_id:id}/state",
     openapi_extra=dict(PATCH),
 )
-async def patch_session_state(request: Request, lore: Writer, conversation_id: ConversationId) -> SessionValue:
+async def patch_session_state(request: Request, lore: Writer, conversation_id: ShownConversation) -> SessionValue:
     """Merge a patch (RFC 7396) into the session's data: its state, the user's snapshot, the current agent, and fields
     of your own. Values derived from the messages cannot be set."""
     patch = await bodies.read_json(request, lambda given: given, within=Bounds.bulk)
@@ -239,7 +242,7 @@ async def patch_session_state(request: Request, lore: Writer, conversation_id: C
 async def query_session_context(
     request: Request,
     lore: Reader,
-    conversation_id: ConversationId,
+    conversation_id: ShownConversation,
     asked: Annotated[QueryRequest, Depends(optional(QueryRequest))],
 ) -> SessionContext:
     """Return the history within the model's window, and if a checkpoint is due. Storing ids needs the scope write."""
@@ -284,7 +287,7 @@ async def write_turn(
 )
 async def make_checkpoint(
     lore: Writer,
-    conversation_id: ConversationId,
+    conversation_id: ShownConversation,
     wanted: Annotated[
         CheckpointRequest,
         Depends(optional(CheckpointRequest, within=Bounds.bulk)),
@@ -304,7 +307,7 @@ async def make_checkpoint(
 
 
 @sessions.post("/sessions/{conversation_id:id}/reset")
-async def reset_session(lore: Writer, conversation_id: ConversationId) -> SessionValue:
+async def reset_session(lore: Writer, conversation_id: ShownConversation) -> SessionValue:
     """Reset the conversation: earlier messages are no longer shown, but stay stored."""
     return await lore.sessions.reset(conversation_id)
 
@@ -312,7 +315,7 @@ async def reset_session(lore: Writer, conversation_id: ConversationId) -> Sessio
 @sessions.get("/sessions/{conversation_id:id}/checkpoints")
 async def list_checkpoints(
     lore: Reader,
-    conversation_id: ConversationId,
+    conversation_id: ShownConversation,
     limit: PageLimit,
     before: Annotated[
         int | None, Query(ge=1, le=MOST, description="The `next` of the page before: only lower numbers.")

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from starlette.types import Receive, Scope, Send
 
 from roomlore.core import errors
+from roomlore.core.audience import check_viewer
 from roomlore.core.memory.memory import check_scope
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.settings import Settings
@@ -131,18 +132,24 @@ _WAITING_LINES = 16
 
 
 async def serve_stdio(
-    settings: Settings, *, tenant: str = DEFAULT_TENANT, scope: str | None = None, read_only: bool = False
+    settings: Settings,
+    *,
+    tenant: str = DEFAULT_TENANT,
+    scope: str | None = None,
+    viewer: str | None = None,
+    read_only: bool = False,
 ) -> None:
     """Serve until standard input ends or the process is told to stop. Meanwhile other output to standard output goes to
     standard error.
 
-    `scope`: the default scope of a call. `read_only`: without the tools that change memories. Raises `InvalidInput` and
-    `StorageUnavailable`.
+    `scope`: the default scope of a call. `viewer`: to whom the answers are shown, None for everything. `read_only`:
+    without the tools that change memories. Raises `InvalidInput` and `StorageUnavailable`.
     """
     whose = None if scope is None else check_scope(scope)
+    whom = None if viewer is None else str(check_viewer(viewer))
     with _ending_when_told():
         async with open_lore(settings=settings, tenant=tenant, background=settings.work.work_in_server) as lore:
-            server = make_server(Visitor(lore=lore, may_write=not read_only, scope=whose))
+            server = make_server(Visitor(lore=lore, may_write=not read_only, scope=whose, viewer=whom))
             lines: Any = _Lines()
             async with stdio_server(stdin=lines) as (incoming, outgoing):
                 await server.run(incoming, outgoing, server.create_initialization_options())

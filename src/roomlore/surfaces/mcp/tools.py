@@ -19,17 +19,24 @@ from roomlore.wiring import Lore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
-    """The caller of tools: the roomlore of their tenant, if they may change memories, and their default scope."""
+    """The caller of tools: the roomlore of their tenant, if they may change memories, their default scope, and to whom
+    the answers are shown, None for everything."""
 
     lore: Lore
     may_write: bool = True
     scope: str | None = None
+    viewer: str | None = None
 
     def whose(self, scope: str | None) -> str:
         """Return the scope of a call. Raises `InvalidInput` if neither it nor the server names one."""
         if not scope and self.scope is None:
             raise InvalidInput("scope is missing: say whose memories, as user:<id>, agent:<id> or group:<id>.")
         return check_scope(scope or self.scope or "")
+
+    async def check_seen(self, memory_id: str) -> None:
+        """Raise `NotFound` if the memory is none that the viewer may see, and so none that a call may change."""
+        if self.viewer is not None:
+            await self.lore.memories.get(memory_id, viewer=self.viewer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +94,11 @@ def _lean(schema: Any) -> Any:
 
 async def searched(visitor: Visitor, wanted: answers.SearchMemories) -> answers.FoundMemories:
     found = await visitor.lore.memories.search(
-        visitor.whose(wanted.scope), wanted.query, limit=wanted.limit, threshold=wanted.threshold
+        visitor.whose(wanted.scope),
+        wanted.query,
+        limit=wanted.limit,
+        threshold=wanted.threshold,
+        viewer=visitor.viewer,
     )
     hits = [answers.FoundMemory(**answers.memory_fields(hit.memory), score=round(hit.score, 4)) for hit in found.hits]
     shown = fitting(hits)
@@ -107,8 +118,9 @@ def _search_hint(
 async def listed(visitor: Visitor, wanted: answers.GetMemories) -> answers.MemoryPage:
     scope, memories = visitor.whose(wanted.scope), visitor.lore.memories
     kinds = tuple(MemoryKind) if wanted.kind is None else (MemoryKind(wanted.kind),)
-    page = await memories.page(scope, kinds=kinds, status=wanted.status, limit=wanted.limit, offset=wanted.offset)
-    total = await memories.count(scope, kinds=kinds, status=wanted.status)
+    which: Any = {"kinds": kinds, "status": wanted.status, "viewer": visitor.viewer}
+    page = await memories.page(scope, limit=wanted.limit, offset=wanted.offset, **which)
+    total = await memories.count(scope, **which)
     shown = fitting([answers.MemoryView(**answers.memory_fields(memory)) for memory in page])
     following = _next(wanted.offset, len(shown), total)
     return answers.MemoryPage(
@@ -117,13 +129,13 @@ async def listed(visitor: Visitor, wanted: answers.GetMemories) -> answers.Memor
 
 
 async def one(visitor: Visitor, wanted: answers.GetMemory) -> answers.OneMemory:
-    memory = answers.details(await visitor.lore.memories.head(wanted.memory_id))
+    memory = answers.details(await visitor.lore.memories.head(wanted.memory_id, viewer=visitor.viewer))
     hint = None if memory.status == "active" else "It was deleted and is not recalled any more."
     return answers.OneMemory(memory=memory, hint=hint)
 
 
 async def history(visitor: Visitor, wanted: answers.MemoryHistory) -> answers.Versions:
-    versions = await visitor.lore.memories.history(wanted.memory_id)
+    versions = await visitor.lore.memories.history(wanted.memory_id, viewer=visitor.viewer)
     shown = fitting([answers.version_of(memory) for memory in versions[wanted.offset :]])
     following = _next(wanted.offset, len(shown), len(versions))
     return answers.Versions(
@@ -134,7 +146,7 @@ async def history(visitor: Visitor, wanted: answers.MemoryHistory) -> answers.Ve
 async def prompt(visitor: Visitor, wanted: answers.MemoryPrompt) -> answers.PromptBlock:
     scopes = [visitor.whose(scope) for scope in wanted.scopes or ("",)]
     said = [{"role": "user", "content": wanted.query}] if wanted.query.strip() else []
-    found = await visitor.lore.recall.build(scopes, said, max_tokens=wanted.max_tokens)
+    found = await visitor.lore.recall.build(scopes, said, max_tokens=wanted.max_tokens, viewer=visitor.viewer)
     return answers.PromptBlock(
         text=found.text,
         tokens=found.tokens,
@@ -152,6 +164,7 @@ def _prompt_hint(taken: int, considered: int) -> str | None:
 
 
 async def context(visitor: Visitor, wanted: answers.RoomContext) -> answers.RoomMessages:
+    await visitor.lore.rooms.check_shown(wanted.room_id, visitor.viewer)
     found = await visitor.lore.context.build(
         wanted.room_id,
         wanted.message_id,
@@ -205,6 +218,7 @@ async def add(visitor: Visitor, wanted: Any) -> answers.AddedMemory:
 
 
 async def update(visitor: Visitor, wanted: Any) -> answers.OneMemory:
+    await visitor.check_seen(wanted.memory_id)
     change = values_of(Edit, wanted, null_is_left_out=True)
     changed = await visitor.lore.memories.update(
         wanted.memory_id, **change, expected=wanted.expected, reason=wanted.reason
@@ -213,6 +227,7 @@ async def update(visitor: Visitor, wanted: Any) -> answers.OneMemory:
 
 
 async def delete(visitor: Visitor, wanted: answers.DeleteMemory) -> answers.OneMemory:
+    await visitor.check_seen(wanted.memory_id)
     gone = await visitor.lore.memories.delete(wanted.memory_id, wanted.reason, expected=wanted.expected)
     hint = "It is out of force; its history stays."
     return answers.OneMemory(memory=answers.details(gone), hint=hint)
