@@ -51,7 +51,7 @@ _FILLING = (
     + " SELECT 7, i, 't0', 'm' || i, 'u' || (i - i / 50 * 50), '', 'user', 'text', i, FALSE, '[]', FALSE, '{}', 1, '' "
     "FROM n",
     "INSERT INTO message_features (room_key, arrival, tenant, message_type, mentions, addressed, mentions_all, "
-    "keywords, partners, link_kind, thread, parent, parent_probability, new_probability, mates) "
+    "keywords, partners, link_kind, thread, parent, parent_probability, new_probability, thread_candidates) "
     "SELECT room_key, arrival, tenant, 'casual', "
     "'[]', '[]', FALSE, '[]', '[]', 'guess', 1, arrival - 1, 0.9, 0.1, {nothing} FROM messages",
 )

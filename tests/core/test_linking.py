@@ -156,7 +156,7 @@ def test_probabilities_are_shared_out_among_the_candidates_and_something_new() -
 
 @settings(max_examples=15)
 @given(st.integers(0, 10_000), st.integers(1, 60), st.integers(0, 20))
-def test_mates_and_selections_are_earlier_few_and_likely(seed: int, length: int, most: int) -> None:
+def test_thread_candidates_and_selections_are_earlier_few_and_likely(seed: int, length: int, most: int) -> None:
     entries = follow(random_room(seed, length))
     by_arrival = {e.message.arrival: e.message for e in entries}
     for entry in entries:
@@ -215,7 +215,23 @@ def test_a_selection_holds_the_likeliest_parent_unless_something_new_is_likelier
     assert select(guess, 0) == []
 
 
-def test_a_platform_reply_is_certain_and_brings_its_targets_mates() -> None:
+@given(
+    st.dictionaries(
+        st.integers(1, 2**62) | st.integers(1, 400) | st.integers(1, 70_000), st.integers(0, 65535), max_size=40
+    )
+)
+def test_packed_thread_candidates_come_back(shares: dict[int, int]) -> None:
+    arrivals = sorted(shares)
+    built = ThreadCandidates.of(list(shares), [share / 65535 for share in shares.values()])
+    read = ThreadCandidates(built.pack())
+    assert read == built
+    assert len(read) == len(built) == len(shares)
+    assert read.arrivals.tolist() == built.arrivals.tolist() == arrivals
+    assert read.probabilities.tolist() == built.probabilities.tolist() == [shares[at] / 65535 for at in arrivals]
+    assert read.by_arrival() == built.by_arrival()
+
+
+def test_a_platform_reply_is_certain_and_brings_its_targets_thread_candidates() -> None:
     entries = follow([said(1, "anna", "disk full?"), said(2, "bo", "hello all"), said(3, "bo", "df -h", reply_to="m1")])
     found = entries[2].link
     assert (found.kind, found.parent, found.parent_probability, found.thread) == (LinkKind.PLATFORM, 1, 1.0, 1)
@@ -237,12 +253,12 @@ def test_a_target_outside_the_window_can_be_handed_in() -> None:
     assert found.thread_candidates == ThreadCandidates.of([2, 4, 6], [0.9, 0.4, 1.0])
 
 
-def test_siblings_of_a_platform_reply_are_its_mates() -> None:
+def test_siblings_of_a_platform_reply_are_its_thread_candidates() -> None:
     room = [said(1, "anna", "lunch?"), said(2, "bo", "yes", reply_to="m1"), said(3, "dora", "no", reply_to="m1")]
     assert follow(room)[2].link.thread_candidates == ThreadCandidates.of([1, 2], [1.0, 1.0])
 
 
-def test_a_reply_whose_target_came_later_names_only_earlier_mates() -> None:
+def test_a_reply_whose_target_came_later_names_only_earlier_thread_candidates() -> None:
     entries = follow([said(1, "anna", "one"), said(2, "bo", "yes", reply_to="m3"), said(3, "anna", "two?")])
     assert entries[1].link.kind is not LinkKind.PLATFORM
     found = link(MODEL, RoomWindow.of(entries), entries[1].message, entries[1].features, entries[2])

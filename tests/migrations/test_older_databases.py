@@ -1,13 +1,14 @@
 """A database of an earlier version, with messages in it, is opened."""
 
 import json
+import struct
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, create_engine, insert, text, update
+from sqlalchemy import Column, Connection, LargeBinary, MetaData, Table, create_engine, insert, text, update
 
 import roomlore
 from roomlore.adapters.sql import connect, migrations, schema
@@ -15,10 +16,11 @@ from roomlore.adapters.sql.rows import escape, to_micros, unescape
 from roomlore.adapters.sql.shapes import LOGGED, features_row, message_row
 from roomlore.adapters.sql.words import spell_message
 from roomlore.core.audience import BEGINNING, END, EvidenceRoom, Presence, RoomPeople, Window
+from roomlore.core.linking.candidates import NO_THREAD_CANDIDATES, ThreadCandidates
 from roomlore.core.models import Entry, LinkKind, Role
 from roomlore.core.search.lexical import indexed_words
 from roomlore.ports.storage import RoomBehind
-from roomlore.testing import START, change, checkpoint, entry, memory, session
+from roomlore.testing import START, change, checkpoint, entry, link, memory, session
 from roomlore.testing.contracts.evolutions import take
 from roomlore.testing.contracts.memories import page
 from roomlore.testing.contracts.memory_log import SCOPE, apply, log
@@ -27,6 +29,12 @@ from roomlore.testing.contracts.texts import ROOM, TENANT, erase, fill, replace
 from roomlore.testing.contracts.words import expected, fact, facts, found, words_of
 
 _OLD_ROOM = ("room_key", "tenant", "room_id", "next_arrival", "revision", "messages", "created_at", "settings")
+
+
+_OLD_FEATURES = Table(
+    "message_features", MetaData(), *(Column(one.name, one.type) for one in [*schema.features.c][:-1]),
+    Column("mates", LargeBinary),
+)  # fmt: skip
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -55,10 +63,18 @@ def _make(url: str, revision: str, rooms: dict[str, list[Entry]], deleted: set[i
                 row = list(message_row(key, TENANT, stored.message))
                 row[-1] = to_micros(START) if stored.message.arrival in deleted else None
                 connection.execute(insert(schema.messages).values(row))
-                connection.execute(insert(schema.features).values(features_row(key, TENANT, stored)))
+                *others, _ = features_row(key, TENANT, stored)
+                connection.execute(
+                    insert(_OLD_FEATURES).values([*others, _ten_bytes_each(stored.link.thread_candidates)])
+                )
             if revision != "0001":
                 _index(connection, key, [one for one in entries if one.message.arrival not in deleted])
     engine.dispose()
+
+
+def _ten_bytes_each(candidates: ThreadCandidates) -> bytes:
+    """The candidates of a message as versions before 0013 keep them."""
+    return b"".join(struct.pack("<qH", at, round(65535 * share)) for at, share in candidates.by_arrival().items())
 
 
 def _index(connection: Connection, key: int, entries: list[Entry]) -> None:
@@ -128,6 +144,18 @@ async def test_many_messages_are_read_page_by_page(empty_url):
         words = words_of(*[one.message for one in entries[::100]])
         held = await found(storage, words, room_id=room_id)
         assert held == expected([one.message for one in entries], words)
+    await storage.close()
+
+
+async def test_thread_candidates_are_packed_anew(empty_url):
+    far = ThreadCandidates.of([1, 3, 900, 70_000], [0.25, 1.0, 0.0, 0.5])
+    candidates = [NO_THREAD_CANDIDATES, ThreadCandidates.of([1], [0.7]), far]
+    said = [entry(place, link=link(place, thread_candidates=one)) for place, one in enumerate(candidates, 1)]
+    _make(empty_url, "0012", {ROOM: said})
+    storage = await connect(empty_url)
+    async with storage.reading() as work:
+        held = await work.messages.by_arrival(tenant=TENANT, room_id=ROOM, arrivals=[1, 2, 3])
+    assert [one.link.thread_candidates for one in held] == candidates
     await storage.close()
 
 

@@ -130,7 +130,7 @@ features = Table(
     Column("parent", BigInteger),
     Column("parent_probability", Double, nullable=False),
     Column("new_probability", Double, nullable=False),
-    Column("mates", LargeBinary, nullable=False),
+    Column("thread_candidates", LargeBinary, nullable=False),
     ForeignKeyConstraint(["room_key", "arrival"], ["messages.room_key", "messages.arrival"]),
 )
 Index("ix_message_features_thread", features.c.room_key, features.c.thread, features.c.arrival)

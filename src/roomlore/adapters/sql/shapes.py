@@ -72,7 +72,7 @@ FEATURES = Codec(MessageFeatures, schema.features, forms={"reply": Form(_reply_t
 LINK = Codec(
     Link,
     schema.features,
-    columns={"kind": _f.link_kind, "thread_candidates": _f.mates},
+    columns={"kind": _f.link_kind},
     forms={"thread_candidates": Form(ThreadCandidates.pack, ThreadCandidates)},
 )
 ARRIVAL_AT = MESSAGE.place(_m.arrival)

@@ -174,7 +174,7 @@ _EMPTY_FEATURES = Statement(
             keywords="[]",
             reply=null(),
             partners="[]",
-            mates=NO_THREAD_CANDIDATES.pack(),
+            thread_candidates=NO_THREAD_CANDIDATES.pack(),
         )
     )
 )

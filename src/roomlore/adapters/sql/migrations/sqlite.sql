@@ -67,7 +67,7 @@ CREATE TABLE message_features (
   parent BIGINT,
   parent_probability DOUBLE NOT NULL,
   new_probability DOUBLE NOT NULL,
-  mates BLOB NOT NULL,
+  thread_candidates BLOB NOT NULL,
   CONSTRAINT pk_message_features PRIMARY KEY (room_key, arrival),
   CONSTRAINT fk_message_features_messages FOREIGN KEY(room_key, arrival) REFERENCES messages (room_key, arrival)
 );
@@ -473,4 +473,4 @@ CREATE TABLE room_members (
 
 CREATE INDEX ix_room_members_person ON room_members (tenant, person_id);
 
-INSERT INTO alembic_version (version_num) VALUES ('0012');
+INSERT INTO alembic_version (version_num) VALUES ('0013');
