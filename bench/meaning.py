@@ -104,7 +104,8 @@ async def summaries(lore: roomlore.Lore, case: Case) -> list[Judged]:
     text = summary.extract("", said, max_tokens=SUMMARY_TOKENS, count=count)
     if "model_summary" in case:
         with suppress(BadModelOutput):
-            text = summary.accepted(case["model_summary"], max_tokens=SUMMARY_TOKENS, count=count)
+            answer = summary.accepted(case["model_summary"], max_tokens=SUMMARY_TOKENS, count=count)
+            text = summary.completed(answer, "", said, max_tokens=SUMMARY_TOKENS, count=count)
     missing = [f"lacks {entry['words']}" for entry in case["must"] if not has(text, entry["words"])]
     lines = [line for part in text.splitlines() for line in (part, *sentences(part))]
     broken = [f"has {entry['words']}" for entry in case["must_not"] if any(has(line, entry["words"]) for line in lines)]

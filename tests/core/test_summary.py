@@ -369,11 +369,14 @@ def test_an_answer_that_says_nothing_is_refused(answer):
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        ("Ann lives in Leeds. She is a nurse. She has two cats.", "Ann lives in Leeds. She is a nurse."),
-        ("用户住在成都。他是护士。他有两只猫。", "用户住在成都。他是护士。"),
+        (
+            "Ann lives in Leeds. It was sunny. She is allergic to penicillin.",
+            "Ann lives in Leeds. She is allergic to penicillin.",
+        ),
+        ("用户住在成都。今天聊得不错。他对青霉素过敏。", "用户住在成都。他对青霉素过敏。"),
     ],
 )
-def test_a_long_summary_is_cut_at_the_end_of_a_sentence(answer, expected):
+def test_a_long_summary_loses_its_sentences_of_least_weight(answer, expected):
     for more in range(3):
         assert accepted(answer, max_tokens=tokens(expected) + more, count=count) == expected
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.errors import BadModelOutput
-from roomlore.core.summary import Said, accepted, extract
+from roomlore.core.summary import Said, accepted, completed, extract
+from roomlore.core.summary.select import sentence_parts
 
 count = EncodingTokens().count
 
@@ -85,4 +86,17 @@ def test_an_accepted_answer_keeps_its_budget_and_its_characters(answer: str, bud
     assert count([summary])[0] <= budget
     assert summary == summary.strip()
     assert characters(summary) <= characters(answer)
-    assert summary in answer
+    assert all(part.strip() in answer for part in sentence_parts(summary))
+
+
+@settings(max_examples=80)
+@given(TEXTS, st.lists(TEXTS, max_size=6), st.integers(16, 60))
+def test_a_completed_summary_keeps_its_budget(answer: str, texts: list[str], budget: int) -> None:
+    try:
+        summary = accepted(answer, max_tokens=budget, count=count)
+    except BadModelOutput:
+        return
+    said = [Said("Ann", text) for text in texts]
+    full = completed(summary, "", said, max_tokens=budget, count=count)
+    assert count([full])[0] <= budget
+    assert full == completed(summary, "", said, max_tokens=budget, count=count)

@@ -38,8 +38,8 @@ from roomlore.core.search.facts import facts_of
 from roomlore.core.search.hits import FactRows
 from roomlore.core.sessions import state
 from roomlore.core.sessions import window as turns
-from roomlore.core.summary import select, sentences
-from roomlore.core.summary import select as summary_answers
+from roomlore.core.summary import answers as summary_answers
+from roomlore.core.summary import corrections, select, sentences, stakes
 from roomlore.core.summary import sentences as summary_quotes
 from roomlore.importers import export_files, irc, json_stream, whatsapp
 from roomlore.importers.formats import open_import
@@ -205,10 +205,20 @@ READERS: dict[str, Reader] = {
     "core.sessions.state:signed": lambda text: state.signed(text, key=b"k", tenant="t", conversation_id="c"),
     "core.sessions.state:verified": lambda text: state.verified(text, key=b"k", tenant="t", conversation_id="c"),
     "core.sessions.window:summary_line": lambda text: turns.summary_line(text, "en"),
-    "core.summary.select:accepted": lambda text: summary_answers.accepted(
+    "core.summary.answers:accepted": lambda text: summary_answers.accepted(
         f"enough of it {text}", max_tokens=999, count=_count
     ),
-    "core.summary.select:without_label": summary_answers.without_label,
+    "core.summary.answers:without_label": summary_answers.without_label,
+    "core.summary.answers:refuses": summary_answers.refuses,
+    "core.summary.answers:echoes": lambda text: summary_answers.echoes(text, text),
+    "core.summary.answers:shortened": lambda text: summary_answers.shortened(text, len(text) // 9, _count),
+    "core.summary.answers:completed": lambda text: summary_answers.completed(
+        "enough of it", text, [sentences.Said("Anna", text)], max_tokens=200, count=_count
+    ),
+    "core.summary.corrections:corrected": lambda text: corrections.corrected([text, f"no, {text}"]),
+    "core.summary.stakes:stake": stakes.stake,
+    "core.summary.stakes:Coverage.add": lambda text: stakes.Coverage([text], [text]).add(text),
+    "core.summary.select:sentence_parts": select.sentence_parts,
     "core.summary.select:extract": lambda text: select.extract(
         text, [sentences.Said("Anna", text)], max_tokens=200, count=_count
     ),

@@ -79,3 +79,26 @@ async def test_the_next_summary_is_told_the_one_before():
         assert checkpoint.summary == second
         assert first in server.requests[1].prompt
         assert "I like tea." in server.requests[1].prompt
+
+
+REFUSED = "I'm sorry, but I can't help with medical advice."
+ECHO = "Write one new summary in the place of both, for an assistant that goes on with the conversation."
+
+
+@pytest.mark.parametrize("answer", [REFUSED, ECHO])
+async def test_what_is_no_summary_is_not_stored(answer):
+    async with ModelServer([answer]) as server, roomlore.open("sqlite://", settings=settings(server.url)) as lore:
+        checkpoint = await _summarised(lore, "en")
+        assert checkpoint.made_by == "extract"
+        assert "allergic to penicillin" in checkpoint.summary
+
+
+async def test_what_a_model_drops_is_added():
+    async with (
+        ModelServer(["The user said hello."]) as server,
+        roomlore.open("sqlite://", settings=settings(server.url)) as lore,
+    ):
+        checkpoint = await _summarised(lore, "en")
+        assert checkpoint.made_by == "memory-summary-model"
+        assert checkpoint.summary.startswith("The user said hello.")
+        assert "allergic to penicillin" in checkpoint.summary

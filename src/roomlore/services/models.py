@@ -21,6 +21,7 @@ from roomlore.core.chat import (
 )
 from roomlore.core.errors import BadModelOutput, ModelUnavailable, NotFound, RoomloreError, describe
 from roomlore.core.prompt import neutral
+from roomlore.core.summary import echoes
 from roomlore.core.text import graphemes
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import ChatClient, Language, Prompts
@@ -410,6 +411,8 @@ class ChainSummarizer:
             )
         except NotFound as error:
             raise ModelUnavailable(f"No model {SUMMARY_MODEL!r} is configured.") from error
+        if echoes(answer.text, prompt.fill(dict.fromkeys(values, ""))):
+            raise BadModelOutput("The model repeats its instructions instead of a summary.")
         return answer.text
 
     async def close(self) -> None:

@@ -1,6 +1,7 @@
 """Shorten a conversation: choose sentences, or normalise a language model's summary."""
 
-from roomlore.core.summary.select import Count, accepted, extract, without_label
+from roomlore.core.summary.answers import accepted, completed, echoes, without_label
+from roomlore.core.summary.select import Count, extract
 from roomlore.core.summary.sentences import Said
 
-__all__ = ["Count", "Said", "accepted", "extract", "without_label"]
+__all__ = ["Count", "Said", "accepted", "completed", "echoes", "extract", "without_label"]

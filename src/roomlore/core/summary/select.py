@@ -1,15 +1,15 @@
-"""Choose sentences for a summary within a number of tokens, and make a language model's summary fit for use."""
+"""Choose sentences for a summary within a number of tokens."""
 
 import heapq
-import re
+import itertools
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 import regex
 
-from roomlore.core.errors import BadModelOutput
 from roomlore.core.summary.sentences import Said, Unit, label_of, units
-from roomlore.core.text import GRAPHEME, graphemes, rarity
+from roomlore.core.text import GRAPHEME, rarity
 
 _JOINED = r"(?!\p{GCB=Extend}|\p{GCB=ZWJ}|\p{GCB=SpacingMark})"
 _SENTENCE = regex.compile(rf"(?:[。！？；…]+[”’」』）)\"']*+|(?<![.!?])[.!?]++[”’)\]\"']*+(?=\s|\Z)|\n+){_JOINED}")
@@ -29,6 +29,12 @@ def cut_at_sentence(text: str, max_tokens: int, count: Callable[[Sequence[str]],
         return text
     ends = [0, *(found.end() for found in _SENTENCE.finditer(text))]
     return text[: ends[_most(text, ends, max_tokens, count)]].rstrip() or cut(text, max_tokens, count)
+
+
+def sentence_parts(text: str) -> list[str]:
+    """Return the sentences of a text with all that is between them, so that together they are the text."""
+    ends = [0, *(found.end() for found in _SENTENCE.finditer(text)), len(text)]
+    return [text[start:end] for start, end in itertools.pairwise(ends) if end > start]
 
 
 def _most(text: str, ends: Sequence[int], max_tokens: int, count: Callable[[Sequence[str]], list[int]]) -> int:
@@ -67,7 +73,7 @@ def extract(previous: str, said: Sequence[Said], *, max_tokens: int, count: Coun
     no input raises. Reads the first 20,000 characters of each message.
     """
     found = units(previous, said)
-    chosen = _fitting(list(_by_worth(found, max_tokens, count)), max_tokens, count)
+    chosen = fitting(list(by_worth(found, max_tokens, count)), max_tokens, count)
     if chosen:
         return rendered(_extended(chosen, found, max_tokens, count))
     return next((short for text in _plain(previous, said) if (short := cut(text, max_tokens, count))), "")
@@ -91,7 +97,7 @@ def rendered(chosen: Sequence[Unit]) -> str:
     return text
 
 
-def _by_worth(found: Sequence[Unit], max_tokens: int, count: Count) -> Iterator[Unit]:
+def by_worth(found: Sequence[Unit], max_tokens: int, count: Count) -> Iterator[Unit]:
     """Yield units, best first, no two of one sentence; ends some way after the budget is spent."""
     costs = _costs(found, count)
     weights = _weights(found)
@@ -99,9 +105,11 @@ def _by_worth(found: Sequence[Unit], max_tokens: int, count: Count) -> Iterator[
 
     def gain(at: int) -> float:
         unit = found[at]
+        most = sum(weights[word] for word in unit.words)
         worth = sum(weights[word] * (_AGAIN if word in said else 1) for word in unit.words)
         whole = _WHOLE * min(1.0, len(unit.words) / _FEWEST)
-        return unit.odds * (worth + whole) / costs[at][1]
+        stake = math.exp(unit.stake * worth / most) if unit.stake and most else 1.0
+        return unit.odds * stake * (worth + whole) / costs[at][1]
 
     queue = [(-gain(at), at) for at in range(len(found)) if costs[at][0] <= max_tokens]
     heapq.heapify(queue)
@@ -140,7 +148,7 @@ def _weights(found: Sequence[Unit]) -> dict[str, float]:
     return {word: rarity(len(held), sentences) for word, held in places.items()}
 
 
-def _fitting(order: Sequence[Unit], max_tokens: int, count: Count) -> list[Unit]:
+def fitting(order: Sequence[Unit], max_tokens: int, count: Count) -> list[Unit]:
     """Return as many of the best as fit exactly, then those of the next few that still fit."""
     fits, beyond = 0, len(order) + 1
     while beyond - fits > 1:
@@ -173,45 +181,3 @@ def _extended(chosen: Sequence[Unit], found: Sequence[Unit], max_tokens: int, co
         if spent <= max_tokens:
             kept, left = tried, max_tokens - spent
     return kept
-
-
-_LEAST = 5
-_FENCE = re.compile(r"\s*```[^\n`]*\n")
-_LABEL = re.compile(
-    r"\A\s*(?:#{1,6}\s*)?(?:\*\*|__)?(?:(?:conversation |updated |new )?summary"
-    r"|(?:历史|歷史|对话|對話|会话|會話)?摘要|总结|總結)(?:\*\*|__)?\s*(?:[:：](?:\*\*|__)?|\n)",
-    re.IGNORECASE,
-)
-_NOTHING = re.compile(r"[\s\W_]*(?:无有效记忆|無有效記憶|no[ _]memory)[\s\W_]*", re.IGNORECASE)
-
-
-def accepted(answer: str, *, max_tokens: int, count: Callable[[Sequence[str]], list[int]]) -> str:
-    """Return the summary in a model's answer: without fences and a leading label, cut at the end of a sentence (else
-    between two graphemes) to `max_tokens` tokens.
-
-    Raises `BadModelOutput` if it is shorter than 5 characters, cut or not, or says that nothing is worth keeping.
-    """
-    summary = _bare(answer)
-    if _NOTHING.fullmatch(summary):
-        raise BadModelOutput("The model says that nothing is worth keeping; the conversation needs another summary.")
-    summary = cut_at_sentence(summary, max_tokens, count)
-    if graphemes(summary) < _LEAST:
-        raise BadModelOutput(f"The model's summary is shorter than {_LEAST} characters; ask again or another model.")
-    return summary
-
-
-def without_label(summary: str) -> str:
-    """Return a summary without the labels before it ('Summary:', '历史摘要：', '**Summary:**', one or several)."""
-    bare = summary.strip()
-    while found := _LABEL.match(bare):
-        bare = bare[found.end() :].strip()
-    return bare
-
-
-def _bare(answer: str) -> str:
-    """Return the answer without a label and a fence, in either order."""
-    for _ in range(2):
-        fence = _FENCE.match(answer)
-        inside = answer[fence.end() :].rstrip().removesuffix("```").rstrip() if fence else answer
-        answer = _LABEL.sub("", inside, count=1)
-    return answer.strip()

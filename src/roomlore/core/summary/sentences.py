@@ -12,6 +12,8 @@ from typing import NamedTuple
 import regex
 
 from roomlore.core.mentions import sounds_like_agent
+from roomlore.core.summary.corrections import corrected
+from roomlore.core.summary.stakes import DECISION, SAFETY, stake
 from roomlore.core.text import HAN, READ_LIMIT, asks, greets, head, language, sentences, truncate, words
 
 _LONGEST = 600
@@ -352,13 +354,15 @@ class Said:
 @dataclass(frozen=True, slots=True)
 class Unit:
     """One reading of a sentence. `place`: the sentence's position in time, shared by its readings. `label`: the
-    speaker, as written before it. `words`: each once. `odds`: the relative odds of being asked for."""
+    speaker, as written before it. `words`: each once. `odds`: the relative odds of being asked for. `stake`: what
+    the first sentence that says this has besides, in log-odds, because it must not be lost."""
 
     place: int
     label: str
     text: str
     words: tuple[str, ...]
     odds: float
+    stake: float = 0.0
 
 
 # A label and the sentences of one message.
@@ -367,24 +371,31 @@ _Told = tuple[str, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """A sentence. `written`: a person wrote it as part of a summary, so it is short already."""
+    """A sentence. `written`: a person wrote it as part of a summary, so it is short already. `corrects`: it is of a
+    message that corrects an earlier one."""
 
     label: str
     text: str
     odds: float
     written: bool = False
+    corrects: bool = False
 
 
 def units(previous: str, said: Sequence[Said]) -> list[Unit]:
-    """Return all readings with at least one word, in order of time."""
-    told = [(label_of(one.speaker), prose(one.text)) for one in said]
-    read = lru_cache(maxsize=256)(_read)  # people repeat themselves
+    """Return all readings with at least one word, in order of time, without values that were corrected later."""
+    lines = previous.splitlines()
+    read = corrected([*lines, *(one.text for one in said)], since=len(lines))
+    told = [(label_of(one.speaker), prose(text)) for one, text in zip(said, read.texts[len(lines) :], strict=True)]
+    corrects = [place in read.corrections for place in range(len(lines), len(read.texts))]
+    readings_of = lru_cache(maxsize=256)(_read)  # people repeat themselves
     found = []
-    for place, sentence in enumerate((*_earlier(previous, told), *_since(told))):
-        parts = read(sentence.text)
-        for number, (text, held, worthy) in enumerate(parts[:1] if sentence.written else parts):
+    for place, sentence in enumerate((*_earlier(read.texts[: len(lines)], told), *_since(told, corrects))):
+        parts = readings_of(sentence.text)
+        kept = max(stake(sentence.text), DECISION if sentence.corrects else 0.0)
+        for number, (text, held, worthy) in enumerate(parts[:1] if sentence.written or kept >= SAFETY else parts):
             if len(held) > (number > 0):
-                found.append(Unit(place, sentence.label, text, held, math.exp(sentence.odds + worthy)))
+                odds = math.exp(sentence.odds + worthy)
+                found.append(Unit(place, sentence.label, text, held, odds, kept))
     return found
 
 
@@ -394,21 +405,21 @@ def _read(sentence: str) -> list[tuple[str, tuple[str, ...], float]]:
     return [(text, tuple(dict.fromkeys(words(text))), worth(text)) for text in parts]
 
 
-def _since(told: Sequence[_Told]) -> Iterator[_Sentence]:
-    for label, texts in told:
-        odds = _length_discount(texts) + _station(label)
+def _since(told: Sequence[_Told], corrects: Sequence[bool]) -> Iterator[_Sentence]:
+    for (label, texts), correcting in zip(told, corrects, strict=True):
+        odds = _length_discount(texts) + station(label)
         for text in texts:
-            yield _Sentence(label, text, odds)
+            yield _Sentence(label, text, odds, corrects=correcting)
 
 
-def _earlier(previous: str, told: Sequence[_Told]) -> Iterator[_Sentence]:
+def _earlier(lines: Sequence[str], told: Sequence[_Told]) -> Iterator[_Sentence]:
     """Yield the sentences of the earlier summary, discounted for their speakers' long messages like later ones."""
     crowds = _speaker_discounts(told)
-    for line in previous.splitlines():
+    for line in lines:
         named = _LABEL.match(line)
         label, text = (named["label"], line[named.end() :]) if named else ("", line)
         written = not label and "" not in crowds
-        odds = _EARLIER + (_WRITTEN if written else crowds[label] + _station(label))
+        odds = _EARLIER + (_WRITTEN if written else crowds[label] + station(label))
         for sentence in unsplit(text[:READ_LIMIT]):
             yield _Sentence(label, " ".join(sentence.split()), odds, written)
 
@@ -439,7 +450,8 @@ def _speaker_discounts(told: Sequence[_Told]) -> defaultdict[str, float]:
     return defaultdict(lambda: usual, {label: fmean(crowds) for label, crowds in found.items()})
 
 
-def _station(label: str) -> float:
+def station(label: str) -> float:
+    """Return the discount for what a machine says."""
     name = label.rstrip(": ：")
     return AGENT if name in _MACHINES or sounds_like_agent(name) else 0.0
 

@@ -73,7 +73,14 @@ class Summaries:
         )
         if not isinstance(answer, str):
             raise BadModelOutput("The summariser gave no text.")
-        return summary.accepted(answer, max_tokens=max_tokens, count=self._tokens.count)
+        return await asyncio.to_thread(self._kept, answer, segment, max_tokens)
+
+    def _kept(self, answer: str, segment: Segment, max_tokens: int) -> str:
+        """Return a model's summary with what it must not lose."""
+        text = summary.accepted(answer, max_tokens=max_tokens, count=self._tokens.count)
+        for part in _parts(segment):
+            text = summary.completed(text, _previous(segment), part, max_tokens=max_tokens, count=self._tokens.count)
+        return text
 
     async def _extracted(self, segment: Segment, max_tokens: int) -> str:
         """Summarise a long conversation in parts, each with the summary of those before it: none takes long, and a

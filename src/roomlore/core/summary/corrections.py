@@ -1,0 +1,195 @@
+"""Values that were corrected later: a summary keeps the corrected value, not the old one."""
+
+import re
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from roomlore.core.text import HAN, asks, head, terms
+
+GONE = "[...]"
+"""The mark in place of a value that was corrected."""
+_LONGEST = 200
+"""Longer messages tell several things; what in them corrects what is not clear."""
+_BACK = 40
+"""Messages back in which a corrected value is looked for."""
+_NEAR = 60
+"""The same for a correction that does not name its subject."""
+_ELLIPTIC = 4.5
+"""The most words of a correction that does not name its subject."""
+
+_NUMERAL = "一二两兩三四五六七八九十廿百千"
+_MONTH = (
+    "jan(?:uary)?|feb(?:ruary)?|march|april|may|june|july|aug(?:ust)?|sept(?:ember)?"
+    "|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
+)
+_MEASURES = "片粒颗顆滴桌台层層楼樓块塊元万萬度秒斤次人位岁歲天年"
+_PLACES = "场場楼樓线線机機桌台店门門地库庫房车車床"
+_VALUE = re.compile(
+    rf"(?P<day>\b(?:\d{{1,2}} )?(?:mon|tues|wednes|thurs|fri|satur|sun)day\b|\btomorrow\b|\btonight\b"
+    rf"|\b(?:\d{{1,2}} )?(?:{_MONTH}) \d{{1,2}}\b"
+    rf"|\b\d{{1,2}} (?:{_MONTH})\b|\b\d{{1,2}}(?:st|nd|rd|th)\b"
+    rf"|[上下这這本]?(?:周|週|星期|[礼禮]拜)[一二三四五六日天]|明[天晚早]|今晚|[后後]天"
+    rf"|(?:[\d{_NUMERAL}]{{1,3}}月)?[\d{_NUMERAL}]{{1,3}}[号號日](?![{_PLACES}]))"
+    rf"|(?P<clock>\b\d{{1,2}}:\d\d\b|\b\d{{1,2}} ?[ap]m\b|\bhalf (?:past )?(?:one|two|three|four|five|six"
+    rf"|seven|eight|nine|ten|eleven|twelve)\b"
+    rf"|\bnoon\b|[\d{_NUMERAL}]{{1,3}}[点點](?:半|[钟鐘]|[一三]刻)?)"
+    rf"|(?P<amount>(?<![A-Za-z\d.])\d{{1,12}}(?:[.,]\d{{1,6}})?(?: ?%|万\d?| ?[a-z]{{1,12}}\b(?!')| ?[{HAN}]|(?![\d:]))"
+    rf"|[{_NUMERAL}]{{1,4}}(?:[号號][{_PLACES}]|毫[升克]|小[时時]|分[钟鐘]|公斤|[周週](?![一二三四五六日天])"
+    rf"|[{_MEASURES}]半?))",
+    re.IGNORECASE,
+)
+_AMOUNT_UNIT = re.compile(rf"[\d.,\s]+|[{_NUMERAL}]+|半\Z")
+# A value after one of these is the old one.
+_DENIED = re.compile(
+    r"(?:\bnot|\bno longer|\binstead of|\brather than|不是|不再是|(?:之前|原来|原來|原先|本来"
+    r"|本來)[^，。,\s]{0,4})\s?\Z",
+    re.IGNORECASE,
+)
+_FROM, _TO = (
+    re.compile(r"(?:\bfrom|[从從自由])\s?\Z", re.IGNORECASE),
+    re.compile(r"\s?(?:to\b|[改到换換降升调調挪变變])"),
+)
+# What says by itself that a value changes, and what says so beside the same subject.
+_CHANGES = re.compile(
+    r"\b(?:correct(?:ion|ed)|actually|instead|moved|ignore (?:what|that)|mistake|make (?:it|that)|i meant"
+    r"|chang(?:e|ed|es)|wrong"
+    r"|postponed|pushed|rescheduled|brought forward|wait)\b|\bno,|\bnot \d|\b(?:is|was) right\b"
+    r"|[\w)] (?:then(?=[,.!]|\Z)|it is\b)|\b(?:decided|final)\b"
+    r"|改|[换換](?:到|成|为|為)|更正|不是|[看发發说說弄]错|[說弄發看]錯|推[迟遲到后後]|延[到后後期]|提前|挪"
+    r"|[调調]整|才[对對]|定[了案]|不[对對够夠]",
+    re.IGNORECASE,
+)
+_SETTLES = re.compile(
+    r"\b(?:agreed|sorry|right|settled|says|so|ok(?:ay)?)\b"
+    r"|[应應][该該]|可以|[为為][准準]|[统統]一|[还還]是|要求|[对對]|只能|最早|^好",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    kind: str
+    text: str
+    span: tuple[int, int]
+    denied: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A short message: its values, and the terms of the rest; a Chinese one has about two for each word."""
+
+    place: int
+    values: tuple[_Value, ...]
+    terms: frozenset[str]
+
+    @property
+    def kinds(self) -> set[str]:
+        return {value.kind for value in self.values}
+
+    @property
+    def size(self) -> float:
+        return sum(1.0 if term.isascii() else 0.5 for term in self.terms)
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """Texts without the values that were corrected; `corrections`: the places of those that correct."""
+
+    texts: list[str]
+    corrections: frozenset[int]
+
+
+def corrected(texts: Sequence[str], *, since: int = 0) -> Corrected:
+    """Return the texts in order of time without the values that one at `since` or after it corrects.
+
+    A correction has a sign of change and a value of the same kind as an earlier one: a day, a time, or an amount of one
+    unit. It names the subject, or has none and follows soon.
+    """
+    last: deque[_Read] = deque(maxlen=_BACK)
+    gone: dict[int, set[tuple[int, int]]] = {}
+    correcting = set[int]()
+    for place, text in enumerate(texts):
+        read = _read(place, text)
+        if read is None:
+            continue
+        if place >= since:
+            old = _replaced(read, text, last)
+            for where, span in old:
+                gone.setdefault(where, set()).add(span)
+            if old:
+                correcting.add(place)
+        last.append(read)
+    kept = [_without(text, gone[place]) if place in gone else text for place, text in enumerate(texts)]
+    return Corrected(kept, frozenset(correcting))
+
+
+def _read(place: int, text: str) -> _Read | None:
+    if not text.strip() or len(text) > _LONGEST:
+        return None
+    values = []
+    rest, at = [], 0
+    for found in _VALUE.finditer(text):
+        kind = found.lastgroup or ""
+        if kind == "amount":
+            kind = _AMOUNT_UNIT.sub("", found[0]).casefold().rstrip("s") or "number"
+        values.append(_Value(kind, found[0].casefold().replace(" ", ""), found.span(), _is_denied(text, found.span())))
+        rest.append(text[at : found.start()])
+        at = found.end()
+    if not values or asks(head(text)):
+        return None
+    left = _SETTLES.sub(" ", _CHANGES.sub(" ", " ".join((*rest, text[at:]))))
+    return _Read(place, tuple(values), frozenset(term for term in terms(left) if len(term) > 1))
+
+
+def _is_denied(text: str, span: tuple[int, int]) -> bool:
+    """Return True if the text says that a value of it is the old one."""
+    before = max(0, span[0] - 12), span[0]
+    return bool(_DENIED.search(text, *before) or (_FROM.search(text, *before) and _TO.match(text, span[1])))
+
+
+def _replaced(read: _Read, text: str, last: Sequence[_Read]) -> list[tuple[int, tuple[int, int]]]:
+    """Return the places and spans of the earlier values that this text corrects."""
+    changes = bool(_CHANGES.search(text)) or any(value.denied for value in read.values)
+    if not (changes or _SETTLES.search(text)):
+        return []
+    found = []
+    for kind in {value.kind for value in read.values}:
+        new = {value.text for value in read.values if value.kind == kind and not value.denied}
+        denied = {value.text for value in read.values if value.kind == kind and value.denied}
+        target = _target(kind, new, denied, read, last, changes=changes) if new else None
+        old = denied | ({value.text for value in target.values if value.kind == kind} if target else set())
+        first = target.place if target else read.place
+        for one in last:
+            if one.place >= first:
+                spans = [value.span for value in one.values if value.kind == kind and value.text in old - new]
+                found += [(one.place, span) for span in spans]
+    return found
+
+
+def _target(
+    kind: str, new: set[str], denied: set[str], read: _Read, last: Sequence[_Read], *, changes: bool
+) -> _Read | None:
+    """Return the last message with another value of this kind that is about the same, else the last with one if the
+    correction names no subject."""
+    others = []
+    for one in reversed(last):
+        held = {value.text for value in one.values if value.kind == kind and not value.denied}
+        if held and not held & new:
+            if held & denied or one.terms & read.terms:
+                return one
+            if read.place - one.place <= _NEAR:
+                others.append(one)
+    bare = read.size <= _ELLIPTIC and (changes or kind not in ("day", "clock", "number"))
+    return max(others, key=lambda one: (len(one.kinds & read.kinds), one.place)) if others and bare else None
+
+
+def _without(text: str, spans: set[tuple[int, int]]) -> str:
+    """Return the text with a mark in place of the values, '' if nothing else is left."""
+    found, at = "", 0
+    for start, end in sorted(spans):
+        between = text[at:start]
+        found = found + between + GONE if between.strip() or not found.endswith(GONE) else found
+        at = end
+    found += text[at:]
+    return found if terms(found) else ""

@@ -1,0 +1,131 @@
+"""What a summary must not lose, and what a model answered in place of one."""
+
+import pytest
+
+from roomlore.adapters.tokens import EncodingTokens
+from roomlore.core.errors import BadModelOutput
+from roomlore.core.summary import Said, accepted, completed, echoes, extract
+from roomlore.core.summary.corrections import GONE, corrected
+from roomlore.core.summary.stakes import DECISION, SAFETY, stake
+
+count = EncodingTokens().count
+CHATTER = [
+    text
+    for at in range(150)
+    for text in (
+        f"I love pasta number {at} with my sister, it was great",
+        f"我昨天去了第{at}家店，买了两件衣服，很喜欢",
+    )
+]
+NEEDED = [
+    "Stop metformin 48 hours before and after the contrast.",
+    "My father is allergic to penicillin.",
+    "布洛芬每次4毫升，间隔六小时以上。",
+    "谁都别碰配电箱，裸线还没包。",
+]
+
+
+@pytest.mark.parametrize("place", [0, 149, 299])
+def test_what_must_not_be_lost_survives_much_talk(place):
+    said = [Said("Ann", text) for text in CHATTER]
+    said[place:place] = [Said("Dr Wu", text) for text in NEEDED]
+    summary = extract("", said, max_tokens=512, count=count)
+    assert [text for text in NEEDED if text not in summary] == []
+
+
+def test_it_is_added_to_a_model_summary_that_drops_it():
+    said = [Said("Ann", text) for text in (*NEEDED, *CHATTER[:20])]
+    full = completed("They talked about food.", "", said, max_tokens=512, count=count)
+    assert full.startswith("They talked about food.\nAnn: ")
+    assert [text for text in NEEDED if text not in full] == []
+    assert "pasta" not in full
+
+
+def test_what_a_model_says_in_other_words_is_not_added_again():
+    said = [Said("Ann", "My dad is allergic to penicillin.")]
+    summary = "Her dad has a penicillin allergy."
+    assert completed(summary, "", said, max_tokens=512, count=count) == summary
+
+
+def test_what_the_earlier_summary_held_is_added_too():
+    full = completed("They talked.", "Ann: I am allergic to nuts.", [Said("Bo", "hello")], max_tokens=99, count=count)
+    assert full == "They talked.\nAnn: I am allergic to nuts."
+
+
+def test_a_summary_without_room_gives_way_to_what_must_not_be_lost():
+    talk = " ".join(f"They talked about place {at} for a while." for at in range(60))
+    full = completed(talk, "", [Said("Ann", NEEDED[0])], max_tokens=64, count=count)
+    assert NEEDED[0] in full
+    assert count([full])[0] <= 64
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I'm sorry, but I can't help with medical advice.",
+        "As an AI language model I am unable to summarise this.",
+        "I cannot assist with that request.",
+        "抱歉，我无法总结这段对话。",
+        "作为一个人工智能，我不能处理这些内容。",
+        "好的！以上就是聊天内容，还有什么可以帮您？",
+    ],
+)
+def test_a_refusal_is_no_summary(answer):
+    with pytest.raises(BadModelOutput):
+        accepted(answer, max_tokens=100, count=count)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Ann is sorry that she cannot come on Friday. Bo takes her shift.",
+        "用户说抱歉，周五不能来，改到周六。",
+        "The nurse cannot give morphine before ten.",
+    ],
+)
+def test_people_may_apologise_in_a_summary(answer):
+    assert accepted(answer, max_tokens=100, count=count) == answer
+
+
+def test_an_answer_that_repeats_its_instructions_is_known():
+    asked = "Write one new summary in the place of both, for an assistant that goes on with the conversation."
+    assert echoes(f"Sure. {asked}", asked)
+    assert not echoes("Ann lives in Leeds and works as a nurse in the children's ward of the hospital.", asked)
+    assert not echoes("", asked)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "left"),
+    [
+        ("deposit is 250", "no, the deposit is 200", f"deposit is {GONE}"),
+        ("raid sunday 20:00", "clocks change, so 21:00", f"raid sunday {GONE}"),
+        ("Boiler man comes Wednesday", "Friday then, 8am", f"Boiler man comes {GONE}"),
+        ("周五八点半开荒", "那改周六九点吧", f"{GONE}开荒"),
+        ("那批货款28万", "不是28万 是26万8", f"那批货款{GONE}"),
+    ],
+)
+def test_a_corrected_value_is_left_out(old, new, left):
+    found = corrected([old, "ok", new])
+    assert found.texts == [left, "ok", new]
+    assert found.corrections == {2}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("The report is due Monday", "decided: the team dinner is on Friday at the old harbour restaurant"),
+        ("周五体检，空腹来", "大家的聚餐安排在江边那家饭店，定了，周六"),
+        ("bring 3 chairs", "no, 4 tables are enough for the whole party of the school"),
+        ("Friday at 8", "is it Saturday?"),
+    ],
+)
+def test_values_of_other_subjects_stay(first, second):
+    assert corrected([first, second]).texts == [first, second]
+
+
+def test_weights():
+    assert stake("don't use the lift, someone got stuck") == SAFETY
+    assert stake("12床的地西泮停掉 立刻停") == SAFETY
+    assert stake("从下周起周二店休") == DECISION
+    assert stake("I love pasta") == 0
+    assert stake("is she allergic to nuts?") == 0
