@@ -28,6 +28,7 @@ def settings(model_url: str, *, schedule: str = _EVERY_MINUTE) -> Settings:
         providers={"scripted": {"base_url": model_url}},
         durable_work="dbos",
         evolve_schedule=schedule,
+        evolve_people=False,
         evolve_least=2,
         evolve_lease_seconds=LEASE_SECONDS,
         index_lease_seconds=LEASE_SECONDS,

@@ -13,7 +13,7 @@ from extraction_rig import until
 from roomlore import Lore, Message
 from roomlore.adapters.cron import Cron
 from roomlore.services.evolution import Schedule
-from roomlore.services.evolution.evolution_service import MARK
+from roomlore.services.evolution.schedule import MARK
 from roomlore.testing.coordination import FrozenClock
 from roomlore.testing.model_server import ModelServer
 
@@ -39,13 +39,17 @@ async def lore(request: pytest.FixtureRequest, clock: FrozenClock, monkeypatch) 
             yield lore
 
 
-def schedule(lore: Lore, clock: FrozenClock, *, cron: str = NIGHTLY, least: int = 10) -> Schedule:
+def schedule(lore: Lore, clock: FrozenClock, *, cron: str = NIGHTLY, least: int = 10, people: bool = False) -> Schedule:
+    async def evolve() -> bool:
+        return people
+
     return Schedule(
         storage=lore.storage,
         evolutions=lore._resources.evolver,
         clock=clock,
         times=Cron(cron, ZONE),
         least=least,
+        people=evolve,
     )
 
 
@@ -203,7 +207,7 @@ async def test_a_worker_killed_in_the_middle_leaves_the_rest_to_the_next(lore, c
 
 
 async def test_rooms_are_walked_page_by_page(lore, clock, monkeypatch):
-    monkeypatch.setattr("roomlore.services.evolution.evolution_service._PAGE", 2)
+    monkeypatch.setattr("roomlore.services.evolution.schedule._PAGE", 2)
     await schedule(lore, clock).sweep()
     rooms = [f"r{n}" for n in range(5)]
     for room in rooms:
@@ -220,7 +224,7 @@ async def test_catching_up_waits_for_what_the_schedule_hands_in(sqlite_url):
     ):
         await seen_to_an_hour_ago(lore)
         await talk(lore, said, range(1, 13))
-        assert await lore.jobs.catch_up() == 1
+        assert await lore.jobs.catch_up() == 1 + len(said.people)
         assert await active(lore) == [said.new[0]]
 
 

@@ -243,6 +243,9 @@ class EvolutionSettings(Section):
         "When groups with enough new messages evolve by themselves, in time_zone; empty: never.",
         form="a cron expression of five fields, or nothing",
     )
+    evolve_people: bool = setting(
+        True, "Evolve the facts of everyone who spoke, by the same schedule and model; off: groups alone."
+    )
     evolve_least: Whole = setting(10, "New messages from which a group evolves by the schedule.", ge=1, le=1_000_000)
     evolve_messages: Whole = setting(200, "Most new messages that an evolution reads.", ge=1, le=1000)
     evolve_memories: Whole = setting(50, "Most memories that an evolution is shown.", ge=1, le=200)

@@ -1,7 +1,7 @@
 """Work that outlives its process: extraction, evolution, forgetting."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -193,11 +193,23 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
         else None
     )
     schedule = Schedule(
-        storage=common.storage, evolutions=service, clock=common.clock, times=times, least=options.least
+        storage=common.storage,
+        evolutions=service,
+        clock=common.clock,
+        times=times,
+        least=options.least,
+        people=_people_evolve(settings, models),
     )
     if common.background and times:
         common.jobs.handle(EVOLUTION, schedule.sweep, every_seconds=_EVOLUTION_SWEEP_SECONDS)
     return Evolutions(service, schedule)
+
+
+def _people_evolve(settings: Settings, models: ModelService) -> Callable[[], Awaitable[bool]]:
+    async def evolve() -> bool:
+        return settings.evolution.evolve_people and await models.has_provider(settings.evolution.evolve_model)
+
+    return evolve
 
 
 def evolution_options(settings: Settings) -> EvolutionOptions:

@@ -1,19 +1,16 @@
-"""Evolutions as durable work: one of a scope at a time over all processes, by a lease, and the schedule that starts
-them."""
+"""Evolutions as durable work: one of a scope at a time over all processes, by a lease."""
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime, timedelta
-from typing import Protocol
+from datetime import timedelta
 
 from roomlore.core.errors import Conflict, NotFound, RoomloreError, StorageUnavailable, describe
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult, Mode
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.durable import DurableWork, Json, Steps
-from roomlore.ports.storage import RoomBehind, Storage
+from roomlore.ports.storage import Storage
 from roomlore.services.evolution.applying import Applying, Asking, ScopeChanged, find_result
 from roomlore.services.evolution.piece import EVOLUTION, Answered, DirectSteps, Piece, Read, Span
 from roomlore.services.evolution.reading import Reading
@@ -25,11 +22,6 @@ _FIRST_LOOK_SECONDS = 0.02
 _LONGEST_LOOK_SECONDS = 0.5
 
 _ATTEMPTS = 3
-MARK = "schedule:evolution"
-_NOWHERE = {"tenant": "", "room_id": ""}
-_FIRST_DAYS = 7.0
-"""How far back the first evolution of a group reads: enough for a quiet group, without all of an import."""
-_PAGE = 100
 
 
 class EvolutionLeases:
@@ -244,87 +236,3 @@ def _kind(done: EvolutionResult) -> str:
     if done.failed:
         return "failed"
     return "nothing" if done.messages else "empty"
-
-
-class Times(Protocol):
-    """The times of the schedule."""
-
-    def last(self, now: datetime) -> datetime:
-        """Return the last time at or before `now`, UTC."""
-
-
-class Schedule:
-    """The schedule of all tenants. `times`: None if nothing evolves by schedule. `least`: the new messages that make a
-    group evolve."""
-
-    def __init__(
-        self, *, storage: Storage, evolutions: EvolutionService, clock: Clock, times: Times | None, least: int
-    ) -> None:
-        self._storage = storage
-        self._evolutions = evolutions
-        self._clock = clock
-        self._times = times
-        self._least = least
-
-    async def sweep(self) -> list[str]:
-        """Enqueue the work of the last scheduled time, unless that was done, and return the ids of the work."""
-        if self._times is None:
-            return []
-        mark = await self._mark()
-        if mark is None:
-            await self._move(int(self._clock.now().timestamp()), was=0)
-            return []
-        tick = int(self._times.last(self._clock.now()).timestamp())
-        if tick <= mark:
-            return []
-        enqueued = [await self._enqueue(room, tick) async for room in self._behind()]
-        await self._move(tick, was=mark)
-        return enqueued
-
-    async def _mark(self) -> int | None:
-        """Return the last scheduled time that was handled; None for a new database."""
-        async with self._storage.reading() as work:
-            return (await work.progress.marks(**_NOWHERE, names=[MARK])).get(MARK)
-
-    async def _move(self, tick: int, *, was: int) -> None:
-        """Move the mark; do nothing if another worker moved it."""
-        async with self._storage.writing() as work:
-            await work.progress.move_mark(**_NOWHERE, name=MARK, arrival=tick, was=was, now=self._clock.now())
-
-    async def _behind(self) -> AsyncIterator[RoomBehind]:
-        after = ("", "")
-        while True:
-            async with self._storage.reading() as work:
-                page = await work.progress.rooms_behind(name=EVOLUTION, least=self._least, after=after, limit=_PAGE)
-            for room in page:
-                if room.mark or await self._has_enough_messages(room):
-                    yield room
-            if len(page) < _PAGE:
-                return
-            after = (page[-1].tenant, page[-1].room_id)
-
-    async def _has_enough_messages(self, room: RoomBehind) -> bool:
-        """Return True if a room that never evolved has enough recent messages: older ones are history."""
-        here = {"tenant": room.tenant, "room_id": room.room_id}
-        async with self._storage.reading() as work:
-            first = await work.messages.first_since(**here, since=self._clock.now() - timedelta(days=_FIRST_DAYS))
-            return first is not None and await work.messages.count(**here, after=first - 1) >= self._least
-
-    async def _enqueue(self, room: RoomBehind, tick: int) -> str:
-        scope = f"group:{room.room_id}"
-        piece = Piece.of(
-            tenant=room.tenant,
-            scope=scope,
-            days=_FIRST_DAYS,
-            mode="auto",
-            evolution_id=scheduled_id(room.tenant, scope, tick),
-            goes_on=max(self._least, 1),
-        )
-        await self._evolutions.enqueue(piece)
-        return piece.work_id
-
-
-def scheduled_id(tenant: str, scope: str, tick: int) -> str:
-    """Return the id of the evolution of a scope at a scheduled time. It sorts by that time among other ids."""
-    own = hashlib.sha256("\0".join((tenant, scope)).encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{tick * 1000:012x}8{own[:19]}"

@@ -49,6 +49,11 @@ class EvolutionOptions:
         return self.rules if kind is MemoryKind.GROUP else replace(self.rules, most_active=MOST_FACTS)
 
 
+def facts_mark(user_id: str) -> str:
+    """Return the name of the watermark up to which a person's messages were read for facts."""
+    return f"facts:{user_id}"
+
+
 class DirectSteps:
     """Run each step at once."""
 
@@ -110,7 +115,7 @@ class Piece:
 
     @property
     def watermark(self) -> str:
-        return EVOLUTION if self.is_group else f"facts:{self.user_id}"
+        return EVOLUTION if self.is_group else facts_mark(self.user_id or "")
 
     @property
     def work_id(self) -> str:
