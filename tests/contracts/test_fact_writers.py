@@ -42,7 +42,7 @@ async def check(lore: Lore, *scopes: str) -> None:
         assert {one.memory_id: one for one in stored} == versions
         found = await lore.memories.page(scope, limit=9_999)
         assert sorted(one.memory_id for one in found) == sorted(one.memory_id for one in active(versions))
-        said = [(one.kind, normal(one.statement)) for one in found]
+        said = [(one.kind, normal(one.statement), tuple(each.room_id for each in one.evidence)) for one in found]
         assert len(said) == len(set(said))
         assert held is None or (held.changes, held.active) == (len(log), len(found))
 

@@ -166,16 +166,16 @@ def test_in_force_follows_the_log():
     other = there.copy()
     there.follow([change(1, a), change(2, b), change(3, a2, action=Action.UPDATE, closes=("a",))])
     assert there.number == 3
-    assert there.saying(" TEA ") == b
-    assert there.saying("tea", beside="b") is None
-    assert there.saying("coffee") == a2
+    assert there.saying(" TEA ", ()) == b
+    assert there.saying("tea", (), beside="b") is None
+    assert there.saying("coffee", ()) == a2
     there.follow([change(4, replace(b, status=MemoryStatus.DEPRECATED), action=Action.DELETE)])
-    assert (there.saying("tea"), len(there)) == (None, 1)
+    assert (there.saying("tea", ()), len(there)) == (None, 1)
     there.follow([change(2, b)])
-    assert there.saying("tea") is None, "what is past is passed over"
-    assert other.saying("tea") == a, "a copy goes its own way"
+    assert there.saying("tea", ()) is None, "what is past is passed over"
+    assert other.saying("tea", ()) == a, "a copy goes its own way"
     there.follow([change(5, memory("g", kind=MemoryKind.GROUP, statement="tea"))])
-    assert (there.saying("tea"), there.number) == (None, 5)
+    assert (there.saying("tea", ()), there.number) == (None, 5)
 
 
 def additions(*memories, known=(), refresh=False, number=7):

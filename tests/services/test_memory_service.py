@@ -42,7 +42,7 @@ async def test_odd_characters_survive(lore, text):
     made = await lore.memories.add(scope, text, category=text, tags=[text], sources=[Source(text, text)])
     assert await lore.memories.page(scope) == [made]
     assert (made.statement, made.category, made.tags, made.sources) == (text, text, (text,), (Source(text, text),))
-    assert await lore.memories.add(scope, text) == made
+    assert await lore.memories.add(scope, text, sources=[Source(text, text)]) == made
     changed = await lore.memories.update(made.memory_id, statement=f"{text}!", reason=text)
     assert (await lore.memories.head(made.memory_id)).statement == f"{text}!" == changed.statement
 

@@ -205,3 +205,31 @@ async def test_what_a_viewer_may_not_see_is_not_there(lore):
     page = await lore.memories.page("user:ann", viewer="room:team", limit=1, offset=0)
     assert page == [public]
     assert await lore.memories.page("user:ann", viewer="room:team", limit=1, offset=1) == []
+
+
+async def test_the_same_words_said_elsewhere_do_not_keep_a_memory_away(lore):
+    """The team would otherwise learn from what it is not shown that Ann said the same alone."""
+    alone = await lore.memories.add("user:ann", FACTS["dm"], sources=[Source("dm", "dm-ann")])
+    again = await lore.memories.add("user:ann", FACTS["dm"], sources=[Source("dm", "dm-ann")])
+    open_ = await lore.memories.add("user:ann", FACTS["dm"], sources=[Source("team", "team-ann")])
+    assert again == alone
+    assert open_.memory_id != alone.memory_id
+    assert [one.memory_id for one in await lore.memories.page("user:ann", viewer="room:team")] == [open_.memory_id]
+    other = await lore.memories.add("user:ann", "Ann is well 安很好", sources=[Source("team", "team-ann")])
+    said = await lore.memories.update(other.memory_id, statement="Ann slept badly 安没睡好")
+    await lore.memories.add("user:ann", "Ann rests 安在休息", sources=[Source("dm", "dm-ann")])
+    assert (await lore.memories.update(said.memory_id, statement="Ann rests 安在休息")).version == 3
+
+
+async def test_a_change_that_rests_on_what_others_did_not_hear_leaves_them_what_they_know(lore):
+    await remember(lore, "team")
+    (before,) = await lore.memories.page("user:ann")
+    private = [*before.sources, Source("dm", "dm-ann")]
+    after = await lore.memories.update(
+        before.memory_id, statement="Ann nearly died of nuts 安差点死于坚果", sources=private
+    )
+    assert (after.version, after.parents) == (1, (before.memory_id,))
+    for viewer, known in (("room:team", before), ("user:bo", before), ("user:ann", after), ("room:dm", after)):
+        assert await lore.memories.page("user:ann", viewer=viewer) == [known], viewer
+    heard = [*before.sources, Source("team", "team-bo")]
+    assert (await lore.memories.update(before.memory_id, statement="Ann eats no nuts", sources=heard)).version == 2

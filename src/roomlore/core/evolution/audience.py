@@ -48,7 +48,7 @@ def _change(change: Change, known: Mapping[str, Memory], heard: Heard) -> Change
     old = [known[name] for name in names if name in known]
     evidence = _evidence(change.memory, old, heard)
     new = EvidenceRoom(heard.room.room_id, *_span(change.memory, old, heard))
-    ours = [one for one in old if _may_change(one, new, heard)]
+    ours = [one for one in old if may_replace(one, new, heard.room, heard.others)]
     if change.action is Action.DELETE:
         return change if ours == old else None
     memory = replace(change.memory, evidence=evidence, shared_with=_shares(change.memory, old, evidence))
@@ -79,20 +79,20 @@ def _span(memory: Memory, old: Sequence[Memory], heard: Heard) -> tuple[datetime
     return min(times), max(times)
 
 
-def _may_change(memory: Memory, new: EvidenceRoom, heard: Heard) -> bool:
-    """Return True if everybody who may see the memory may see the new evidence.
+def may_replace(memory: Memory, new: EvidenceRoom, room: RoomPeople, others: Mapping[str, RoomPeople]) -> bool:
+    """Return True if everybody who may see the memory may see the new evidence. `room`: the people of its room.
+    `others`: those of the memory's other rooms.
 
     A memory of the room's own group that a caller added is the room's. What somebody said to agents alone may change by
     what is said while they are there. Of people whose stays were not told nobody knows if they left.
     """
-    room = heard.room
     if room.kind is RoomKind.PUBLIC:
         return True
     if not set(memory.shared_with) <= {f"room:{room.room_id}"}:
         return False
     if not memory.evidence:
         return memory.scope == f"group:{room.room_id}"
-    if any(_heard_by_its_person(heard.others.get(one.room_id), new, room) for one in memory.evidence):
+    if any(_heard_by_its_person(others.get(one.room_id), new, room) for one in memory.evidence):
         return True
     here = next((one for one in memory.evidence if one.room_id == room.room_id), None)
     return here is not None and not any(_left_between(here, new, room))

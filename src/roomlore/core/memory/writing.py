@@ -348,10 +348,11 @@ class InForce:
                 self.number = change.number
                 self._take_in(change)
 
-    def saying(self, statement: str, *, beside: str = "") -> Memory | None:
-        """Return a memory with the same statement, of another lineage than `beside`."""
-        found = self._said.get(normal(statement), ())
-        return next((memory for memory in found if memory.lineage_id != beside), None)
+    def saying(self, statement: str, evidence: Iterable[EvidenceRoom], *, beside: str = "") -> Memory | None:
+        """Return a memory with the same statement, of another lineage than `beside`, that was said in no other rooms
+        than this evidence: what was said elsewhere may not keep a memory from those who may not know that."""
+        found, rooms = self._said.get(normal(statement), ()), {one.room_id for one in evidence}
+        return next((one for one in found if one.lineage_id != beside and _rooms(one) <= rooms), None)
 
     def all_saying(self, statement: str) -> tuple[Memory, ...]:
         """Return every memory with the same statement."""
@@ -374,6 +375,10 @@ class InForce:
         rest = tuple(memory for memory in self._said.pop(said) if memory.memory_id != memory_id)
         if rest:
             self._said[said] = rest
+
+
+def _rooms(memory: Memory) -> set[str]:
+    return {one.room_id for one in memory.evidence}
 
 
 class Additions:
@@ -406,7 +411,7 @@ class Additions:
         lineage = self._known.get(new.memory_id) if new.memory_id is not None else None
         if lineage is not None:
             return self._add_existing(new, lineage)
-        there = self._in_force[new.kind].saying(new.statement)
+        there = self._in_force[new.kind].saying(new.statement, new.evidence)
         return Remembered("unchanged", there) if there is not None else self._create(new)
 
     def _create(self, new: NewMemory) -> Remembered:
@@ -420,7 +425,7 @@ class Additions:
             return Remembered("unchanged", lineage.head)
         if not self._refresh or not _is_unchanged_by_others(new, lineage.head):
             return Remembered("conflict", lineage.head)
-        elsewhere = self._in_force[new.kind].saying(new.statement, beside=lineage.head.lineage_id)
+        elsewhere = self._in_force[new.kind].saying(new.statement, new.evidence, beside=lineage.head.lineage_id)
         return Remembered("conflict", elsewhere) if elsewhere is not None else self._update(new, lineage)
 
     def _update(self, new: NewMemory, lineage: Lineage) -> Remembered:
@@ -529,6 +534,14 @@ def update(
         reason=reason,
         at=now,
     )
+
+
+def beside(head: Memory, wanted: Memory, *, memory_id: str, number: int, reason: str, now: datetime) -> Change:
+    """Return a caller's change that rests on what not everybody who may see the version in force may know: a memory of
+    its own, which those who may see it are shown in place of that version."""
+    change = update(head, wanted, memory_id=memory_id, version=1, number=number, reason=reason, now=now)
+    own = replace(change.memory, lineage_id=memory_id, created_at=change.memory.updated_at, shared_with=())
+    return replace(change, action=Action.CREATE, memory=own, closes=(), old_statement=None)
 
 
 def deletion(head: Memory, *, number: int, reason: str, now: datetime) -> Change:

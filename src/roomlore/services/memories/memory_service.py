@@ -193,7 +193,8 @@ class MemoryService:
 
         `confidence`: in [0, 1]; None if unknown. `sources`: the messages that support it. `evidence`: the rooms
         in which it was said, beside those of the sources; a memory without either is for all. If the scope already has
-        a memory in the same words (letter case and white space apart), that one is returned unchanged. `memory_id`: an
+        a memory in the same words (letter case and white space apart) that was said in no other rooms, that one is
+        returned unchanged. `memory_id`: an
         id of your own makes the call safe to repeat; the same id with the same content changes nothing, even after it
         was changed or deleted. Raise `Conflict` if the id exists with other content, `InvalidInput`,
         `StorageUnavailable`.
@@ -239,9 +240,11 @@ class MemoryService:
         """Make a new version of a memory, under a new id; the old one is deprecated. Any version's id works.
 
         Arguments left out keep their values; a `confidence` of None removes it. If nothing changes there is no new
-        version. `expected`: the id of the version that you saw; without it the change applies to the current version.
-        Raise `Conflict` if another version than `expected` is active, if the memory was deleted, or if another memory
-        of the scope says the same; `NotFound`, `InvalidInput`, `StorageUnavailable`.
+        version. If new `sources` were not heard by everybody who may see the memory, the result is a memory beside it,
+        shown in its place to those who heard them. `expected`: the id of the version that you saw; without it the
+        change applies to the current version. Raise `Conflict` if another version than `expected` is active, if the
+        memory was deleted, or if another memory of the scope says the same; `NotFound`, `InvalidInput`,
+        `StorageUnavailable`.
         """
         edit = Edit(
             statement=statement,

@@ -12,6 +12,7 @@ from typing import Literal, TypeVar
 
 from roomlore.core.audience import evidence_of
 from roomlore.core.errors import Conflict, Forbidden, InvalidInput, NotFound
+from roomlore.core.evolution.audience import may_replace
 from roomlore.core.memory import writing
 from roomlore.core.memory.log import is_redacted, reverted, touched
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus, Scope, Source
@@ -210,6 +211,12 @@ class MemoryWriter:
                 return head
             for in_force in before.values():
                 _check_unique(wanted, in_force)
+            if not await self._is_for_the_same(work, head, wanted):
+                change = writing.beside(
+                    head, wanted, memory_id=self._ids.new(), number=scope.changes + 1, reason=reason, now=now
+                )
+                await work.memories.apply(tenant=self._tenant, scope=head.scope, changes=[change])
+                return change.memory
             change = writing.update(
                 head,
                 wanted,
@@ -221,6 +228,15 @@ class MemoryWriter:
             )
             await work.memories.apply(tenant=self._tenant, scope=head.scope, changes=[change])
             return change.memory
+
+    async def _is_for_the_same(self, work: UnitOfWork, head: Memory, wanted: Memory) -> bool:
+        """Return True if whoever may see the version in force may see the new evidence too."""
+        new = [one for one in wanted.evidence if one not in head.evidence]
+        if not new:
+            return True
+        names = {one.room_id for one in (*head.evidence, *new)}
+        people = await work.rooms.people(tenant=self._tenant, room_ids=names)
+        return all(may_replace(head, one, people[one.room_id], people) for one in new)
 
     async def _said_at(self, work: UnitOfWork, sources: Iterable[Source]) -> dict[Source, datetime]:
         """Return when these messages were sent, without those that do not exist. A deleted one exists: its id stays
@@ -286,7 +302,7 @@ def _check(done: Sequence[Remembered], on_conflict: OnConflict) -> None:
 
 
 def _check_unique(wanted: Memory, in_force: InForce) -> None:
-    other = in_force.saying(wanted.statement, beside=wanted.lineage_id)
+    other = in_force.saying(wanted.statement, wanted.evidence, beside=wanted.lineage_id)
     if other is not None:
         raise Conflict(f"Memory {other.memory_id!r:.80} says that already; delete one of the two.")
 
