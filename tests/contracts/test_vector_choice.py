@@ -10,13 +10,16 @@ import psycopg
 import pytest
 from sqlalchemy import make_url
 
+from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.adapters.sql import SqlStorage, connect
 from roomlore.adapters.sql.pgvector import PgVectors
-from roomlore.adapters.sql.vector_choice import open_vectors
 from roomlore.adapters.sql.vectors import SqlVectors
 from roomlore.core.errors import InvalidInput, VectorsUnavailable
-from roomlore.ports.vectors import MESSAGES
+from roomlore.ports.backends import VECTORS, Host
+from roomlore.ports.vectors import MESSAGES, VectorIndex
+from roomlore.settings import Settings
 from roomlore.testing.contracts.vectors import FIRST, MODEL, along, ask, count, fill, numbers_of, points_of, put, remove
+from roomlore.wiring.backends import opened, usable
 
 
 @asynccontextmanager
@@ -26,6 +29,12 @@ async def _opened(url: str) -> AsyncIterator[SqlStorage]:
         yield storage
     finally:
         await storage.close()
+
+
+async def open_vectors(storage: SqlStorage, *, kind: str = "auto") -> VectorIndex:
+    """Open the vector store that the settings choose for this database."""
+    settings, host = Settings(vectors=kind), Host(url="", clock=SystemClock(), storage=storage, cache_bytes=1 << 20)
+    return opened((await usable(VECTORS, settings, host))[0], settings, host)
 
 
 def _look(url: str, query: str) -> list[tuple]:

@@ -13,23 +13,27 @@ from qdrant_client import AsyncQdrantClient
 from roomlore.adapters.qdrant import open_qdrant
 from roomlore.adapters.qdrant.index import QdrantVectors
 from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.vector_choice import VectorKind, open_vectors
+from roomlore.adapters.sql.pgvector import PgVectors
+from roomlore.adapters.sql.vector_choice import pgvector_error
+from roomlore.adapters.sql.vectors import SqlVectors
 from roomlore.ports.vectors import VectorIndex
 from roomlore.testing.qdrant_stand_in import QdrantStandIn
 
+SqlKind = type[SqlVectors] | type[PgVectors]
 Opening = AbstractAsyncContextManager[VectorIndex]
 
 
 @asynccontextmanager
-async def _in_sql(url: str, kind: VectorKind) -> AsyncIterator[VectorIndex]:
+async def _in_sql(url: str, kind: SqlKind) -> AsyncIterator[VectorIndex]:
     storage = await connect(url)
-    index = await open_vectors(storage, kind=kind)
+    assert kind is SqlVectors or await pgvector_error(storage) is None
+    index = kind(storage)
     yield index
     await index.close()
     await storage.close()
 
 
-def _in_database(url_fixture: str, kind: VectorKind, request: pytest.FixtureRequest) -> Opening:
+def _in_database(url_fixture: str, kind: SqlKind, request: pytest.FixtureRequest) -> Opening:
     return _in_sql(str(request.getfixturevalue(url_fixture)), kind)
 
 
@@ -67,10 +71,10 @@ async def _in_a_real_qdrant(_request: pytest.FixtureRequest) -> AsyncIterator[Ve
 
 
 VECTOR_INDEXES: dict[str, Callable[[pytest.FixtureRequest], Opening]] = {
-    "sqlite-memory": lambda _request: _in_sql("sqlite://", "sql"),
-    "sqlite-file": partial(_in_database, "sqlite_url", "sql"),
-    "postgresql": partial(_in_database, "postgres_url", "sql"),
-    "pgvector": partial(_in_database, "postgres_url", "pgvector"),
+    "sqlite-memory": lambda _request: _in_sql("sqlite://", SqlVectors),
+    "sqlite-file": partial(_in_database, "sqlite_url", SqlVectors),
+    "postgresql": partial(_in_database, "postgres_url", SqlVectors),
+    "pgvector": partial(_in_database, "postgres_url", PgVectors),
     "qdrant-local": _in_local_qdrant,
     "qdrant-http": _over_http,
     "qdrant-server": _in_a_real_qdrant,

@@ -11,7 +11,7 @@ import pytest
 import roomlore
 from forked_process import ForkedProcess
 from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.vector_choice import open_vectors
+from roomlore.adapters.sql.vectors import SqlVectors
 from roomlore.core.errors import VectorsUnavailable
 from roomlore.ports.vectors import MESSAGES
 from roomlore.testing.embedding import HashEmbedder
@@ -47,7 +47,7 @@ async def assert_whole(url: str, numbers: list[int]) -> None:
             assert answer.degraded is None
             assert answer.hits[0].message.id == str(number)
     storage = await connect(url)
-    vectors = await open_vectors(storage, kind="sql", cache_bytes=1 << 20)
+    vectors = SqlVectors(storage, cache_bytes=1 << 20)
     assert await vectors.count(collection=MESSAGES, tenant="default", scope="tea") == len(stored)
     await vectors.close()
     await storage.close()

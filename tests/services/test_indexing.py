@@ -8,7 +8,7 @@ import pytest
 import roomlore
 from engines import ENGINES
 from roomlore.adapters.sql import connect
-from roomlore.adapters.sql.vector_choice import open_vectors
+from roomlore.adapters.sql.vectors import SqlVectors
 from roomlore.core.search import lexical
 from roomlore.core.search.hits import EmbeddingModel, Vectors
 from roomlore.ports.vectors import MESSAGES
@@ -195,7 +195,7 @@ async def test_a_slow_worker_does_not_put_back_what_was_edited_or_deleted_meanwh
         await drain(quick)
         assert (await quick.index.status()).vectors == "whole"
         storage = await connect(url)
-        vectors = await open_vectors(storage, kind="sql", cache_bytes=1 << 20)
+        vectors = SqlVectors(storage, cache_bytes=1 << 20)
         assert await vectors.count(collection=MESSAGES, tenant="default", scope="tea") == 2
         await storage.close()
         found = await quick.messages.search("tea", "the secret zebra")

@@ -1,42 +1,15 @@
-"""The choice of the vector index of a database."""
-
-from typing import Literal
+"""The check for pgvector in a database, which creates the extension if it may."""
 
 from sqlalchemy import func, select, text
 
 from roomlore.adapters.sql.engine import Statement
 from roomlore.adapters.sql.store import SqlStorage
-from roomlore.adapters.sql.vectors import CACHE_BYTES, SqlVectors, reading, writing
+from roomlore.adapters.sql.vectors import reading, writing
 from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, VectorsUnavailable
-from roomlore.ports.vectors import VectorIndex
-
-VectorKind = Literal["auto", "sql", "pgvector"]
 
 _HAS_PGVECTOR = Statement(lambda: select(func.to_regtype("halfvec").is_not(None)))
 _OFFERS_PGVECTOR = Statement(lambda: text("SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'"))
-_INSTEAD = "or keep the vectors as BLOBs (kind 'sql')."
-
-
-async def open_vectors(
-    storage: SqlStorage, *, kind: VectorKind = "auto", cache_bytes: int = CACHE_BYTES, late_seconds: float = 0.0
-) -> VectorIndex:
-    """Return the vector index in this database.
-
-    'sql': BLOBs searched in memory (`SqlVectors`), in any database. 'pgvector': the extension, created if it is missing
-    and the user may; raises `InvalidInput` on SQLite and `VectorsUnavailable` if it is not available. 'auto': pgvector
-    if available, else BLOBs. `cache_bytes` limits the memory of the BLOBs' index, and `late_seconds` is how long it may
-    miss writes of other processes.
-    """
-    if kind == "sql":
-        return SqlVectors(storage, cache_bytes=cache_bytes, late_seconds=late_seconds)
-    error = await pgvector_error(storage)
-    if error is None:
-        from roomlore.adapters.sql.pgvector import PgVectors  # needs the extra `postgres`
-
-        return PgVectors(storage)
-    if kind == "pgvector":
-        raise error
-    return SqlVectors(storage, cache_bytes=cache_bytes, late_seconds=late_seconds)
+_INSTEAD = "or keep the vectors as BLOBs (`vectors: sql`)."
 
 
 async def pgvector_error(storage: SqlStorage) -> RoomloreError | None:
