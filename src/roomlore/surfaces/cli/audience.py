@@ -1,9 +1,11 @@
 """`roomlore audience`, `visible` and `share`: who can see a room, what may be shown there and why, and what others may
 know too."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -14,7 +16,9 @@ from roomlore.core.visibility import Reason, SeenIn, Visibility
 from roomlore.surfaces.cli import show, show_memories
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.plain import plain
-from roomlore.wiring import Lore
+
+if TYPE_CHECKING:
+    from roomlore.wiring import Lore
 
 _UNKNOWN = "unknown"
 _REASONS = {
