@@ -17,7 +17,7 @@ from roomlore.core import analysis, intake, json_values, mentions, prompt, safet
 from roomlore.core import text as core_text
 from roomlore.core import text as search_terms
 from roomlore.core.dates import chinese, time_spans
-from roomlore.core.evolution import answers, wording
+from roomlore.core.evolution import answers, sameness, wording
 from roomlore.core.evolution import answers as evolution_finding
 from roomlore.core.evolution import guards as evolution_guards
 from roomlore.core.evolution import prompt as asking
@@ -122,6 +122,9 @@ READERS: dict[str, Reader] = {
     "core.evolution.prompt:clean_line": guards.clean_line,
     "core.evolution.prompt:comparison_form": guards.comparison_form,
     "core.evolution.answers:lex": lambda text: answers.lex("{" + text, 0),
+    "core.evolution.sameness:is_one_subject": lambda text: sameness.is_one_subject(f"{text} 7", f"Anna 7 {text}"),
+    "core.evolution.sameness:sameness": lambda text: sameness.sameness(text, f"Anna {text}"),
+    "core.evolution.sameness:says_the_same": lambda text: sameness.says_the_same(text, f"Anna {text}"),
     "core.evolution.wording:likeness": lambda text: wording.likeness(text, f"Anna {text}"),
     "core.evolution.offline.reading:Wording.of": reading.Wording.of,
     "core.evolution.offline.statements:parse_statement": lambda text: statements.parse_statement(

@@ -10,7 +10,8 @@ from roomlore.core.evolution.doubts import Doubts
 from roomlore.core.evolution.plan import refused
 from roomlore.core.evolution.prompt import comparison_form, found, lines_of
 from roomlore.core.evolution.requests import Answer, Operation, Rejected
-from roomlore.core.evolution.wording import Conversation, is_mentioned, is_related
+from roomlore.core.evolution.sameness import is_one_subject
+from roomlore.core.evolution.wording import Conversation, is_mentioned, is_related, says_change
 from roomlore.core.memory.memory import Memory
 from roomlore.core.text import fold, language
 
@@ -148,7 +149,7 @@ class OperationGuard:
             return operation
         memories = self._known(operation)
         evidence = self._evidence(operation, memories)
-        operation = self._own(operation, memories, evidence)
+        operation = self._replacing(self._own(operation, memories, evidence), evidence)
         quiet = operation.kind == "delete" and all(map(self.quiet, memories))
         if not self.asked and not evidence:
             return operation
@@ -192,6 +193,14 @@ class OperationGuard:
         if not said or len(tongues) > 1 or not apart or not any(one.words & statement.words for one in said):
             return operation
         return replace(operation, kind="create", handles=())
+
+    def _replacing(self, operation: Operation, evidence: Sequence[str]) -> Operation:
+        """Return an update for a create that says anew what one memory says otherwise, if the cited messages say that
+        something changed: else both would be in force."""
+        if operation.kind != "create" or not any(says_change(_text(self.lines[handle])) for handle in evidence):
+            return operation
+        old = [handle for handle, one in self.offered.items() if is_one_subject(operation.statement, one.statement)]
+        return replace(operation, kind="update", handles=tuple(old)) if len(old) == 1 else operation
 
 
 def _text(line: str) -> str:

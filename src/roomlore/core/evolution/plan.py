@@ -8,7 +8,7 @@ from typing import Literal
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.evolution.answers import MOST_OPERATIONS
-from roomlore.core.evolution.prompt import clean_line, clean_statement, comparison_form, find, most_deleted
+from roomlore.core.evolution.prompt import clean_line, clean_statement, comparison_form, find, found, most_deleted
 from roomlore.core.evolution.requests import (
     Answer,
     Operation,
@@ -89,10 +89,17 @@ class StepReader:
     def __init__(self, given: PlanInput) -> None:
         self.rejected: list[Rejected] = []
         self._given = given
+        self._named: frozenset[str] = frozenset()
         self._by_form = {comparison_form(memory.statement): memory for memory in reversed(list(given.offered.values()))}
 
     def steps(self, operations: Sequence[Operation]) -> list[Step]:
         single = [one for operation in operations for one in _one_each(operation)]
+        self._named = frozenset(
+            memory.memory_id
+            for one in single
+            for handle in one.handles
+            if (memory := found(handle, self._given.offered))
+        )
         self.rejected += [
             refused(operation, f"An answer has at most {MOST_OPERATIONS} operations.")
             for operation in single[MOST_OPERATIONS:]
@@ -116,6 +123,8 @@ class StepReader:
         statement = clean_statement(operation.statement, self._given.rules)
         if operation.kind == "create":
             memories = self._repeated(statement)
+        elif not any(comparison_form(memory.statement) == comparison_form(statement) for memory in memories):
+            memories = self._with_repeated(statement, memories)
         return Step(
             kind=_kind(statement, memories),
             operation=operation,
@@ -148,6 +157,14 @@ class StepReader:
         likeness = [(similar(statement, memory.statement), memory) for memory in self._given.offered.values()]
         near = [(score, memory) for score, memory in likeness if score >= self._given.rules.same]
         return (max(near, key=lambda pair: pair[0])[1],) if near else ()
+
+    def _with_repeated(self, statement: str, memories: tuple[Memory, ...]) -> tuple[Memory, ...]:
+        """Return the memories of an update with the one that its statement repeats, so that no two say the same. One
+        that another operation names is left to that."""
+        others = [one for one in self._repeated(statement) if one.memory_id not in self._named]
+        if len(memories) + len(others) > self._given.rules.most_merged:
+            return memories
+        return tuple(sorted((*memories, *others), key=lambda memory: (memory.created_at, memory.memory_id)))
 
     def _sources(self, operation: Operation) -> tuple[Source, ...]:
         found: dict[Source, None] = {}
