@@ -14,6 +14,7 @@ from pathlib import Path
 import roomlore
 from bench.kept_vectors import KeptEmbedder
 from bench.meaning_evolution import evolution, offline_weeks
+from bench.meaning_extraction import extraction
 from bench.verdicts import Case, Judge, Judged, Verdict, has
 from roomlore.adapters.embedding import open_offline
 from roomlore.adapters.tokens import EncodingTokens
@@ -120,10 +121,11 @@ def _verdict(group: str, parts: int, wrong: Sequence[str]) -> list[Judged]:
 
 JUDGES: dict[str, Judge] = {
     "evolution": evolution,
+    "extraction": extraction,
     "offline_weeks": offline_weeks,
     "recall": recall,
     "search": search,
     "summaries": summaries,
 }
-_WITHOUT_MEANING = frozenset(("evolution", "offline_weeks", "summaries"))
+_WITHOUT_MEANING = frozenset(("evolution", "extraction", "offline_weeks", "summaries"))
 """They use no embeddings."""
