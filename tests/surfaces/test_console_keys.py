@@ -49,6 +49,7 @@ SHOWS = [
     "/memory/change?what=forget&id=anna",
     "/memory/write?scope=user:anna",
     "/memory/write?id={new}",
+    "/visible?id=tea",
     "/recall?scopes=user:anna&q=tea",
     "/jobs",
     "/health",
@@ -57,7 +58,7 @@ SHOWS = [
 ]
 TELL_TEXT = {
     "/room", "/thread", "/context", "/session", "/session/summarising", "/memory", "/memory/one", "/memory/change",
-    "/memory/write", "/recall",
+    "/memory/write", "/visible", "/recall",
 }  # fmt: skip
 """Pages on which a key that may read sees what is stored."""
 SENDS = [

@@ -149,6 +149,10 @@ class Page:
             self.visitor.need(one)
         return self.visitor.need(scope)
 
+    @property
+    def is_admin(self) -> bool:
+        return self.visitor is not None and "admin" in self.visitor.scopes
+
     def asked(self, name: str, default: str = "") -> str:
         return self.request.query_params.get(name, default)
 

@@ -16,6 +16,7 @@ from roomlore.core.memory.memory import Blame, BlamedVersion, Change, Memory, Me
 from roomlore.core.memory.words_diff import Piece, words_diff
 from roomlore.core.memory.writing import scope_of
 from roomlore.core.recall.options import Recollection
+from roomlore.surfaces.console.audience import locked
 from roomlore.surfaces.console.frame import Page
 from roomlore.wiring import Lore
 
@@ -95,6 +96,7 @@ async def memory(page: Page) -> Response:
         "memory.html",
         scope=scope,
         found=[(one, _strength(lore, one, then.at)) for one in found],
+        locked=await locked(lore, found),
         total=total,
         asked=asked,
         then=then,
@@ -111,7 +113,15 @@ async def lineage(page: Page) -> Response:
     found = await page.lore.memories.blame(page.needed("id"))
     versions = [(one, _against(one, found)) for one in found.versions]
     alive = found.memory.status is MemoryStatus.ACTIVE
-    return page.show("lineage.html", memory=found.memory, versions=versions, alive=alive, done=page.asked("done"))
+    return page.show(
+        "lineage.html",
+        memory=found.memory,
+        versions=versions,
+        alive=alive,
+        done=page.asked("done"),
+        seen=await page.lore.memories.seen_in(found.memory.memory_id) if alive and page.is_admin else None,
+        locked=(await locked(page.lore, [found.memory])).get(found.memory.memory_id, ()),
+    )
 
 
 async def _then(page: Page, lore: Lore, scope: str) -> Then:

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from roomlore.core.errors import Forbidden, NotFound, RoomloreError
-from roomlore.surfaces.console import contexts, health, memories, memory_editing, rooms, sessions
+from roomlore.surfaces.console import audience, contexts, health, memories, memory_editing, rooms, sessions
 from roomlore.surfaces.console.frame import (
     KEY_COOKIE,
     LANGUAGE_COOKIE,
@@ -92,6 +92,7 @@ _SHOWN: dict[str, Answer] = {
     "/memory/forgetting/would": memory_editing.would_go,
     "/memory/change": memory_editing.confirm_change,
     "/memory/write": memory_editing.write_form,
+    "/visible": audience.visible,
     "/recall": memories.recall,
     "/jobs": health.listed,
     "/health": health.health,

@@ -1,0 +1,81 @@
+"""Who may see what, on the console's pages: locks, the rooms of a memory, and a room's own view."""
+
+import pytest
+from console_rig import asking, page
+
+import roomlore
+from roomlore import Message, Source
+from roomlore.testing import START
+
+LOCK = 'class="lock"'
+
+
+@pytest.fixture
+async def lore():
+    rooms = {"dm <1>": "ann", "team": "ann bo", "square": "ann eve"}
+    async with roomlore.open("sqlite://", settings=roomlore.Settings(), background=False) as opened:
+        await opened.messages.add(
+            [
+                Message(id=f"{room}-{who}", room_id=room, sender_id=who, text="something", sent_at=START)
+                for room, people in rooms.items()
+                for who in people.split()
+            ]
+        )
+        await opened.rooms.set_kind("dm <1>", "direct")
+        await opened.rooms.set_kind("square", "public")
+        await opened.rooms.set_members("team", ["ann", "bo"])
+        yield opened
+
+
+async def remember(lore, statement: str, *rooms: str) -> str:
+    sources = [Source(room, f"{room}-ann") for room in rooms]
+    return (await lore.memories.add("user:ann", statement, sources=sources)).memory_id
+
+
+async def test_a_lock_and_the_rooms_are_beside_what_is_not_for_all(lore):
+    await remember(lore, "likes tea")
+    await remember(lore, "lives in Kyiv", "square")
+    async with asking(lore) as http:
+        assert LOCK not in await page(http, "/console/memory?id=user:ann")
+        await remember(lore, "wants another job", "dm <1>")
+        shown = await page(http, "/console/memory?id=user:ann")
+        assert shown.count(LOCK) == 1
+        assert "dm &lt;1&gt;</bdi></a></p>" in shown
+
+
+async def test_a_memory_says_who_can_see_it(lore):
+    job, tea = await remember(lore, "wants another job", "dm <1>"), await remember(lore, "likes tea")
+    async with asking(lore) as http:
+        shown = await page(http, f"/console/memory/one?id={job}")
+        assert "It may be shown in" in shown
+        assert "Rooms in which it is withheld: 2" in shown
+        assert "nobody said where it was heard" in await page(http, f"/console/memory/one?id={tea}")
+        assert "手动添加" in await page(http, f"/console/memory/one?id={tea}", language="zh")
+        await lore.memories.share(job, "everyone")
+        assert "Everybody of the tenant." in await page(http, f"/console/memory/one?id={job}")
+
+
+async def test_a_room_has_a_page_of_what_it_sees(lore):
+    await remember(lore, "wants another job", "dm <1>")
+    await remember(lore, "allergic to nuts", "team")
+    async with asking(lore) as http:
+        assert "/console/visible?id=team" in await page(http, "/console/room?id=team")
+        assert "/console/visible?id=team" in await page(http, "/console/memory?id=group%3Ateam")
+        shown = await page(http, "/console/visible?id=team")
+        assert "allergic to nuts" in shown
+        assert "wants another job" not in shown
+        assert "All members are known" in shown
+        hidden = await page(http, "/console/visible?id=team&withheld=1", language="zh")
+        assert "wants another job" in hidden
+        assert "无法确认" in hidden
+        assert LOCK in hidden
+        await page(http, "/console/visible?id=taem", 404)
+
+
+async def test_only_an_administrator_is_told_what_is_withheld(lore):
+    job = await remember(lore, "wants another job", "dm <1>")
+    _, key = await lore.keys.create("reader", scopes=["read"])
+    async with asking(lore, key) as http:
+        await page(http, "/console/visible?id=team", 403)
+        assert "/console/visible" not in await page(http, "/console/room?id=team")
+        assert "Who can see this" not in await page(http, f"/console/memory/one?id={job}")
