@@ -11,6 +11,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from roomlore.core.analysis import MessageAnalyzer
 from roomlore.core.audience import EvidenceRoom, Member, RoomKind, RoomPeople
 from roomlore.core.chat import FinishReason, ToolCall, Usage
 from roomlore.core.context import Context
@@ -110,6 +111,7 @@ __all__ = [
     "MemoryKind",
     "MemoryStatus",
     "Message",
+    "MessageAnalyzer",
     "MessageFeatures",
     "MessageType",
     "ModelUnavailable",

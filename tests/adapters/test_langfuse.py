@@ -162,6 +162,17 @@ async def test_other_prompts_never_come_from_there(server, rig):
         await rig.text(name="nothing")
 
 
+async def test_what_a_prompt_does_not_place_is_added(server, rig):
+    server.kept = {f"{NAME}-en": "Evolve.", f"{NAME}-zh": "整理：{{messages}}"}
+    text = await rig.text()
+    assert text.startswith("Evolve.\n\n")
+    assert "<memories>\n{{memories}}\n</memories>\n\n<messages>\n{{messages}}\n</messages>" in text
+    assert text.count("{{most}}") == 1
+    chinese = await rig.text("zh")
+    assert chinese.startswith("整理：{{messages}}\n\n")
+    assert (chinese.count("{{messages}}"), chinese.count("{{memories}}"), chinese.count("{{most}}")) == (1, 1, 1)
+
+
 BAD = {
     "status 400": 400,
     "wrong address": 302,
@@ -170,8 +181,6 @@ BAD = {
     "a list": b"[]",
     "deep": b"[" * 100_000,
     "a chat": json.dumps({"type": "chat", "prompt": [{"role": "system", "content": ENGLISH}]}).encode(),
-    "no places": json.dumps({"prompt": "Evolve."}).encode(),
-    "a place too few": json.dumps({"prompt": "{{most}} {{memories}}"}).encode(),
     "a place too many": json.dumps({"prompt": ENGLISH + "{{weather}}"}).encode(),
     "endless": b" " * 2_000_000,
     "empty": b"",
@@ -192,7 +201,7 @@ async def test_what_cannot_be_used_is_not_and_the_one_that_ships_is(server, rig,
 async def test_what_is_refused_later_gives_way_to_the_one_that_ships(server, rig):
     server.kept = {f"{NAME}-en": ENGLISH}
     assert await rig.text() == ENGLISH
-    server.kept = {f"{NAME}-en": "Say nothing."}
+    server.kept = {f"{NAME}-en": "Say {{nothing}}."}
     rig.later()
     assert await rig.text() == await shipped()
     server.kept = {f"{NAME}-en": ENGLISH}

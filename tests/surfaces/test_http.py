@@ -30,6 +30,15 @@ async def test_a_message_goes_in_and_comes_out(http, make_message):
     assert entry["link"]["kind"] == "new"
 
 
+async def test_a_message_may_use_the_names_of_other_systems(http):
+    sent = {"message_id": "m1", "group_id": "tea", "user_id": "ann", "content": "你好", "timestamp": 1_714_564_800}
+    assert (await http.post("/messages", json={"messages": [sent]})).json()["added"] == ["m1"]
+    message = (await http.get("/messages/tea/m1")).json()["message"]
+    assert (message["sender_id"], message["text"], message["sent_at"]) == ("ann", "你好", "2024-05-01T12:00:00+00:00")
+    refused = await http.post("/messages", json={**sent, "text": "hello"})
+    assert refused.status_code == 422
+
+
 async def test_a_batch_and_its_duplicates_and_conflicts(http, make_message):
     batch = {"messages": [make_message(n) for n in range(3)]}
     assert (await http.post("/messages", json=batch)).json()["added"] == ["m0", "m1", "m2"]

@@ -7,6 +7,7 @@ from typing import Any
 
 from roomlore.core.mentions import TAG, find_mentions, split_quote
 from roomlore.core.models import Message, MessageFeatures, MessageType, ReplyInfo, Role
+from roomlore.core.records import from_record, with_own_names
 from roomlore.core.text import HAN, asks, fold, greets, head, keywords, thanks
 
 _ID, _NAME, _NICK, _GIVEN = range(4)
@@ -171,6 +172,23 @@ def analyse(message: Message, participants: Participants, partners: tuple[str, .
         reply=reply,
         partners=partners,
     )
+
+
+class MessageAnalyzer:
+    """Read messages one by one. `people`: names by sender id, of those who spoke before, in order of first speaking."""
+
+    def __init__(self, people: Mapping[str, str] | None = None) -> None:
+        self._people = Participants.of(people or {})
+
+    def analyze_message(self, message: Message | Mapping[str, Any]) -> MessageFeatures:
+        """Return the features of a message, or of its JSON form, and remember its sender for the next one.
+
+        Raises `InvalidInput` if the JSON form is invalid.
+        """
+        read = message if isinstance(message, Message) else from_record(with_own_names(message)).message
+        features = analyse(read, self._people)
+        self._people.see(read.sender_id, read.sender_name)
+        return features
 
 
 def _without(sender_id: str, people: Iterable[str]) -> tuple[str, ...]:

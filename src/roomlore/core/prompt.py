@@ -5,8 +5,8 @@ The values are untrusted text. `neutral` keeps them from imitating a part of the
 
 import hashlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.text import fold
@@ -117,3 +117,19 @@ class Prompt:
         if missing:
             raise InvalidInput(f"The prompt {self.name!r} asks for {', '.join(missing)}, which nothing gives it.")
         return _PLACE.sub(lambda place: values[place[1]], self.text)
+
+    def with_places_of(self, shipped: "Prompt") -> "Prompt":
+        """Return the prompt with every place of the shipped one that it lacks: the block or the line in which that one
+        has it is added at the end."""
+        lines = shipped.text.splitlines()
+        added: list[str] = []
+        for at, line in enumerate(lines):
+            if frozenset(_PLACE.findall(line)) - self.places:
+                added.append("\n".join(lines[at - 1 : at + 2]) if _is_block(lines, at) else line.strip())
+        return replace(self, text="\n\n".join((self.text.rstrip(), *added))) if added else self
+
+
+def _is_block(lines: Sequence[str], at: int) -> bool:
+    """Return True if a line is all that a tag holds."""
+    around = lines[max(at - 1, 0)], lines[min(at + 1, len(lines) - 1)]
+    return around[0].startswith("<") and around[1] == f"</{around[0][1:]}"

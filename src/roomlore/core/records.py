@@ -159,6 +159,21 @@ def from_record(record: Mapping[str, Any]) -> Record:
     return Record(message=message, sent_at_estimated=estimated, edited_at=_edited_at(record))
 
 
+_OTHER_NAMES = {"message_id": "id", "user_id": "sender_id", "content": "text", "timestamp": "sent_at"}
+
+
+def with_own_names(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message that may call its fields `message_id`, `user_id`, `content` and `timestamp` under their names
+    here. Raise `InvalidInput` if one is given under both names."""
+    found = dict(record)
+    for other, own in _OTHER_NAMES.items():
+        if other in record:
+            if own in record:
+                raise InvalidInput(f"{own} and {other} mean the same: give one of them")
+            found[own] = found.pop(other)
+    return found
+
+
 def _edited_at(record: Mapping[str, Any]) -> datetime | None:
     """Return when the message was edited. An unreadable time is refused, since the store cannot estimate it."""
     edited_at = _time(record, "edited_at")

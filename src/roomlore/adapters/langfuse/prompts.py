@@ -105,8 +105,9 @@ class _Kept:
 class LangfusePrompts:
     """The port `Prompts`. Requests a prompt at most once in `cache_seconds`, also if that fails.
 
-    In the language `zh` it requests the prompt `memory_evolve-zh`, and `memory_evolve` if there is none. A prompt must
-    have the same placeholders as the packaged one, or it is not used. While the server does not answer, the last good
+    In the language `zh` it requests the prompt `memory_evolve-zh`, and `memory_evolve` if there is none. What a
+    prompt has no placeholder for is added at its end, as the packaged one shows it; an unknown placeholder makes it
+    unusable. While the server does not answer, the last good
     prompt of this process is used; otherwise, and if there is none, the packaged one.
     """
 
@@ -156,7 +157,7 @@ class LangfusePrompts:
         except Unusable as error:
             return self._do_without(name, "unusable", error, shipped)
         self._count("found")
-        return replace(found, name=name)
+        return replace(found.with_places_of(shipped), name=name)
 
     def _do_without(self, name: str, result: str, why: Exception, instead: Prompt) -> Prompt:
         self._count(result)
@@ -168,12 +169,8 @@ class LangfusePrompts:
 
 
 def _check_places(found: Prompt, shipped: Prompt) -> None:
-    """Check the placeholders. An unknown one would fail every evolution; without a known one the model would not see
-    the messages."""
-    missing, strange = shipped.places - found.places, found.places - shipped.places
-    if missing:
-        raise Unusable(f"it lacks {_shown(missing)}")
-    if strange:
+    """Check that nothing fills no placeholder: it would fail every evolution."""
+    if strange := found.places - shipped.places:
         raise Unusable(f"it asks for {_shown(strange)}, which nothing gives it")
 
 

@@ -14,7 +14,7 @@ from pydantic import Field
 from roomlore.core.context import Context, ContextOptions
 from roomlore.core.errors import InvalidInput, NotFound, Unavailable
 from roomlore.core.models import AddReport, ContextUsageRecord, Entry, Message, Room, StoredMessage, Thread
-from roomlore.core.records import from_record, parse_time
+from roomlore.core.records import from_record, parse_time, with_own_names
 from roomlore.core.search.hits import SearchAnswer, SearchMode
 from roomlore.services.messages.search import MAX_HITS, MAX_QUERY_CHARS
 from roomlore.settings.sections import ContextSettings
@@ -183,6 +183,8 @@ ContextId = Annotated[str, Depends(addressed("context_id", "The id that the cont
 
 _MESSAGE: Mapping[str, Any] = {
     "type": "object",
+    "description": "Also accepted: message_id for id, group_id for room_id, user_id for sender_id, content for text, "
+    "and timestamp for sent_at.",
     "required": ["id", "room_id", "sender_id"],
     "additionalProperties": False,
     "properties": bodies.MESSAGE_FIELDS,
@@ -403,14 +405,18 @@ def _settings(room_id: str, settings: Mapping[str, tuple[Any, str]]) -> RoomSett
 
 def _read_batch(body: Any) -> list[Message]:
     if not isinstance(body, dict) or "messages" not in body:
-        return [from_record(body).message]
+        return [_read_message(body)]
     if set(body) != {"messages"} or not isinstance(body["messages"], list):
         raise InvalidInput('A batch is {"messages": [...]} and nothing else; on_conflict belongs in the query.')
     return [_read_one(place, record) for place, record in enumerate(body["messages"])]
 
 
+def _read_message(record: Any) -> Message:
+    return from_record(with_own_names(record) if isinstance(record, dict) else record).message
+
+
 def _read_one(place: int, record: Any) -> Message:
     try:
-        return from_record(record).message
+        return _read_message(record)
     except InvalidInput as error:
         raise InvalidInput(f"messages[{place}]: {error}") from error

@@ -14,7 +14,7 @@ from starlette.types import Scope
 from roomlore.core.errors import InvalidInput, RoomloreError
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.models import Message
-from roomlore.core.records import from_record
+from roomlore.core.records import from_record, with_own_names
 from roomlore.core.replies.reply import MOST_ROUNDS, ReplyEvent, Tool, ToolResult
 from roomlore.core.sessions.window import MAX_WINDOW
 from roomlore.surfaces.http import bodies, problems
@@ -115,7 +115,7 @@ class ReplyRequest(Body):
         if self.room_id is not None and record.setdefault("room_id", self.room_id) != self.room_id:
             raise InvalidInput("The body and its message name different rooms; give one of them.")
         try:
-            return from_record(record).message
+            return from_record(with_own_names(record)).message
         except InvalidInput as error:
             raise InvalidInput(f"message: {error}") from error
 
