@@ -4,10 +4,12 @@ import argparse
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from bench.pictures import cache, history, threads, window
+from bench.pictures import audience, cache, history, threads, window
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
-PICTURES: Mapping[str, Callable[[], Awaitable[str]]] = {one.NAME: one.draw for one in (threads, history, window, cache)}
+PICTURES: Mapping[str, Callable[[], Awaitable[str]]] = {
+    one.NAME: one.draw for one in (threads, history, window, cache, audience)
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -191,4 +191,5 @@ def _where(seen: SeenIn) -> str:
     if seen.everyone:
         return f"It may be shown to {EVERYONE}."
     rooms = ", ".join(map(show.inert, seen.rooms)) or "no room"
-    return f"It may be shown in {rooms}; not in {seen.hidden_in} other{'' if seen.hidden_in == 1 else 's'}."
+    others = f", not in {seen.hidden_in} other{'' if seen.hidden_in == 1 else 's'}" if seen.hidden_in else ""
+    return f"It may be shown in {rooms}{others}."

@@ -1,0 +1,103 @@
+"""When a room changes, what may be shown in it and what of it may be shown elsewhere follows at once, as
+docs/explanation/audience.md says."""
+
+from datetime import timedelta
+
+import pytest
+
+import roomlore
+from roomlore import EvidenceRoom, Member, Message
+from roomlore.testing import START, FrozenClock
+from roomlore.wiring import resources
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def clock():
+    return FrozenClock(START)
+
+
+@pytest.fixture
+async def lore(clock, monkeypatch):
+    """A club and a team of Ann and Bo, told at the beginning, and a new room of unknown kind in which Ann speaks to a
+    bot."""
+    monkeypatch.setattr(resources, "SystemClock", lambda: clock)
+    async with roomlore.open("sqlite://", settings=roomlore.Settings(), background=False) as opened:
+        for room in ("club", "team"):
+            await opened.rooms.set_kind(room, "private")
+            await opened.rooms.set_members(room, [Member("ann", START), Member("bo", START)])
+        await opened.messages.add([Message(id="hi", room_id="new", sender_id="ann", text="hi", sent_at=START)])
+        clock.advance(HOUR.total_seconds())
+        yield opened
+
+
+async def said(lore, clock, room: str) -> str:
+    """A fact of Ann said in a room now; an hour passes."""
+    now = lore.now()
+    fact = await lore.memories.add("user:ann", f"{room} {now:%H}", evidence=[EvidenceRoom(room, now, now)])
+    clock.advance(HOUR.total_seconds())
+    return fact.statement
+
+
+async def seen(lore, viewer: str) -> set[str]:
+    return {one.statement for one in await lore.memories.page("user:ann", viewer=viewer)}
+
+
+async def test_somebody_joins(lore, clock):
+    before, here = await said(lore, clock, "club"), await said(lore, clock, "team")
+    assert await seen(lore, "room:team") == {before, here}
+    await lore.rooms.add_members("team", ["eve"])
+    assert await seen(lore, "room:team") == {here}
+    clock.advance(1)
+    after = await said(lore, clock, "team")
+    assert await seen(lore, "user:eve") == {after}
+
+
+async def test_somebody_leaves_and_comes_back(lore, clock):
+    await lore.rooms.remove_members("club", ["bo"])
+    clock.advance(1)
+    without = await said(lore, clock, "club")
+    assert await seen(lore, "room:team") == set()
+    await lore.rooms.remove_members("team", ["bo"])
+    assert await seen(lore, "room:team") == {without}
+    clock.advance(1)
+    await lore.rooms.add_members("club", ["bo"])
+    again = await said(lore, clock, "club")
+    assert await seen(lore, "user:bo") == {again}
+
+
+async def test_a_room_becomes_public_and_private_again(lore, clock):
+    club, team = await said(lore, clock, "club"), await said(lore, clock, "team")
+    await lore.rooms.set_kind("club", "public")
+    assert await seen(lore, "room:new") == {club}
+    assert await seen(lore, "room:club") == {club}
+    await lore.rooms.set_kind("club", "private")
+    assert await seen(lore, "room:new") == set()
+    assert await seen(lore, "room:club") == {club, team}
+
+
+async def test_an_unknown_kind_becomes_known(lore, clock):
+    club = await said(lore, clock, "club")
+    await lore.rooms.set_kind("new", "private")
+    assert await seen(lore, "room:new") == set()
+    await lore.rooms.set_kind("new", "direct")
+    assert await seen(lore, "room:new") == {club}
+    await lore.rooms.set_kind("new", "public")
+    assert await seen(lore, "room:new") == set()
+
+
+async def test_all_members_are_told(lore, clock):
+    club = await said(lore, clock, "club")
+    assert await seen(lore, "room:new") == set()
+    await lore.rooms.set_members("new", ["ann", "bo"])
+    assert await seen(lore, "room:new") == {club}
+
+
+async def test_a_share_ends(lore, clock):
+    await said(lore, clock, "club")
+    fact = (await lore.memories.page("user:ann"))[0].memory_id
+    shared = await lore.memories.share(fact, "room:new")
+    assert len(await seen(lore, "room:new")) == 1
+    await lore.memories.unshare(shared.memory_id, "room:new")
+    assert await seen(lore, "room:new") == set()
