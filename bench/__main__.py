@@ -5,6 +5,7 @@ import asyncio
 
 from bench import (
     audience,
+    audience_cost,
     console_pages,
     context_speed,
     crash,
@@ -42,6 +43,7 @@ BENCHES = {
     "memory-scores": memory_scores,
     "recall": recall,
     "audience": audience,
+    "audience-cost": audience_cost,
     "http-floor": http_floor,
     "hostile": hostile,
     "reply-latency": reply_latency,
