@@ -1,0 +1,22 @@
+"""The weeks without a model of the bench of meaning: most of what holds is remembered, and little else."""
+
+import json
+from collections import Counter
+
+from bench.meaning import CASES
+from bench.meaning_evolution import offline_weeks
+
+import roomlore
+
+LEAST = {"what holds": 0.9, "outdated is not held": 0.8, "noise is not held": 0.95, "memories made": 0.75}
+
+
+async def test_rules_remember_what_a_week_settled():
+    right, every = Counter[str](), Counter[str]()
+    async with roomlore.open("sqlite://", background=False) as lore:
+        for line in (CASES / "offline_weeks.jsonl").read_text(encoding="utf-8").splitlines():
+            for judged in await offline_weeks(lore, json.loads(line)):
+                every[judged.group] += 1
+                right[judged.group] += judged.verdict == "right"
+    assert every.keys() == LEAST.keys()
+    assert {group: share for group, share in LEAST.items() if right[group] < share * every[group]} == {}
