@@ -29,7 +29,7 @@ from roomlore.wiring.work import make_evolutions
 _BEGIN = datetime(2026, 3, 2, 8, tzinfo=UTC)
 _ALL_DAYS = 3_650
 _SUBJECTS = 8
-_FAILS, _RUBBISH, _INVENTS, _AGAIN, _OTHER_LANGUAGE = 0.05, 0.02, 0.05, 0.1, 0.3
+_FAILS, _RUBBISH, _INVENTS, _AGAIN = 0.05, 0.02, 0.05, 0.1
 _SAID, _CHANGES, _SMALL_TALK = 0.35, 0.2, 6
 _INVENTED = "The group meets {} times a week in room {}"
 _TALK = (
