@@ -1,7 +1,7 @@
 """Whatever is said in whatever script, a summary keeps its budget and cuts no character."""
 
 import regex
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from roomlore.adapters.tokens import EncodingTokens
@@ -78,6 +78,7 @@ def test_a_summary_of_a_summary_keeps_its_budget(previous: str, rounds: list[lis
 
 @settings(max_examples=80)
 @given(TEXTS, st.integers(0, 60))
+@example("I am allergic to nutsI am allergic to nuts. 。I am allergic to nuts", 15)
 def test_an_accepted_answer_keeps_its_budget_and_its_characters(answer: str, budget: int) -> None:
     try:
         summary = accepted(answer, max_tokens=budget, count=count)

@@ -26,7 +26,9 @@ async def test_a_fact_goes_round(http):
         "total": 1,
         "next": None,
     }
-    assert (await add(http, statement=" 对猫过敏")) == made | {"outcome": "unchanged"}
+    assert (await add(http, statement=" 对猫过敏", sources=[source])) == made | {"outcome": "unchanged"}
+    for_all = await add(http, statement="对猫过敏")
+    assert for_all["outcome"] == "added", "what one room heard keeps nothing from all others"
 
 
 async def test_several_at_once(http):

@@ -322,6 +322,15 @@ class Lineage:
         return _same(new, self.head) or _same(new, self.named)
 
 
+KnownTo = Callable[[Memory, Sequence[EvidenceRoom]], bool]
+"""Tells if those who heard the evidence may know the memory."""
+
+
+def said_there(memory: Memory, evidence: Sequence[EvidenceRoom]) -> bool:
+    """Return True if the memory was said in no other rooms than this evidence."""
+    return {one.room_id for one in memory.evidence} <= {one.room_id for one in evidence}
+
+
 class InForce:
     """The active memories of one kind in a scope by statement, as of change `number`."""
 
@@ -348,11 +357,13 @@ class InForce:
                 self.number = change.number
                 self._take_in(change)
 
-    def saying(self, statement: str, evidence: Iterable[EvidenceRoom], *, beside: str = "") -> Memory | None:
-        """Return a memory with the same statement, of another lineage than `beside`, that was said in no other rooms
-        than this evidence: what was said elsewhere may not keep a memory from those who may not know that."""
-        found, rooms = self._said.get(normal(statement), ()), {one.room_id for one in evidence}
-        return next((one for one in found if one.lineage_id != beside and _rooms(one) <= rooms), None)
+    def saying(
+        self, statement: str, evidence: Sequence[EvidenceRoom], *, known_to: KnownTo = said_there, beside: str = ""
+    ) -> Memory | None:
+        """Return a memory with the same statement, of another lineage than `beside`, that those who heard this evidence
+        may know: what was said elsewhere may not keep a memory from those who may not know that."""
+        found = self._said.get(normal(statement), ())
+        return next((one for one in found if one.lineage_id != beside and known_to(one, evidence)), None)
 
     def all_saying(self, statement: str) -> tuple[Memory, ...]:
         """Return every memory with the same statement."""
@@ -377,10 +388,6 @@ class InForce:
             self._said[said] = rest
 
 
-def _rooms(memory: Memory) -> set[str]:
-    return {one.room_id for one in memory.evidence}
-
-
 class Additions:
     """Adds memories to one scope, one after another. `changes`: the changes so far.
 
@@ -397,9 +404,11 @@ class Additions:
         now: datetime,
         new_id: Callable[[], str],
         number: int,
+        known_to: KnownTo = said_there,
         refresh: bool = False,
     ) -> None:
         self.changes: list[Change] = []
+        self._known_to = known_to
         self._number = number
         self._in_force = in_force
         self._known = dict(known)
@@ -411,7 +420,7 @@ class Additions:
         lineage = self._known.get(new.memory_id) if new.memory_id is not None else None
         if lineage is not None:
             return self._add_existing(new, lineage)
-        there = self._in_force[new.kind].saying(new.statement, new.evidence)
+        there = self._in_force[new.kind].saying(new.statement, new.evidence, known_to=self._known_to)
         return Remembered("unchanged", there) if there is not None else self._create(new)
 
     def _create(self, new: NewMemory) -> Remembered:
@@ -425,7 +434,9 @@ class Additions:
             return Remembered("unchanged", lineage.head)
         if not self._refresh or not _is_unchanged_by_others(new, lineage.head):
             return Remembered("conflict", lineage.head)
-        elsewhere = self._in_force[new.kind].saying(new.statement, new.evidence, beside=lineage.head.lineage_id)
+        elsewhere = self._in_force[new.kind].saying(
+            new.statement, new.evidence, known_to=self._known_to, beside=lineage.head.lineage_id
+        )
         return Remembered("conflict", elsewhere) if elsewhere is not None else self._update(new, lineage)
 
     def _update(self, new: NewMemory, lineage: Lineage) -> Remembered:
@@ -488,10 +499,12 @@ def said_in(sources: Iterable[Source], times: Mapping[Source, datetime]) -> list
 def edited(head: Memory, edit: Edit, times: Mapping[Source, datetime]) -> Memory:
     """Return the head with the edit applied; the head itself if the edit changes nothing. `times`: of the sources.
 
-    The evidence grows and never shrinks. A share is of one statement with its evidence, and ends with either.
+    The evidence grows and never shrinks; what a caller added for all stays for all while it says the same. A share is
+    of one statement with its evidence, and ends with either.
     """
     wanted = _edited(head, edit)
-    evidence = evidence_of(said_in(wanted.sources, times), head.evidence)
+    for_all = not head.evidence and wanted.statement == head.statement
+    evidence = () if for_all else evidence_of(said_in(wanted.sources, times), head.evidence)
     shared = head.shared_with if (wanted.statement, evidence) == (head.statement, head.evidence) else ()
     return replace(wanted, evidence=evidence, shared_with=shared)
 

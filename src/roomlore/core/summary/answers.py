@@ -1,7 +1,7 @@
 """Make a language model's summary fit for use: no refusal, no repeated prompt, and nothing lost that must not be."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import regex
 
@@ -96,12 +96,24 @@ def shortened(summary: str, max_tokens: int, count: Count) -> str:
     text, fits, beyond = "", 0, len(order) + 1
     while beyond - fits > 1:
         middle = (fits + beyond) // 2
-        tried = "".join(parts[at] for at in sorted(order[:middle])).strip()
+        tried = _joined(parts, set(order[:middle]))
         if count([tried])[0] <= max_tokens:
             text, fits = tried, middle
         else:
             beyond = middle
     return text if graphemes(text) >= _LEAST else cut_at_sentence(summary, max_tokens, count)
+
+
+def _joined(parts: Sequence[str], kept: Collection[int]) -> str:
+    """Return the parts at these places as they stand, with the space before what is left out between two of them."""
+    told, gap = list[str](), ""
+    for at, part in enumerate(parts):
+        if at in kept:
+            told.append(part if part[:1].isspace() else gap + part)
+            gap = ""
+        else:
+            gap = gap or part[: len(part) - len(part.lstrip())]
+    return "".join(told).strip()
 
 
 def completed(summary: str, previous: str, said: Sequence[Said], *, max_tokens: int, count: Count) -> str:

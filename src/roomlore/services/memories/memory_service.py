@@ -193,8 +193,8 @@ class MemoryService:
 
         `confidence`: in [0, 1]; None if unknown. `sources`: the messages that support it. `evidence`: the rooms
         in which it was said, beside those of the sources; a memory without either is for all. If the scope already has
-        a memory in the same words (letter case and white space apart) that was said in no other rooms, that one is
-        returned unchanged. `memory_id`: an
+        a memory in the same words (letter case and white space apart) that those who heard
+        this one may know, that one is returned unchanged. `memory_id`: an
         id of your own makes the call safe to repeat; the same id with the same content changes nothing, even after it
         was changed or deleted. Raise `Conflict` if the id exists with other content, `InvalidInput`,
         `StorageUnavailable`.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeVar
 
-from roomlore.core.audience import evidence_of
+from roomlore.core.audience import EvidenceRoom, Viewer, evidence_of, may_see
 from roomlore.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from roomlore.core.evolution.audience import may_replace
 from roomlore.core.memory import writing
@@ -21,6 +21,7 @@ from roomlore.core.memory.writing import (
     Additions,
     Edit,
     InForce,
+    KnownTo,
     Lineage,
     NewMemory,
     Remembered,
@@ -30,7 +31,9 @@ from roomlore.core.memory.writing import (
     checked_edit,
     refuse_unknown,
     said_in,
+    said_there,
 )
+from roomlore.ports.audience import view_for
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.storage import Storage, UnitOfWork
 
@@ -171,12 +174,45 @@ class MemoryWriter:
             times = await self._said_at(work, (one for _, memory in memories for one in memory.sources))
             memories = [(place, _with_evidence(memory, times)) for place, memory in memories]
             known = await self._known(work, memories, refresh=refresh)
-            additions = Additions(before[scope], known, now=now, new_id=self._ids.new, number=number, refresh=refresh)
+            additions = Additions(
+                before[scope],
+                known,
+                now=now,
+                new_id=self._ids.new,
+                number=number,
+                known_to=await self._known_to(work, [memory for _, memory in memories], before[scope], now),
+                refresh=refresh,
+            )
             done |= {place: additions.add(memory) for place, memory in memories}
             refuse_unknown((one for change in additions.changes for one in change.memory.sources), times)
             if not dry_run:
                 await work.memories.apply(tenant=self._tenant, scope=scope, changes=additions.changes)
         return [done[place] for place in range(batch.size)]
+
+    async def _known_to(
+        self, work: UnitOfWork, memories: Sequence[NewMemory], before: Mapping[MemoryKind, InForce], now: datetime
+    ) -> KnownTo:
+        """Return the check if those who heard a new memory may know one that says the same in other rooms."""
+        elsewhere, rooms = list[Memory](), set[str]()
+        for new in memories:
+            same = before[new.kind].all_saying(new.statement)
+            if not any(said_there(one, new.evidence) for one in same):
+                elsewhere += same
+                rooms |= {one.room_id for one in new.evidence} if same else set()
+        views = {
+            room_id: await view_for(
+                work, tenant=self._tenant, viewer=Viewer("room", room_id), memories=elsewhere, now=now
+            )
+            for room_id in sorted(rooms)
+        }
+
+        def known_to(memory: Memory, evidence: Sequence[EvidenceRoom]) -> bool:
+            seen = [views.get(one.room_id) for one in evidence]
+            return said_there(memory, evidence) or (
+                bool(seen) and all(view is not None and may_see(memory, view) for view in seen)
+            )
+
+        return known_to
 
     async def _known(
         self, work: UnitOfWork, memories: Sequence[tuple[int, NewMemory]], *, refresh: bool
