@@ -166,7 +166,7 @@ WRONG = {
     "changes come from e7, which has no record": with_records(RECORDS[:1]),
     "e7 is applied, and 0 changes are its own": with_log(FIRST),
     "e7 is nothing, and 1 changes are its own": with_records([RECORDS[0], replace(RECORDS[1], status="nothing")]),
-    "the changes of e5 lie apart": with_log([*FIRST[:1], *SECOND, *FIRST[1:]]),
+    "the changes of e7 lie apart": with_log([*SECOND[:1], *FIRST, *SECOND[1:]]),
     "its mark in begun is at 8, and its last evolution ended at 9": stored(marks=MARKS),
     "read a message of begun twice": with_records([RECORDS[0], replace(RECORDS[1], first_arrival=6)]),
     "or passed one over": with_records([RECORDS[0], replace(RECORDS[1], first_arrival=8)]),

@@ -188,6 +188,7 @@ def test_taking_an_evolution_back_gives_what_was_before(seed, length, width):
 
 
 @example(5, 18, 3, 3)
+@example(3, 7, 3, 3)
 @given(seeds, st.integers(1, 20), st.integers(1, 6), st.integers(1, 8))
 def test_what_was_changed_since_is_left_and_named(seed, length, width, later):
     told = story(seed, length)

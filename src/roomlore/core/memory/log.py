@@ -222,7 +222,8 @@ def _check_untouched(
     own: Sequence[Change], logged: Sequence[Change], there: Mapping[str, Memory], back: Mapping[str, Memory]
 ) -> None:
     """Raise `Conflict` unless the versions are as the evolution left them, and nothing else replaced them."""
-    left, names = replay(own, there), touched(own)
+    before = {change.memory.memory_id: change.memory for change in logged if change.number < own[0].number}
+    left, names = replay(own, {**there, **before}), touched(own)
     lineages = {left[name].lineage_id for name in names}
     others = [one for name, one in there.items() if name not in names and one.lineage_id in lineages]
     later = [one for one in logged if one.number > own[-1].number and one.action is Action.REDACT]
