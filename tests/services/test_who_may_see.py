@@ -2,35 +2,19 @@
 
 import pytest
 
-import roomlore
-from roomlore import Message, Source
+from audience_rig import heard_in, remember
+from roomlore import Message
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.visibility import SeenIn
-from roomlore.testing import START
 
 
 @pytest.fixture
 async def lore():
     """Ann alone with an agent, Ann and Bo in two teams of which one is told, and a public square with Eve."""
     rooms = {"dm": "ann", "team": "ann bo", "crew": "ann bo", "square": "ann eve"}
-    async with roomlore.open("sqlite://", settings=roomlore.Settings(), background=False) as opened:
-        await opened.messages.add(
-            [
-                Message(id=f"{room}-{who}", room_id=room, sender_id=who, text="something", sent_at=START)
-                for room, people in rooms.items()
-                for who in people.split()
-            ]
-        )
+    async with heard_in(rooms, direct="dm") as opened:
         await opened.messages.add([Message(id="hello", room_id="dm", sender_id="bot", role="assistant", text="Hello")])
-        await opened.rooms.set_kind("dm", "direct")
-        await opened.rooms.set_kind("square", "public")
-        await opened.rooms.set_members("team", ["ann", "bo"])
         yield opened
-
-
-async def remember(lore, statement: str, *rooms: str) -> str:
-    sources = [Source(room, f"{room}-ann") for room in rooms]
-    return (await lore.memories.add("user:ann", statement, sources=sources)).memory_id
 
 
 async def reasons(lore, viewer: str) -> dict[str, tuple[bool, str]]:

@@ -3,33 +3,15 @@
 import pytest
 from console_rig import asking, page
 
-import roomlore
-from roomlore import Message, Source
-from roomlore.testing import START
+from audience_rig import heard_in, remember
 
 LOCK = 'class="lock"'
 
 
 @pytest.fixture
 async def lore():
-    rooms = {"dm <1>": "ann", "team": "ann bo", "square": "ann eve"}
-    async with roomlore.open("sqlite://", settings=roomlore.Settings(), background=False) as opened:
-        await opened.messages.add(
-            [
-                Message(id=f"{room}-{who}", room_id=room, sender_id=who, text="something", sent_at=START)
-                for room, people in rooms.items()
-                for who in people.split()
-            ]
-        )
-        await opened.rooms.set_kind("dm <1>", "direct")
-        await opened.rooms.set_kind("square", "public")
-        await opened.rooms.set_members("team", ["ann", "bo"])
+    async with heard_in({"dm <1>": "ann", "team": "ann bo", "square": "ann eve"}, direct="dm <1>") as opened:
         yield opened
-
-
-async def remember(lore, statement: str, *rooms: str) -> str:
-    sources = [Source(room, f"{room}-ann") for room in rooms]
-    return (await lore.memories.add("user:ann", statement, sources=sources)).memory_id
 
 
 async def test_a_lock_and_the_rooms_are_beside_what_is_not_for_all(lore):

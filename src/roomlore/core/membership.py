@@ -9,8 +9,8 @@ from roomlore.core.audience import Member, RoomKind, Stay, Stays, all_members
 
 @dataclass(frozen=True, slots=True)
 class RoomFacts:
-    """What an export says of a room. `kind`: None if it does not say. `members`: all people who are in it, None if the
-    export does not list them. `since`: when they came, in a chat whose people never change."""
+    """The kind and members of a room by an export. `kind`: None if it does not say. `members`: all people who are in
+    it, None if the export does not list them. `since`: when they came, in a chat whose people never change."""
 
     kind: RoomKind | None = None
     members: tuple[str, ...] | None = None

@@ -82,7 +82,8 @@ class Adder(Protocol):
 
 @dataclass(slots=True)
 class _Told:
-    """What an export told of a room so far. `newest`: when the last of its messages was sent."""
+    """The kind and the moves in a room, as far as the export is read. `newest`: when the last of its messages was
+    sent."""
 
     facts: RoomFacts = NOTHING_TOLD
     moves: list[tuple[Move, datetime]] = field(default_factory=list)

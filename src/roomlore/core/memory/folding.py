@@ -24,8 +24,9 @@ _RETIRED = "Retired: the room has more short memories than are kept. It can be r
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """What is due. `id`: of the merged memory and of the record of the merge. `merged`: the memories to be merged, the
-    oldest first. `retired`: those to retire beside that. `overdue`: those to retire if no model merges anything."""
+    """The memories to merge and retire. `id`: of the merged memory and of the record of the merge. `merged`: the
+    memories to be merged, the oldest first. `retired`: those to retire beside that. `overdue`: those to retire if no
+    model merges anything."""
 
     id: str = ""
     merged: tuple[Memory, ...] = ()

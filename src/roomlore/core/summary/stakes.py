@@ -1,4 +1,5 @@
-"""What a summary must not lose: safety, doses, orders to stop or avoid, decisions, corrections, dates."""
+"""Weigh the sentences that a summary must keep: safety, doses, orders to stop or avoid, decisions, corrections,
+dates."""
 
 import itertools
 import re
@@ -66,7 +67,7 @@ def stake(text: str) -> float:
 
 
 class Coverage:
-    """Which sentences a summary stands for. `among`: the sentences by which the rarity of a word is known."""
+    """The sentences that a summary stands for. `among`: the sentences by which the rarity of a word is known."""
 
     def __init__(self, summary: Sequence[str], among: Sequence[str]) -> None:
         held = [_told(sentence) for sentence in summary]

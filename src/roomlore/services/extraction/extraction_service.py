@@ -89,8 +89,8 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """What an extraction reads. `messages`: those of the agent's conversations, in order. `passed`: arrivals of the
-    others, which a later reply may answer."""
+    """The messages of an extraction. `messages`: those of the agent's conversations, in order. `passed`: arrivals of
+    the others, which a later reply may answer."""
 
     messages: Sequence[StoredMessage]
     passed: Sequence[int]

@@ -1,4 +1,4 @@
-"""What a viewer is shown and why, and in which rooms a memory is shown."""
+"""Tell which memories a viewer is shown and why, and in which rooms a memory is shown."""
 
 from datetime import datetime
 

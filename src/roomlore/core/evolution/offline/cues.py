@@ -1,4 +1,4 @@
-"""What a sentence does: it decides, rules, appoints, plans, cancels, prefers. Read from its cues, in both languages."""
+"""Read from its cues, in both languages, if a sentence decides, rules, appoints, plans, cancels or prefers."""
 
 import re
 from collections.abc import Iterator
@@ -226,9 +226,9 @@ _LONGEST_ANSWER = 40
 
 @dataclass(frozen=True, slots=True)
 class Sense:
-    """What a message does. `purposes`: strongest first; empty if it says nothing that may hold. `score`: how sure that
-    is, from 0.8 it is taken by itself. `asked`: it is a question, which holds only if others agree. `points`: it may
-    speak of something that an earlier message names. `timed`: it names a day or a time of day."""
+    """The purposes of a message. `purposes`: strongest first; empty if it says nothing that may hold. `score`: how sure
+    that is, from 0.8 it is taken by itself. `asked`: it is a question, which holds only if others agree. `points`: it
+    may speak of something that an earlier message names. `timed`: it names a day or a time of day."""
 
     purposes: tuple[Purpose, ...]
     score: float

@@ -1,4 +1,4 @@
-"""What a group settled: the messages that say it, who agreed, and what a later message made of it."""
+"""Find the matters that a group settled: the messages that say so, who agreed, and what later messages changed."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -19,7 +19,7 @@ _ABOUT = re.compile(r"(?:about|关于)(?: |：)(?P<about>[^;；]*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementParts:
-    """What a statement says. `said`: the words of the message. `about`: its subject, if the words only point at it.
+    """The parts of a statement. `said`: the words of the message. `about`: its subject, if the words only point at it.
     `agreed`: who agreed. `days`: words that name a day, with the day."""
 
     said: str

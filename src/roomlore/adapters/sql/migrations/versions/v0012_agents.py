@@ -1,4 +1,5 @@
-"""Which senders of a room answered as agents. Who only sent notices of the platform, such as of joining, did not."""
+"""Mark the senders of a room that answered as agents. A sender of notices of the platform alone, such as of joining, is
+none."""
 
 import sqlalchemy as sa
 from alembic import op
