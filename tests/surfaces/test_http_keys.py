@@ -60,21 +60,18 @@ ROUTES = [
     ("PUT", "/memory/f1/restore", None, "write"),
     ("PUT", "/memory/f1/strength", {"strength": 0.5}, "write"),
     ("POST", "/memory/revert/e1", None, "admin"),
-    ("POST", "/privacy/forget", {"user_id": "ann", "dry_run": True}, "write"),
-    ("GET", "/privacy/verify", None, "read"),
+    ("POST", "/privacy/forget", {"user_id": "ann", "dry_run": True}, "admin"),
+    ("GET", "/privacy/verify", None, "admin"),
     ("GET", "/index", None, "admin"),
     ("GET", "/metrics", None, "admin"),
 ]
 TAKES_IN = {
     ("POST", "/messages"),
-    ("POST", "/facts"),
     ("POST", "/chat/sse"),
     ("GET", "/models"),
     ("POST", "/sessions/new/turns"),
     ("POST", "/context/{context}/response"),
     ("POST", "/context/{context}/feedback"),
-    ("POST", "/privacy/forget"),
-    ("GET", "/privacy/verify"),
 }
 OF_A_GROUP = (
     "/memory/evolve/",

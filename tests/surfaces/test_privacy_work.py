@@ -88,8 +88,8 @@ async def test_a_check_that_failed_while_nobody_waited_says_so_and_is_done_again
 
 
 async def test_no_more_is_checked_at_a_time_for_a_tenant_than_there_may_be(connect, slow, hurried):
-    _, our_key = await slow.lore.keys.create("us", scopes=("read",))
-    _, their_key = await slow.lore.for_tenant("other").keys.create("them", scopes=("read",))
+    _, our_key = await slow.lore.keys.create("us", scopes=("admin",))
+    _, their_key = await slow.lore.for_tenant("other").keys.create("them", scopes=("admin",))
     async with connect(key=our_key) as ours, connect(key=their_key) as theirs:
         for person in (*PEOPLE, *PEOPLE):
             await running(ours, f"?group_id=user:{person}")

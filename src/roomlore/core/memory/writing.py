@@ -331,6 +331,16 @@ def said_there(memory: Memory, evidence: Sequence[EvidenceRoom]) -> bool:
     return {one.room_id for one in memory.evidence} <= {one.room_id for one in evidence}
 
 
+def heard_there(memory: Memory, evidence: Sequence[EvidenceRoom]) -> bool:
+    """Return True if whoever was told all of this evidence was told the memory: it was said in no other rooms, nor
+    before or after."""
+    spans = {one.room_id: one for one in evidence}
+    return all(
+        one.room_id in spans and spans[one.room_id].first <= one.first and one.last <= spans[one.room_id].last
+        for one in memory.evidence
+    )
+
+
 class InForce:
     """The active memories of one kind in a scope by statement, as of change `number`."""
 

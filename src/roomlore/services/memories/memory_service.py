@@ -289,6 +289,21 @@ class MemoryService:
             raise NotFound(f"There is no memory {memory_id!r:.80}.")
         return found
 
+    async def check_shown(self, memory_id: str, viewer: str | None, *, citing: Sequence[Source] = ()) -> None:
+        """Raise `NotFound` unless the viewer, 'room:team' or 'user:anna', may see this version of a memory and the one
+        in force, and `InvalidInput` as `check_cited` does for sources that the memory does not have. None may see
+        every memory."""
+        if viewer is not None:
+            await self.get(memory_id, viewer=viewer)
+            head = await self.head(memory_id, viewer=viewer)
+            await self.check_cited([one for one in citing if one not in head.sources], viewer)
+
+    async def check_cited(self, sources: Sequence[Source], viewer: str | None) -> None:
+        """Raise `InvalidInput` if the viewer may not see one of these messages, as if it were not there. None may see
+        every message."""
+        if viewer is not None:
+            await self._writer.check_cited(sources, check_viewer(viewer))
+
     async def count(
         self,
         scope: str,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeVar
 
-from roomlore.core.audience import EvidenceRoom, Viewer, evidence_of, may_see
+from roomlore.core.audience import NEVER, EvidenceRoom, Viewer, covers, evidence_of, may_see
 from roomlore.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from roomlore.core.evolution.audience import may_replace
 from roomlore.core.memory import writing
@@ -29,6 +29,7 @@ from roomlore.core.memory.writing import (
     check_strength,
     checked,
     checked_edit,
+    heard_there,
     refuse_unknown,
     said_in,
     said_there,
@@ -156,6 +157,15 @@ class MemoryWriter:
     async def delete(self, memory_id: str, *, expected: str | None, reason: str) -> Memory:
         why = check_reason(reason)
         return await retried(lambda: self._delete(memory_id, expected, why))
+
+    async def check_cited(self, sources: Sequence[Source], viewer: Viewer) -> None:
+        """Raise `InvalidInput` for messages that the viewer may not see, as for those that are not there."""
+        async with self._storage.reading() as work:
+            times = await self._said_at(work, sources)
+            rooms = {one.room_id for one in times}
+            view = await view_for(work, tenant=self._tenant, viewer=viewer, rooms=rooms, now=self._clock.now())
+        seen = {one for one, at in times.items() if covers(view.windows.get(one.room_id, NEVER), at, at)}
+        refuse_unknown(sources, seen)
 
     async def _decide(
         self,
@@ -338,7 +348,7 @@ def _check(done: Sequence[Remembered], on_conflict: OnConflict) -> None:
 
 
 def _check_unique(wanted: Memory, in_force: InForce) -> None:
-    other = in_force.saying(wanted.statement, wanted.evidence, beside=wanted.lineage_id)
+    other = in_force.saying(wanted.statement, wanted.evidence, known_to=heard_there, beside=wanted.lineage_id)
     if other is not None:
         raise Conflict(f"Memory {other.memory_id!r:.80} says that already; delete one of the two.")
 
@@ -526,9 +536,11 @@ def _restoration(memory: Memory, head: Memory | None, *, number: int, reason: st
 
 
 def _check_all_unique(changes: Sequence[Change], before: Kinds) -> None:
-    """Raise `Conflict` if a memory that becomes active says the same as an existing one."""
+    """Raise `Conflict` if a memory that becomes active says the same as an existing one that those who heard it may
+    know."""
     ours = {name for change in changes for name in (*change.closes, change.memory.memory_id)}
     for new in (change.memory for change in changes if change.memory.status is MemoryStatus.ACTIVE):
-        same = {one.memory_id for one in before[new.kind].all_saying(new.statement)}
+        saying = before[new.kind].all_saying(new.statement)
+        same = {one.memory_id for one in saying if heard_there(one, new.evidence)}
         if new.memory_id not in same and same - ours:
             raise Conflict(f"Memory {min(same - ours)!r:.80} says that already; delete one of the two.")

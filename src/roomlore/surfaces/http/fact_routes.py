@@ -197,9 +197,10 @@ _CHANGED = bodies.described(bodies.inlined(FactChange.model_json_schema()))
 
 
 @facts.post("/facts", openapi_extra=_ADDED)
-async def add_facts(lore: Writer, wanted: Annotated[list[NewMemory], Depends(facts_of)]) -> AddedFacts:
+async def add_facts(lore: Writer, viewer: ShownTo, wanted: Annotated[list[NewMemory], Depends(facts_of)]) -> AddedFacts:
     """Add one fact, or `{"facts": [...]}`, in one transaction. A fact that exists, by its id or in the same words, is
-    not added again."""
+    not added again. A viewer may cite the messages that it may see."""
+    await lore.memories.check_cited([one for new in wanted for one in new.sources], viewer)
     done = await lore.memories.add_all(wanted)
     return AddedFacts(facts=[made_from(AddedFact, one.memory, outcome=one.outcome) for one in done])
 
@@ -239,11 +240,13 @@ async def get_fact(lore: Reader, viewer: ShownTo, memory_id: MemoryId) -> Memory
 @facts.patch("/facts/{memory_id:id}", openapi_extra=_CHANGED)
 async def change_fact(
     lore: Writer,
-    memory_id: SeenMemory,
+    viewer: ShownTo,
+    memory_id: MemoryId,
     change: Annotated[Any, Depends(bodies.body_of(FactChange, within=Bounds.bulk))],
 ) -> Memory:
     """Add a new version with its own id; the version before stays in the history."""
     wanted = values_of(Edit, change)
+    await lore.memories.check_shown(memory_id, viewer, citing=wanted.get("sources") or ())
     return await lore.memories.update(memory_id, **wanted, expected=change.expected, reason=change.reason)
 
 

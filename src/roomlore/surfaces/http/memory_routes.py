@@ -369,9 +369,8 @@ memory_router = Router(prefix="/memory", tags=["memory"])
 
 
 async def seen_memory(lore: Writer, viewer: ShownTo, memory_id: MemoryId) -> str:
-    """Return the id of a version that the viewer may see: who may not see it may not change it."""
-    if viewer is not None:
-        await lore.memories.get(memory_id, viewer=viewer)
+    """Return the id of a memory that the viewer may see: who may not see it may not change it."""
+    await lore.memories.check_shown(memory_id, viewer)
     return memory_id
 
 

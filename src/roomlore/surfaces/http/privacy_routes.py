@@ -17,7 +17,7 @@ from roomlore.core.privacy.redaction import ForgetReport
 from roomlore.surfaces import long_work
 from roomlore.surfaces.http import bodies, problems
 from roomlore.surfaces.http.answers import Router, Told, reply
-from roomlore.surfaces.http.guard import Reader, Writer
+from roomlore.surfaces.http.guard import Admin
 from roomlore.surfaces.plain import made_from
 from roomlore.surfaces.shapes import model_of
 
@@ -86,7 +86,7 @@ def _later(answer: type, counted: str) -> dict[int | str, dict[str, Any]]:
     openapi_extra=bodies.documented(ForgetRequest),
 )
 async def forget(
-    request: Request, lore: Writer, wanted: Annotated[ForgetRequest, Depends(bodies.body_of(ForgetRequest))]
+    request: Request, lore: Admin, wanted: Annotated[ForgetRequest, Depends(bodies.body_of(ForgetRequest))]
 ) -> ForgetView | Response:
     """Remove what a person said and what was derived from it. Without `confirm` nothing is removed and the answer says
     what would be.
@@ -109,7 +109,7 @@ async def forget(
 @privacy.get("/verify", responses=_later(Checking, "As many checks"))
 async def verify(
     request: Request,
-    lore: Reader,
+    lore: Admin,
     group_id: Annotated[
         str | None,
         Query(

@@ -33,11 +33,6 @@ class Visitor:
             raise InvalidInput("scope is missing: say whose memories, as user:<id>, agent:<id> or group:<id>.")
         return check_scope(scope or self.scope or "")
 
-    async def check_seen(self, memory_id: str) -> None:
-        """Raise `NotFound` if the memory is none that the viewer may see, and so none that a call may change."""
-        if self.viewer is not None:
-            await self.lore.memories.get(memory_id, viewer=self.viewer)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
@@ -209,6 +204,7 @@ def _cut_hint(shown: Sequence[answers.MemoryView]) -> str | None:
 async def add(visitor: Visitor, wanted: Any) -> answers.AddedMemory:
     given = values_of(NewMemory, wanted, null_is_left_out=True) | {"scope": visitor.whose(wanted.scope)}
     sources = [Source(wanted.room_id or "", message_id) for message_id in wanted.message_ids]
+    await visitor.lore.memories.check_cited(sources, visitor.viewer)
     new = NewMemory(**given, sources=sources)
     done = (await visitor.lore.memories.add_all([new]))[0]
     if done.outcome == "added":
@@ -218,7 +214,7 @@ async def add(visitor: Visitor, wanted: Any) -> answers.AddedMemory:
 
 
 async def update(visitor: Visitor, wanted: Any) -> answers.OneMemory:
-    await visitor.check_seen(wanted.memory_id)
+    await visitor.lore.memories.check_shown(wanted.memory_id, visitor.viewer)
     change = values_of(Edit, wanted, null_is_left_out=True)
     changed = await visitor.lore.memories.update(
         wanted.memory_id, **change, expected=wanted.expected, reason=wanted.reason
@@ -227,7 +223,7 @@ async def update(visitor: Visitor, wanted: Any) -> answers.OneMemory:
 
 
 async def delete(visitor: Visitor, wanted: answers.DeleteMemory) -> answers.OneMemory:
-    await visitor.check_seen(wanted.memory_id)
+    await visitor.lore.memories.check_shown(wanted.memory_id, visitor.viewer)
     gone = await visitor.lore.memories.delete(wanted.memory_id, wanted.reason, expected=wanted.expected)
     hint = "It is out of force; its history stays."
     return answers.OneMemory(memory=answers.details(gone), hint=hint)

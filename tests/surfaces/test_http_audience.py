@@ -1,0 +1,161 @@
+"""What a key without the scope admin learns over HTTP and MCP of what its viewer may not see: by writing too."""
+
+import httpx
+import pytest
+
+from audience_rig import heard_in, remember
+from roomlore import Message, Source
+from roomlore.surfaces.http import create_app
+from roomlore.testing import START
+
+SECRET = "wants another job"
+TEAM = {"viewer": "room:team"}
+
+
+@pytest.fixture
+async def lore():
+    async with heard_in({"dm": "ann", "team": "ann bo", "square": "ann eve"}, direct="dm") as opened:
+        yield opened
+
+
+@pytest.fixture
+async def http(lore):
+    """A client whose key may read and write."""
+    _, key = await lore.keys.create("bot", scopes=("read", "write"))
+    transport = httpx.ASGITransport(create_app(lore))
+    headers = {"Authorization": f"Bearer {key}"}
+    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as client:
+        yield client
+
+
+def shape(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json().get("detail", "")
+
+
+async def test_a_change_into_the_words_of_a_hidden_memory_is_no_conflict(lore, http):
+    nuts, hidden = await remember(lore, "allergic to nuts", "team"), await remember(lore, SECRET, "dm")
+    answer = await http.patch(f"/facts/{nuts}", json={"statement": SECRET}, params=TEAM)
+    assert answer.status_code == 200
+    assert hidden not in answer.text
+
+
+async def test_nor_is_one_said_in_the_same_room_after_the_person_left(lore, http):
+    nuts = await remember(lore, "allergic to nuts", "team")
+    await lore.rooms.remove_members("team", ["bo"])
+    later = Message(id="later", room_id="team", sender_id="ann", text="x", sent_at=lore.now())
+    await lore.messages.add(later)
+    hidden = await lore.memories.add("user:ann", SECRET, sources=[Source("team", "later")])
+    bo = {"viewer": "user:bo"}
+    assert (await http.get(f"/facts/{hidden.memory_id}", params=bo)).status_code == 404
+    answer = await http.patch(f"/facts/{nuts}", json={"statement": SECRET}, params=bo)
+    assert answer.status_code == 200
+    assert hidden.memory_id not in answer.text
+
+
+async def test_a_restored_version_in_the_words_of_a_hidden_memory_is_no_conflict(lore, http):
+    first = await remember(lore, SECRET, "team")
+    second = (await lore.memories.update(first, statement="allergic to nuts")).memory_id
+    hidden = await remember(lore, SECRET, "dm")
+    assert hidden not in (first, second)
+    answer = await http.put(f"/memory/{first}/restore", params=TEAM)
+    assert answer.status_code == 200
+    assert hidden not in answer.text
+
+
+@pytest.mark.parametrize("message_id", ["dm-ann", "nothing"])
+async def test_a_hidden_message_is_cited_like_one_that_is_not_there(lore, http, message_id):
+    await remember(lore, SECRET, "dm")
+    nuts = await remember(lore, "allergic to nuts", "team")
+    cited = {"sources": [{"room_id": "dm", "message_id": message_id}]}
+    added = await http.post("/facts", json={"scope": "user:ann", "statement": SECRET, **cited}, params=TEAM)
+    changed = await http.patch(f"/facts/{nuts}", json=cited, params=TEAM)
+    for answer in (added, changed):
+        assert shape(answer) == (422, shape(answer)[1])
+        assert f"There is no message '{message_id}' of room 'dm'" in shape(answer)[1]
+
+
+async def test_what_the_viewer_saw_may_be_cited(lore, http):
+    said = Message(id="m", room_id="team", sender_id="bo", text="x", sent_at=START)
+    await lore.messages.add(said)
+    cited = {"sources": [{"room_id": "team", "message_id": "m"}]}
+    fact = {"scope": "user:bo", "statement": "likes tea", **cited}
+    for viewer in ("room:team", "user:bo", "user:ann"):
+        answer = await http.post("/facts", json=fact, params={"viewer": viewer})
+        assert answer.status_code == 200, answer.text
+    assert (await http.post("/facts", json=fact, params={"viewer": "user:eve"})).status_code == 422
+
+
+async def test_an_added_fact_is_not_answered_with_a_hidden_one(lore, http):
+    hidden = await remember(lore, SECRET, "dm")
+    answer = await http.post("/facts", json={"scope": "user:ann", "statement": SECRET}, params=TEAM)
+    assert answer.json()["facts"][0]["outcome"] == "added"
+    assert hidden not in answer.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/facts/{id}", None),
+        ("GET", "/facts/{id}/history", None),
+        ("GET", "/memory/history/{id}", None),
+        ("PATCH", "/facts/{id}", {"statement": "x"}),
+        ("PATCH", "/facts/{id}", {"statement": "x", "expected": "nothing"}),
+        ("DELETE", "/facts/{id}", None),
+        ("DELETE", "/facts/{id}?expected=nothing", None),
+        ("DELETE", "/memory/{id}", None),
+        ("PUT", "/memory/{id}/restore", None),
+        ("PUT", "/memory/{id}/strength", {"strength": 0.5}),
+        ("GET", "/messages/dm/dm-ann", None),
+        ("PATCH", "/messages/dm/dm-ann", {"text": "x"}),
+        ("DELETE", "/messages/dm/dm-ann", None),
+        ("GET", "/messages?room_id=dm", None),
+        ("GET", "/messages/search?room_id=dm&q=job", None),
+        ("POST", "/context", {"room_id": "dm", "message_id": "dm-ann"}),
+        ("GET", "/rooms/dm", None),
+        ("GET", "/rooms/dm/threads", None),
+        ("GET", "/rooms/dm/threads/dm-ann", None),
+        ("GET", "/rooms/dm/settings", None),
+        ("PATCH", "/rooms/dm/settings", {"strategy": "recent"}),
+        ("GET", "/sessions/dm", None),
+        ("GET", "/sessions/dm/checkpoints", None),
+        ("POST", "/sessions/dm/context", {}),
+        ("POST", "/sessions/dm/checkpoint", {"summary": "x"}),
+        ("POST", "/sessions/dm/reset", None),
+        ("PATCH", "/sessions/dm/state", {"mine": 1}),
+    ],
+)
+async def test_what_is_hidden_is_answered_like_what_is_not_there(lore, http, method, path, body):
+    hidden = await remember(lore, SECRET, "dm")
+    await lore.sessions.create_session("dm")
+    there = await http.request(method, path.format(id=hidden), params=TEAM | query(path), json=body)
+    gone = path.replace("dm-ann", "x-ann").replace("/dm", "/xx").replace("room_id=dm", "room_id=xx")
+    other = {**body, "room_id": "xx"} if body and "room_id" in body else body
+    absent = await http.request(method, gone.format(id="f" * len(hidden)), params=TEAM | query(gone), json=other)
+    assert there.status_code == absent.status_code == 404
+    masked = [
+        shape(one)[1].replace(hidden, "ID").replace("f" * len(hidden), "ID").replace("'xx'", "'dm'")
+        for one in (there, absent)
+    ]
+    assert masked[0].replace("dm-ann", "x-ann") == masked[1].replace("dm-ann", "x-ann")
+    assert SECRET not in there.text
+
+
+def query(path: str) -> dict[str, str]:
+    """Return the parameters of a path, which httpx drops if it is given others."""
+    return dict(httpx.URL(f"http://x{path}").params)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/jobs"), ("GET", "/rooms"), ("GET", "/sessions"), ("GET", "/index"), ("GET", "/metrics"),
+        ("GET", "/memory/changes/user:ann"), ("GET", "/memory/as-of/user:ann?at=2126-01-01"),
+        ("GET", "/memory/diff/user:ann?from=2026-01-01"), ("GET", "/privacy/verify"),
+        ("GET", "/privacy/verify?group_id=user:ann"), ("POST", "/memory/evolve/user:ann"),
+    ],
+)  # fmt: skip
+async def test_what_counts_over_all_rooms_is_for_administrators(lore, http, method, path):
+    await remember(lore, SECRET, "dm")
+    answer = await http.request(method, path)
+    assert answer.status_code == 403
+    assert "lacks the scope admin" in answer.text
