@@ -1,5 +1,6 @@
 """Who may know what: audiences, windows of presence, and the decision."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -28,6 +29,8 @@ from roomlore.core.audience import (
     check_viewer,
     evidence_of,
     may_see,
+    next_change,
+    people_of,
     rooms_named,
     view_of,
     windows_of,
@@ -65,8 +68,14 @@ def group(
     return RoomPeople(room_id, kind, complete, people)
 
 
+def view(viewer: str, own: RoomPeople | None, rooms: Iterable[RoomPeople], now: datetime = NOW) -> View:
+    whom = check_viewer(viewer)
+    people = people_of(whom, own, now)
+    return view_of(whom, {room.room_id: windows_of(room, people) for room in rooms}, now)
+
+
 def seen(fact: Fact, own: RoomPeople, *others: RoomPeople) -> bool:
-    return may_see(fact, view_of(Viewer("room", own.room_id), own, others, now=NOW))
+    return may_see(fact, view(f"room:{own.room_id}", own, others))
 
 
 ALL_ALONG = Stay(told_at=day(0), joined_at=day(0))
@@ -94,7 +103,7 @@ def test_a_smaller_group_knows_what_all_of_it_heard() -> None:
 def test_a_room_knows_its_own_whatever_is_known_of_it() -> None:
     for room in (direct("here"), RoomPeople("here"), RoomPeople("here", RoomKind.PUBLIC)):
         assert seen(said("here", day(5)), room)
-    assert may_see(said("new", day(5)), view_of(Viewer("room", "new"), None, [], now=NOW))
+    assert may_see(said("new", day(5)), view("room:new", None, []))
 
 
 def test_a_public_room_is_for_all_and_knows_only_what_is_public() -> None:
@@ -184,11 +193,11 @@ def test_shares_reach_their_room_everyone_and_nobody_else() -> None:
 def test_a_person_knows_what_they_heard_and_what_reached_their_rooms() -> None:
     team = group("team", ann=ALL_ALONG, bo=Stay(day(0), day(0), day(20)))
     rooms = [team, direct("dm", "ann")]
-    ann, bo, eve = (view_of(Viewer("user", name), None, rooms, now=NOW) for name in ("ann", "bo", "eve"))
-    assert [may_see(said("dm", day(1)), view) for view in (ann, bo)] == [True, False]
+    ann, bo, eve = (view(f"user:{name}", None, rooms) for name in ("ann", "bo", "eve"))
+    assert [may_see(said("dm", day(1)), one) for one in (ann, bo)] == [True, False]
     assert [may_see(said("team", day(at)), bo) for at in (5, 25)] == [True, False]
     shared = replace(said("dm", day(1)), shared_with=("room:team",))
-    assert [may_see(shared, view) for view in (ann, bo, eve)] == [True, False, False]
+    assert [may_see(shared, one) for one in (ann, bo, eve)] == [True, False, False]
 
 
 def test_evidence_is_joined_by_room() -> None:
@@ -242,8 +251,21 @@ facts = st.builds(Fact, evidence, targets)
 @given(rooms, st.lists(facts, max_size=8), st.sampled_from(["room:a", "room:new", "user:ann"]))
 def test_the_table_decides_as_one_decision_does(rooms: tuple[RoomPeople, ...], facts: list[Fact], viewer: str) -> None:
     own = rooms[0] if viewer == "room:a" else None
-    view = view_of(check_viewer(viewer), own, rooms, now=NOW)
-    assert EvidenceTable(facts).visible(view).tolist() == [may_see(fact, view) for fact in facts]
+    limits = view(viewer, own, rooms)
+    assert EvidenceTable(facts).visible(limits).tolist() == [may_see(fact, limits) for fact in facts]
+
+
+@given(rooms, st.sampled_from(["room:a", "user:ann"]), times, times)
+def test_a_view_stays_the_same_until_its_next_change(
+    rooms: tuple[RoomPeople, ...], viewer: str, now: datetime, later: datetime
+) -> None:
+    own, whom = (rooms[0] if viewer == "room:a" else None), check_viewer(viewer)
+    before = view(viewer, own, rooms, now)
+    until = next_change(whom, own, before, now)
+    assert until >= now
+    if now <= later < until:
+        assert people_of(whom, own, later) == people_of(whom, own, now)
+        assert view(viewer, own, rooms, later) == before
 
 
 @given(rooms, facts)

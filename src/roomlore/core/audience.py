@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import reduce
 from typing import Literal, Protocol, TypeVar
 
 import numpy as np
@@ -101,6 +100,8 @@ class Viewer:
 
 
 Stays = Mapping[str, Sequence[Stay]]
+RoomStamp = tuple[int, int]
+"""When a room was created, and its revision: a room that was removed and created again begins anew."""
 
 
 class Known(Protocol):
@@ -229,23 +230,41 @@ def windows_of(room: RoomPeople, people: Collection[str] | None) -> tuple[Window
     """Return when all these people were in the room; None stands for people who are not known."""
     if room.kind is RoomKind.PUBLIC:
         return ALWAYS
-    if not people:
+    if not people or not all(person in room.people for person in people):
         return NEVER
-    its = (_presence(room, person) for person in people)
-    return reduce(_both, its, ALWAYS)
+    windows: tuple[Window, ...] = ALWAYS
+    for person in people:
+        windows = _both(windows, _presence(room, person))
+        if not windows:
+            break
+    return windows
 
 
-def view_of(viewer: Viewer, own: RoomPeople | None, rooms: Iterable[RoomPeople], *, now: datetime) -> View:
-    """Return what the viewer may know. `own`: the viewer's room, None if it has none yet or is a person. `rooms`: the
-    rooms of the evidence and those that something was shared with; they need not hold more than the audience."""
+def people_of(viewer: Viewer, own: RoomPeople | None, now: datetime) -> frozenset[str] | None:
+    """Return the people whom an answer is shown to; None if they are not all known. `own`: the viewer's room, None if
+    it has none yet or is a person."""
     if viewer.kind == "user":
-        people: Collection[str] | None = [viewer.id]
-        windows = {room.room_id: windows_of(room, people) for room in rooms}
-        reached = (name for name, its in windows.items() if covers(its, now, now))
-        return View(windows, frozenset({EVERYONE, *(f"room:{name}" for name in reached)}))
-    people = audience_of(own, now) if own else None
-    windows = {room.room_id: windows_of(room, people) for room in rooms}
-    return View({**windows, viewer.id: ALWAYS}, frozenset({EVERYONE, str(viewer)}))
+        return frozenset({viewer.id})
+    return audience_of(own, now) if own else None
+
+
+def view_of(viewer: Viewer, windows: Mapping[str, tuple[Window, ...]], now: datetime) -> View:
+    """Return what the viewer may know. `windows`: by room, when all its people were there (`windows_of`): of the rooms
+    of the evidence, and of those that something was shared with."""
+    if viewer.kind == "room":
+        return View({**windows, viewer.id: ALWAYS}, frozenset({EVERYONE, str(viewer)}))
+    reached = (name for name, its in windows.items() if covers(its, now, now))
+    return View(windows, frozenset({EVERYONE, *(f"room:{name}" for name in reached)}))
+
+
+def next_change(viewer: Viewer, own: RoomPeople | None, view: View, now: datetime) -> datetime:
+    """Return until when `people_of` and `view_of` stay the same if nobody is told anything; not before `now`."""
+    if viewer.kind == "user":
+        times = (time for its in view.windows.values() for window in its for time in (window.start, window.end))
+    else:
+        stays = (stay for presence in (own.people.values() if own else ()) for stay in presence.stays)
+        times = (stay.left_at for stay in stays if stay.left_at)
+    return min((time for time in times if time >= now), default=END)
 
 
 def may_see(memory: Known, view: View) -> bool:
@@ -352,6 +371,8 @@ def _presence(room: RoomPeople, person: str) -> tuple[Window, ...]:
         return ALWAYS
     if not presence.stays:
         return (presence.spoke,) if presence.spoke else NEVER
+    if len(presence.stays) == 1:
+        return (_window(presence.stays[0], presence.spoke),)
     return _joined(sorted(_window(stay, presence.spoke) for stay in presence.stays))
 
 

@@ -1,9 +1,28 @@
 """Read from storage who heard what, and decide with core what a viewer may know. All services share this."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from roomlore.core.audience import ALWAYS, Known, View, Viewer, audience_of, check_viewer, rooms_named, view_of
+import numpy as np
+from numpy.typing import NDArray
+
+from roomlore.core.audience import (
+    ALWAYS,
+    BEGINNING,
+    EvidenceTable,
+    Known,
+    RoomPeople,
+    RoomStamp,
+    View,
+    Viewer,
+    Window,
+    check_viewer,
+    next_change,
+    people_of,
+    rooms_named,
+    view_of,
+    windows_of,
+)
 from roomlore.ports.storage import UnitOfWork
 
 
@@ -18,14 +37,69 @@ async def view_for(
 ) -> View:
     """Return what the viewer may know of these memories, and of what was said in these rooms."""
     named = rooms_named(memories) | set(rooms)
-    own = None
-    people: frozenset[str] | None = frozenset({viewer.id})
-    if viewer.kind == "room":
-        named -= {viewer.id}
-        own = (await work.rooms.people(tenant=tenant, room_ids=[viewer.id])).get(viewer.id)
-        people = audience_of(own, now) if own else None
-    found = await work.rooms.people(tenant=tenant, room_ids=named, persons=people or ()) if named else {}
-    return view_of(viewer, own, found.values(), now=now)
+    own = await _own_room(work, tenant, viewer)
+    windows = await _windows(work, tenant, named, people_of(viewer, own, now))
+    return view_of(viewer, windows, now)
+
+
+async def _own_room(work: UnitOfWork, tenant: str, viewer: Viewer) -> RoomPeople | None:
+    if viewer.kind == "user":
+        return None
+    return (await work.rooms.people(tenant=tenant, room_ids=[viewer.id])).get(viewer.id)
+
+
+async def _windows(
+    work: UnitOfWork, tenant: str, rooms: Collection[str], people: Collection[str] | None
+) -> dict[str, tuple[Window, ...]]:
+    """Return when all these people were in each of the rooms, without unknown rooms."""
+    found = await work.rooms.people(tenant=tenant, room_ids=rooms, persons=people or ()) if rooms else {}
+    return {name: windows_of(room, people) for name, room in found.items()}
+
+
+class Sight:
+    """The memories of a table that one viewer may see, kept while no room changes that has a say in it."""
+
+    def __init__(self, tenant: str, viewer: Viewer) -> None:
+        self._tenant = tenant
+        self._viewer = viewer
+        self._here = {viewer.id} if viewer.kind == "room" else set[str]()
+        self._stamps: dict[str, RoomStamp] = {}
+        self._own: RoomPeople | None = None
+        self._people: frozenset[str] | None = None
+        self._windows: dict[str, tuple[Window, ...]] = {}
+        self._view: View | None = None
+        self._valid = (BEGINNING, BEGINNING)
+        self._table: EvidenceTable | None = None
+        self._seen: NDArray[np.bool_] = np.zeros(0, np.bool_)
+
+    async def of(self, work: UnitOfWork, table: EvidenceTable, now: datetime) -> NDArray[np.bool_]:
+        """Return for each memory of the table if the viewer may see it: the same array if nothing changed."""
+        named = table.rooms | self._here
+        stamps = await work.rooms.stamps(tenant=self._tenant, room_ids=named) if named else {}
+        start, end = self._valid
+        if table is self._table and stamps == self._stamps and start <= now < end:
+            return self._seen
+        before, self._view = self._view, await self._renewed(work, stamps, now)
+        if table is not self._table or self._view != before:
+            seen = table.visible(self._view)
+            if table is not self._table or not np.array_equal(seen, self._seen):
+                self._table, self._seen = table, seen
+        return self._seen
+
+    async def _renewed(self, work: UnitOfWork, stamps: dict[str, RoomStamp], now: datetime) -> View:
+        """Return the view, and read the rooms that changed. The stamps were read before: a change in between is read
+        again next time."""
+        changed = {name for name, stamp in stamps.items() if self._stamps.get(name) != stamp}
+        if not self._here <= stamps.keys() - changed:
+            self._own = await _own_room(work, self._tenant, self._viewer)
+        people = people_of(self._viewer, self._own, now)
+        stale = (changed if people == self._people else set(stamps)) - self._here
+        kept = {name: its for name, its in self._windows.items() if name in stamps and name not in stale}
+        self._windows = kept | await _windows(work, self._tenant, stale, people)
+        self._stamps, self._people = stamps, people
+        view = view_of(self._viewer, self._windows, now)
+        self._valid = now, next_change(self._viewer, self._own, view, now)
+        return view
 
 
 async def sees_all_of(work: UnitOfWork, *, tenant: str, viewer: str | None, room_id: str, now: datetime) -> bool:

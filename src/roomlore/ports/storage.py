@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from roomlore.core.audience import RoomKind, RoomPeople, Stay
+from roomlore.core.audience import RoomKind, RoomPeople, RoomStamp, Stay
 from roomlore.core.linking.calibration import Linked
 from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Exchange, Link, Room, StoredMessage, Target, Thread
 from roomlore.core.search.hits import FactRows, IndexState, IndexTask, Postings
@@ -152,14 +152,18 @@ class Rooms(Protocol):
     async def set_members(
         self, *, tenant: str, room_id: str, stays: Mapping[str, Sequence[Stay]], complete: bool
     ) -> None:
-        """Replace the members of a locked room: by person, their stays in order. `complete`: they are all there
-        are."""
+        """Replace the members of a locked room and raise its revision: by person, their stays in order. `complete`:
+        they are all there are."""
 
     async def people(
         self, *, tenant: str, room_ids: Collection[str], persons: Collection[str] | None = None
     ) -> dict[str, RoomPeople]:
         """Return the people of these rooms, by room, without unknown rooms: members and those who spoke, without agents
         (who spoke, and never with the role user). `persons`: only these; None is all."""
+
+    async def stamps(self, *, tenant: str, room_ids: Collection[str]) -> dict[str, RoomStamp]:
+        """Return the stamps of these rooms, without unknown rooms. While a room has the same stamp, `people` returns
+        the same of it."""
 
     async def of_sender(self, *, tenant: str, sender_id: str) -> list[str]:
         """Return the ids of the rooms in which this sender has spoken, ascending."""

@@ -29,7 +29,7 @@ from roomlore.core.memory.scoring import (
     score,
 )
 from roomlore.core.search.hits import Dense, Floats, Ints, Nearest
-from roomlore.ports.audience import view_for
+from roomlore.ports.audience import Sight
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.language import Embedder
 from roomlore.ports.storage import INDEXING, Storage, UnitOfWork
@@ -73,9 +73,10 @@ class Ready:
 @dataclass(slots=True)
 class _Cached:
     """A cached scope. `stamp`: its creation time, and the number of its changes when its memories were read: a
-    forgotten scope may be created again. For a viewer, `every`: all memories of the scope, `evidence`: theirs, and
-    `seen`: those that the viewer might see then."""
+    forgotten scope may be created again. For a viewer, `sight`: what it may see, `every`: all memories of the scope,
+    `evidence`: theirs, and `seen`: those that the viewer might see then."""
 
+    sight: Sight | None = None
     stamp: tuple[datetime, int] | None = None
     ready: Ready | None = None
     every: Sequence[NumberedMemory] = ()
@@ -98,39 +99,34 @@ class MemorySearchCache:
     async def find(self, tenant: str, scope: str, viewer: Viewer | None = None) -> Ready:
         """Return the current memories that the viewer may see, None for all. Raise `StorageUnavailable`."""
         key = (tenant, scope, viewer)
-        cached = self._cached.setdefault(key, _Cached())
+        cached = self._cached.setdefault(key, _Cached(Sight(tenant, viewer) if viewer else None))
         self._cached.move_to_end(key)
         async with cached.lock, self._storage.reading() as work:
-            ready = await self._current(work, cached, tenant, scope, viewer)
+            ready = await self._current(work, cached, tenant, scope)
         if self._cached.get(key) is cached:
             self._weigh(cached, _ENTRY + len(ready.memories) + len(cached.every))
         return ready
 
-    async def _current(
-        self, work: UnitOfWork, cached: _Cached, tenant: str, scope: str, viewer: Viewer | None
-    ) -> Ready:
+    async def _current(self, work: UnitOfWork, cached: _Cached, tenant: str, scope: str) -> Ready:
         """The stamp is read first: a change in between is read again next time."""
         known = await work.memories.scope(tenant=tenant, scope=scope)
         stamp = (known.created_at, known.changes) if known else None
         same = cached.ready is not None and cached.stamp == stamp
+        seen = None
         active = partial(work.memories.active, tenant=tenant, scope=scope)
-        if viewer is None:
+        if cached.sight is None:
             found = [] if same else await active(limit=MOST_MEMORIES)
         else:
             if not same or cached.evidence is None:
                 cached.every = await active(limit=_ALL)
                 cached.evidence = EvidenceTable([one.memory for one in cached.every])
-            view = await view_for(
-                work, tenant=tenant, viewer=viewer, rooms=cached.evidence.rooms, now=self._clock.now()
-            )
-            seen = cached.evidence.visible(view)
-            same = same and cached.seen is not None and np.array_equal(seen, cached.seen)
-            cached.seen = seen
-            found = _seen(cached.every, seen)
+            seen = await cached.sight.of(work, cached.evidence, self._clock.now())
+            same = same and seen is cached.seen
+            found = [] if same else _seen(cached.every, seen)
         if cached.ready is None or not same:
             large = len(found) > _INLINE
             cached.ready = await asyncio.to_thread(Ready, found) if large else Ready(found)
-            cached.stamp = stamp
+            cached.stamp, cached.seen = stamp, seen
         return cached.ready
 
     def _weigh(self, cached: _Cached, size: int) -> None:

@@ -456,13 +456,19 @@ class StoredRows(Repository):
             different = tuple(name for name in columns if new[name] != stored[name])
             if different:
                 given = {f"new_{name}": new[name] for name in different}
+                await self._raise_revision(table, own)
                 await self._sql.fetch(_set_columns(table, different), **own, **given)
-                if "room_key" in _OF_TENANTS[table].c:
-                    await self._sql.fetch(_next_rows(table), **own)
 
     async def drop_row(self, *, tenant: str, table: str, key: tuple[Any, ...]) -> None:
         self._locks.check_writing()
-        await self._sql.fetch(_drop(table), its_tenant=escape(tenant), **_named(key))
+        own = {"its_tenant": escape(tenant), **_named(key)}
+        await self._raise_revision(table, own)
+        await self._sql.fetch(_drop(table), **own)
+
+    async def _raise_revision(self, table: str, own: Mapping[str, Any]) -> None:
+        """Raise the revision of the row's room, if it has one; before the change, which may be to the row's key."""
+        if "room_key" in _OF_TENANTS[table].c:
+            await self._sql.fetch(_next_rows(table), **own)
 
 
 def _named(key: tuple[Any, ...]) -> dict[str, Any]:

@@ -1,11 +1,24 @@
 """The ports `Rooms` and `Keys`, and positions of imports."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, case, delete, exists, func, literal_column, select, update
+from sqlalchemy import (
+    BigInteger,
+    Text,
+    bindparam,
+    case,
+    cast,
+    delete,
+    exists,
+    func,
+    literal_column,
+    null,
+    select,
+    union_all,
+    update,
+)
 from sqlalchemy import insert as sqlalchemy_insert
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.dialects.postgresql import insert as insert_new
@@ -24,7 +37,7 @@ from roomlore.adapters.sql.rows import (
     unescape,
 )
 from roomlore.adapters.sql.shapes import KEY, ROOM
-from roomlore.core.audience import Presence, RoomKind, RoomPeople, Stay, Window
+from roomlore.core.audience import Presence, RoomKind, RoomPeople, RoomStamp, Stay, Window
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.models import ApiKey, Room
 from roomlore.ports.storage import VECTORS
@@ -91,33 +104,39 @@ _SET_KIND = Statement(
         .returning(*ROOM.columns)
     )
 )
-_TELL_MEMBERS = Statement(lambda: update(_rooms).where(_named).values(members_told=bindparam("all_told")))
+_TELL_MEMBERS = Statement(
+    lambda: update(_rooms).where(_named).values(members_told=bindparam("all_told"), revision=_rooms.c.revision + 1)
+)
 _DROP_MEMBERS = Statement(lambda: delete(_members).where(in_room(_members)))
 _ADD_MEMBERS = Statement(lambda: insert_new(_members))
-_KINDS = Statement(
-    lambda: select(_rooms.c.room_id, _rooms.c.kind, _rooms.c.members_told).where(
-        _rooms.c.tenant == bindparam("tenant"), among(_rooms.c.room_id, "room_ids")
-    )
-)
-_SPEAKERS = Statement(lambda: _speakers())
-_SPEAKERS_AMONG = Statement(lambda: _speakers().where(among(_people.c.sender_id, "persons")))
-_STAYS = Statement(lambda: _stays())
-_STAYS_AMONG = Statement(lambda: _stays().where(among(_members.c.person_id, "persons")))
+_these_rooms = (_rooms.c.tenant == bindparam("tenant"), among(_rooms.c.room_id, "room_ids"))
+_STAMPS = Statement(lambda: select(_rooms.c.room_id, _rooms.c.created_at, _rooms.c.revision).where(*_these_rooms))
+_PEOPLE_OF = Statement(lambda: _people_of())
+_PEOPLE_AMONG = Statement(lambda: _people_of("persons"))
+_KIND, _SPEAKER, _STAY = range(3)
+"""The parts of `_people_of`."""
 
 
-def _of_rooms(table: Any, *columns: Any) -> Any:
-    chosen = select(_rooms.c.room_id, *columns).select_from(table.join(_rooms, _rooms.c.room_key == table.c.room_key))
-    return chosen.where(_rooms.c.tenant == bindparam("tenant"), among(_rooms.c.room_id, "room_ids"))
+def _people_of(persons: str | None = None) -> Any:
+    """Select the kinds of rooms, who spoke there and the stays, in one statement. `persons`: a parameter, only they."""
+    r, p, m = _rooms.c, _people.c, _members.c
+    told, answers = (case((column, 1), else_=0) for column in (r.members_told, p.answers))
+    none = null()
+    kinds = _part(_KIND, r.kind, told, none, none, none).where(*_these_rooms)
+    spoke = _part(_SPEAKER, p.sender_id, answers, p.first_spoke_at, p.last_spoke_at, none)
+    stays = _part(_STAY, m.person_id, m.number, m.told_at, m.joined_at, m.left_at)
+    parts = [kinds]
+    for part, table, person in ((spoke, _people, p.sender_id), (stays, _members, m.person_id)):
+        joined = part.select_from(table.join(_rooms, r.room_key == table.c.room_key)).where(*_these_rooms)
+        parts.append(joined if persons is None else joined.where(among(person, persons)))
+    return union_all(*parts).order_by("part", "number")
 
 
-def _speakers() -> Any:
-    p = _people.c
-    return _of_rooms(_people, p.sender_id, p.first_spoke_at, p.last_spoke_at, p.answers)
-
-
-def _stays() -> Any:
-    its = (_members.c.person_id, _members.c.told_at, _members.c.joined_at, _members.c.left_at)
-    return _of_rooms(_members, *its).order_by(_members.c.room_key, _members.c.person_id, _members.c.number)
+def _part(part: int, name: Any, number: Any, *times: Any) -> Any:
+    labels = ("name", "number", "one", "two", "three")
+    columns: list[Any] = [cast(name, Text), *(cast(column, BigInteger) for column in (number, *times))]
+    labelled = (column.label(label) for column, label in zip(columns, labels, strict=True))
+    return select(_rooms.c.room_id, literal_column(str(part)).label("part"), *labelled)
 
 
 _keeps_vectors = exists().where(schema.index_states.c.name == VECTORS)
@@ -203,20 +222,16 @@ class SqlRooms(Repository):
     async def people(
         self, *, tenant: str, room_ids: Collection[str], persons: Collection[str] | None = None
     ) -> dict[str, RoomPeople]:
+        if not room_ids:
+            return {}
         where: dict[str, Any] = {"tenant": escape(tenant), "room_ids": names_text(sorted(room_ids))}
-        kinds = await self._sql.fetch(_KINDS, **where) if room_ids else []
-        found = {
-            unescape(name): RoomPeople(unescape(name), RoomKind(kind) if kind else None, bool(told))
-            for name, kind, told in kinds
-        }
-        if not found or (persons is not None and not persons):
-            return found
         if persons is None:
-            spoke, stays = await self._sql.fetch(_SPEAKERS, **where), await self._sql.fetch(_STAYS, **where)
-        else:
-            where["persons"] = names_text(sorted(persons))
-            spoke, stays = await self._sql.fetch(_SPEAKERS_AMONG, **where), await self._sql.fetch(_STAYS_AMONG, **where)
-        return _with_people(found, spoke, stays)
+            return _with_people(await self._sql.fetch(_PEOPLE_OF, **where))
+        return _with_people(await self._sql.fetch(_PEOPLE_AMONG, persons=names_text(sorted(persons)), **where))
+
+    async def stamps(self, *, tenant: str, room_ids: Collection[str]) -> dict[str, RoomStamp]:
+        rows = await self._sql.fetch(_STAMPS, tenant=escape(tenant), room_ids=names_text(sorted(room_ids)))
+        return {unescape(name): (created_at, revision) for name, created_at, revision in rows}
 
     async def of_sender(self, *, tenant: str, sender_id: str) -> list[str]:
         rows = await self._sql.fetch(_ROOMS_OF, tenant=escape(tenant), sender_id=escape(sender_id))
@@ -227,25 +242,32 @@ def _stay_values(stay: Stay) -> tuple[int, int | None, int | None]:
     return to_micros(stay.told_at), to_micros_or_none(stay.joined_at), to_micros_or_none(stay.left_at)
 
 
-def _with_people(rooms: Mapping[str, RoomPeople], spoke: Sequence[Row], stays: Sequence[Row]) -> dict[str, RoomPeople]:
+def _with_people(rows: Sequence[Row]) -> dict[str, RoomPeople]:
     """Return the rooms with their people. Agents are those who answered, and never spoke with the role user. Whoever
     only sent notices of the platform is there if told."""
+    kinds: dict[str, tuple[str, int]] = {}
     windows: dict[tuple[str, str], Window] = {}
     agents: set[tuple[str, str]] = set()
-    for room_id, person, first, last, answers in spoke:
-        where = unescape(room_id), unescape(person)
-        if first is not None:
-            windows[where] = Window(from_micros(first), from_micros(last))
-        elif answers:
-            agents.add(where)
     told: dict[tuple[str, str], list[Stay]] = {}
-    for room_id, person, told_at, joined, left in stays:
-        stay = Stay(from_micros(told_at), from_micros_or_none(joined), from_micros_or_none(left))
-        told.setdefault((unescape(room_id), unescape(person)), []).append(stay)
-    people: dict[str, dict[str, Presence]] = {}
+    for room_id, part, name, number, one, two, three in rows:
+        if part == _KIND:
+            kinds[room_id] = name, number
+        elif part == _STAY:
+            stay = Stay(from_micros(one), from_micros_or_none(two), from_micros_or_none(three))
+            told.setdefault((room_id, name), []).append(stay)
+        elif one is not None:
+            windows[room_id, name] = Window(from_micros(one), from_micros(two))
+        elif number:
+            agents.add((room_id, name))
+    people: dict[str, dict[str, Presence]] = {room_id: {} for room_id in kinds}
     for where in (windows.keys() | told.keys()) - agents:
-        people.setdefault(where[0], {})[where[1]] = Presence(tuple(told.get(where, ())), windows.get(where))
-    return {name: replace(room, people=people.get(name, {})) for name, room in rooms.items()}
+        people[where[0]][unescape(where[1])] = Presence(tuple(told.get(where, ())), windows.get(where))
+    return {
+        unescape(room_id): RoomPeople(
+            unescape(room_id), RoomKind(kind) if kind else None, bool(complete), people[room_id]
+        )
+        for room_id, (kind, complete) in kinds.items()
+    }
 
 
 def _settings_text(settings: Mapping[str, Any]) -> str:

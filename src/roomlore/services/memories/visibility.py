@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from roomlore.core.audience import Viewer, may_see, rooms_named, view_of
+from roomlore.core.audience import Viewer, may_see, people_of, rooms_named, view_of, windows_of
 from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus
 from roomlore.core.visibility import SeenIn, Visibility, is_for_all, visibilities
 from roomlore.ports.audience import view_for
@@ -46,7 +46,9 @@ async def seen_in(work: UnitOfWork, *, tenant: str, memory: Memory, now: datetim
         after = page[-1].room_id
         people = await work.rooms.people(tenant=tenant, room_ids=[room.room_id for room in page])
         for room_id, own in people.items():
-            view = view_of(Viewer("room", room_id), own, sources.values(), now=now)
+            viewer = Viewer("room", room_id)
+            audience = people_of(viewer, own, now)
+            view = view_of(viewer, {name: windows_of(room, audience) for name, room in sources.items()}, now)
             if may_see(memory, view):
                 rooms.append(room_id)
             else:

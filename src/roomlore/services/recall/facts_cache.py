@@ -17,7 +17,7 @@ from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus
 from roomlore.core.recall.ranking import FactSet
 from roomlore.core.recall.words import Topic
 from roomlore.core.search.hits import Floats, Vectors
-from roomlore.ports.audience import view_for
+from roomlore.ports.audience import Sight
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import Embedder, TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -42,9 +42,10 @@ _AT_ONCE = 64
 @dataclass(slots=True)
 class CachedFacts:
     """A cached set of facts. `stamp`: the state of each scope when the facts were read. `vectors`: of the facts, once
-    made. `size`: its cost in the cache. For a viewer, `every`: all facts of the scopes, `evidence`: theirs, and `seen`:
-    those that the viewer might see then."""
+    made. `size`: its cost in the cache. For a viewer, `sight`: what it may see, `every`: all facts of the scopes,
+    `evidence`: theirs, and `seen`: those that the viewer might see then."""
 
+    sight: Sight | None = None
     stamp: _Stamp = ()
     facts: FactSet | None = None
     every: Sequence[Memory] = ()
@@ -76,10 +77,10 @@ class RecallCache:
     ) -> tuple[CachedFacts, FactSet]:
         """Return the current facts that the viewer may see, None for all. Raise `StorageUnavailable`."""
         key = (tenant, tuple(scopes), tuple(kinds), viewer)
-        cached = self._cached.setdefault(key, CachedFacts())
+        cached = self._cached.setdefault(key, CachedFacts(Sight(tenant, viewer) if viewer else None))
         self._cached.move_to_end(key)
         async with cached.lock:
-            facts = await self._current(cached, tenant, scopes, kinds, viewer)
+            facts = await self._current(cached, tenant, scopes, kinds)
         if self._cached.get(key) is cached:
             self._weigh(cached, _ENTRY * len(scopes) + len(facts) + len(cached.every))
         return cached, facts
@@ -90,7 +91,6 @@ class RecallCache:
         tenant: str,
         scopes: Sequence[str],
         kinds: Sequence[MemoryKind],
-        viewer: Viewer | None,
     ) -> FactSet:
         async with self._storage.reading() as work:
             stamp = await _stamp(work, tenant, scopes)
@@ -98,19 +98,16 @@ class RecallCache:
             of_scopes = partial(
                 work.memories.page, tenant=tenant, scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE
             )
-            if viewer is None:
+            if cached.sight is None:
                 memories = [] if same else await of_scopes(limit=MOST_FACTS)
             else:
                 if not same or cached.evidence is None:
                     cached.every = await of_scopes(limit=_ALL)
                     cached.evidence = EvidenceTable(cached.every)
-                view = await view_for(
-                    work, tenant=tenant, viewer=viewer, rooms=cached.evidence.rooms, now=self._clock.now()
-                )
-                seen = cached.evidence.visible(view)
-                same = same and cached.seen is not None and np.array_equal(seen, cached.seen)
+                seen = await cached.sight.of(work, cached.evidence, self._clock.now())
+                same = same and seen is cached.seen
                 cached.seen = seen
-                memories = _seen(cached.every, seen)
+                memories = [] if same else _seen(cached.every, seen)
         if same and cached.facts is not None:
             return cached.facts
         known, cached.facts = cached.facts, None

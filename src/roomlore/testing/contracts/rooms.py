@@ -161,6 +161,28 @@ class RoomsContract:
             found = (await work.rooms.people(tenant=TENANT, room_ids=[ROOM]))[ROOM]
         assert (list(found.people), found.complete) == (["eve"], False)
 
+    async def test_a_stamp_changes_with_the_room_and_its_people(self, storage: Storage) -> None:
+        async def stamp() -> object:
+            async with storage.reading() as work:
+                found = await work.rooms.stamps(tenant=TENANT, room_ids=[ROOM, "unknown"])
+            assert found.keys() <= {ROOM}
+            return found.get(ROOM)
+
+        assert await stamp() is None
+        seen = [await stamp()]
+        await fill(storage, [entry(1)])
+        seen.append(await stamp())
+        assert await stamp() == seen[-1], "nothing changed"
+        async with storage.writing() as work:
+            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+            await work.rooms.set_members(tenant=TENANT, room_id=ROOM, stays={"ann": [Stay(START)]}, complete=True)
+        seen.append(await stamp())
+        async with storage.writing() as work:
+            await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+            await work.rooms.set_kind(tenant=TENANT, room_id=ROOM, kind=RoomKind.PUBLIC)
+        seen.append(await stamp())
+        assert len(set(seen)) == len(seen)
+
 
 class UsageContract:
     async def test_a_record_comes_back(self, storage: Storage) -> None:

@@ -1,0 +1,108 @@
+"""What a viewer may see is kept while no room changes, and never longer."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import roomlore
+from roomlore import EvidenceRoom, Lore, Member
+from roomlore.core.audience import EvidenceTable, check_viewer
+from roomlore.core.memory.writing import NewMemory
+from roomlore.ports.audience import Sight, view_for
+from roomlore.testing import FrozenClock
+from roomlore.testing.builders import START
+from roomlore.wiring import resources
+
+ROOMS, PEOPLE = ("a", "b", "c"), ("ann", "bo", "小李")
+VIEWERS = ("room:a", "room:new", "user:ann", "user:a")
+
+
+@pytest.fixture
+async def lore() -> AsyncIterator[Lore]:
+    async with roomlore.open("sqlite://", background=False) as opened:
+        yield opened
+
+
+async def table_of(lore: Lore) -> EvidenceTable:
+    new = [
+        NewMemory(scope="user:ann", statement=f"{room} {hour}", evidence=[EvidenceRoom(room, at, at)])
+        for room in ROOMS
+        for hour in (1, 30)
+        for at in (START + timedelta(hours=hour),)
+    ]
+    await lore.memories.add_all(new)
+    first = (await lore.memories.page("user:ann"))[0]
+    await lore.memories.share(first.memory_id, "room:b")
+    return EvidenceTable(await lore.memories.page("user:ann"))
+
+
+changes = st.lists(
+    st.tuples(
+        st.sampled_from(["kind", "all", "join", "leave", "later", "say", "wait", "forget"]),
+        st.sampled_from(ROOMS),
+        st.sampled_from(PEOPLE),
+        st.sampled_from(["direct", "private", "public", None]),
+    ),
+    max_size=12,
+)
+
+
+async def change(
+    lore: Lore, clock: FrozenClock, number: int, what: str, room: str, person: str, kind: str | None
+) -> None:
+    if what == "kind":
+        await lore.rooms.set_kind(room, kind)
+    elif what == "all":
+        await lore.rooms.set_members(room, [Member(person, START), Member("ann", START)])
+    elif what == "join":
+        await lore.rooms.add_members(room, [Member(person, clock.now())])
+    elif what == "leave":
+        await lore.rooms.remove_members(room, [person])
+    elif what == "later":
+        await lore.rooms.remove_members(room, [person], at=clock.now() + timedelta(hours=6))
+    elif what == "say":
+        await lore.messages.add(roomlore.Message(id=f"m{number}", room_id=room, sender_id=person, sent_at=clock.now()))
+    elif what == "forget":
+        await lore.privacy.forget(person)
+    clock.advance(4 * 3600)
+
+
+@given(changes)
+@settings(max_examples=40, deadline=None)
+async def test_what_is_kept_is_what_would_be_read(steps: list[tuple[str, str, str, str | None]]) -> None:
+    clock = FrozenClock(START)
+    with patch.object(resources, "SystemClock", lambda: clock):
+        async with roomlore.open("sqlite://", background=False) as lore:
+            table = await table_of(lore)
+            sights = {viewer: Sight(lore.tenant, check_viewer(viewer)) for viewer in VIEWERS}
+            for number, step in enumerate([("wait", "a", "ann", None), *steps]):
+                await change(lore, clock, number, *step)
+                for viewer, sight in sights.items():
+                    async with lore.storage.reading() as work:
+                        kept = await sight.of(work, table, clock.now())
+                        whom = check_viewer(viewer)
+                        view = await view_for(work, tenant=lore.tenant, viewer=whom, rooms=table.rooms, now=clock.now())
+                    assert kept.tolist() == table.visible(view).tolist(), viewer
+
+
+async def test_nothing_is_decided_anew_while_nothing_changes(lore: Lore) -> None:
+    table = await table_of(lore)
+    await lore.rooms.set_members("a", ["ann"])
+    sight = Sight(lore.tenant, check_viewer("room:a"))
+
+    async def asked() -> np.ndarray:
+        async with lore.storage.reading() as work:
+            return await sight.of(work, table, lore.now())
+
+    first = await asked()
+    with patch.object(EvidenceTable, "visible", side_effect=AssertionError):
+        assert await asked() is first
+        await lore.messages.add(roomlore.Message(id="m1", room_id="a", sender_id="ann"))
+        assert await asked() is first
+    await lore.rooms.set_kind("b", "public")
+    assert (await asked()).sum() > first.sum()
