@@ -31,6 +31,21 @@ FORMAT_OF = {
     "slack": "slack",
     "telegram.json": "telegram",
     "与登山队的WhatsApp聊天.txt": "whatsapp",
+    "登山队.chatlab.json": "chatlab",
+    "小明.chatlab.jsonl": "chatlab",
+    "登山队.qce.json": "qq-exporter",
+    "group_700701_20251109.json": "qq-exporter",
+    "private_10002_chunked": "qq-exporter",
+    "bot.onebot.jsonl": "onebot",
+    "history.onebot.json": "onebot",
+    "消息记录.txt": "qq-text",
+    "读书会.txt": "qq-text",
+    "读书会.memotrace.csv": "wechat-csv",
+    "读书会.chatlog.csv": "wechat-csv",
+    "读书会.pywxdump.csv": "wechat-csv",
+    "读书会.chatlog.json": "chatlog",
+    "读书会.weflow.json": "weflow",
+    "archive.wecom.jsonl": "wecom",
 }
 ONE_LINE_A_MESSAGE = (
     "#kitchen.log",
@@ -40,7 +55,18 @@ ONE_LINE_A_MESSAGE = (
     "lark.events.jsonl",
 )
 WHATSAPP = tuple(name for name, form in FORMAT_OF.items() if form == "whatsapp")
-DOCUMENTS = ("Hikers - trips [7001].json", "bare.openai.json", "lark.json", "result.json", "telegram.json")
+DOCUMENTS = (
+    "Hikers - trips [7001].json",
+    "bare.openai.json",
+    "lark.json",
+    "result.json",
+    "telegram.json",
+    "登山队.chatlab.json",
+    "登山队.qce.json",
+    "读书会.chatlog.json",
+    "读书会.weflow.json",
+)
+FOLDERS = {"slack", "private_10002_chunked"}
 
 
 def items(path: Path, **options) -> list[Item]:
@@ -57,8 +83,15 @@ def described(item: Item) -> dict:
         return {"bad": item.number, "reason": item.reason, "excerpt": item.excerpt}
     edited = {"edited_at": item.edited_at.isoformat()} if item.edited_at else {}
     moves = [f"{'+' if move.came else '-'}{move.person}{' (name)' if move.by_name else ''}" for move in item.moves]
+    deletes = {"deletes": item.deletes} if item.deletes else {}
     room = {"kind": item.room.kind, "members": list(item.room.members or ())} if item.room else {}
-    return to_record(item.message) | edited | ({"moves": moves} if moves else {}) | ({"room": room} if room else {})
+    return (
+        to_record(item.message)
+        | edited
+        | deletes
+        | ({"moves": moves} if moves else {})
+        | ({"room": room} if room else {})
+    )
 
 
 def expected(name: str) -> list[dict]:

@@ -5,8 +5,10 @@ import json
 import catalogue
 import pytest
 
+import roomlore
 from roomlore import InvalidInput
-from roomlore.importers import FORMATS, Parsed, detect, lark_message, open_import
+from roomlore.core.models import Role
+from roomlore.importers import FORMATS, Parsed, detect, lark_message, onebot_message, onebot_recall, open_import
 
 NAMES = sorted(catalogue.FORMAT_OF)
 
@@ -79,3 +81,34 @@ def test_an_event_of_lark_gives_the_message_that_an_import_of_it_gives():
 def test_what_is_no_event_of_lark_is_said_to_be_none(event):
     with pytest.raises(InvalidInput, match="no Lark message: give a whole event"):
         lark_message(event)
+
+
+EVENTS = catalogue.SAMPLES / "bot.onebot.jsonl"
+
+
+def test_an_event_of_onebot_gives_the_message_that_an_import_of_it_gives():
+    events = [json.loads(line) for line in EVENTS.read_text(encoding="utf-8").splitlines()]
+    spoken = [event for event in events if event["post_type"].startswith("message")]
+    imported = [message for message in catalogue.messages(EVENTS) if message.role is not Role.SYSTEM]
+    assert [onebot_message(event) for event in spoken] == imported
+
+
+def test_a_recall_of_onebot_names_its_message():
+    events = [json.loads(line) for line in EVENTS.read_text(encoding="utf-8").splitlines()]
+    assert [recalled for event in events if (recalled := onebot_recall(event))] == [("700700", "505")]
+
+
+@pytest.mark.parametrize("event", [{}, {"post_type": "meta_event"}, {"message_id": 1}, {"user_id": 1, "message": "x"}])
+def test_what_is_no_message_of_onebot_is_said_to_be_none(event):
+    with pytest.raises(InvalidInput, match="no OneBot v11 message: give a whole event"):
+        onebot_message(event)
+
+
+async def test_a_recalled_message_is_deleted_by_the_import():
+    async with roomlore.open("sqlite://", background=False) as lore:
+        for _ in range(2):
+            await lore.imports.run(EVENTS)
+            texts = [message.text async for message in lore.messages.export("700700")]
+            assert "我的手机号 13800000000" not in texts
+            assert texts.count("撤回了一条消息") == 1
+            assert not (await lore.messages.search("700700", "13800000000")).hits

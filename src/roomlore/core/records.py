@@ -21,7 +21,8 @@ Position: TypeAlias = Mapping[str, Any]
 class Parsed:
     """A message from an export. `sent_at` is None if the export gives no readable time.
 
-    `room`: what the export says of its room here. `moves`: who came or went with this message.
+    `room`: what the export says of its room here. `moves`: who came or went with this message. `deletes`: the id of an
+    earlier message of the room that was recalled with this one.
     """
 
     message: Message
@@ -30,6 +31,7 @@ class Parsed:
     sent_at_estimated: bool = False
     room: RoomFacts | None = None
     moves: tuple[Move, ...] = ()
+    deletes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

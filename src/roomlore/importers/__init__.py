@@ -8,6 +8,7 @@ from roomlore.core.records import Bad, Item, Parsed, Position
 from roomlore.importers.export_files import Options, Source
 from roomlore.importers.formats import FORMATS, Format, Import, detect, open_import
 from roomlore.importers.lark import lark_message
+from roomlore.importers.onebot import onebot_message, onebot_recall
 
 __all__ = [
     "FORMATS",
@@ -21,5 +22,7 @@ __all__ = [
     "Source",
     "detect",
     "lark_message",
+    "onebot_message",
+    "onebot_recall",
     "open_import",
 ]

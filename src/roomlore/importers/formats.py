@@ -15,7 +15,24 @@ from zoneinfo import ZoneInfo
 from roomlore.core.errors import InvalidInput
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Item, Parsed, Position
-from roomlore.importers import chatgpt, discord, irc, jsonl, lark, openai, slack, telegram, whatsapp
+from roomlore.importers import (
+    chatgpt,
+    chatlab,
+    discord,
+    irc,
+    jsonl,
+    lark,
+    onebot,
+    openai,
+    qq_exporter,
+    qq_text,
+    slack,
+    telegram,
+    wechat_csv,
+    wechat_json,
+    wecom,
+    whatsapp,
+)
 from roomlore.importers.export_files import Options, Source, Wanted, in_folder, in_zip, is_zip
 from roomlore.importers.json_stream import sniff_objects
 from roomlore.importers.whatsapp import read_stamp
@@ -67,17 +84,34 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             Format("discord", "DiscordChatExporter, JSON", discord.read),
             Format("whatsapp", "WhatsApp chat, text or zip", whatsapp.read, (".txt",), True, whatsapp.STEM),
             Format("lark", "Lark / Feishu messages, JSON or JSONL", lark.read),
+            Format("chatlab", "ChatLab's format for chats of any platform, JSON or JSONL", chatlab.read),
+            Format("qq-exporter", "QQChatExporter, JSON, or a folder or zip of chunks", qq_exporter.read, ()),
+            Format("onebot", "OneBot v11 events and group histories of QQ bots, JSON or JSONL", onebot.read),
+            Format("qq-text", "QQ's or MemoTrace's chat as text", qq_text.read, (".txt",), True),
+            Format("chatlog", "chatlog's WeChat messages, JSON", wechat_json.chatlog),
+            Format("weflow", "WeFlow's or EchoTrace's WeChat export, JSON", wechat_json.weflow),
+            Format("wechat-csv", "WeChat tables of chatlog, MemoTrace or PyWxDump", wechat_csv.read, (".csv",), True),
+            Format("wecom", "WeCom message archive, JSONL", wecom.read),
         )
     }
 )
 
 _ANY = Wanted(
-    (".txt", ".json", ".jsonl", ".log"),
+    (".txt", ".json", ".jsonl", ".log", ".csv"),
     tuple(stem for name in ("whatsapp", "telegram", "chatgpt") if (stem := FORMATS[name].stem)),
 )
 
 # Each set of words is written by one program only; the first one found decides.
 _DOCUMENTS = (
+    ("chatlab", (rb'"chatlab"\s*:\s*\{', rb'"(?:version|platform|platformId)"\s*:')),
+    ("qq-exporter", (rb'"(?:chatInfo|messages)"\s*:', rb'"name"\s*:\s*"QQChatExporter[^"]{0,200}"')),
+    ("weflow", (rb'"session"\s*:\s*\{', rb'"(?:wxid|accountId)"\s*:', rb'"(?:weflow|senderUsername)"\s*:')),
+    (
+        "onebot",
+        (rb'"(?:post_type|message_seq|raw_message)"\s*:', rb'"(?:self_id|message_type)"\s*:', rb'"user_id"\s*:'),
+    ),
+    ("chatlog", (rb'"talker"\s*:', rb'"(?:isChatRoom|talkerName)"\s*:', rb'"sender"\s*:')),
+    ("wecom", (rb'"msgid"\s*:', rb'"msgtime"\s*:', rb'"(?:tolist|action)"\s*:')),
     ("chatgpt", (rb'"mapping"\s*:\s*\{', rb'"(?:parent|current_node|author)"\s*:')),
     ("discord", (rb'"(?:guild|channel)"\s*:\s*\{', rb'"(?:timestamp|author|exportedAt|categoryId)"\s*:')),
     ("lark", (rb'"(?:message_id|chat_id)"\s*:', rb'"(?:msg_type|sender_type|chat_type)"\s*:')),
@@ -225,6 +259,8 @@ def detect(path: Path) -> str:
     packed = path.is_dir() or is_zip(path)
     if packed and _is_slack(path):
         return "slack"
+    if packed and qq_exporter.has_chunks(path):
+        return "qq-exporter"
     if packed:
         source = in_folder(path, _ANY) if path.is_dir() else in_zip(path, _ANY)
     found = _of_text(source) or _of_json(source)
@@ -258,6 +294,8 @@ def _fits(name: str, objects: list[dict[str, Any]] | None) -> bool:
         return True
     if name == "openai":
         return any(isinstance(one.get("messages"), list) for one in objects) or not any(map(_has_sender, objects))
+    if name in ("onebot", "chatlog", "wecom", "chatlab"):
+        return True
     if name == "lark":
         return any({"event", "data", "items", "msg_type", "message_type"} & one.keys() for one in objects) and not any(
             "post_type" in one for one in objects
@@ -271,8 +309,12 @@ def _has_sender(one: dict[str, Any]) -> bool:
 
 def _of_text(source: Source) -> str | None:
     lines = list(_first_lines(source))
+    if lines and wechat_csv.table_in_line(lines[0]):
+        return "wechat-csv"
     stamped = sum(read_stamp(line) is not None for line in lines)
     logged = sum(irc.is_log_line(line) for line in lines)
+    if qq_text.is_qq(lines) or qq_text.blocks(lines) > max(0.2 * len(lines), logged):
+        return "qq-text"
     if max(stamped, logged) == 0 or (logged < 0.3 * len(lines) and stamped < 0.05 * len(lines)):
         return None
     return "whatsapp" if stamped > logged else "irc"

@@ -99,6 +99,17 @@ def _storable(value: object, level: int) -> Any:
     return [_storable(inner, level + 1) for inner in value]
 
 
+def id_at(facts: dict[str, Any], moment: object, *parts: object) -> str:
+    """Return an id made of the time and these parts. If they repeat at the same time, the id ends in a number. `facts`
+    keep what was counted at that time."""
+    stamp = str(moment)
+    counts = dict(facts["counts"]) if facts.get("stamp") == stamp else {}
+    key = derived_id(stamp, *parts)
+    counts[key] = counts.get(key, 0) + 1
+    facts.update(stamp=stamp, counts=counts)
+    return key if counts[key] == 1 else f"{key}-{counts[key]}"
+
+
 _LONGEST = 1 << 16
 
 

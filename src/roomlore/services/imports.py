@@ -74,10 +74,11 @@ class OpenExport(Protocol):
     ) -> Export: ...
 
 
-class Adder(Protocol):
-    """The part that stores a batch and reports which messages were already there."""
+class MessageStore(Protocol):
+    """The part that stores a batch, reports which messages were already there, and deletes those that were recalled."""
 
     async def add(self, messages: Sequence[Message], *, on_conflict: Literal["raise", "report"]) -> AddReport: ...
+    async def delete(self, room_id: str, message_ids: str | Sequence[str]) -> int: ...
 
 
 @dataclass(slots=True)
@@ -156,7 +157,7 @@ class ImportService:
         *,
         tenant: str,
         storage: Storage,
-        messages: Adder,
+        messages: MessageStore,
         clock: Clock,
         limits: Limits,
         open_export: OpenExport,
@@ -219,6 +220,9 @@ class ImportService:
             messages = [message for item in batch if (message := self._message(item, tally)) is not None]
             if messages:
                 tally.take(messages, await self._messages.add(messages, on_conflict="report"))
+            for item in batch:
+                if isinstance(item, Parsed) and item.deletes:
+                    await self._messages.delete(item.message.room_id, item.deletes)
             for room_id in tally.listen(batch, {message.room_id for message in messages}):
                 await self._learn(room_id, tally)
             await self._save(export, {**batch[-1].position, _MOVES: tally.moves()})

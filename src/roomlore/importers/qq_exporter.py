@@ -1,0 +1,281 @@
+"""QQChatExporter, versions 4 to 6: one JSON file, or a folder or zip with a manifest and chunks of JSON lines."""
+
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from roomlore.core.audience import RoomKind
+from roomlore.core.errors import InvalidInput
+from roomlore.core.membership import RoomFacts
+from roomlore.core.models import Message, Role
+from roomlore.core.records import Bad, Item, Parsed, Position
+from roomlore.importers.export_files import Options, Source, Wanted, in_folder, in_zip, is_zip, open_zip
+from roomlore.importers.json_stream import Event, Facts, Layout, Member, parse_object, read_json_lines, read_members
+from roomlore.importers.shapes import first_name, id_at, joined, kept, local_time, name, obj, objects, words
+
+_REPLY_MARK = "[回复消息]"
+_NOBODY = ("", "0", "未知", "unknown")
+_KINDS = {"group": RoomKind.PRIVATE, "private": RoomKind.DIRECT, "friend": RoomKind.DIRECT, "temp": RoomKind.DIRECT}
+_CHAT = ("name", "type", "selfUid", "selfUin", "peerUid", "peerUin")
+_IN_FILE_NAME = re.compile(r"(?:^|_)(group|friend|private)_(\d{4,})(?:_|$)")
+_PAIR = re.compile(rb'"uid"\s*:\s*"(u_[^"\\]{1,100})"\s*,\s*"uin"\s*:\s*"?(\d{4,20})"?')
+_SCANNED = 1 << 20
+_LAYOUT = Layout(
+    streams=lambda path: path == ("messages",),
+    start=re.compile(r'\{\s*"(?:id|messageId)"\s*:'),
+    plausible=lambda value: isinstance(value, dict) and "sender" in value and "content" in value,
+    home=("messages", 0),
+)
+MANIFEST = "manifest.json"
+_WANTED = Wanted((".json",))
+
+
+def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
+    """Yield the messages of one chat. The room is the number of the group, or "private:" and the number of the other
+    person; a person's id is the QQ number, if the export has it.
+
+    A recalled message is empty and marked as such. A forwarded conversation keeps who said what.
+    """
+    chunks = _Chunks.of(source)
+    if chunks is not None:
+        yield from chunks.items(options, resume_from)
+        return
+    source = _file_of(source)
+    export = _Export(source, options, _numbers(source))
+    for found in read_members(source, _LAYOUT, resume_from, _note):
+        yield found if isinstance(found, Bad) else export.parsed(found, found.facts)
+
+
+def _note(event: Event, facts: Facts) -> None:
+    if event.kind == "scalar" and event.path[:1] == ("chatInfo",) and event.path[-1] in _CHAT:
+        facts[str(event.path[-1])] = name(event.value)
+
+
+class _Chunks:
+    """The chunks of an export, in the order of the manifest. A position says in which chunk it is."""
+
+    def __init__(self, source: Source, chat: Facts, chunks: list[Source]) -> None:
+        self._source = source
+        self._chat = chat
+        self._chunks = chunks
+
+    @classmethod
+    def of(cls, source: Source) -> "_Chunks | None":
+        """Return the chunks of a folder or zip with a manifest, None for a single file."""
+        if not has_chunks(source.path):
+            return None
+        manifest, listed = _opened(source.path)
+        chat = {key: name(obj(manifest.get("chatInfo")).get(key)) for key in _CHAT}
+        return cls(source, chat, listed)
+
+    def items(self, options: Options, resume_from: Position | None) -> Iterator[Item]:
+        start = resume_from or {"chunk": 0, "inside": None, "facts": self._chat}
+        facts: Facts = dict(start["facts"])
+        done = sum(chunk.total_bytes for chunk in self._chunks[: start["chunk"]])
+        numbers = {key: value for chunk in self._chunks for key, value in _numbers(chunk).items()}
+        for place in range(start["chunk"], len(self._chunks)):
+            chunk = self._chunks[place]
+            export = _Export(self._source, options, numbers)
+            inside = start["inside"] if place == start["chunk"] else None
+            for found in read_json_lines(chunk, inside):
+                facts = dict(facts)
+                item = found if isinstance(found, Bad) else export.parsed(found, facts)
+                self._source.bytes_read = done + chunk.bytes_read
+                yield replace(item, position={"chunk": place, "inside": item.position, "facts": facts})
+            self._source.repaired += chunk.repaired
+            done += chunk.total_bytes
+
+
+def _opened(path: Path) -> tuple[dict[str, Any], list[Source]]:
+    """Return the manifest and the chunks of a folder or zip."""
+    if path.is_dir():
+        manifest = _manifest((path / MANIFEST).read_bytes(), path)
+        return manifest, [Source(path / one) for one in _names(manifest, path)]
+    with open_zip(path) as archive:
+        inside = _manifest_in(archive)
+        manifest = _manifest(archive.read(inside), path)
+    above = PurePosixPath(inside).parent
+    return manifest, [Source(path, str(above / one)) for one in _names(manifest, path)]
+
+
+def has_chunks(path: Path) -> bool:
+    """Return True for a folder or zip of chunks."""
+    if path.is_dir():
+        return (path / MANIFEST).is_file()
+    if not is_zip(path):
+        return False
+    with open_zip(path) as archive:
+        return bool(_manifest_in(archive))
+
+
+def _file_of(source: Source) -> Source:
+    """Return the only JSON file of a folder or zip; a file is returned as it is."""
+    if source.path.is_dir():
+        return in_folder(source.path, _WANTED)
+    return in_zip(source.path, _WANTED) if is_zip(source.path) else source
+
+
+def _manifest_in(archive: zipfile.ZipFile) -> str:
+    return next((one for one in archive.namelist() if PurePosixPath(one).name == MANIFEST), "")
+
+
+def _manifest(data: bytes, path: Path) -> dict[str, Any]:
+    found = parse_object(data.decode("utf-8", "replace"))
+    if isinstance(found, str):
+        raise InvalidInput(f"{path}: its {MANIFEST} cannot be read ({found}): export the chat again")
+    return found
+
+
+def _names(manifest: Mapping[str, Any], path: Path) -> list[str]:
+    """Return the chunks' paths below the manifest, those only which lie there."""
+    chunked = obj(manifest.get("chunked"))
+    folder = words(chunked.get("chunksDir")) or "chunks"
+    listed = [first_name(one.get("relativePath"), one.get("fileName")) for one in objects(chunked.get("chunks"))]
+    names = [one if "/" in one else f"{folder}/{one}" for one in listed if one]
+    if not names or any(".." in PurePosixPath(one).parts or one.startswith("/") for one in names):
+        raise InvalidInput(f"{path}: its {MANIFEST} names no chunks below itself: export the chat again")
+    return names
+
+
+def _numbers(source: Source) -> dict[str, str]:
+    """Return the QQ numbers by internal id: a mention has the internal id only."""
+    found: dict[str, str] = {}
+    with source.open() as file:
+        tail = b""
+        while piece := file.read(_SCANNED):
+            for uid, uin in _PAIR.findall(tail + piece):
+                found.setdefault(uid.decode("utf-8", "replace"), uin.decode())
+            tail = piece[-200:]
+    return found
+
+
+class _Export:
+    def __init__(self, source: Source, options: Options, numbers: Mapping[str, str]) -> None:
+        self._source = source
+        self._options = options
+        self._numbers = numbers
+
+    def parsed(self, member: Member, facts: Facts) -> Item:
+        said = member.value
+        content = obj(said.get("content"))
+        if not content and "sender" not in said:
+            return member.bad("neither sender nor content: not a message of QQChatExporter")
+        raw, sender = obj(said.get("rawMessage")), obj(said.get("sender"))
+        system = said.get("system") is True or said.get("isSystemMessage") is True
+        recalled = (said.get("recalled") is True or said.get("isRecalled") is True) and not system
+        moment = local_time(said.get("timestamp"), self._options.timezone)
+        person = self._person(sender, raw)
+        elements = [(words(one.get("type")), obj(one.get("data"))) for one in objects(content.get("elements"))]
+        own_id = next((one for key in ("id", "messageId") if (one := name(said.get(key))) not in ("", "0")), "")
+        message = Message(
+            id=own_id or id_at(facts, moment, person, content.get("text")),
+            room_id=self._options.room_id or self._room(facts),
+            sender_id="system" if system and not person else person or "unknown",
+            sender_name="" if system and not person else _shown_name(sender, raw),
+            role=Role.SYSTEM if system else Role.USER,
+            text="" if recalled else _text(content, elements),
+            sent_at=moment,
+            reply_to=_reply(content, elements),
+            mentions=() if recalled else self._mentions(content, elements),
+            metadata={"deleted": True} if recalled else _metadata(sender, raw, elements),
+        )
+        return Parsed(message, member.position, room=None if self._options.room_id else _room_facts(facts))
+
+    def _room(self, facts: Facts) -> str:
+        of_two = _KINDS.get(facts.get("type", "")) is RoomKind.DIRECT
+        peer = first_name(*(one for key in ("peerUin", "peerUid") if (one := facts.get(key)) not in (None, *_NOBODY)))
+        named = _IN_FILE_NAME.search(self._source.stem)
+        found = self._numbers.get(peer, peer) or (named[2] if named else "")
+        if not found:
+            return facts.get("name") or self._source.stem
+        return f"private:{found}" if of_two or (named and named[1] != "group" and not peer) else found
+
+    def _person(self, sender: dict[str, Any], raw: dict[str, Any]) -> str:
+        number = _somebody(sender.get("uin"), raw.get("senderUin"))
+        uid = _somebody(sender.get("uid"), raw.get("senderUid"))
+        return number or self._numbers.get(uid, uid)
+
+    def _mentions(self, content: dict[str, Any], elements: list[tuple[str, dict[str, Any]]]) -> tuple[str, ...]:
+        marked = [data for kind, data in elements if kind == "at"] or objects(content.get("mentions"))
+        found = []
+        for one in marked:
+            uid = _somebody(one.get("uid"))
+            if uid != "all" and one.get("type") != "all":
+                found.append(_somebody(one.get("uin")) or self._numbers.get(uid, uid))
+        return tuple(dict.fromkeys(one for one in found if one))
+
+
+def _somebody(*values: object) -> str:
+    return next((found for value in values if (found := name(value)) not in _NOBODY), "")
+
+
+def _shown_name(sender: dict[str, Any], raw: dict[str, Any]) -> str:
+    """Return the name as the group shows it: the card of the group before the nickname."""
+    candidates = (
+        sender.get("groupCard"), raw.get("sendMemberName"), sender.get("name"), sender.get("nickname"),
+        raw.get("sendNickName"),
+    )  # fmt: skip
+    return first_name(*(one for one in candidates if one))
+
+
+def _room_facts(facts: Facts) -> RoomFacts | None:
+    kind = _KINDS.get(facts.get("type", ""))
+    people = tuple(one for key in ("selfUin", "peerUin") if (one := facts.get(key, "")))
+    return RoomFacts(kind, people if kind is RoomKind.DIRECT and len(people) == 2 else None) if kind else None
+
+
+def _text(content: dict[str, Any], elements: list[tuple[str, dict[str, Any]]]) -> str:
+    """Return the text without the mark of a reply, forwarded conversations line by line, and cards by their title."""
+    text = words(content.get("text")).replace(_REPLY_MARK, "", 1).strip()
+    for kind, data in elements:
+        if kind == "forward":
+            return _forwarded(data, 0)
+        if kind == "json" and (title := first_name(data.get("title"), data.get("summary"))):
+            text = text.replace("[JSON消息]", f"[卡片] {title.strip('[]')}", 1)
+        if kind == "markdown" and (written := words(data.get("content"))):
+            text = text.replace("[Markdown消息]", written, 1)
+    return text
+
+
+def _forwarded(data: dict[str, Any], depth: int) -> str:
+    title = words(data.get("title"))
+    lines = [_line(one, depth) for one in objects(data.get("messages"))] if depth < 4 else []
+    shown = data.get("preview")
+    preview = [one for one in shown if isinstance(one, str)] if isinstance(shown, list) and not lines else []
+    return joined((f"[合并转发] {title}".strip(), *lines, *preview), "\n")
+
+
+def _line(message: dict[str, Any], depth: int) -> str:
+    content = obj(message.get("content"))
+    nested = next(
+        (obj(one.get("data")) for one in objects(content.get("elements")) if one.get("type") == "forward"), None
+    )
+    text = _forwarded(nested, depth + 1) if nested else words(content.get("text")).replace(_REPLY_MARK, "", 1).strip()
+    who = _shown_name(obj(message.get("sender")), obj(message.get("rawMessage")))
+    return f"{who}: {text}" if who else text
+
+
+def _reply(content: dict[str, Any], elements: list[tuple[str, dict[str, Any]]]) -> str | None:
+    quotes = [data for kind, data in elements if kind == "reply"] or [obj(content.get("reply"))]
+    return next((found for one in quotes if (found := _somebody(one.get("referencedMessageId")))), None)
+
+
+def _metadata(
+    sender: dict[str, Any], raw: dict[str, Any], elements: list[tuple[str, dict[str, Any]]]
+) -> dict[str, Any]:
+    files = [
+        kept({"type": kind, "name": data.get("filename"), "url": data.get("url")})
+        for kind, data in elements
+        if kind in ("image", "video", "audio", "file")
+    ]
+    nickname = first_name(*(one for one in (sender.get("nickname"), raw.get("sendNickName")) if one))
+    return kept(
+        {
+            "attachments": files,
+            "nickname": nickname if nickname != _shown_name(sender, raw) else "",
+            "title": sender.get("title"),
+        }
+    )
