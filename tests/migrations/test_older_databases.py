@@ -262,6 +262,22 @@ async def test_who_spoke_when_is_read_from_older_messages(empty_url):
     assert found == RoomPeople(ROOM, people={"ann": Presence(spoke=Window(said[0].message.at, late))})
 
 
+async def test_who_answered_in_a_room_is_an_agent_there(empty_url):
+    """Somebody may answer in one room and be a person in another; who sent notices of the platform is neither."""
+    roles = {"ann": [Role.USER], "bot": [Role.ASSISTANT], "tool": [Role.TOOL], "notices": [Role.SYSTEM]}
+    roles["both"] = [Role.USER, Role.ASSISTANT]
+    here = [(name, role) for name, its in roles.items() for role in its]
+    said = [entry(number, sender_id=name, role=role) for number, (name, role) in enumerate(here, start=1)]
+    _make(empty_url, "0011", {ROOM: said, "other": [entry(1, sender_id="bot")]})
+    columns = "room_key, sender_id, tenant, name, first_arrival, last_arrival, messages"
+    people = f"INSERT INTO participants ({columns}) VALUES ({{}}, '{{}}', 'default', '', 1, 3, 1)"
+    _sql(empty_url, *(people.format(1, name) for name in roles), people.format(2, "bot"))
+    storage = await connect(empty_url)
+    await storage.close()
+    answering = _sql(empty_url, "SELECT room_key, sender_id FROM participants WHERE answers ORDER BY sender_id")
+    assert answering == [(1, "bot"), (1, "both"), (1, "tool")]
+
+
 async def test_memories_of_older_databases_get_the_rooms_of_their_messages(empty_url):
     room, gone = "茶室", "gone"
     said = [entry(1), entry(2), entry(3)]

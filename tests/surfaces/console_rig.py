@@ -1,16 +1,20 @@
 """Looking at the console's pages as a browser in one of its languages does."""
 
+from urllib.parse import quote
+
 import httpx
 
+from roomlore.surfaces.console.frame import VIEWER_COOKIE
 from roomlore.surfaces.http import create_app
 
 LANGUAGES = {"en": {"Accept-Language": "en"}, "zh": {"Accept-Language": "zh"}}
 
 
-def asking(lore, key: str = "") -> httpx.AsyncClient:
+def asking(lore, key: str = "", viewer: str = "") -> httpx.AsyncClient:
     transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1))
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers)
+    cookies = {VIEWER_COOKIE: quote(viewer, safe="")} if viewer else {}
+    return httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers, cookies=cookies)
 
 
 async def page(http, path: str, status: int = 200, language: str = "en") -> str:

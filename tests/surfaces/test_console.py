@@ -412,6 +412,7 @@ async def test_with_keys_a_person_signs_in_and_out(connect, lore):
         assert 'role="alert"' in wrong.text
         right = await client.post(turned.headers["location"], data={"token": token_of(asked), "key": f" {secret} "})
         assert (right.status_code, right.headers["location"]) == (303, "/console/room?id=tea")
+        client.cookies.set("roomlore_viewer", "room%3Atea", domain="127.0.0.1", path="/console")
         kept = right.headers["set-cookie"].lower()
         assert all(part in kept for part in ("httponly", "samesite=strict", "path=/console"))
         shown = await page(client, "/console/room?id=tea")
@@ -441,6 +442,7 @@ async def test_a_revoked_key_leads_back_to_the_door(connect, lore):
     key, secret = await lore.keys.create("person", scopes=("read",))
     async with connect() as client:
         client.cookies.set("roomlore_key", secret, domain="127.0.0.1", path="/console")
+        client.cookies.set("roomlore_viewer", "room%3Atea", domain="127.0.0.1", path="/console")
         assert (await client.get("/console")).status_code == 200
         await lore.keys.revoke(key.key_id)
         assert (await client.get("/console")).headers["location"].startswith("/console/sign-in")

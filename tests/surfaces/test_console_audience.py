@@ -57,7 +57,9 @@ async def test_a_room_has_a_page_of_what_it_sees(lore):
 async def test_only_an_administrator_is_told_what_is_withheld(lore):
     job = await remember(lore, "wants another job", "dm <1>")
     _, key = await lore.keys.create("reader", scopes=["read"])
-    async with asking(lore, key) as http:
+    async with asking(lore, key, "room:team") as http:
         await page(http, "/console/visible?id=team", 403)
         assert "/console/visible" not in await page(http, "/console/room?id=team")
-        assert "Who can see this" not in await page(http, f"/console/memory/one?id={job}")
+        await page(http, f"/console/memory/one?id={job}", 404)
+        nuts = await remember(lore, "allergic to nuts", "team")
+        assert "Who can see this" not in await page(http, f"/console/memory/one?id={nuts}")

@@ -238,14 +238,14 @@ async def test_a_reader_writes_nothing_and_others_see_nothing(lore):
     _, reads = await lore.keys.create("reader", scopes=("read",))
     _, other = await lore.for_tenant("other").keys.create("other", scopes=("read", "write"))
     path = f"/console/memory/write?id={memory.memory_id}"
-    async with asking(lore, reads) as http:
+    async with asking(lore, reads, "user:anna") as http:
         for shown in ("/console/memory?id=user:anna", f"/console/memory/one?id={memory.memory_id}"):
             assert "/console/memory/write" not in await page(http, shown)
         token = re.search(r'name="token" value="([^"]+)"', await page(http, "/console"))[1]
         for address in (NEW, path):
             await page(http, address, 403)
             assert (await http.post(address, data={"token": token, "statement": "x"})).status_code == 403
-    async with asking(lore, other) as http:
+    async with asking(lore, other, "user:anna") as http:
         assert listed(await page(http, "/console/memory?id=user:anna")) == []
         await page(http, path, 404)
     assert await lore.memories.page("user:anna") == [memory]

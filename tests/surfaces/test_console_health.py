@@ -110,6 +110,7 @@ async def test_only_who_may_read_metrics_sees_it(connect, lore, path):
     _, reader = await lore.keys.create("reader", scopes=("read", "write"))
     _, admin = await lore.keys.create("chief", scopes=("admin",))
     async with connect(key=reader) as http:
+        http.cookies.set("roomlore_viewer", "room%3Atea")
         assert (await http.get(path)).status_code == (await http.get("/metrics")).status_code == 403
         assert "/console/health" not in (await http.get("/console")).text
     async with connect(key=admin) as http:

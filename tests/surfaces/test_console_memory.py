@@ -8,6 +8,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 import pytest
+from console_rig import asking
 
 from evolution_rig import CHINESE, ENGLISH, create, lines, opened, remember, talk, update
 from roomlore import Message, NewMemory
@@ -354,8 +355,8 @@ async def test_no_more_is_counted_at_a_time_for_a_tenant_than_there_may_be(lore,
     monkeypatch.setattr(type(lore.privacy), "forget", slow)
     monkeypatch.setattr(memory_editing, "_WAITED", 0.01)
     monkeypatch.setattr(memory_editing, "_WAITED_AGAIN", 0.01)
-    _, our_key = await lore.keys.create("us")
-    _, their_key = await lore.for_tenant("other").keys.create("them")
+    _, our_key = await lore.keys.create("us", scopes=("admin",))
+    _, their_key = await lore.for_tenant("other").keys.create("them", scopes=("admin",))
     full, counting = says(language, "forget.full"), says(language, "forget.counting")
     transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as http:
@@ -416,9 +417,7 @@ async def test_what_is_not_there_cannot_be_changed(http, language):
 async def test_a_reader_is_offered_no_change(lore):
     await lore.memories.add("group:g", "we drink green tea", memory_id="f1")
     _, secret = await lore.keys.create("reader", scopes=("read",))
-    transport = httpx.ASGITransport(create_app(lore), client=("127.0.0.1", 1))
-    headers = {"Authorization": f"Bearer {secret}"}
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as http:
+    async with asking(lore, secret, "room:g") as http:
         for path in ("/console/memories", "/console/memory?id=g", "/console/memory/one?id=f1"):
             assert "/console/memory/change" not in (await http.get(path)).text
         path = "/console/memory/change?what=delete&id=f1"

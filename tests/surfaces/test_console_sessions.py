@@ -284,7 +284,7 @@ async def test_a_conversation_begins_anew_once_that_is_confirmed(http, lore):
 async def test_a_reader_looks_and_changes_nothing(lore):
     await talk(lore, 2)
     _, secret = await lore.keys.create("reader", scopes=("read",))
-    async with asking(lore, secret) as http:
+    async with asking(lore, secret, "room:conv") as http:
         assert "/console/session/change" not in await page(http, "/console/session?id=conv")
         for what in ("summarise", "reset"):
             path = f"/console/session/change?what={what}&id=conv"
@@ -297,7 +297,7 @@ async def test_a_reader_looks_and_changes_nothing(lore):
 
 async def test_sessions_of_others_are_not_there(lore):
     await talk(lore, 2)
-    _, secret = await lore.for_tenant("other").keys.create("other", scopes=("read", "write"))
+    _, secret = await lore.for_tenant("other").keys.create("other", scopes=("admin",))
     async with asking(lore, secret) as http:
         assert links(await page(http, "/console/sessions"), "/console/session\\?") == []
         assert links(await page(http, "/console/sessions?find=conv"), "/console/session\\?") == []

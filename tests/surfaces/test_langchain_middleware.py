@@ -304,6 +304,21 @@ def test_scopes_come_from_the_runtime_and_the_state(sync):
     assert [blocks(sent) for sent in model.sent] == [["<memory>\n- Plays the cello\n</memory>"], []]
 
 
+def test_the_viewer_comes_from_the_runtime_and_the_state(sync):
+    said = roomlore.Message(id="m", room_id="dm", sender_id="ann", text="I have an ulcer")
+    sync.messages.add(said)
+    sync.rooms.set_kind("dm", "direct")
+    sync.memories.add("user:ann", "Has an ulcer", sources=[roomlore.Source("dm", "m")])
+
+    def shown_to(_state, runtime):
+        return f"user:{runtime.context.user_id}" if runtime.context.user_id != "nobody" else "nonsense"
+
+    for name, seen in (("ann", [True]), ("bob", [False]), ("nobody", [])):
+        agent, model = agent_of(sync, viewer=shown_to, more={"context_schema": Caller})
+        agent.invoke(human("ulcer?"), context=Caller(name))
+        assert ["ulcer" in block for sent in model.sent for block in blocks(sent)] == seen, name
+
+
 def test_who_goes_on_with_a_turn_sees_no_facts_of_others(sync):
     def whose(_state, runtime):
         return [f"user:{runtime.context.user_id}"]

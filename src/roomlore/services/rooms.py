@@ -5,14 +5,17 @@ from datetime import datetime
 from typing import Any
 
 from roomlore.core.audience import (
+    ALWAYS,
     Member,
     RoomKind,
     RoomPeople,
     Stays,
+    Viewer,
     added,
     all_members,
     check_members,
     check_room_kind,
+    check_viewer,
     removed,
 )
 from roomlore.core.context import ContextOptions
@@ -20,9 +23,11 @@ from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.intake import MAX_ID_CHARS, check_page
 from roomlore.core.memory.writing import check_moment
 from roomlore.core.models import Entry, Room, Thread
-from roomlore.ports.audience import sees_all_of
+from roomlore.ports.audience import sees_all_of, view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
+
+_ROOMS_AT_ONCE = 200
 
 
 class RoomService:
@@ -47,11 +52,30 @@ class RoomService:
             if not await sees_all_of(work, tenant=self._tenant, viewer=viewer, room_id=room_id, now=now):
                 raise NotFound(_unknown(room_id))
 
-    async def page(self, *, after: str | None = None, limit: int = 100) -> list[Room]:
-        """Return up to `limit` rooms by id, those with an id above `after`."""
+    async def page(self, *, after: str | None = None, limit: int = 100, viewer: str | None = None) -> list[Room]:
+        """Return up to `limit` rooms by id, those with an id above `after`.
+
+        `viewer`: only rooms that 'room:team' or 'user:anna' may see all of; without one every room is listed, and the
+        caller decides who sees it. Raise `InvalidInput` for an invalid viewer.
+        """
         check_page(limit=limit)
+        whom = None if viewer is None else check_viewer(viewer)
         async with self._storage.reading() as work:
-            return await work.rooms.page(tenant=self._tenant, after=after, limit=limit)
+            if whom is None:
+                return await work.rooms.page(tenant=self._tenant, after=after, limit=limit)
+            return await self._seen(work, whom, after, limit)
+
+    async def _seen(self, work: UnitOfWork, viewer: Viewer, after: str | None, limit: int) -> list[Room]:
+        """Return the rooms that the viewer may see all of. Those before are read too: limits count what is seen."""
+        found: list[Room] = []
+        while len(found) < limit and (
+            page := await work.rooms.page(tenant=self._tenant, after=after, limit=_ROOMS_AT_ONCE)
+        ):
+            after = page[-1].room_id
+            named = [room.room_id for room in page]
+            view = await view_for(work, tenant=self._tenant, viewer=viewer, rooms=named, now=self._clock.now())
+            found += [room for room in page if view.windows.get(room.room_id) == ALWAYS]
+        return found[:limit]
 
     async def threads(self, room_id: str, *, after: int = 0, limit: int = 100) -> list[tuple[int, Thread]]:
         """Return threads in the order they began, those whose first arrival is above `after`, each with that

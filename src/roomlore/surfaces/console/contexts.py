@@ -61,8 +61,8 @@ class Compared:
 
 
 async def context(page: Page) -> Response:
-    room_id = page.needed("room")
-    found = await page.lore.context.compare(room_id, page.asked("message") or None)
+    lore, room_id = page.lore, await page.room("room")
+    found = await lore.context.compare(room_id, page.asked("message") or None)
     return page.show(
         "context.html",
         room_id=room_id,

@@ -5,12 +5,13 @@ import json
 import secrets
 import unicodedata
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
 from importlib.resources import files
 from typing import Any, Protocol
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 from zoneinfo import ZoneInfo
 
 import regex
@@ -19,6 +20,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 
+from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput
 from roomlore.wiring import Lore
 
@@ -104,6 +106,7 @@ KEY_COOKIE = "roomlore_key"
 FORM_COOKIE = "roomlore_form"
 LANGUAGE_COOKIE = "roomlore_language"
 THEME_COOKIE = "roomlore_theme"
+VIEWER_COOKIE = "roomlore_viewer"
 _MOST_FORM_BYTES = 65_536
 _PARTS_AT_ONCE = 2_000
 _HEADERS = {
@@ -126,6 +129,10 @@ class Visitor(Protocol):
     def scopes(self) -> frozenset[str]: ...
     def need(self, scope: str) -> Lore:
         """Return roomlore for a use that needs this scope. Raises `Forbidden` without it."""
+
+
+class NoViewer(Exception):
+    """A page needs to know to whom it is shown."""
 
 
 @dataclass(slots=True)
@@ -152,6 +159,34 @@ class Page:
     @property
     def is_admin(self) -> bool:
         return self.visitor is not None and "admin" in self.visitor.scopes
+
+    @property
+    def viewer(self) -> str | None:
+        """To whom the page is shown; None for an administrator, who is shown everything. Raises `NoViewer` if the
+        visitor has not said it."""
+        if self.is_admin:
+            return None
+        if self.named_viewer is None:
+            raise NoViewer
+        return self.named_viewer
+
+    @property
+    def named_viewer(self) -> str | None:
+        """The viewer that the visitor named, if any."""
+        with suppress(InvalidInput):
+            return str(check_viewer(unquote(self.request.cookies.get(VIEWER_COOKIE, ""))))
+        return None
+
+    def keep_viewer(self, answer: Response, viewer: str) -> None:
+        self.keep(answer, VIEWER_COOKIE, quote(viewer, safe=""))
+
+    async def room(self, name: str = "id") -> str:
+        """Return the room that a parameter names. Raises `InvalidInput`, `NoViewer`, and `NotFound` if the viewer may
+        not see all that was said there."""
+        assert self.visitor is not None
+        room_id = self.needed(name)
+        await self.visitor.lore.rooms.check_shown(room_id, self.viewer)
+        return room_id
 
     def asked(self, name: str, default: str = "") -> str:
         return self.request.query_params.get(name, default)
@@ -207,19 +242,26 @@ class Page:
         secure = self.request.url.scheme == "https"
         answer.set_cookie(name, value, max_age=seconds, path=ROOT, httponly=True, samesite="strict", secure=secure)
 
+    @property
+    def here(self) -> str:
+        """The address of the page, without the host."""
+        query = self.request.url.query
+        return self.request.url.path + (f"?{query}" if query else "")
+
     def _shared(self, token: str) -> dict[str, Any]:
         spoken = self.tongue
         zone = ZoneInfo(self.request.app.state.lore.settings.search.time_zone)
-        here = self.request.url.path
         return {
             "t": spoken.say,
             "language": spoken.language,
             "theme": self.theme,
             "token": token,
-            "here": here + (f"?{self.request.url.query}" if self.request.url.query else ""),
-            "section": here.removeprefix(ROOT).strip("/").partition("/")[0],
+            "here": self.here,
+            "section": self.request.url.path.removeprefix(ROOT).strip("/").partition("/")[0],
             "scopes": self.visitor.scopes if self.visitor else frozenset(),
             "signed_in": self.visitor is not None,
+            "is_admin": self.is_admin,
+            "viewer": None if self.visitor is None or self.is_admin else self.named_viewer,
             "with_key": KEY_COOKIE in self.request.cookies,
             "clock": partial(clock, zone=zone),
             "zone": zone.key,

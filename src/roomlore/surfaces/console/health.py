@@ -365,7 +365,7 @@ async def listed(page: Page) -> Response:
     if status not in (None, *_STATUSES):
         raise InvalidInput(f"status is {status!r:.40}; it is one of {', '.join(_STATUSES)}.")
     offset = page.number("offset") or 0
-    found = await page.lore.jobs.page(status=status, limit=_JOBS, offset=offset)
+    found = await page.need("admin", "read").jobs.page(status=status, limit=_JOBS, offset=offset)
     return page.show(
         "jobs.html",
         jobs=found,
@@ -379,5 +379,5 @@ async def listed(page: Page) -> Response:
 
 
 async def retry(page: Page) -> Response:
-    await page.need("write").jobs.retry(page.needed("id"))
+    await page.need("admin").jobs.retry(page.needed("id"))
     return page.go("/jobs", done="retry")

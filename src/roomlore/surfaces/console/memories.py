@@ -1,6 +1,7 @@
 """The pages of memories: those of a scope now and at a time, its log with word-level diffs, the history of one memory,
 and recall."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -74,29 +75,33 @@ class Asked:
 
 
 async def scopes(page: Page) -> Response:
-    lore, after = page.lore, page.asked("after") or None
+    lore, after, viewer = page.lore, page.asked("after") or None, page.viewer
+    if viewer is not None:
+        shown = Counter(one.memory.scope for one in await lore.memories.visible(viewer) if one.shown)
+        return page.show("memories.html", found=[], shown=sorted(shown.items()), next=None, after=None)
     async with lore.storage.reading() as work:
         found = await work.memories.scopes(tenant=lore.tenant, after=after, limit=_SCOPES)
     following = found[-1].scope if len(found) == _SCOPES else None
-    return page.show("memories.html", found=found, next=following, after=after)
+    return page.show("memories.html", found=found, shown=[], next=following, after=after)
 
 
 async def memory(page: Page) -> Response:
-    """Return the page of a scope: its memories now or at a time, and the newest entries of its log, or those up to a
-    number."""
-    lore, scope = page.lore, scope_of(page.needed("id"))
-    async with lore.storage.reading() as work:
-        stored = await work.memories.scope(tenant=lore.tenant, scope=scope)
-    then = await _then(page, lore, scope)
+    """Return the page of a scope: its memories now, and for an administrator also at a time, and the newest entries of
+    its log, or those up to a number."""
+    lore, scope, viewer = page.lore, scope_of(page.needed("id")), page.viewer
+    if viewer is not None and any(map(page.asked, ("at", "step", "to"))):
+        page.need("admin")
+    stored = await _stored(lore, scope) if viewer is None else None
+    then = await _then(page, lore, scope) if stored else Then(None, _STEPS, None)
     last = min(page.number("to") or _last(stored), _last(stored))
     changes = await _changes(lore, scope, last)
     asked = _asked(page)
-    found, total = await _remembered(lore, scope, then.at, asked)
+    found, total = await _remembered(lore, scope, then.at, asked, viewer)
     return page.show(
         "memory.html",
         scope=scope,
         found=[(one, _strength(lore, one, then.at)) for one in found],
-        locked=await locked(lore, found),
+        locked=await locked(lore, found) if viewer is None else {},
         total=total,
         asked=asked,
         then=then,
@@ -110,7 +115,7 @@ async def memory(page: Page) -> Response:
 
 async def lineage(page: Page) -> Response:
     """Return the page of a memory's history: its versions, their differences, and the messages that support it."""
-    found = await page.lore.memories.blame(page.needed("id"))
+    found = await _origin(page, page.needed("id"))
     versions = [(one, _against(one, found)) for one in found.versions]
     alive = found.memory.status is MemoryStatus.ACTIVE
     return page.show(
@@ -120,8 +125,23 @@ async def lineage(page: Page) -> Response:
         alive=alive,
         done=page.asked("done"),
         seen=await page.lore.memories.seen_in(found.memory.memory_id) if alive and page.is_admin else None,
-        locked=(await locked(page.lore, [found.memory])).get(found.memory.memory_id, ()),
+        locked=(await locked(page.lore, [found.memory])).get(found.memory.memory_id, ()) if page.is_admin else (),
     )
+
+
+async def _origin(page: Page, memory_id: str) -> Blame:
+    """Return the versions of a memory that the page may show; for an administrator all, with what they come from."""
+    memories, viewer = page.lore.memories, page.viewer
+    if viewer is None:
+        return await memories.blame(memory_id)
+    head = await memories.head(memory_id, viewer=viewer)
+    versions = reversed(await memories.history(memory_id, viewer=viewer))
+    return Blame(head, tuple(BlamedVersion(one, None, None) for one in versions))
+
+
+async def _stored(lore: Lore, scope: str) -> Scope | None:
+    async with lore.storage.reading() as work:
+        return await work.memories.scope(tenant=lore.tenant, scope=scope)
 
 
 async def _then(page: Page, lore: Lore, scope: str) -> Then:
@@ -174,12 +194,14 @@ def _asked(page: Page) -> Asked:
     return Asked(kind, "active" if status == "active" else "deprecated", page.number("offset") or 0)
 
 
-async def _remembered(lore: Lore, scope: str, at: datetime | None, asked: Asked) -> tuple[list[Memory], int]:
+async def _remembered(
+    lore: Lore, scope: str, at: datetime | None, asked: Asked, viewer: str | None
+) -> tuple[list[Memory], int]:
     """Return a page of memories, and their number on all pages."""
     if at is not None:
         then = await lore.memories.as_of(scope, at)
         return then[asked.offset : asked.offset + _MEMORIES], len(then)
-    which: Any = {"kinds": asked.kinds, "status": asked.status}
+    which: Any = {"kinds": asked.kinds, "status": asked.status, "viewer": viewer}
     found = await lore.memories.page(scope, limit=_MEMORIES, offset=asked.offset, **which)
     return found, await lore.memories.count(scope, **which)
 
@@ -218,7 +240,7 @@ _MOST_SCOPES = 10
 
 async def recall(page: Page) -> Response:
     """Return the page of recall. Without a person nothing is recalled."""
-    lore, query = page.lore, page.asked("q")
+    lore, query, viewer = page.lore, page.asked("q"), page.viewer
     scopes = page.asked("scopes").replace(",", " ").split()
     tokens = page.number("tokens") or _USUAL_TOKENS
     if tokens > _MOST_TOKENS:
@@ -228,5 +250,5 @@ async def recall(page: Page) -> Response:
     found: Recollection | None = None
     if scopes:
         messages = [{"role": "user", "content": query}] if query else []
-        found = await lore.recall.build(scopes, messages, max_tokens=tokens)
+        found = await lore.recall.build(scopes, messages, max_tokens=tokens, viewer=viewer)
     return page.show("recall.html", found=found, asked=page.asked("scopes"), query=query, tokens=tokens)

@@ -64,7 +64,7 @@ async def save_written(page: Page) -> Response:
     try:
         memory, outcome = await (_change(lore, head, draft) if head else _add(lore, scope, draft))
     except Conflict as error:
-        now = await lore.memories.head(head.memory_id) if head else None
+        now = await lore.memories.head(head.memory_id, viewer=page.viewer) if head else None
         return _form(page, scope, now, draft, 409, problem=str(error))
     return page.go("/memory/one", id=memory.memory_id, done=outcome)
 
@@ -76,8 +76,8 @@ def _typed(form: Mapping[str, str]) -> Draft:
 
 
 async def _head(page: Page, lore: Lore) -> Memory | None:
-    memory_id = page.asked("id")
-    return await lore.memories.head(memory_id) if memory_id else None
+    memory_id, viewer = page.asked("id"), page.viewer
+    return await lore.memories.head(memory_id, viewer=viewer) if memory_id else None
 
 
 def _of(head: Memory) -> Draft:
@@ -184,8 +184,8 @@ _WAITED = 2.0
 _WAITED_AGAIN = 10.0
 """Seconds that a form, and a script that polls, wait for forgetting a person."""
 
-_SHOWS_NO_TEXT = frozenset({"evolve", "forget"})
-"""Changes that show no stored text; all others need the scope `read` too."""
+_OVER_ALL_ROOMS = frozenset({"evolve", "revert", "forget"})
+"""Changes for administrators, as they concern what was said in all rooms."""
 
 Facts = dict[str, Any]
 
@@ -207,16 +207,17 @@ async def apply_change(page: Page) -> Response:
 
 async def evolving(page: Page) -> Response:
     """Return the progress of an evolution. The page reloads until it is over."""
-    job = await page.lore.jobs.get(page.needed("job"))
+    lore = page.need("admin", "read")
+    job = await lore.jobs.get(page.needed("job"))
     over = job.status not in ("waiting", "running")
-    result = await _result(page.lore, page.needed("evolution")) if job.status == "done" else None
+    result = await _result(lore, page.needed("evolution")) if job.status == "done" else None
     return page.show("evolving.html", job=job, over=over, result=result, group=page.needed("id"))
 
 
 async def forgetting(page: Page) -> Response:
     """Return the progress of forgetting a person. The page reloads until it is over. If nothing is running and the
     result was shown before, the stored data tell whether it was completed."""
-    lore, user_id = page.need("write"), page.needed("id")
+    lore, user_id = page.need("admin"), page.needed("id")
     seconds = _seconds(page, at_first=0.0)
     if _long_work(page).knows(long_work.forgetting(lore, user_id)):
         return await _forgotten(page, lore, user_id, seconds)
@@ -227,7 +228,7 @@ async def forgetting(page: Page) -> Response:
 
 async def would_go(page: Page) -> Response:
     """Return what forgetting a person would remove; in a large store counting takes long."""
-    lore, user_id = page.need("write"), page.needed("id")
+    lore, user_id = page.need("admin"), page.needed("id")
     would = await _would(page, lore, user_id, _seconds(page, at_first=_WAITED))
     return page.show("would_go.html", _status(page, would), id=user_id, report=would.report, full=would.full)
 
@@ -237,7 +238,7 @@ def _requested(page: Page) -> tuple[str, Lore]:
     what = page.asked("what")
     if what not in _DO:
         raise InvalidInput(f"what is {what!r:.40}; it is one of {', '.join(_DO)}.")
-    return what, page.need("write") if what in _SHOWS_NO_TEXT else page.need("read", "write")
+    return what, page.need("admin") if what in _OVER_ALL_ROOMS else page.need("read", "write")
 
 
 async def _result(lore: Lore, evolution_id: str) -> EvolutionResult | None:
@@ -254,11 +255,12 @@ async def _before_evolving(page: Page, lore: Lore, group_id: str) -> Facts:
 
 
 async def _before_deleting(page: Page, lore: Lore, memory_id: str) -> Facts:
-    head = await lore.memories.head(memory_id)
+    head = await lore.memories.head(memory_id, viewer=page.viewer)
     return {"memory": head, "scope": head.scope, "back": _lineage_page(head.memory_id)}
 
 
 async def _before_restoring(page: Page, lore: Lore, memory_id: str) -> Facts:
+    await lore.memories.check_shown(memory_id, page.viewer)
     version, head = await lore.memories.get(memory_id), await lore.memories.head(memory_id)
     return {"memory": version, "head": head, "scope": version.scope, "back": _lineage_page(version.memory_id)}
 
@@ -282,11 +284,13 @@ async def _evolve(page: Page, lore: Lore, group_id: str, reason: str) -> Respons
 
 
 async def _delete(page: Page, lore: Lore, memory_id: str, reason: str) -> Response:
+    await lore.memories.check_shown(memory_id, page.viewer)
     gone = await lore.memories.delete(memory_id, reason, expected=page.form.get("expected") or None)
     return page.go("/memory/one", id=gone.memory_id, done="delete")
 
 
 async def _restore(page: Page, lore: Lore, memory_id: str, reason: str) -> Response:
+    await lore.memories.check_shown(memory_id, page.viewer)
     back = await lore.memories.restore(memory_id, reason)
     return page.go("/memory/one", id=back.memory_id, done="restore")
 

@@ -125,14 +125,14 @@ class Said:
 
 async def listed(page: Page) -> Response:
     after = page.asked("after") or None
-    found = await page.lore.rooms.page(after=after, limit=_ROOMS)
+    found = await page.lore.rooms.page(after=after, limit=_ROOMS, viewer=page.viewer)
     following = found[-1].room_id if len(found) == _ROOMS else None
     return page.show("rooms.html", rooms=found, next=following, after=after)
 
 
 async def room(page: Page) -> Response:
     """Return the page of the newest messages, or of those before an arrival, in order of arrival; 60, or `limit`."""
-    lore, room_id, before = page.lore, page.needed("id"), page.number("before")
+    lore, room_id, before = page.lore, await page.room(), page.number("before")
     limit = page.number("limit") or _MESSAGES
     if limit > MOST_MESSAGES:
         raise InvalidInput(f"limit is {limit}; it must be a whole number from 1 to {MOST_MESSAGES}.")
@@ -207,15 +207,15 @@ def _fitting(entries: Sequence[Entry], longest: int) -> Sequence[Entry]:
 
 async def news(page: Page) -> Response:
     """Return the number of messages since an arrival, as a piece of a page."""
-    lore, room_id = page.lore, page.needed("id")
+    lore, room_id = page.lore, await page.room()
     known = await lore.rooms.get(room_id)
     count = max(0, known.next_arrival - 1 - (page.number("after") or 0))
     return page.show("news.html", room=known, count=count)
 
 
 async def thread(page: Page) -> Response:
-    room_id, message_id = page.needed("id"), page.needed("message")
-    entries = [_short(entry, LONGEST) for entry in await page.lore.rooms.thread(room_id, message_id, limit=_THREAD)]
+    lore, room_id, message_id = page.lore, await page.room(), page.needed("message")
+    entries = [_short(entry, LONGEST) for entry in await lore.rooms.thread(room_id, message_id, limit=_THREAD)]
     shown = await asyncio.to_thread(said, entries)
     streamed = len(shown) > _MESSAGES
     return page.show("thread.html", streamed=streamed, room_id=room_id, said=shown, longest=LONGEST, most=_THREAD)

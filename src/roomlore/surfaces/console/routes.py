@@ -9,7 +9,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from roomlore.core.errors import Forbidden, NotFound, RoomloreError
+from roomlore.core.audience import check_viewer
+from roomlore.core.errors import Forbidden, InvalidInput, NotFound, RoomloreError
 from roomlore.surfaces.console import audience, contexts, health, memories, memory_editing, rooms, sessions
 from roomlore.surfaces.console.frame import (
     KEY_COOKIE,
@@ -18,6 +19,8 @@ from roomlore.surfaces.console.frame import (
     ROOT,
     THEME_COOKIE,
     THEMES,
+    VIEWER_COOKIE,
+    NoViewer,
     Page,
     Visitor,
     read_form,
@@ -39,12 +42,32 @@ async def enter(page: Page) -> Response:
     answer = page.go("")
     answer.headers["location"] = _inside(page.asked("next"))
     page.keep(answer, KEY_COOKIE, secret)
+    answer.delete_cookie(VIEWER_COOKIE, path=ROOT)
     return answer
 
 
 async def leave(page: Page) -> Response:
     answer = page.go("/sign-in")
     answer.delete_cookie(KEY_COOKIE, path=ROOT)
+    answer.delete_cookie(VIEWER_COOKIE, path=ROOT)
+    return answer
+
+
+async def ask_viewer(page: Page) -> Response:
+    """Return the form that asks to whom the pages are shown."""
+    return page.show("viewer.html", wrong="", given=page.named_viewer or "", next=_inside(page.asked("next")))
+
+
+async def set_viewer(page: Page) -> Response:
+    """Store the viewer until the browser is closed, and go back."""
+    given = page.form.get("viewer", "").strip()
+    try:
+        viewer = str(check_viewer(given))
+    except InvalidInput as error:
+        return page.show("viewer.html", 422, wrong=str(error), given=given, next=_inside(page.asked("next")))
+    answer = page.go("")
+    answer.headers["location"] = _inside(page.asked("next"))
+    page.keep_viewer(answer, viewer)
     return answer
 
 
@@ -98,6 +121,7 @@ _SHOWN: dict[str, Answer] = {
     "/health": health.health,
     "/health/findings": health.findings,
     "/sign-in": asked,
+    "/viewer": ask_viewer,
 }
 _SENT: dict[str, Answer] = {
     "/session/change": sessions.done,
@@ -106,6 +130,7 @@ _SENT: dict[str, Answer] = {
     "/jobs/retry": health.retry,
     "/sign-in": enter,
     "/sign-out": leave,
+    "/viewer": set_viewer,
     "/look": look,
 }
 
@@ -133,6 +158,8 @@ def console_routes(
                 if method == "POST":
                     found.form = await read_form(request)
                 return await answer(found)
+            except NoViewer:
+                return found.go("/viewer", next=found.here if method == "GET" else None)
             except RoomloreError as error:
                 return found.show("problem.html", status_of(error), problem=str(error))
 

@@ -50,7 +50,7 @@ class Seen:
 
 async def listed(page: Page) -> Response:
     """Return the page of sessions by conversation id, or those whose ids have the prefix searched for."""
-    lore, begins, after = page.lore, page.asked("find"), page.asked("after") or None
+    lore, begins, after = page.need("admin", "read"), page.asked("find"), page.asked("after") or None
     found = await _beginning(lore, begins, after) if begins else await lore.sessions.page(after=after, limit=_SESSIONS)
     following = found[-1].conversation_id if len(found) >= _SESSIONS else None
     return page.show("sessions.html", sessions=found, next=following, after=after, begins=begins)
@@ -59,7 +59,7 @@ async def listed(page: Page) -> Response:
 async def session(page: Page) -> Response:
     """Return the page of a session. The window is that of the settings or the requested one; the page records
     nothing."""
-    lore, conversation_id = page.lore, page.needed("id")
+    lore, conversation_id = page.lore, await page.room()
     stored = await _stored(lore, conversation_id)
     before = page.number("before")
     checkpoints = await lore.sessions.checkpoints(conversation_id, before=before, limit=_CHECKPOINTS)
@@ -86,11 +86,11 @@ async def session(page: Page) -> Response:
 async def asked(page: Page) -> Response:
     """Return a page that says what would be done, with a form that does it."""
     what, lore = _change(page), page.need("write")
-    return page.show("session_change.html", what=what, session=await _stored(lore, page.needed("id")))
+    return page.show("session_change.html", what=what, session=await _stored(lore, await page.room()))
 
 
 async def done(page: Page) -> Response:
-    what, lore, conversation_id = _change(page), page.need("write"), page.needed("id")
+    what, lore, conversation_id = _change(page), page.need("write"), await page.room()
     if what == "reset":
         await lore.sessions.reset(conversation_id)
         return page.go("/session", id=conversation_id, done="reset")
@@ -101,9 +101,11 @@ async def done(page: Page) -> Response:
 
 async def summarising(page: Page) -> Response:
     """Return the progress of a summary. The page reloads until it is over."""
-    conversation_id = page.needed("id")
-    job = await page.lore.jobs.get(page.needed("job"))
-    newest = await page.lore.sessions.checkpoints(conversation_id, limit=1)
+    lore, conversation_id = page.lore, await page.room()
+    job = await lore.jobs.get(page.needed("job"))
+    if job.room_id != conversation_id:
+        raise NotFound(f"Conversation {conversation_id!r:.80} has no job {job.job_id!r:.80}.")
+    newest = await lore.sessions.checkpoints(conversation_id, limit=1)
     made = newest[0] if newest and newest[0].number > (page.number("was") or 0) else None
     over = job.status not in ("waiting", "running")
     return page.show("summarising.html", job=job, over=over, made=made, conversation_id=conversation_id)

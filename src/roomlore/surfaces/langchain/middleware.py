@@ -79,6 +79,9 @@ class MemoryState(AgentState[Any]):
 Scopes = Sequence[str] | Callable[[MemoryState, Runtime[Any]], Sequence[str]]
 """The scopes of facts: a list, or a function of the agent's state and its runtime."""
 
+ShownTo = str | Callable[[MemoryState, Runtime[Any]], str]
+"""Who sees the agent's answers, or a function as for `Scopes`: an agent may answer in several rooms."""
+
 
 class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
     """Puts the facts that matter before the model, as one message named `memory_context`.
@@ -87,10 +90,11 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
     only. `scopes`: such as `["user:ann"]`, or a function `(state, runtime)` that returns them. `placement`: 'system',
     after the system prompt, or 'trailing', just before the user's last message, so that the part before it never
     changes. `timeout_seconds`: how long recalling may take before the model is called without facts. `viewer`: who
-    sees the agent's answers, 'room:team' or 'user:anna'; without one everything is recalled. The settings apply
-    to options that are not given. The block is the same for every model call of a turn; in the next turn it stays
-    unless relevance has clearly changed. If recalling fails or is slow, the block is left out and a warning is logged.
-    Raises `InvalidInput` for invalid arguments.
+    sees the agent's answers, 'room:team' or 'user:anna', or a function `(state, runtime)` that returns it; without one
+    everything is recalled, and the caller decides who sees it. The settings apply to options that are not given. The
+    block is the same for every model call of a turn; in the next turn it stays unless relevance has clearly changed.
+    If recalling fails or is slow, the block is left out and a warning is logged. Raises `InvalidInput` for invalid
+    arguments.
     """
 
     state_schema = MemoryState
@@ -108,7 +112,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         similarity: Similarity | None = None,
         kinds: Sequence[MemoryKind] = RECALLED,
         timeout_seconds: float | None = None,
-        viewer: str | None = None,
+        viewer: ShownTo | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(lore, Lore | SyncLore):
@@ -125,7 +129,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         }
         otherwise(RecallOptions(), **self._options)
         self._options["kinds"] = check_kinds(kinds)
-        self._options["viewer"] = None if viewer is None else str(check_viewer(viewer))
+        self._viewer = viewer if viewer is None or callable(viewer) else str(check_viewer(viewer))
         configured = lore.settings.replies.recall_timeout_seconds
         self._seconds = _seconds(configured if timeout_seconds is None else timeout_seconds)
         self._blocks: OrderedDict[str, str] = OrderedDict()
@@ -177,26 +181,30 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         made = before["turn"] if before and before["turn"] in self._blocks else None
         if made and asking is None:
             return None
-        scopes = self._whose(state, runtime)
-        turn = _turn(asking, scopes, thread_id)
+        scopes, viewer = self._whose(state, runtime)
+        turn = _turn(asking, scopes, thread_id, viewer)
         if made == turn:
             return None
         arguments: dict[str, Any] = {
             "scopes": scopes,
+            "viewer": viewer,
             "messages": [_said(message) for message in state["messages"]],
             "conversation_id": thread_id,
             "previous": before["shown"] if before else None,
         }
         return _Asked(turn, arguments)
 
-    def _whose(self, state: MemoryState, runtime: Runtime[Any]) -> list[str]:
-        if not callable(self._scopes):
-            return self._scopes
+    def _whose(self, state: MemoryState, runtime: Runtime[Any]) -> tuple[list[str], str | None]:
+        """Return the scopes and the viewer; no scope if one of the functions fails."""
+        asked = "scopes"
         try:
-            return scopes_of(self._scopes(state, runtime))
+            scopes = scopes_of(self._scopes(state, runtime)) if callable(self._scopes) else self._scopes
+            asked = "viewer"
+            viewer = str(check_viewer(self._viewer(state, runtime))) if callable(self._viewer) else self._viewer
         except Exception as error:  # noqa: BLE001 - as above, and the function is somebody else's
-            _warn(f"scopes failed: {describe(error)}")
-            return []
+            _warn(f"{asked} failed: {describe(error)}")
+            return [], None
+        return scopes, viewer
 
     def _building(self, asked: "_Asked") -> Callable[[], Any]:
         return partial(self._lore.recall.build, **asked.arguments, **self._options)
@@ -244,9 +252,9 @@ def _warn(why: str) -> None:
     log.warning("the model is called without memory: %s", why)
 
 
-def _turn(asking: BaseMessage | None, scopes: Sequence[str], thread_id: str | None) -> str:
+def _turn(asking: BaseMessage | None, scopes: Sequence[str], thread_id: str | None, viewer: str | None) -> str:
     said = (asking.id, asking.text) if asking else None
-    return sha256(repr((said, scopes, thread_id)).encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(repr((said, scopes, thread_id, viewer)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _last_of_user(messages: Sequence[BaseMessage]) -> BaseMessage | None:

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import roomlore
 from roomlore import InvalidInput, Lore, Settings, SyncLore
+from roomlore.core.audience import check_viewer
 from roomlore.ports.language import Embedder
 from roomlore.surfaces.mem0.config import read_config
 from roomlore.surfaces.mem0.verbs import Verbs
@@ -40,7 +41,9 @@ class Memory:
 
     `config`: mem0's; an `IgnoredSetting` warns of options without a counterpart, and its collection is the tenant.
     `url`: the database, by default that of the config or of the settings. `settings`, `embedder`: as for
-    `roomlore.open`, instead of `config`. `lore`: from `roomlore.open_sync`, instead of all of them. Close it, or use it
+    `roomlore.open`, instead of `config`. `lore`: from `roomlore.open_sync`, instead of all of them. `viewer`: who sees
+    what this client answers, 'room:team' or 'user:anna'; without one it reads everything of the owners that a call
+    names (with an agent or a run alone, of all its users), and the caller decides who sees it. Close it, or use it
     as `with Memory() as memory:`; otherwise it is closed when it is garbage-collected. Raises `InvalidInput` and
     `StorageUnavailable`.
     """
@@ -53,7 +56,9 @@ class Memory:
         settings: Settings | None = None,
         embedder: Embedder | None = None,
         lore: SyncLore | None = None,
+        viewer: str | None = None,
     ) -> None:
+        self._viewer = None if viewer is None else str(check_viewer(viewer))
         self._closing = ExitStack()
         if lore is None:
             found = read_config(config, settings)
@@ -82,7 +87,7 @@ class Memory:
 
     def wait(self, work: Callable[[Verbs], Coroutine[Any, Any, T]]) -> T:
         """Run work with the verbs and wait for it."""
-        return self._lore.wait(lambda lore: work(Verbs(lore)))
+        return self._lore.wait(lambda lore: work(Verbs(lore, self._viewer)))
 
     def close(self) -> None:
         """Close what this client opened. Repeated calls do nothing."""
@@ -108,7 +113,9 @@ class AsyncMemory:
         settings: Settings | None = None,
         embedder: Embedder | None = None,
         lore: Lore | None = None,
+        viewer: str | None = None,
     ) -> None:
+        self._viewer = None if viewer is None else str(check_viewer(viewer))
         self._closing = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._lore: Lore | None = None
@@ -142,7 +149,7 @@ class AsyncMemory:
         async with self._opening:
             if self._lore is None:
                 self._lore = await self._closing.enter_async_context(self._open())
-            return Verbs(self._lore)
+            return Verbs(self._lore, self._viewer)
 
     async def close(self) -> None:
         """Close what this client opened. A later call opens it again."""

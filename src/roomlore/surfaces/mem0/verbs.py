@@ -66,8 +66,11 @@ async def keep_messages(lore: Lore, said: Sequence[Said], given: Note, owners: O
     return [await _settled(lore, one, message, owners) for one, message in zip(done, messages, strict=True)]
 
 
-async def infer_memories(lore: Lore, said: Sequence[Said], given: Note, owners: Owners) -> list[Item]:
-    """Store the messages and let a model read all new messages of the user. Raises `ModelUnavailable`; then the next
+async def infer_memories(
+    lore: Lore, said: Sequence[Said], given: Note, owners: Owners, viewer: str | None
+) -> list[Item]:
+    """Store the messages and let a model read all new messages of the user. Return what changed, of what the viewer may
+    see. Raises `ModelUnavailable`; then the next
     call reads what was stored."""
     if not any(one.role == "user" and one.text.strip() for one in said):
         return []
@@ -77,7 +80,16 @@ async def infer_memories(lore: Lore, said: Sequence[Said], given: Note, owners: 
         done = await lore.memories.evolve(f"user:{owners.user_id}", mode="llm")
         changes += done.changes
         if done.failed or not done.remaining or not done.messages:
-            return [_event(change) for change in changes if change.action is not Action.STRENGTH]
+            told = [change for change in changes if change.action is not Action.STRENGTH]
+            return [_event(change) for change in told if await _is_shown(lore, change, viewer)]
+
+
+async def _is_shown(lore: Lore, change: Change, viewer: str | None) -> bool:
+    try:
+        await lore.memories.get(change.memory.memory_id, viewer=viewer)
+    except NotFound:
+        return False
+    return True
 
 
 async def _store(lore: Lore, messages: Sequence[Message]) -> None:
@@ -267,10 +279,13 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
 _PAGE = 500
 
 
-async def history_of(lore: Lore, memory: Memory) -> list[dict[str, Any]]:
-    """Return a row for each change of the memory's text or note, the first one first."""
-    versions = {version.memory_id: version for version in await lore.memories.history(memory.memory_id)}
+async def history_of(lore: Lore, memory: Memory, viewer: str | None = None) -> list[dict[str, Any]]:
+    """Return a row for each change of the memory's text or note that the viewer may see, the first one first."""
+    seen = await lore.memories.history(memory.memory_id, viewer=viewer)
+    versions = {version.memory_id: version for version in seen}
     changes = [change for change in await _log(lore, memory) if _concerns(change, versions)]
+    if viewer is not None:
+        changes = [change for change in changes if change.memory.memory_id in versions]
     kept = await read(lore, [change.memory for change in changes])
     return [_row(versions, change, its) for change, its in zip(changes, kept, strict=True)]
 
@@ -326,10 +341,12 @@ _NEVER_TAKEN = {
 
 
 class Verbs:
-    """The verbs of `Memory` and `AsyncMemory`. Raise `StorageUnavailable` if the database does not answer."""
+    """The verbs of `Memory` and `AsyncMemory`. Raise `StorageUnavailable` if the database does not answer. `viewer`:
+    who sees the answers; None for everything."""
 
-    def __init__(self, lore: Lore) -> None:
+    def __init__(self, lore: Lore, viewer: str | None = None) -> None:
         self._lore = lore
+        self._viewer = viewer
 
     async def add(
         self,
@@ -357,7 +374,7 @@ class Verbs:
         said, note = said_in(messages), Note(own(metadata), last_day(expiration_date))
         if infer and owners.user_id:
             if await a_model_reads(self._lore):
-                return {"results": await infer_memories(self._lore, said, note, owners)}
+                return {"results": await infer_memories(self._lore, said, note, owners, self._viewer)}
             said = [one for one in said if one.role == "user"]
         return {"results": await keep_messages(self._lore, said, note, owners)}
 
@@ -415,7 +432,9 @@ class Verbs:
         found: list[tuple[MemoryHit, Kept]] = []
         scopes, also = await self._whose(wanted)
         for scope in scopes:
-            answer = await self._lore.memories.search(scope, query, limit=MOST_FOUND, threshold=least)
+            answer = await self._lore.memories.search(
+                scope, query, limit=MOST_FOUND, threshold=least, viewer=self._viewer
+            )
             if answer.degraded:
                 log.warning("memories were searched by words alone", extra={"why": answer.degraded})
             facts = [hit for hit in answer.hits if hit.memory.kind is MemoryKind.FACT]
@@ -473,10 +492,10 @@ class Verbs:
     async def history(self, memory_id: str) -> list[Item]:
         """Return the changes of a memory, the first one first; an empty list for an unknown one."""
         try:
-            memory = await self._lore.memories.get(memory_id)
+            memory = await self._lore.memories.get(memory_id, viewer=self._viewer)
         except NotFound:
             return []
-        return await history_of(self._lore, memory)
+        return await history_of(self._lore, memory, self._viewer)
 
     async def reset(self) -> None:
         """Delete every memory that was added through this client, of all owners."""
@@ -486,6 +505,7 @@ class Verbs:
 
     async def _in_force(self, memory_id: str, *, everywhere: bool = False) -> Kept:
         """Return the memory in force. `everywhere`: with the notes of each of its owners."""
+        await self._lore.memories.check_shown(memory_id, self._viewer)
         head = await self._lore.memories.head(memory_id)
         if head.status is not MemoryStatus.ACTIVE:
             raise NotFound(f"Memory {memory_id!r:.80} was deleted.")
@@ -540,7 +560,9 @@ class Verbs:
     async def _of(self, scope: str, also: Sequence[Owners] = (), *, a_page: int = _PAGE) -> AsyncGenerator[Kept, None]:
         """Yield every fact of the scope, the last changed first, read in pages of `a_page`. `also`: as for `read`."""
         offset = 0
-        while page := await self._lore.memories.page(scope, kinds=[MemoryKind.FACT], limit=a_page, offset=offset):
+        while page := await self._lore.memories.page(
+            scope, kinds=[MemoryKind.FACT], limit=a_page, offset=offset, viewer=self._viewer
+        ):
             for kept in await read(self._lore, page, also):
                 yield kept
             offset += len(page)
