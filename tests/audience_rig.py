@@ -4,15 +4,15 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import roomlore
-from roomlore import Lore, Message, Source
+from roomlore import Lore, Message, Settings, Source
 from roomlore.testing import START
 
 
 @asynccontextmanager
-async def heard_in(people: Mapping[str, str], *, direct: str) -> AsyncIterator[Lore]:
+async def heard_in(people: Mapping[str, str], *, direct: str, settings: Settings | None = None) -> AsyncIterator[Lore]:
     """Everybody has spoken in their rooms; `direct` is Ann's with an agent, 'square' is public, and the members of
     'team' are told. Of other rooms nothing is."""
-    async with roomlore.open("sqlite://", settings=roomlore.Settings(), background=False) as lore:
+    async with roomlore.open("sqlite://", settings=settings or Settings(), background=False) as lore:
         await lore.messages.add(
             [
                 Message(id=f"{room}-{who}", room_id=room, sender_id=who, text="something", sent_at=START)

@@ -1,0 +1,119 @@
+"""What models are shown, and what they read through tools, in a room: the same whatever was said elsewhere."""
+
+import json
+import re
+from typing import Any
+
+import httpx
+import pytest
+
+from audience_rig import heard_in
+from reply_rig import reply_settings
+from roomlore import Lore, Message, Source
+from roomlore.core.errors import RoomloreError
+from roomlore.surfaces.http import create_app
+from roomlore.surfaces.mcp.tools import TOOLS, Visitor
+from roomlore.testing import START
+from roomlore.testing.model_server import ModelServer
+
+PEOPLE = {"dm": "ann", "team": "ann bo", "square": "ann eve"}
+SECRET, NUTS = "Ann wants another job", "Ann is allergic to nuts"
+ANN = {"scope": "user:ann"}
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("search_memories", {**ANN, "query": "another job", "threshold": 0}),
+    ("search_memories", {**ANN, "query": SECRET, "threshold": 0.9}),
+    ("search_memories", {**ANN, "query": "nuts", "threshold": 0, "limit": 1}),
+    ("search_memories", {"scope": "group:dm", "query": "job", "threshold": 0}),
+    ("search_memories", {"scope": "agent:bot", "query": "job", "threshold": 0}),
+    ("get_memories", ANN),
+    ("get_memories", {**ANN, "status": "all"}),
+    ("get_memories", {**ANN, "status": "deprecated"}),
+    ("get_memories", {**ANN, "limit": 1, "offset": 1}),
+    ("get_memories", {"scope": "group:dm"}),
+    ("get_memory", {"memory_id": "nuts"}),
+    ("get_memory", {"memory_id": "hidden-0"}),
+    ("memory_history", {"memory_id": "nuts"}),
+    ("memory_history", {"memory_id": "hidden-0"}),
+    ("memory_prompt", {"scopes": ["user:ann", "group:dm", "agent:bot"], "query": "job"}),
+    ("memory_prompt", {"scopes": ["user:ann"], "query": "", "max_tokens": 20}),
+    ("memory_prompt", {"scopes": ["user:ann"], "query": SECRET, "max_tokens": 5}),
+    ("room_context", {"room_id": "dm", "message_id": "dm-ann"}),
+    ("room_context", {"room_id": "dm", "message_id": "said-0"}),
+    ("room_context", {"room_id": "team", "message_id": "team-bo"}),
+    ("room_context", {"room_id": "team", "message_id": "said-0"}),
+    ("add_memory", {**ANN, "statement": f"{SECRET} 0"}),
+    ("add_memory", {**ANN, "statement": f"{SECRET} 0", "room_id": "dm", "message_ids": ["said-0"]}),
+    ("add_memory", {**ANN, "statement": f"{SECRET} 0", "room_id": "team", "message_ids": ["team-bo"]}),
+    ("update_memory", {"memory_id": "hidden-0", "statement": "x"}),
+    ("update_memory", {"memory_id": "hidden-0", "statement": "x", "expected": "hidden-1"}),
+    ("update_memory", {"memory_id": "nuts", "statement": f"{SECRET} 1"}),
+    ("delete_memory", {"memory_id": "hidden-0"}),
+    ("delete_memory", {"memory_id": "hidden-0", "expected": "nuts"}),
+]
+VARYING = re.compile(
+    r'"(memory_id|created_at|updated_at|parent_id|updated)":"[^"]*"|\b[0-9a-f-]{32,36}\b|\d{4}-\d\d-\d\dT[^"]*'
+)
+
+
+async def tell(lore: Lore, secrets: int) -> None:
+    """Say in the direct room so many secrets, which become memories of Ann, of the room and of the agent."""
+    await lore.memories.add("user:ann", NUTS, sources=[Source("team", "team-ann")], memory_id="nuts")
+    for number in range(secrets):
+        text, at = f"{SECRET} {number}", Source("dm", f"said-{number}")
+        said = Message(id=at.message_id, room_id="dm", sender_id="ann", text=text, sent_at=START)
+        await lore.messages.add(said)
+        await lore.memories.add("user:ann", text, sources=[at], memory_id=f"hidden-{number}")
+        await lore.memories.add("group:dm", text, sources=[at])
+        await lore.memories.add("agent:bot", text, sources=[at])
+        if number > 2:
+            await lore.memories.delete(f"hidden-{number}")
+
+
+async def called(viewer: str, secrets: int) -> list[str]:
+    """Return the answer or the error of each call of a tool, in a store of its own."""
+    tools, told = {tool.name: tool for tool in TOOLS}, []
+    for name, given in CALLS:
+        async with heard_in(PEOPLE, direct="dm") as lore:
+            await tell(lore, secrets)
+            tool, visitor = tools[name], Visitor(lore=lore, viewer=viewer)
+            try:
+                answer = await tool.run(visitor, tool.takes.model_validate(given))
+                told.append(json.dumps(answer.plain(), separators=(",", ":")))
+            except RoomloreError as error:
+                told.append(str(error))
+    return [VARYING.sub("", one) for one in told]
+
+
+@pytest.mark.parametrize("viewer", ["room:team", "user:eve"])
+async def test_each_tool_answers_the_same_whatever_was_said_elsewhere(viewer):
+    without, with_secrets = await called(viewer, 0), await called(viewer, 5)
+    for call, *told in zip(CALLS, without, with_secrets, strict=True):
+        assert told[0] == told[1], call
+    unasked = [one for (_, given), one in zip(CALLS, with_secrets, strict=True) if SECRET not in str(given)]
+    assert SECRET not in str(unasked)
+
+
+async def replied_in(room: str, secrets: int, server: ModelServer) -> list[str]:
+    """Return the prompt of a reply and its events, as a key that may write is told them."""
+    async with heard_in(PEOPLE, direct="dm", settings=reply_settings(server)) as lore:
+        await tell(lore, secrets)
+        _, key = await lore.keys.create("bot", scopes=("write",))
+        transport, headers = httpx.ASGITransport(create_app(lore)), {"Authorization": f"Bearer {key}"}
+        said = {
+            "id": "q",
+            "sender_id": "ann",
+            "text": "Do I want another job? 我想换工作吗？",
+            "sent_at": START.isoformat(),
+        }
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=headers) as http:
+            events = await http.post("/chat/sse", json={"room_id": room, "message": said, "agent_id": "bot"})
+        assert "event: done" in events.text
+        return [server.requests[-1].prompt, VARYING.sub("", events.text)]
+
+
+@pytest.mark.parametrize(("room", "knows"), [("team", False), ("square", False), ("new", False), ("dm", True)])
+async def test_a_reply_is_made_the_same_whatever_was_said_elsewhere(room, knows):
+    async with ModelServer() as server:
+        without, with_secrets = [await replied_in(room, secrets, server) for secrets in (0, 5)]
+    assert (without == with_secrets) is not knows
+    assert (SECRET in with_secrets[0]) is knows
