@@ -49,12 +49,14 @@ async def test_replies_become_a_short_memory_of_the_agent(real_model, listener, 
     listener.tell(f"extraction ({record.status})", record.raw_answer)
     listener.tell("kept", memories[0].statement if memories else None)
     listener.check_answers()
-    assert record.messages == EVERY
+    assert record.messages == len(ROOM_TALK[language])
     assert record.status == ("applied" if memories else "nothing")
     assert [change.action for change in changes] == [Action.CREATE] * len(memories)
     for memory in memories:
         assert memory.kind == "short"
-        assert [source.message_id for source in memory.sources] == ["5", "6", "7"]
+        assert {source.message_id for source in memory.sources} <= {
+            str(place) for place in range(1, record.messages + 1)
+        }
         assert memory.fallback == (memory.made_by == FALLBACK)
         if not memory.fallback:
             assert memory.made_by == record.model == real_model.name

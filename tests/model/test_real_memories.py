@@ -27,7 +27,7 @@ def check(extracted: Extracted, conversation: str, name: str) -> None:
     if extracted.statement is None:
         assert says_nothing(extracted.raw_answer)
         return
-    assert extracted.statement in extracted.raw_answer
+    assert extracted.statement in " ".join(extracted.raw_answer.split())
     assert 5 <= graphemes(extracted.statement) <= SUMMARY_CHARACTERS
     assert not says_nothing(extracted.statement)
 

@@ -6,6 +6,7 @@ from talks import LANGUAGES, LATER_TURNS, TURNS
 import roomlore
 from roomlore.adapters.tokens import EncodingTokens
 from roomlore.core.chat import SUMMARY_MODEL
+from roomlore.core.prompt import neutral
 from roomlore.core.text import graphemes
 
 MOST_TOKENS = 96
@@ -41,7 +42,7 @@ async def test_a_session_goes_on_with_the_models_summary(real_model, listener, l
         await _told(lore, LATER_TURNS[language])
         context = await lore.sessions.query_context("kitchen", recent_turns=0)
         assert context.mode is roomlore.SessionMode.SUMMARY_N
-        assert context.history.startswith(LABELS[language] + first.summary)
+        assert context.history.startswith(LABELS[language] + neutral(first.summary))
         assert LATER_TURNS[language][0][0] in context.history
         second = await _summarised(lore, listener)
         _check(second)
