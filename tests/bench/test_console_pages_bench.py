@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_page_is_timed_in_both_stores(tmp_path):
-    sizes = ("--messages", "2000", "--small", "1000", "--turns", "1", "--store", str(tmp_path))
+    sizes = ("--messages", "400", "--small", "200", "--turns", "1", "--store", str(tmp_path))
     command = (sys.executable, "-m", "bench", "console-pages", *sizes)
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -11,12 +11,12 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_two_workers_share_the_work(postgres_url: str):
-    sizes = ("--rooms", "12", "--answer", "0.1", "--database", postgres_url)
+    sizes = ("--rooms", "6", "--answer", "0.1", "--database", postgres_url)
     command = (sys.executable, "-m", "bench", "work-sharing", *sizes)
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=500)
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert ended.stdout.count("12 requests to the model") == 2
-    assert ended.stdout.count("12 memories of 12 rooms") == 2
+    assert ended.stdout.count("6 requests to the model") == 2
+    assert ended.stdout.count("6 memories of 6 rooms") == 2
     assert "2 workers are " in ended.stdout
     assert "WRONG" not in ended.stdout
 

@@ -593,3 +593,10 @@ def test_a_file_read_as_another_format_gives_nothing_worth_storing(name, form):
         return
     whole = [one for one in found if one.text and one.sent_at and one.sender_id not in ("unknown", "system")]
     assert not whole
+
+
+def test_a_long_cell_and_a_row_that_is_none_of_the_table(tmp_path):
+    head, long = "Time,SenderName,Sender,TalkerName,Talker,Content", "茶" * 200_000
+    rows = f'2025-11-09 09:00:00,A,wx_a,Club,1@chatroom,"{long}"\n2025-11-09,A\nx,A,wx_a,Club,1@chatroom,hi\n'
+    found = catalogue.items(write(tmp_path, "chat.csv", f"{head}\n{rows}"))
+    assert [item.message.text if isinstance(item, Parsed) else item.number for item in found] == [long, 3, 4]

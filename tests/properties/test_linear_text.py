@@ -1,10 +1,11 @@
 """Whoever may write a message may not stop the service: reading a text takes time in proportion to its length."""
 
 import gc
+import os
 import re
 import time
 from collections.abc import Iterable, Iterator
-from itertools import combinations, pairwise
+from itertools import combinations, islice, pairwise
 from math import inf
 
 import pytest
@@ -29,11 +30,14 @@ ODD = ("x", "\x01", "!", "。")
 PAIRED = ("a", "1", " ", "\n", ".", "?", "_", "@", "“", "中", "三", "。", "\u0301", "\u200d", "😀")
 
 
-def hostile_texts() -> Iterator[tuple[str, str, str]]:
-    """Begin, unit and end: runs of every class with an odd end, alternations of two, and a run behind another sign."""
+def hostile_texts(reader: str) -> Iterator[tuple[str, str, str]]:
+    """Begin, unit and end: runs of every class with an odd end, alternations of two, and a run behind another sign.
+
+    A reader gets every fourth alternation, each reader others; all of them if `ROOMLORE_ALL_TEXTS` is set."""
     for place, unit in enumerate(UNITS):
         yield "", unit, ODD[place % len(ODD)]
-    for one, other in combinations(PAIRED, 2):
+    first, step = (0, 1) if os.environ.get("ROOMLORE_ALL_TEXTS") else (list(READERS).index(reader) % 4, 4)
+    for one, other in islice(combinations(PAIRED, 2), first, None, step):
         yield "", one + other, "x"
     for place, one in enumerate(PAIRED):
         yield one, PAIRED[(place + 4) % len(PAIRED)], "\x01"
@@ -100,7 +104,7 @@ def test_no_reader_of_texts_is_forgotten():
 def test_reading_is_linear(name):
     gc.disable()
     try:
-        assert slow(READERS[name], hostile_texts()) == {}
+        assert slow(READERS[name], hostile_texts(name)) == {}
     finally:
         gc.enable()
 

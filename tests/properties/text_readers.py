@@ -41,7 +41,7 @@ from roomlore.core.sessions import window as turns
 from roomlore.core.summary import answers as summary_answers
 from roomlore.core.summary import corrections, select, sentences, stakes
 from roomlore.core.summary import sentences as summary_quotes
-from roomlore.importers import export_files, irc, json_stream, whatsapp
+from roomlore.importers import export_files, irc, json_stream, wechat_csv, whatsapp
 from roomlore.importers.formats import open_import
 from roomlore.surfaces import marks
 from roomlore.surfaces.console import frame
@@ -105,6 +105,20 @@ IMPORTERS: dict[str, Reader] = {
         "1/2/24, 12:00 - Anna: TEXT\n1/2/24, 12:00 - ",
         "1/2/24, 12:00 - Anna: <TEXT>\n1/2/24, 12:00 - Ben: <",
     ),
+    "chatlab": _imported("chatlab", '{"chatlab": {}, "messages": [{"sender": "1", "timestamp": 1, "content": JSON}, '),
+    "qq_exporter": _imported(
+        "qq-exporter", '{"messages": [{"id": "1", "sender": {"uin": "1"}, "content": {"text": JSON}}, '
+    ),
+    "onebot": _imported("onebot", '[{"message_id": 1, "user_id": 2, "group_id": 3, "message": JSON}, '),
+    "qq_text": _imported("qq-text", "2019-07-16 18:15:05 【管理员】地瓜(23)\nTEXT\n2019-07-16 18:15:06 TEXT\n"),
+    "chatlog": _imported(
+        "chatlog", '[{"talker": "a", "sender": "b", "time": "2024-05-01T08:00:00Z", "content": JSON}, '
+    ),
+    "weflow": _imported("weflow", '{"messages": [{"createTime": 1, "senderUsername": "a", "content": JSON}, '),
+    "wechat_csv": _imported(
+        "wechat-csv", "Time,SenderName,Sender,TalkerName,Talker,Content\n2024-05-01 08:00:00,a,b,c,d,TEXT\n"
+    ),
+    "wecom": _imported("wecom", '{"msgid": "1", "from": "a", "msgtype": "text", "text": {"content": JSON}}\n'),
     "lark": _imported("lark", '{"data": {"items": [{"message_id": "1", "body": {"content": JSON}}, '),
 }
 
@@ -266,6 +280,7 @@ READERS: dict[str, Reader] = {
     "core.dates.spans:time_spans": lambda text: time_spans(text, now=_NOW),
     **{f"importers.{name}:read": reader for name, reader in IMPORTERS.items()},
     "importers.irc:is_log_line": irc.is_log_line,
+    "importers.wechat_csv:table_in_line": wechat_csv.table_in_line,
     "importers.export_files:excerpt": export_files.excerpt,
     "importers.json_stream:parse_object": json_stream.parse_object,
     "importers.whatsapp:read_stamp": whatsapp.read_stamp,

@@ -10,7 +10,7 @@ from roomlore.core.membership import RoomFacts
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position
 from roomlore.importers.chatlab import RECALL_NOTICE
-from roomlore.importers.export_files import Line, Options, Source, excerpt, read_lines
+from roomlore.importers.export_files import LONGEST_LINE, Line, Options, Source, excerpt, read_lines
 from roomlore.importers.shapes import first_name, id_at, kept, local_time
 from roomlore.importers.wechat_json import ROOM_MARK, SYSTEM_SENDER
 
@@ -52,10 +52,9 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
         if message is not None:
             facts_of_room = None if options.room_id else _room_facts(message.room_id)
             yield Parsed(message, position, room=facts_of_room)
-        elif any(record.cells):
-            yield Bad(
-                position, record.first, "the row lacks a sender, a time or columns", excerpt(",".join(record.cells))
-            )
+        elif record.reason or any(record.cells):
+            reason = record.reason or "the row lacks a sender, a time or columns"
+            yield Bad(position, record.first, reason, excerpt(",".join(record.cells)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +63,7 @@ class _Record:
     first: int
     last: int
     end: int
+    reason: str = ""
 
 
 class _Lines:
@@ -82,17 +82,19 @@ class _Lines:
 
 
 def _records(source: Source, offset: int, number: int) -> Iterator[_Record]:
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
     lines = _Lines(read_lines(source, offset=offset, number=number))
     reader = csv.reader(iter(lines), strict=False)
     first = number + 1
     while True:
+        reason = ""
         try:
             cells = next(reader, None)
-        except csv.Error:
-            cells = []
+        except csv.Error as error:
+            cells, reason = [], f"not CSV: {error}"
         if cells is None or lines.latest is None:
             return
-        yield _Record(cells, first, lines.latest.number, lines.latest.end)
+        yield _Record(cells, first, lines.latest.number, lines.latest.end, reason)
         first = lines.latest.number + 1
 
 
@@ -103,7 +105,10 @@ def table_of(columns: list[str]) -> _Table | None:
 
 def table_in_line(line: str) -> bool:
     """Return True if the line is the header of a known table."""
-    return table_of(next(csv.reader([line.lstrip("\ufeff")]), [])) is not None
+    try:
+        return table_of(next(csv.reader([line.lstrip("\ufeff")]), [])) is not None
+    except csv.Error:
+        return False
 
 
 def _room_facts(room_id: str) -> RoomFacts | None:
