@@ -57,9 +57,10 @@ class SyncMessageService:
     def page(self, room_id: str, *, after: int = 0, limit: int = 100) -> list[StoredMessage]: ...
     def search(
         self,
-        room_id: str,
-        query: str,
+        room_id: str | None = None,
+        query: str = "",
         *,
+        viewer: str | None = None,
         limit: int = 10,
         mode: Literal["hybrid", "lexical"] = "hybrid",
         sender_ids: Sequence[str] | None = None,

@@ -203,6 +203,9 @@ class Rooms(RuleBasedStateMachine):
                 page = await lore.memories.page(scope, viewer=viewer, status="all")
                 found.append([_without_ids(memory) for memory in page])
                 found.append(await lore.memories.count(scope, viewer=viewer))
+            said = await lore.messages.search(query="job 部署 peanuts", viewer=viewer, limit=50)
+            found.append([(hit.message.id, hit.message.text, hit.score, dict(hit.signals)) for hit in said.hits])
+            found.append(said.degraded)
             if self.number % _SURFACES_EVERY == 0:
                 found += await self._over_http(lore, viewer) + await self._over_mcp(lore, viewer)
         return [*found, await self._prompts(lore)]
@@ -219,7 +222,7 @@ class Rooms(RuleBasedStateMachine):
                 page = (await web.get(f"/memory/list/{scope}", params={"limit": 200})).json()
                 statements = [(one["statement"], one["version"], one["evidence"]) for one in page["memories"]]
                 found.append((page["total"], statements))
-            for room in (*VISIBLE, *HIDDEN):
+            for room in (*VISIBLE, *HIDDEN, ""):
                 answer = await web.get("/messages/search", params={"room_id": room, "q": "job 部署"})
                 texts = [(hit["message"]["text"], hit["score"]) for hit in answer.json().get("hits", ())]
                 found.append((answer.status_code, texts))
@@ -231,6 +234,9 @@ class Rooms(RuleBasedStateMachine):
     async def _over_mcp(self, lore: Any, viewer: str) -> list[Any]:
         visitor, found = Visitor(lore=lore, viewer=viewer), []
         tools = {tool.name: tool for tool in TOOLS}
+        messages = tools["search_messages"]
+        said = (await messages.run(visitor, messages.takes.model_validate({"query": "job", "limit": 20}))).plain()
+        found.append([(one["message_id"], one["score"]) for one in said["messages"]])
         for scope in SCOPES:
             for name, given in (("search_memories", {"query": "job", "threshold": 0}), ("memory_prompt", {})):
                 tool = tools[name]

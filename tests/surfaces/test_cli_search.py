@@ -176,7 +176,7 @@ def test_nothing_found_says_what_to_try(chat):
 
 BAD = [
     (("search", "nowhere", "x"), 1, "'nowhere'"),
-    (("search", "tea"), 2, "Missing argument"),
+    (("search", "tea"), 2, "what to look for"),
     (("search", "tea", " "), 1, "The query is empty"),
     (("search", "tea", "x", "--limit", "0"), 1, "from 1 to 200"),
     (("search", "tea", "x", "-n", "201"), 1, "from 1 to 200"),
@@ -345,3 +345,16 @@ def test_a_hit_is_shown_within_its_conversation(chat):
     assert "percolator" not in chat("search", "tea", "small white one", "-n", "1").output
     told = json.loads(chat("search", "tea", "small white one", "--conversation", "-n", "1", "--json").output)
     assert [message["id"] for message in told["hits"][0]["conversation"]] == ["m20", "m21"]
+
+
+def test_all_rooms_that_a_viewer_may_see_are_searched(chat):
+    chat("audience", "odd", "--kind", "public")
+    shown = chat("search", "samovar", "--viewer", "room:odd").output
+    assert "in odd" in shown
+    assert "in tea" not in shown
+    everywhere = json.loads(chat("search", "--everywhere", "samovar", "--json").output)
+    assert everywhere["room_id"] is None
+    assert {hit["message"]["room_id"] for hit in everywhere["hits"]} == {"tea", "odd"}
+    assert "these rooms" in chat("search", "giraffe", "--viewer", "room:odd").output
+    assert "--everywhere" in chat("search", "tea", code=2).output
+    assert "viewer is room:" in chat("search", "tea", "--viewer", "someone", code=1).output

@@ -1,6 +1,7 @@
 """Read from storage who heard what, and decide with core what a viewer may know. All services share this."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from roomlore.core.audience import (
     ALWAYS,
     BEGINNING,
+    NEVER,
     EvidenceTable,
     Known,
     RoomPeople,
@@ -23,6 +25,7 @@ from roomlore.core.audience import (
     view_of,
     windows_of,
 )
+from roomlore.core.models import Room
 from roomlore.ports.storage import UnitOfWork
 
 
@@ -100,6 +103,44 @@ class Sight:
         view = view_of(self._viewer, self._windows, now)
         self._valid = now, next_change(self._viewer, self._own, view, now)
         return view
+
+
+@dataclass(frozen=True, slots=True)
+class RoomsShown:
+    """Rooms of which a viewer may see anything, with the windows of time. `more`: there are more of them."""
+
+    rooms: Sequence[tuple[Room, tuple[Window, ...]]]
+    more: bool = False
+
+
+async def rooms_shown(work: UnitOfWork, *, tenant: str, viewer: Viewer | None, now: datetime, most: int) -> RoomsShown:
+    """Return at most `most` rooms that the viewer may see wholly, None for all rooms, those used last, and as many of
+    which it may see a part. Which ones does not depend on what the viewer may not see."""
+    if viewer is None:
+        every = await work.rooms.used_last(tenant=tenant, limit=most + 1)
+        return RoomsShown([(room, ALWAYS) for room in every[:most]], len(every) > most)
+    own = await _own_room(work, tenant, viewer)
+    people = people_of(viewer, own, now)
+    found = {room.room_id: room for room in await work.rooms.used_last(tenant=tenant, limit=most + 1, public=True)}
+    if people:
+        its = await work.rooms.of_person(tenant=tenant, person_id=min(people))
+        found |= {room.room_id: room for room in its}
+    windows = await _windows(work, tenant, found, people)
+    if own and (here := await work.rooms.find(tenant=tenant, room_id=viewer.id)):
+        found[viewer.id], windows[viewer.id] = here, ALWAYS
+    shown = [(room, windows.get(name, NEVER)) for name, room in found.items()]
+    whole = sorted((one for one in shown if one[1] == ALWAYS), key=lambda one: _last_used(one[0]))
+    parts = sorted((one for one in shown if one[1] not in (ALWAYS, NEVER)), key=lambda one: _last_open(*one))
+    return RoomsShown([*whole[:most], *parts[:most]], max(len(whole), len(parts)) > most)
+
+
+def _last_used(room: Room) -> tuple[float, str]:
+    return -(room.last_sent_at or BEGINNING).timestamp(), room.room_id
+
+
+def _last_open(room: Room, windows: Sequence[Window]) -> tuple[float, str]:
+    """Order by the end of the last window: when the room was used last may be hidden."""
+    return -windows[-1].end.timestamp(), room.room_id
 
 
 async def sees_all_of(work: UnitOfWork, *, tenant: str, viewer: str | None, room_id: str, now: datetime) -> bool:

@@ -165,6 +165,12 @@ class Rooms(Protocol):
         """Return the stamps of these rooms, without unknown rooms. While a room has the same stamp, `people` returns
         the same of it."""
 
+    async def used_last(self, *, tenant: str, limit: int, public: bool = False) -> list[Room]:
+        """Return rooms, or only public ones, those with the latest message first, then by id."""
+
+    async def of_person(self, *, tenant: str, person_id: str) -> list[Room]:
+        """Return all rooms in which this person spoke or was told to be, ascending by id."""
+
     async def of_sender(self, *, tenant: str, sender_id: str) -> list[str]:
         """Return the ids of the rooms in which this sender has spoken, ascending."""
 
@@ -189,6 +195,9 @@ class Messages(Protocol):
 
     async def plain(self, *, tenant: str, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
         """Return the messages at these arrivals without features and links, in order of arrival."""
+
+    async def edited(self, *, tenant: str, room_id: str) -> dict[int, datetime]:
+        """Return arrival to the time of the last edit, of the messages of the room that were edited."""
 
     async def tail(
         self, *, tenant: str, room_id: str, limit: int, before: int | None = None, since: datetime | None = None

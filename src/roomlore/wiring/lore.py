@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from roomlore.adapters.sql import connect
@@ -23,7 +24,7 @@ from roomlore.services.indexing import IndexingService
 from roomlore.services.jobs import JobService
 from roomlore.services.keys import KeyService
 from roomlore.services.memories import MemoryService, MemoryWriter, Past, Reviser
-from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService
+from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService, RoomsSearch
 from roomlore.services.models import ModelService
 from roomlore.services.privacy import PrivacyService
 from roomlore.services.recall import RecallService
@@ -190,20 +191,26 @@ class Lore:
             limits=shared.limits,
             due=shared.indexing.due,
             search=self._search,
+            search_rooms=RoomsSearch(**self._searching),
         )
 
     @cached_property
     def _search(self) -> MessageSearch:
+        return MessageSearch(**self._searching)
+
+    @property
+    def _searching(self) -> dict[str, Any]:
+        """What each search of messages needs."""
         shared = self._resources
-        return MessageSearch(
-            tenant=self.tenant,
-            storage=shared.storage,
-            facts=shared.facts,
-            dense=shared.indexing.dense,
-            clock=shared.clock,
-            telemetry=shared.telemetry,
-            zone=ZoneInfo(shared.settings.search.time_zone),
-        )
+        return {
+            "tenant": self.tenant,
+            "storage": shared.storage,
+            "facts": shared.facts,
+            "dense": shared.indexing.dense,
+            "clock": shared.clock,
+            "telemetry": shared.telemetry,
+            "zone": ZoneInfo(shared.settings.search.time_zone),
+        }
 
     @property
     def settings(self) -> Settings:

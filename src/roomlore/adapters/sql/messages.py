@@ -88,6 +88,7 @@ _FINGERPRINTS = Statement(
     lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), among(_m.c.message_id, "ids"))
 )
 _SAID_AT = Statement(lambda: select(_m.c.message_id, _m.c.sent_at).where(in_room(_m), among(_m.c.message_id, "ids")))
+_EDITED = Statement(lambda: select(_m.c.arrival, _m.c.edited_at).where(visible, _m.c.edited_at.is_not(None)))
 _ARRIVAL_OF = Statement(lambda: select(_m.c.arrival).where(in_room(_m), _m.c.message_id == bindparam("message_id")))
 _BY_ID = Statement(lambda: entries(among(_m.c.message_id, "ids")))
 _BY_ARRIVAL = Statement(lambda: entries(among(_m.c.arrival, "arrivals")))
@@ -163,6 +164,10 @@ class MessageReading(_InRoom):
             return []
         rows = await self._rows(_PLAIN, tenant, room_id, arrivals=numbers_text(arrivals))
         return [MESSAGE.read(row, room_id) for row in sorted(rows, key=itemgetter(ARRIVAL_AT))]
+
+    async def edited(self, *, tenant: str, room_id: str) -> dict[int, datetime]:
+        rows = await self._rows(_EDITED, tenant, room_id)
+        return {arrival: from_micros(edited_at) for arrival, edited_at in rows}
 
     async def tail(
         self, *, tenant: str, room_id: str, limit: int, before: int | None = None, since: datetime | None = None

@@ -16,6 +16,7 @@ from sqlalchemy import (
     literal_column,
     null,
     select,
+    union,
     union_all,
     update,
 )
@@ -42,7 +43,7 @@ from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.models import ApiKey, Room
 from roomlore.ports.storage import VECTORS
 
-_rooms, _people, _m = schema.rooms, schema.participants, schema.messages
+_rooms, _people, _members, _m = schema.rooms, schema.participants, schema.room_members, schema.messages
 _named = (_rooms.c.tenant == bindparam("tenant")) & (_rooms.c.room_id == bindparam("room_id"))
 
 
@@ -83,6 +84,26 @@ _CONFIGURE = Statement(
         .returning(*ROOM.columns)
     )
 )
+_LATEST_FIRST = (func.coalesce(_rooms.c.last_sent_at, literal_column("-9223372036854775808")).desc(), _rooms.c.room_id)
+_USED_LAST = Statement(lambda: _used_last())
+_PUBLIC = Statement(lambda: _used_last().where(_rooms.c.kind == literal_column(f"'{RoomKind.PUBLIC}'")))
+_OF_PERSON = Statement(lambda: _of_person())
+
+
+def _used_last() -> Any:
+    chosen = select(*ROOM.columns).where(_rooms.c.tenant == bindparam("tenant"))
+    return chosen.order_by(*_LATEST_FIRST).limit(bindparam("count"))
+
+
+def _of_person() -> Any:
+    its = (
+        select(table.c.room_key).where(table.c.tenant == bindparam("tenant"), person == bindparam("person_id"))
+        for table, person in ((_people, _people.c.sender_id), (_members, _members.c.person_id))
+    )
+    chosen = select(*ROOM.columns).where(_rooms.c.tenant == bindparam("tenant"), _rooms.c.room_key.in_(union(*its)))
+    return chosen.order_by(_rooms.c.room_id)
+
+
 _PEOPLE = Statement(
     lambda: select(_people.c.sender_id, _people.c.name).where(in_room(_people)).order_by(_people.c.first_arrival)
 )
@@ -95,7 +116,6 @@ _ROOMS_OF = Statement(
         .order_by(_rooms.c.room_id)
     )
 )
-_members = schema.room_members
 _SET_KIND = Statement(
     lambda: (
         update(_rooms)
@@ -232,6 +252,14 @@ class SqlRooms(Repository):
     async def stamps(self, *, tenant: str, room_ids: Collection[str]) -> dict[str, RoomStamp]:
         rows = await self._sql.fetch(_STAMPS, tenant=escape(tenant), room_ids=names_text(sorted(room_ids)))
         return {unescape(name): (created_at, revision) for name, created_at, revision in rows}
+
+    async def used_last(self, *, tenant: str, limit: int, public: bool = False) -> list[Room]:
+        rows = await self._sql.fetch(_PUBLIC if public else _USED_LAST, tenant=escape(tenant), count=limit)
+        return [ROOM.read(row) for row in rows]
+
+    async def of_person(self, *, tenant: str, person_id: str) -> list[Room]:
+        rows = await self._sql.fetch(_OF_PERSON, tenant=escape(tenant), person_id=escape(person_id))
+        return [ROOM.read(row) for row in rows]
 
     async def of_sender(self, *, tenant: str, sender_id: str) -> list[str]:
         rows = await self._sql.fetch(_ROOMS_OF, tenant=escape(tenant), sender_id=escape(sender_id))

@@ -65,6 +65,8 @@ WEIGHTS = SearchWeights()
 
 
 SearchMode = Literal["hybrid", "lexical"]
+NEIGHBOURHOOD = 512
+"""The nearest neighbours that a search looks at."""
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Vectors = NDArray[np.float32]
@@ -219,11 +221,12 @@ class SearchHit:
 class SearchAnswer:
     """The result of a search, best first.
 
-    `mode`: the kind of search: 'lexical' if no embedder is configured or the index cannot be used. `degraded`: None, or
-    the reason for a reduced search. `times`: the time expressions understood in the question, with their meaning.
+    `room_id`: None if several rooms were searched. `mode`: the kind of search: 'lexical' if no embedder is configured
+    or the index cannot be used. `degraded`: None, or the reason for a reduced search. `times`: the time expressions
+    understood in the question, with their meaning.
     """
 
-    room_id: str
+    room_id: str | None
     query: str
     mode: SearchMode
     hits: tuple[SearchHit, ...]

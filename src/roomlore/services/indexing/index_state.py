@@ -4,12 +4,13 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Protocol
 
 from roomlore.core.errors import InvalidInput, ModelUnavailable, VectorsUnavailable, describe
 from roomlore.core.memory.memory import NumberedMemory
 from roomlore.core.models import StoredMessage
-from roomlore.core.search.hits import Dense, EmbeddingModel, IndexState, Ints
+from roomlore.core.search.hits import NEIGHBOURHOOD, Dense, EmbeddingModel, IndexState, Ints
 from roomlore.core.search.lexical import WORDS_MODEL, passage
 from roomlore.ports.coordination import Clock, Jobs
 from roomlore.ports.language import Embedder
@@ -22,7 +23,6 @@ log = logging.getLogger(__name__)
 Cursor = tuple[str, str, int]
 START: Cursor = ("", "", 0)
 _FRESH_SECONDS = 2.0
-_NEIGHBOURHOOD = 512
 _REST_SECONDS = 5.0
 _WORDS_ALONE = "Words alone were searched."
 
@@ -278,27 +278,32 @@ class DenseSearch:
 
     async def near(self, tenant: str, scope: str, texts: Sequence[str], only: Ints | None) -> Dense:
         """Return the nearest neighbours of each text, or the problem if they are not available."""
+        return (await self.near_each(tenant, {scope: only}, texts))[scope]
+
+    async def near_each(self, tenant: str, scopes: Mapping[str, Ints | None], texts: Sequence[str]) -> dict[str, Dense]:
+        """Return the nearest neighbours in each of these scopes, which come with the numbers to search, None for all;
+        or the problem for each."""
         standing = await self._standings.now()
         if self._embedder is None or self._vectors is None or standing.generation is None:
-            return Dense(problem=standing.problem)
+            return dict.fromkeys(scopes, Dense(problem=standing.problem))
         if self._clock.monotonic() < self._resting_until:
-            return Dense(problem=self._last_failure)
+            return dict.fromkeys(scopes, Dense(problem=self._last_failure))
         try:
             vectors = await self._embedder.embed(texts, kind="query")
-            found = await self._vectors.nearest(
+            nearest = partial(
+                self._vectors.nearest,
                 collection=self._collection,
                 generation=standing.generation,
                 tenant=tenant,
-                scope=scope,
                 vectors=vectors,
-                limit=_NEIGHBOURHOOD,
-                only=only,
+                limit=NEIGHBOURHOOD,
             )
+            found = {scope: await nearest(scope=scope, only=only) for scope, only in scopes.items()}
         except InvalidInput as error:
-            return Dense(problem=f"{_WORDS_ALONE} {error}")
+            return dict.fromkeys(scopes, Dense(problem=f"{_WORDS_ALONE} {error}"))
         except (ModelUnavailable, VectorsUnavailable) as error:
-            return self._rest(error)
-        return Dense(found, vectors, used=True, problem=standing.problem)
+            return dict.fromkeys(scopes, self._rest(error))
+        return {scope: Dense(one, vectors, used=True, problem=standing.problem) for scope, one in found.items()}
 
     async def problem(self) -> str | None:
         """Return the problem of the indexes, for a search by words alone."""

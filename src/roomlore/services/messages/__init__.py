@@ -3,6 +3,7 @@
 from roomlore.services.messages.ingest import AllDue, Due, Ingest, RoomCache, VectorsDue
 from roomlore.services.messages.message_service import MessageService, OnConflict
 from roomlore.services.messages.search import FactsCache, MessageSearch
+from roomlore.services.messages.search_rooms import RoomsSearch
 
 __all__ = [
     "AllDue",
@@ -13,5 +14,6 @@ __all__ = [
     "MessageService",
     "OnConflict",
     "RoomCache",
+    "RoomsSearch",
     "VectorsDue",
 ]

@@ -7,15 +7,18 @@ from functools import partial
 from typing import Any, Literal
 
 from roomlore.core.analysis import Participants, analyse
+from roomlore.core.audience import Viewer, check_viewer
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.intake import Limits, check, check_page
 from roomlore.core.models import AddReport, Entry, Message, StoredMessage
 from roomlore.core.search.hits import SearchAnswer, SearchMode
+from roomlore.ports.audience import sees_all_of
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.messages.ingest import Ingest, Plan, VectorsDue, aside, weight
-from roomlore.services.messages.search import AskedAt, Filters, MessageSearch
+from roomlore.services.messages.search import AskedAt, Filters, MessageSearch, unknown_room
+from roomlore.services.messages.search_rooms import RoomsSearch
 
 OnConflict = Literal["raise", "report"]
 
@@ -37,6 +40,7 @@ class MessageService:
         limits: Limits,
         due: VectorsDue,
         search: MessageSearch,
+        search_rooms: RoomsSearch,
     ) -> None:
         self._tenant = tenant
         self._storage = storage
@@ -47,6 +51,7 @@ class MessageService:
         self._limits = limits
         self._due = due
         self._search = search
+        self._search_rooms = search_rooms
 
     async def add(self, messages: Message | Sequence[Message], *, on_conflict: OnConflict = "raise") -> AddReport:
         """Store one message or a batch (of any rooms) in one transaction, in the order given.
@@ -83,9 +88,10 @@ class MessageService:
 
     async def search(
         self,
-        room_id: str,
-        query: str,
+        room_id: str | None = None,
+        query: str = "",
         *,
+        viewer: str | None = None,
         limit: int = 10,
         mode: SearchMode = "hybrid",
         sender_ids: Sequence[str] | None = None,
@@ -94,20 +100,33 @@ class MessageService:
         asked_at: AskedAt = None,
         conversation: bool = False,
     ) -> SearchAnswer:
-        """Return the messages of the room that answer the query best, at most `limit` (1 to 200), best first.
+        """Return the messages that answer the query best, at most `limit` (1 to 200), best first: of the room, or
+        without one of all rooms, ranked as one (at most the 200 used last, and 200,000 messages).
 
-        `mode`: 'hybrid' searches by words and by meaning, and by words alone if no embedder is configured or the index
-        cannot be used; the answer's `mode` and `degraded` say so. 'lexical' searches by words alone. `sender_ids`,
-        `since`, `until`: if given, only messages of these senders, sent in [`since`, `until`), are found. Time
-        expressions in the query are read relative to `asked_at`: now by default, or a time, or 'newest' for the time of
-        the room's newest message; if the query contains only a time, everything sent then is found. With `conversation`
-        each hit brings the nearest messages of its conversation, at most 12 with itself. Raise `InvalidInput`,
-        `NotFound` for an unknown room, `StorageUnavailable`.
+        `viewer`, 'room:team' or 'user:anna': only what that room or person may see is found, and nothing else changes
+        a score; a room that it may not see wholly is unknown. Without it everything is searched, and you decide
+        whom to show it to. `mode`: 'hybrid' searches by words and by meaning, and by words alone if no embedder is
+        configured or the index cannot be used; the answer's `mode` and `degraded` say so. 'lexical' searches by words
+        alone. `sender_ids`, `since`, `until`: if given, only messages of these senders, sent in [`since`, `until`), are
+        found. Time expressions in the query are read relative to `asked_at`: now by default, or a time, or 'newest' for
+        the time of the newest message; if the query contains only a time, everything sent then is found. With
+        `conversation` each hit brings the nearest messages of its conversation, at most 12 with itself. Raise
+        `InvalidInput`, `NotFound` for an unknown room, `StorageUnavailable`.
         """
-        filters = Filters.of(sender_ids, since, until)
-        return await self._search.search(
-            room_id, query, limit=limit, mode=mode, filters=filters, asked_at=asked_at, conversation=conversation
-        )
+        whom = None if viewer is None else check_viewer(viewer)
+        asked: Any = {"limit": limit, "mode": mode, "asked_at": asked_at, "conversation": conversation}
+        asked["filters"] = Filters.of(sender_ids, since, until)
+        if room_id is None:
+            return await self._search_rooms.search(whom, query, **asked)
+        if whom is not None:
+            await self._check_shown(room_id, whom)
+        return await self._search.search(room_id, query, **asked)
+
+    async def _check_shown(self, room_id: str, viewer: Viewer) -> None:
+        async with self._storage.reading() as work:
+            now = self._clock.now()
+            if not await sees_all_of(work, tenant=self._tenant, viewer=str(viewer), room_id=room_id, now=now):
+                raise NotFound(unknown_room(room_id))
 
     async def edit(
         self,
@@ -196,7 +215,7 @@ class MessageService:
 
     async def _require_room(self, work: UnitOfWork, room_id: str) -> None:
         if await work.rooms.find(tenant=self._tenant, room_id=room_id) is None:
-            raise NotFound(f"There is no room {room_id!r}; a room appears with its first message.")
+            raise NotFound(unknown_room(room_id))
 
     async def _lock(self, work: UnitOfWork, room_id: str) -> None:
         await self._require_room(work, room_id)

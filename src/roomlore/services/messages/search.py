@@ -125,6 +125,9 @@ class Meaning(Protocol):
     async def near(self, tenant: str, scope: str, texts: Sequence[str], only: Ints | None) -> Dense:
         """Return the nearest neighbours of each text, or the problem if they are not available."""
 
+    async def near_each(self, tenant: str, scopes: Mapping[str, Ints | None], texts: Sequence[str]) -> dict[str, Dense]:
+        """Return the nearest neighbours in each of these scopes, or the problem."""
+
     async def problem(self) -> str | None:
         """Return the problem of the indexes, for a search by words alone."""
 
@@ -162,7 +165,9 @@ class MessageSearch:
         asked_at: AskedAt,
         conversation: bool = False,
     ) -> SearchAnswer:
-        _check(room_id, query, limit=limit, mode=mode, asked_at=asked_at)
+        if not isinstance(room_id, str):
+            raise InvalidInput(f"room_id is {room_id!r:.60}; give a room's id, a string.")
+        check_search(query, limit=limit, mode=mode, asked_at=asked_at)
         started = self._clock.monotonic()
         known = await self._known_facts(room_id)
         read, only = self._read(query, known, asked_at), filters.among(known)
@@ -178,18 +183,18 @@ class MessageSearch:
                 only = now_only
                 dense = await self._by_meaning(room_id, read, only, mode)
         ranked = rank(read, postings=postings, dense=dense.found, facts=facts, limit=limit, only=only)
-        around = _around(ranked, facts) if conversation else {}
+        around = conversations(ranked, facts) if conversation else {}
         messages = await self._messages(room_id, ranked, around)
         answer = SearchAnswer(
             room_id=room_id,
             query=query,
             mode="hybrid" if dense.used else "lexical",
-            hits=tuple(_hit(one, messages, around) for one in ranked if one.arrival in messages),
+            hits=tuple(hit_of(one, messages, around) for one in ranked if one.arrival in messages),
             times=read.spans,
             degraded=dense.problem,
             search_ms=1000 * (self._clock.monotonic() - started),
         )
-        self._measure(answer)
+        measure(self._telemetry, answer)
         return answer
 
     async def before(self, entry: Entry, *, limit: int) -> Earlier:
@@ -223,7 +228,7 @@ class MessageSearch:
         async with self._storage.reading() as work:
             room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
             if room is None:
-                raise NotFound(_unknown(room_id))
+                raise NotFound(unknown_room(room_id))
             return await self._facts.of(work, room)
 
     async def _by_words(self, room_id: str, query: SearchQuery, facts: RoomFacts) -> tuple[Postings, RoomFacts]:
@@ -231,7 +236,7 @@ class MessageSearch:
         async with self._storage.reading() as work:
             postings = await work.messages.look_up(tenant=self._tenant, room_id=room_id, words=query.terms)
             if postings is None:
-                raise NotFound(_unknown(room_id))
+                raise NotFound(unknown_room(room_id))
             if facts.revision < postings.room.revision:
                 facts = await self._facts.of(work, postings.room)
         return postings, facts
@@ -243,15 +248,7 @@ class MessageSearch:
         return await asyncio.to_thread(self._read, text, facts, asked_at)
 
     def _read(self, text: str, facts: RoomFacts, asked_at: AskedAt) -> SearchQuery:
-        now = self._time_asked(facts, asked_at)
-        return read_query(text, facts=facts, spans=time_spans(text, now=now, zone=self._zone), now=now)
-
-    def _time_asked(self, facts: RoomFacts, asked_at: AskedAt) -> datetime:
-        if isinstance(asked_at, datetime):
-            return asked_at if asked_at.tzinfo else asked_at.replace(tzinfo=UTC)
-        if asked_at == "newest" and facts.sent_at.size:
-            return from_micros(int(facts.sent_at.max()))
-        return self._clock.now()
+        return read_at(text, facts, asked_at=asked_at, now=self._clock.now(), zone=self._zone)
 
     async def _by_meaning(self, room_id: str, query: SearchQuery, only: Ints | None, mode: SearchMode) -> Dense:
         if mode == "lexical" or not query.embed:
@@ -266,10 +263,21 @@ class MessageSearch:
             found = await work.messages.plain(tenant=self._tenant, room_id=room_id, arrivals=arrivals)
         return {message.arrival: message for message in found}
 
-    def _measure(self, answer: SearchAnswer) -> None:
-        self._telemetry.observe("roomlore_search_seconds", answer.search_ms / 1000)
-        labels = {"mode": answer.mode, "degraded": "yes" if answer.degraded else "no"}
-        self._telemetry.count("roomlore_searches_total", labels=labels)
+
+def measure(telemetry: Telemetry, answer: SearchAnswer) -> None:
+    """Count the search, and how long it took."""
+    telemetry.observe("roomlore_search_seconds", answer.search_ms / 1000)
+    labels = {"mode": answer.mode, "degraded": "yes" if answer.degraded else "no"}
+    telemetry.count("roomlore_searches_total", labels=labels)
+
+
+def read_at(text: str, facts: RoomFacts, *, asked_at: AskedAt, now: datetime, zone: tzinfo) -> SearchQuery:
+    """Return the question read as of the time it was asked."""
+    if isinstance(asked_at, datetime):
+        now = asked_at if asked_at.tzinfo else asked_at.replace(tzinfo=UTC)
+    elif asked_at == "newest" and facts.sent_at.size:
+        now = from_micros(max(int(facts.sent_at.max()), 0))
+    return read_query(text, facts=facts, spans=time_spans(text, now=now, zone=zone), now=now)
 
 
 def _early(facts: RoomFacts, arrival: int) -> Ints | None:
@@ -284,7 +292,7 @@ def _are_names(senders: object) -> bool:
     return all(isinstance(sender, str) for sender in senders)
 
 
-def _around(ranked: Sequence[Ranked], facts: RoomFacts) -> dict[int, list[int]]:
+def conversations(ranked: Sequence[Ranked], facts: RoomFacts) -> dict[int, list[int]]:
     """Return the arrivals of the conversation around each message found."""
     return {
         one.arrival: conversation_of(facts, one.arrival, limit=MAX_CONVERSATION, besides=one.question).tolist()
@@ -292,7 +300,8 @@ def _around(ranked: Sequence[Ranked], facts: RoomFacts) -> dict[int, list[int]]:
     }
 
 
-def _hit(ranked: Ranked, messages: Mapping[int, StoredMessage], around: Mapping[int, Sequence[int]]) -> SearchHit:
+def hit_of(ranked: Ranked, messages: Mapping[int, StoredMessage], around: Mapping[int, Sequence[int]]) -> SearchHit:
+    """Return a hit with its message, and the messages around it if there are any."""
     conversation = [messages[arrival] for arrival in around.get(ranked.arrival, ()) if arrival in messages]
     return SearchHit(
         message=messages[ranked.arrival],
@@ -303,9 +312,8 @@ def _hit(ranked: Ranked, messages: Mapping[int, StoredMessage], around: Mapping[
     )
 
 
-def _check(room_id: str, query: str, *, limit: int, mode: str, asked_at: AskedAt) -> None:
-    if not isinstance(room_id, str):
-        raise InvalidInput(f"room_id is {room_id!r:.60}; give a room's id, a string.")
+def check_search(query: str, *, limit: int, mode: str, asked_at: AskedAt) -> None:
+    """Raise `InvalidInput` unless a search can be made of this."""
     if not isinstance(query, str) or not query.strip():
         raise InvalidInput("The query is empty; give a few words or a question.")
     if len(query) > MAX_QUERY_CHARS:
@@ -318,5 +326,6 @@ def _check(room_id: str, query: str, *, limit: int, mode: str, asked_at: AskedAt
         raise InvalidInput(f"asked_at is {asked_at!r:.60}; give a datetime, 'newest', or leave it out for now.")
 
 
-def _unknown(room_id: str) -> str:
+def unknown_room(room_id: str) -> str:
+    """Return the text of the error about a room that does not exist."""
     return f"There is no room {room_id!r}; a room appears with its first message."

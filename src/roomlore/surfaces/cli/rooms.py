@@ -237,8 +237,17 @@ _MARKED = "bold red"
 
 def search(
     ctx: typer.Context,
-    room: Annotated[str, typer.Argument(help="The room's id.")],
-    query: Annotated[list[str], typer.Argument(help="A few words or a question; quotes are not needed.")],
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="ROOM QUERY...", help="The room's id, and a few words or a question without quotes."),
+    ],
+    viewer: Annotated[
+        str | None,
+        typer.Option(help="Search all rooms that `room:<id>` or `user:<id>` may see; then give no ROOM."),
+    ] = None,
+    everywhere: Annotated[
+        bool, typer.Option("--everywhere", help="Search all rooms, whoever may see them; then give no ROOM.")
+    ] = False,
     limit: Annotated[int, typer.Option("--limit", "-n", help="Most messages, 1 to 200.")] = 10,
     mode: Annotated[str, typer.Option(help="`hybrid`, by words and meaning, or `lexical`, by words alone.")] = "hybrid",
     sender: Annotated[list[str] | None, typer.Option(help="Only what this sender id said; may be repeated.")] = None,
@@ -259,7 +268,12 @@ def search(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with the signals behind each score.")] = False,
 ) -> None:
-    """Find the messages of a room that answer a question best, each with its score and reason."""
+    """Find the messages of a room, or of all rooms that a viewer may see, that answer a question best, each with its
+    score and reason."""
+    several = everywhere or viewer is not None
+    room, query = (None, words) if several else (words[0], words[1:])
+    if not query:
+        raise typer.BadParameter("Give ROOM and what to look for, or --viewer or --everywhere instead of ROOM.")
 
     async def work(lore: Lore) -> tuple[SearchAnswer, ZoneInfo]:
         zone = ZoneInfo(lore.settings.search.time_zone)
@@ -267,6 +281,7 @@ def search(
         answer = await lore.messages.search(
             room,
             " ".join(query),
+            viewer=viewer,
             limit=limit,
             mode=mode,  # type: ignore[arg-type]
             sender_ids=sender,
@@ -284,7 +299,8 @@ def search(
     out = show.console()
     if not answer.hits:
         tries = _tries(answer, mode, by_sender=bool(sender), by_time=bool(since or until))
-        out.print("\n  - ".join([f"Nothing in {show.inert(room, 80)} fits. Try", *tries]))
+        where = "these rooms" if room is None else show.inert(room, 80)
+        out.print("\n  - ".join([f"Nothing in {where} fits. Try", *tries]))
     found(answer, out, zone)
 
 
@@ -301,20 +317,21 @@ def found(answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
     """Print an answer for people: each message with its rank, score, reason and the query's words marked, then how the
     search was done. Times are in the zone."""
     for rank, hit in enumerate(answer.hits, 1):
-        _hit(rank, hit, answer.query, out, zone)
+        _hit(rank, hit, answer, out, zone)
     if answer.degraded:
         out.print(Text(f"degraded: {show.inert(answer.degraded)} (`roomlore reindex --status` tells more)", "yellow"))
     out.print(Text(_footer(answer, zone), "dim"))
 
 
-def _hit(rank: int, hit: SearchHit, query: str, out: Console, zone: ZoneInfo) -> None:
-    message = hit.message
+def _hit(rank: int, hit: SearchHit, answer: SearchAnswer, out: Console, zone: ZoneInfo) -> None:
+    message, query = hit.message, answer.query
     head = Text.assemble(
         (f"{rank:>2}  ", "bold"),
         (f"{hit.score:.2f}  ", "green"),
         f"{show.clock(_in(zone, message.at))}  ",
         (show.name(message), "bold"),
         (f"  {show.inert(message.id, 80)}", "dim"),
+        ("" if answer.room_id else f"  in {show.inert(message.room_id, 80)}", "dim"),
     )
     out.print(head)
     around = [line for one in hit.conversation for line in _around(hit, one, query, zone)]

@@ -22,7 +22,7 @@ from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import Bounds
 from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer
-from roomlore.surfaces.http.paths import After, MessageId, PageLimit, ShownQueriedRoom, ShownRoom, addressed
+from roomlore.surfaces.http.paths import After, AnyRoom, MessageId, PageLimit, ShownQueriedRoom, ShownRoom, addressed
 from roomlore.surfaces.plain import IF_ANY, made_from
 from roomlore.surfaces.shapes import ChatMessage
 from roomlore.wiring import Lore
@@ -135,7 +135,8 @@ def read_asked(
 @search.get("/messages/search")
 async def search_messages(
     lore: Reader,
-    room_id: ShownQueriedRoom,
+    viewer: ShownTo,
+    room_id: AnyRoom,
     asked: Annotated[Asked, Depends(read_asked)],
     q: Annotated[
         str, Query(description="A few words or a question. Needed.", json_schema_extra={"maxLength": MAX_QUERY_CHARS})
@@ -146,12 +147,16 @@ async def search_messages(
         bool, Query(description="Bring the messages of its conversation around each hit too, at most 12.")
     ] = False,
 ) -> SearchAnswer:
-    """Return the messages of a room that answer the question best, best first, each with score, signals and reason."""
+    """Return the messages that answer the question best, best first, each with score, signals and reason.
+
+    Without a room, all rooms that the viewer may see are searched as one: at most the 200 used last.
+    """
     if not q:
         raise InvalidInput("q is missing: say what to look for, as in /messages/search?room_id=tea&q=green+tea.")
     return await lore.messages.search(
         room_id,
         q,
+        viewer=viewer,
         limit=limit,
         mode=mode,
         sender_ids=asked.senders,

@@ -101,19 +101,28 @@ def page_limit(request: Request, limit: Limit | None = None) -> int:
 _OtherName = Annotated[str | None, Query(include_in_schema=False)]
 
 
-def queried_room(
-    room_id: Annotated[
-        str | None, Query(description="The room; group_id, chat_id and conversation_id mean the same. Needed.")
-    ] = None,
+_OneRoom = Annotated[str | None, Query(description="The room; group_id, chat_id and conversation_id mean the same.")]
+
+
+def any_room(
+    room_id: _OneRoom = None,
     group_id: _OtherName = None,
     chat_id: _OtherName = None,
     conversation_id: _OtherName = None,
-) -> str:
+) -> str | None:
+    """Return the room of a query, None if it names none."""
     given = {"room_id": room_id, "group_id": group_id, "chat_id": chat_id, "conversation_id": conversation_id}
     room: str | None = one_room(given).get("room_id")
-    if not room:
+    return room or None
+
+
+def queried_room(room: Annotated[str | None, Depends(any_room)]) -> str:
+    if room is None:
         raise InvalidInput("room_id is missing: say whose messages, as in /messages?room_id=tea.")
     return room
+
+
+AnyRoom = Annotated[str | None, Depends(any_room)]
 
 
 PageLimit = Annotated[int, Depends(page_limit)]

@@ -13,6 +13,7 @@ from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import MAX_SCOPE_CHARS, Memory
 from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, MAX_STATEMENT, MAX_TAGS, Edit, NewMemory
 from roomlore.core.models import Candidate
+from roomlore.core.search.hits import SearchHit
 from roomlore.core.text import graphemes, truncate
 from roomlore.settings.sections import StrategyName
 from roomlore.surfaces.shapes import request_of
@@ -132,6 +133,14 @@ class SearchMemories(Arguments):
     scope: Scope = None
     limit: int = Field(5, ge=1, le=MOST_FOUND)
     threshold: float = Field(0.7, ge=0, le=1, description="The lowest score; lower finds more.")
+
+
+class SearchMessages(Arguments):
+    """The search."""
+
+    query: Query
+    room_id: Id | None = Field(None, description="By default all rooms.")
+    limit: int = Field(5, ge=1, le=MOST_FOUND)
 
 
 class GetMemories(Arguments):
@@ -323,6 +332,22 @@ class MessageView(BaseModel):
     answered: Literal[True] | None = Field(default=None, description="The message asked about answers this one.")
 
 
+class FoundMessage(BaseModel):
+    room_id: Text
+    message_id: Text
+    sender_id: Text
+    sender_name: Text | None = None
+    at: datetime
+    text: Text
+    cut: Literal[True] | None = Field(default=None, description="The text goes on.")
+    score: float
+
+
+class FoundMessages(Told):
+    messages: list[FoundMessage] = Field(description="Best first.")
+    degraded: Text | None = Field(default=None, description="Why less was done than asked for.")
+
+
 class RoomMessages(Told):
     room_id: Text
     message_id: Text = Field(description="The message that the others matter for; not among them.")
@@ -381,6 +406,21 @@ def message_of(taken: Candidate, parent: str | None) -> MessageView:
         reason=shortened(taken.reason, _REASON_BYTES)[0],
         answers=taken.answers,
         answered=True if message.id == parent else None,
+    )
+
+
+def found_message(hit: SearchHit) -> FoundMessage:
+    message = hit.message
+    text, cut = shortened(message.text, SHORT_BYTES)
+    return FoundMessage(
+        room_id=message.room_id,
+        message_id=message.id,
+        sender_id=message.sender_id,
+        sender_name=_label(message.sender_name or ""),
+        at=message.at,
+        text=text,
+        cut=cut or None,
+        score=round(hit.score, 4),
     )
 
 

@@ -110,6 +110,13 @@ def _search_hint(
     return _cut_hint(shown)
 
 
+async def searched_messages(visitor: Visitor, wanted: answers.SearchMessages) -> answers.FoundMessages:
+    found = await visitor.lore.messages.search(wanted.room_id, wanted.query, limit=wanted.limit, viewer=visitor.viewer)
+    hits = [answers.found_message(hit) for hit in found.hits]
+    hint = None if hits else "Nothing fits: try other words."
+    return answers.FoundMessages(messages=fitting(hits), degraded=found.degraded, hint=hint)
+
+
 async def listed(visitor: Visitor, wanted: answers.GetMemories) -> answers.MemoryPage:
     scope, memories = visitor.whose(wanted.scope), visitor.lore.memories
     kinds = tuple(MemoryKind) if wanted.kind is None else (MemoryKind(wanted.kind),)
@@ -307,6 +314,15 @@ TOOLS: tuple[Tool, ...] = (
         takes=answers.MemoryPrompt,
         gives=answers.PromptBlock,
         run=prompt,
+    ),
+    Tool(
+        name="search_messages",
+        title="Search messages",
+        about="Find what was said, best first.",
+        takes=answers.SearchMessages,
+        gives=answers.FoundMessages,
+        run=searched_messages,
+        if_lost="Leave room_id out to search all rooms.",
     ),
     Tool(
         name="room_context",

@@ -216,6 +216,16 @@ class MessagesContract:
             assert await work.messages.page(**here, after=3, limit=9) == found[1:]
             assert await work.messages.page(**{**here, "sender_id": "nobody"}, after=0, limit=9) == []
 
+    async def test_the_edited_messages_of_a_room(self, storage: Storage) -> None:
+        times = {2: START + timedelta(days=1), 4: START - timedelta(days=1), 5: START}
+        said = [entry(number, edited_at=times.get(number)) for number in range(1, 6)]
+        await fill(storage, said)
+        await fill(storage, [entry(1, edited_at=START)], room_id="other")
+        await erase(storage, 5)
+        async with storage.reading() as work:
+            assert await work.messages.edited(tenant=TENANT, room_id=ROOM) == {2: times[2], 4: times[4]}
+            assert await work.messages.edited(tenant=TENANT, room_id="unknown") == {}
+
     @pytest.mark.parametrize("sender_id", [None, "ann", "bo", "nobody"])
     async def test_how_many_a_page_has_in_all(self, storage: Storage, sender_id: str | None) -> None:
         await fill(storage, [entry(n, sender_id="bo" if n in (2, 5, 6) else "ann") for n in range(1, 9)])

@@ -161,6 +161,27 @@ class RoomsContract:
             found = (await work.rooms.people(tenant=TENANT, room_ids=[ROOM]))[ROOM]
         assert (list(found.people), found.complete) == (["eve"], False)
 
+    async def test_rooms_by_use_and_by_person(self, storage: Storage) -> None:
+        for place, room_id in enumerate(["b", "房间", "a"]):
+            await fill(storage, [entry(1, sent_at=START + timedelta(days=place))], room_id=room_id)
+        await fill(storage, [], room_id="empty")
+        await fill(storage, [entry(1)], room_id="theirs", tenant="other")
+        for room_id in ("empty", "b"):
+            async with storage.writing() as work:
+                await work.rooms.lock(tenant=TENANT, room_id=room_id, now=START)
+                stays = {"bo": [Stay(START, None, START)]}
+                await work.rooms.set_members(tenant=TENANT, room_id=room_id, stays=stays, complete=True)
+                await work.rooms.set_kind(tenant=TENANT, room_id=room_id, kind=RoomKind.PUBLIC)
+        async with storage.reading() as work:
+            of = partial(work.rooms.used_last, tenant=TENANT)
+            assert [room.room_id for room in await of(limit=9)] == ["a", "房间", "b", "empty"]
+            assert [room.room_id for room in await of(limit=1)] == ["a"]
+            assert [room.room_id for room in await of(limit=9, public=True)] == ["b", "empty"]
+            assert await of(limit=1) == [await work.rooms.find(tenant=TENANT, room_id="a")]
+            for person, rooms in (("bo", ["b", "empty"]), ("ann", ["a", "b", "房间"]), ("eve", [])):
+                found = await work.rooms.of_person(tenant=TENANT, person_id=person)
+                assert [room.room_id for room in found] == rooms
+
     async def test_a_stamp_changes_with_the_room_and_its_people(self, storage: Storage) -> None:
         async def stamp() -> object:
             async with storage.reading() as work:

@@ -1,0 +1,151 @@
+"""Search of all rooms that a viewer may see, ranked as one."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import tzinfo
+
+from roomlore.core.audience import Viewer, Window
+from roomlore.core.models import Room, StoredMessage
+from roomlore.core.search.hits import Dense, Ints, Postings, SearchAnswer, SearchMode
+from roomlore.core.search.query import SearchQuery
+from roomlore.core.search.ranking import Ranked, rank
+from roomlore.core.search.several import Part, Several, allowed, is_whole, last_of_senders, part_of
+from roomlore.ports.audience import rooms_shown
+from roomlore.ports.coordination import Clock, Telemetry
+from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.services.messages.search import (
+    AskedAt,
+    FactsCache,
+    Filters,
+    Meaning,
+    check_search,
+    conversations,
+    hit_of,
+    measure,
+    read_at,
+)
+
+MOST_ROOMS = 200
+MOST_MESSAGES = 200_000
+_INLINE = 20_000
+"""Messages that are joined on the event loop; more use another thread."""
+
+
+class RoomsSearch:
+    """Search all rooms of one tenant that a viewer may see: at most the 200 used last, and 200,000 messages."""
+
+    def __init__(
+        self,
+        *,
+        tenant: str,
+        storage: Storage,
+        facts: FactsCache,
+        dense: Meaning,
+        clock: Clock,
+        telemetry: Telemetry,
+        zone: tzinfo,
+    ) -> None:
+        self._tenant = tenant
+        self._storage = storage
+        self._facts = facts
+        self._dense = dense
+        self._clock = clock
+        self._telemetry = telemetry
+        self._zone = zone
+
+    async def search(
+        self,
+        viewer: Viewer | None,
+        query: str,
+        *,
+        limit: int,
+        mode: SearchMode,
+        filters: Filters,
+        asked_at: AskedAt,
+        conversation: bool = False,
+    ) -> SearchAnswer:
+        """Return what the viewer may see, None for all, of the messages that answer the query best."""
+        check_search(query, limit=limit, mode=mode, asked_at=asked_at)
+        started = self._clock.monotonic()
+        parts, left_out = await self._parts(viewer)
+        large = sum(part.facts.arrivals.size for part in parts) > _INLINE
+        rooms = await asyncio.to_thread(Several, parts) if large else Several(parts)
+        facts, only = rooms.facts, rooms.among(filters.among(rooms.facts))
+        read = read_at(query, facts, asked_at=asked_at, now=self._clock.now(), zone=self._zone)
+        dense = await self._near(rooms, read, only, mode)
+        postings = await self._postings(rooms, read)
+        nearest = rooms.nearest([one.found for one in dense])
+        ranked = rank(read, postings=postings, dense=nearest, facts=facts, limit=limit, only=only)
+        around = conversations(ranked, facts) if conversation else {}
+        messages = await self._messages(rooms, ranked, around)
+        problems = [one.problem for one in dense[:1] if one.problem] + ([left_out] if left_out else [])
+        answer = SearchAnswer(
+            room_id=None,
+            query=query,
+            mode="hybrid" if any(one.used for one in dense) else "lexical",
+            hits=tuple(hit_of(one, messages, around) for one in ranked if one.arrival in messages),
+            times=read.spans,
+            degraded=" ".join(problems) or None,
+            search_ms=1000 * (self._clock.monotonic() - started),
+        )
+        measure(self._telemetry, answer)
+        return answer
+
+    async def _parts(self, viewer: Viewer | None) -> tuple[list[Part], str | None]:
+        """Return what may be shown of each room, the room used last first, and what is said of those left out."""
+        async with self._storage.reading() as work:
+            shown = await rooms_shown(work, tenant=self._tenant, viewer=viewer, now=self._clock.now(), most=MOST_ROOMS)
+            found = [await self._part(work, room, windows) for room, windows in shown.rooms]
+        parts = sorted((part for part in found if part.facts.arrivals.size), key=_newest_first)
+        kept, size = list[Part](), 0
+        for part in parts[:MOST_ROOMS]:
+            size += part.facts.arrivals.size
+            if kept and size > MOST_MESSAGES:
+                break
+            kept.append(part)
+        few = len(kept) < len(parts) or shown.more
+        return kept, f"Only the {len(kept)} rooms used last were searched; name a room." if few else None
+
+    async def _part(self, work: UnitOfWork, room: Room, windows: Sequence[Window]) -> Part:
+        facts = await self._facts.of(work, room)
+        if is_whole(windows):
+            return Part(room.room_id, facts)
+        here = {"tenant": self._tenant, "room_id": room.room_id}
+        arrivals = allowed(facts, windows, await work.messages.edited(**here))
+        last = await work.messages.plain(**here, arrivals=last_of_senders(facts, arrivals))
+        return part_of(room.room_id, facts, arrivals, {one.sender_id: one.sender_name for one in last})
+
+    async def _postings(self, rooms: Several, query: SearchQuery) -> Postings:
+        async with self._storage.reading() as work:
+            found = [
+                await work.messages.look_up(tenant=self._tenant, room_id=part.room_id, words=query.terms)
+                for part in rooms.parts
+            ]
+        return rooms.postings(query.terms, found)
+
+    async def _near(self, rooms: Several, query: SearchQuery, only: Ints, mode: SearchMode) -> list[Dense]:
+        """Return the nearest neighbours in each room."""
+        if mode == "lexical" or not query.embed or not rooms.parts:
+            return [Dense(problem=await self._dense.problem())]
+        scopes = {part.room_id: rooms.within(at, only) for at, part in enumerate(rooms.parts)}
+        found = await self._dense.near_each(self._tenant, scopes, query.embed)
+        return [found[part.room_id] for part in rooms.parts]
+
+    async def _messages(
+        self, rooms: Several, ranked: Sequence[Ranked], around: Mapping[int, Sequence[int]]
+    ) -> dict[int, StoredMessage]:
+        wanted: dict[int, dict[int, int]] = {}
+        for number in {one.arrival for one in ranked}.union(*around.values()):
+            at, arrival = rooms.place(number)
+            wanted.setdefault(at, {})[arrival] = number
+        found: dict[int, StoredMessage] = {}
+        async with self._storage.reading() as work:
+            for at, numbers in wanted.items():
+                room_id = rooms.parts[at].room_id
+                its = await work.messages.plain(tenant=self._tenant, room_id=room_id, arrivals=list(numbers))
+                found |= {numbers[message.arrival]: message for message in its}
+        return found
+
+
+def _newest_first(part: Part) -> tuple[int, str]:
+    return -int(part.facts.sent_at.max()), part.room_id
