@@ -134,6 +134,15 @@ async def test_a_memory_stands_on_one_line():
     assert memory.statement == "Lin dines at seven. - on Friday too"
 
 
+async def test_copied_lines_lose_their_times():
+    copied = "[Tue 2026-11-24 05:46] Lin: dinner at seven\n[Tue 2026-11-24 05:47] bot: noted"
+    async with ModelServer(default=copied) as server, opened(server) as lore:
+        await replies(lore, ENGLISH, 5)
+        await extracted(lore)
+        (memory,) = await memories(lore)
+    assert memory.statement == "Lin: dinner at seven bot: noted"
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -144,6 +153,7 @@ async def test_a_memory_stands_on_one_line():
         "no_memory",
         "我看了一遍：无有效记忆",
         "There is NO_MEMORY here.",
+        "No memory.",
     ],
 )
 async def test_nothing_worth_keeping_is_not_kept(answer, caplog):

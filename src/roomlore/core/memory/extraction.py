@@ -25,6 +25,7 @@ FALLBACK = "fallback"
 _FALLBACK_LABEL = "对话摘要: "
 _LEAST_CHARACTERS = 5
 _NOTHING = ("无有效记忆", "no_memory")
+_NOTHING_IN_WORDS = re.compile(r"\W*no memory\W*", re.IGNORECASE)
 _ECHO = 4
 """Consecutive terms that mark an answer as a copy of its instructions."""
 _THOUGHTS = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -71,15 +72,15 @@ def attempt_at(age_seconds: float) -> int:
 
 
 def kept(answer: str, *, instructions: str = "", most: int = SUMMARY_CHARACTERS) -> str | None:
-    """Return the part of a model's summary to keep, on one line of at most `most` characters and without its reasoning;
-    None if it says that nothing is worth keeping.
+    """Return the part of a model's summary to keep, on one line of at most `most` characters, without its reasoning and
+    the times of lines that it copied; None if it says that nothing is worth keeping.
 
     Raises `BadModelOutput` if it is empty or shorter than 5 characters, or repeats `instructions`, the prompt without
     the conversation.
     """
     thoughts = _THOUGHTS.match(answer)
-    text = " ".join(answer[thoughts.end() if thoughts else 0 :].split())
-    if any(mark in text.casefold() for mark in _NOTHING):
+    text = " ".join(without_times(answer[thoughts.end() if thoughts else 0 :]).split())
+    if any(mark in text.casefold() for mark in _NOTHING) or _NOTHING_IN_WORDS.fullmatch(text):
         return None
     if graphemes(text) < _LEAST_CHARACTERS:
         raise BadModelOutput(f"The summary is shorter than {_LEAST_CHARACTERS} characters.")
