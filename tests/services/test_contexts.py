@@ -448,3 +448,12 @@ async def test_no_name_of_a_strategy_is_taken_for_another(lore):
             Settings(experiment={"a": {"strategy": bad}, "b": {}})
         with pytest.raises(InvalidInput, match=known):
             Settings(strategy=bad)
+
+
+async def test_a_whole_number_of_json_may_have_a_point(lore):
+    """JSON Schema calls 2.0 an integer; 2.5 is none."""
+    await lore.messages.add(TALK)
+    await lore.rooms.configure("r", {"max_context_messages": 2.0})
+    assert (await lore.rooms.settings("r"))["max_context_messages"] == (2, "room")
+    with pytest.raises(InvalidInput, match="max_context_messages is 2.5; it must be a whole number"):
+        await lore.rooms.configure("r", {"max_context_messages": 2.5})

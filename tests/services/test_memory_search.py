@@ -195,7 +195,7 @@ async def test_scopes_and_tenants_are_apart(lore):
 
 async def test_a_large_scope_is_ranked_against_a_sample_of_itself(lore, monkeypatch):
     monkeypatch.setattr(memory_search, "_SAMPLE", 8)
-    monkeypatch.setattr("roomlore.services.indexing.index_state._NEIGHBOURHOOD", 12)
+    monkeypatch.setattr("roomlore.services.indexing.index_state.NEIGHBOURHOOD", 12)
     await remember(lore, [f"fact {n} about chairs and tables" for n in range(60)], scope="user:ann")
     await remember(lore, ["allergic to peanuts"], scope="user:ann")
     await drain(lore)

@@ -65,7 +65,7 @@ def test_no_command_is_invented_and_each_is_in_the_overview():
 
 def test_every_format_is_named():
     row = re.search(r"`--format` \|(.*)", section("import")).group(1)
-    assert set(re.findall(r"\w+", row)) >= set(FORMATS)
+    assert set(re.findall(r"[\w-]+", row)) >= set(FORMATS)
 
 
 def test_every_setting_is_told_with_its_range():

@@ -46,6 +46,7 @@ def before_call(context, case, kwargs):
     for fact in (case.body, *case.body.get("facts", ())):
         if fact.get("sources"):
             fact["sources"] = [{"room_id": "tea", "message_id": "m1"}]
+            (case.query or {}).pop("viewer", None)  # may see the message
 '''
 DOCUMENT = create_app(roomlore.Settings(database_url="sqlite://")).openapi()
 TAGS = sorted({tag for path in DOCUMENT["paths"].values() for one in path.values() for tag in one["tags"]})

@@ -182,6 +182,15 @@ class ContextOptions:
         return replace(self, weights=replace(self.weights, **weights), **single)
 
 
+def from_json(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a room's settings as JSON gives them, where 20.0 is a whole number too."""
+    return {name: int(value) if _is_whole(name, value) else value for name, value in changes.items()}
+
+
+def _is_whole(name: str, value: object) -> bool:
+    return isinstance(value, float) and value.is_integer() and name in _RANGES and _RANGES[name].whole
+
+
 def _check(name: str, value: object, good: bool, allowed: str) -> None:
     if not good:
         raise InvalidInput(f"{name} is {value!r}; it must be {allowed}.")

@@ -18,7 +18,7 @@ from roomlore.core.audience import (
     check_viewer,
     removed,
 )
-from roomlore.core.context import ContextOptions
+from roomlore.core.context import ContextOptions, from_json
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.intake import MAX_ID_CHARS, check_page
 from roomlore.core.memory.writing import check_moment
@@ -114,7 +114,7 @@ class RoomService:
             self._options.overridden(
                 {name: None for name in changes if name not in known and name not in room.settings}
             )
-            merged = {**room.settings, **changes}
+            merged = {**room.settings, **from_json(changes)}
             settings = {name: value for name, value in merged.items() if value is not None}
             self._options.overridden(settings)
             return await work.rooms.configure(tenant=self._tenant, room_id=room_id, settings=settings)

@@ -239,7 +239,7 @@ def search(
     ctx: typer.Context,
     words: Annotated[
         list[str],
-        typer.Argument(metavar="ROOM QUERY...", help="The room's id, and a few words or a question without quotes."),
+        typer.Argument(metavar="[ROOM] QUERY", help="The room's id, and a few words or a question without quotes."),
     ],
     viewer: Annotated[
         str | None,

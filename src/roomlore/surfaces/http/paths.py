@@ -101,11 +101,11 @@ def page_limit(request: Request, limit: Limit | None = None) -> int:
 _OtherName = Annotated[str | None, Query(include_in_schema=False)]
 
 
-_OneRoom = Annotated[str | None, Query(description="The room; group_id, chat_id and conversation_id mean the same.")]
+_SAME = "The room; group_id, chat_id and conversation_id mean the same."
 
 
 def any_room(
-    room_id: _OneRoom = None,
+    room_id: Annotated[str | None, Query(description=_SAME)] = None,
     group_id: _OtherName = None,
     chat_id: _OtherName = None,
     conversation_id: _OtherName = None,
@@ -116,7 +116,13 @@ def any_room(
     return room or None
 
 
-def queried_room(room: Annotated[str | None, Depends(any_room)]) -> str:
+def queried_room(
+    room_id: Annotated[str | None, Query(description=f"{_SAME} Needed.")] = None,
+    group_id: _OtherName = None,
+    chat_id: _OtherName = None,
+    conversation_id: _OtherName = None,
+) -> str:
+    room = any_room(room_id, group_id, chat_id, conversation_id)
     if room is None:
         raise InvalidInput("room_id is missing: say whose messages, as in /messages?room_id=tea.")
     return room
