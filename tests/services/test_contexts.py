@@ -455,5 +455,5 @@ async def test_a_whole_number_of_json_may_have_a_point(lore):
     await lore.messages.add(TALK)
     await lore.rooms.configure("r", {"max_context_messages": 2.0})
     assert (await lore.rooms.settings("r"))["max_context_messages"] == (2, "room")
-    with pytest.raises(InvalidInput, match="max_context_messages is 2.5; it must be a whole number"):
+    with pytest.raises(InvalidInput, match="it must be a whole number"):
         await lore.rooms.configure("r", {"max_context_messages": 2.5})
