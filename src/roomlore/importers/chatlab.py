@@ -15,9 +15,9 @@ from roomlore.importers.json_stream import (
     Facts,
     Layout,
     Member,
+    lines_or_document,
     read_json_lines,
     read_members,
-    sniff_objects,
 )
 from roomlore.importers.shapes import first_name, id_at, kept, name, obj, words
 
@@ -43,10 +43,7 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 
     A recalled message is empty and marked as such. What is no text and has no content becomes a short label.
     """
-    lines = resume_from["lines"] if resume_from else sniff_objects(source) is not None
-    found = _from_lines if lines else _from_document
-    for item in found(source, options, resume_from):
-        yield replace(item, position={**item.position, "lines": lines})
+    yield from lines_or_document(source, options, resume_from, _from_lines, _from_document)
 
 
 def _from_document(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:

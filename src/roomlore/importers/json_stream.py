@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, BinaryIO, Literal, TypeAlias
 
 from roomlore.core.records import Bad, Item, Position
-from roomlore.importers.export_files import TOO_LONG, Line, Source, excerpt, read_lines
+from roomlore.importers.export_files import TOO_LONG, Line, Options, Source, excerpt, read_lines
 
 LONGEST_VALUE = 64 << 20
 _CHUNK = 1 << 18
@@ -411,6 +411,18 @@ def _found(event: Event, before: Position, position: Position) -> Member | Bad:
 def place_of(path: JsonPath) -> int:
     """Return the innermost index of the path, counted from 1; 1 if there is none."""
     return next((key + 1 for key in reversed(path) if isinstance(key, int)), 1)
+
+
+ReadPart: TypeAlias = Callable[[Source, Options, Position | None], Iterator[Item]]
+
+
+def lines_or_document(
+    source: Source, options: Options, resume_from: Position | None, in_lines: ReadPart, in_document: ReadPart
+) -> Iterator[Item]:
+    """Yield the items of JSON lines or of one document, whichever the file is. Positions say which."""
+    lines = resume_from["lines"] if resume_from else sniff_objects(source) is not None
+    for item in (in_lines if lines else in_document)(source, options, resume_from):
+        yield replace(item, position={**item.position, "lines": lines})
 
 
 _SNIFFED_LINES = 200

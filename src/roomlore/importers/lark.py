@@ -18,9 +18,9 @@ from roomlore.importers.json_stream import (
     JsonPath,
     Layout,
     Member,
+    lines_or_document,
     read_json_lines,
     read_members,
-    sniff_objects,
     spread,
 )
 from roomlore.importers.shapes import first_name, joined, kept, name, obj, objects, words
@@ -54,10 +54,7 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 
     Keys such as @_user_1 in the text become names. Withdrawn messages are empty and marked as such.
     """
-    lines = resume_from["lines"] if resume_from else sniff_objects(source) is not None
-    found = _from_lines if lines else _from_document
-    for item in found(source, options, resume_from):
-        yield replace(item, position={**item.position, "lines": lines})
+    yield from lines_or_document(source, options, resume_from, _from_lines, _from_document)
 
 
 def _from_lines(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:

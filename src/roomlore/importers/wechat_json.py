@@ -12,7 +12,15 @@ from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.chatlab import RECALL_NOTICE
 from roomlore.importers.export_files import Options, Source, derived_id
-from roomlore.importers.json_stream import Event, Facts, Layout, Member, read_json_lines, read_members, sniff_objects
+from roomlore.importers.json_stream import (
+    Event,
+    Facts,
+    Layout,
+    Member,
+    lines_or_document,
+    read_json_lines,
+    read_members,
+)
 from roomlore.importers.shapes import first_name, id_at, joined, kept, name, obj, objects, words
 
 ROOM_MARK = "@chatroom"
@@ -52,23 +60,20 @@ def chatlog(source: Source, options: Options, resume_from: Position | None = Non
 
     chatlog quotes by sender and second, so ids are made of these, and a quote finds its message.
     """
-    lines = resume_from["lines"] if resume_from else sniff_objects(source) is not None
-    found = _in_lines(source, resume_from) if lines else read_members(source, _CHATLOG, resume_from, _ignore)
-    for one in found:
-        item = one if isinstance(one, Bad) else _of_chatlog(one, options)
-        yield replace(item, position={**item.position, "lines": lines})
+    yield from lines_or_document(source, options, resume_from, _chatlog_lines, _chatlog_document)
 
 
-def _in_lines(source: Source, resume_from: Position | None) -> Iterator[Member | Bad]:
+def _chatlog_lines(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
     facts: Facts = resume_from["facts"] if resume_from else {}
     for found in read_json_lines(source, resume_from):
         facts = dict(facts)
-        position = {**found.position, "facts": facts}
-        yield (
-            replace(found, position=position)
-            if isinstance(found, Bad)
-            else replace(found, facts=facts, position=position)
-        )
+        item = found if isinstance(found, Bad) else _of_chatlog(replace(found, facts=facts), options)
+        yield replace(item, position={**found.position, "facts": facts})
+
+
+def _chatlog_document(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
+    for found in read_members(source, _CHATLOG, resume_from, _ignore):
+        yield found if isinstance(found, Bad) else _of_chatlog(found, options)
 
 
 def _ignore(event: Event, facts: Facts) -> None:
