@@ -70,7 +70,8 @@ def is_label(name: str) -> bool:
 def _untagged(found: re.Match[str]) -> str:
     """Neutralise tags, and special tokens such as `<|im_end|>` or `<｜User｜>`, which some servers read in any text."""
     signs, name = found["signs"], found["name"]
-    if found["header"] or not (_bare(name) in _TAGS or (name and signs.endswith(("|", "｜")))):
+    token = name and INVISIBLE.sub("", signs).endswith(("|", "｜"))
+    if found["header"] or not (token or _bare(name) in _TAGS):
         return found[0]
     return signs.translate(_OPENERS) + name
 
