@@ -1,6 +1,7 @@
 """What the samples do not show: encodings, zones, odd values, errors, one case a test."""
 
 import json
+import shutil
 import zipfile
 from datetime import UTC, datetime
 
@@ -11,7 +12,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.mentions import find_mentions
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.records import to_line
-from roomlore.importers import FORMATS, Bad, Parsed, detect, export_files, json_stream, open_import
+from roomlore.importers import FORMATS, Bad, Parsed, detect, export_files, json_stream, open_import, qq_text
 
 CHINESE = "[21:14] <小王> 今天天气很好,我们一起去爬山吧\n[21:15] <李雷> 好的,几点出发呢\n"
 
@@ -600,3 +601,44 @@ def test_a_long_cell_and_a_row_that_is_none_of_the_table(tmp_path):
     rows = f'2025-11-09 09:00:00,A,wx_a,Club,1@chatroom,"{long}"\n2025-11-09,A\nx,A,wx_a,Club,1@chatroom,hi\n'
     found = catalogue.items(write(tmp_path, "chat.csv", f"{head}\n{rows}"))
     assert [item.message.text if isinstance(item, Parsed) else item.number for item in found] == [long, 3, 4]
+
+
+def test_a_folder_with_the_manifest_of_another_program_is_not_taken_for_chunks(tmp_path):
+    write(tmp_path, "manifest.json", '{"name": "viewer"}')
+    shutil.copy(catalogue.SAMPLES / "result.json", tmp_path)
+    assert detect(tmp_path) == "telegram"
+
+
+def test_chunks_in_a_zip_read_as_their_folder(tmp_path):
+    folder = catalogue.SAMPLES / "private_10002_chunked"
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        for file in sorted(folder.rglob("*.json*")):
+            archive.write(file, f"export/{file.relative_to(folder).as_posix()}")
+    assert detect(tmp_path / "export.zip") == "qq-exporter"
+    assert catalogue.messages(tmp_path / "export.zip") == catalogue.messages(folder)
+
+
+def test_a_message_of_qqs_text_has_an_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(qq_text, "LONGEST_TEXT", 10)
+    lines = [
+        "消息对象:登山",
+        "2024-03-01 20:15:05 甲(1)",
+        "0123456789",
+        "lost",
+        "lost too",
+        "2024-03-01 20:16:05 乙(2)",
+        "ok",
+    ]
+    found = catalogue.items(write(tmp_path, "chat.txt", "\n".join(lines)))
+    assert [item.message.text if isinstance(item, Parsed) else item.number for item in found] == [
+        "0123456789",
+        4,
+        5,
+        "ok",
+    ]
+
+
+def test_a_mention_of_onebot_is_set_off_and_all_characters_stay(tmp_path):
+    said = [{"type": "at", "data": {"qq": "5", "name": "Ann"}}, {"type": "text", "data": {"text": "come \ue000 now"}}]
+    path = write(tmp_path, "a.jsonl", json.dumps({**ONEBOT, "message": said}))
+    assert [message.text for message in catalogue.messages(path)] == ["@Ann come \ue000 now"]

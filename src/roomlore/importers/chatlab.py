@@ -19,10 +19,8 @@ from roomlore.importers.json_stream import (
     read_json_lines,
     read_members,
 )
-from roomlore.importers.shapes import first_name, id_at, kept, name, obj, words
+from roomlore.importers.shapes import RECALL_NOTICE, first_name, id_at, kept, name, obj, words
 
-RECALL_NOTICE = re.compile(r"[^\n]{0,200}(?:撤回了?(?:一条|成员的?一条|了)?消息|recalled a message)[^\n]{0,200}")
-"""A line of the platform about a recall, which holds nothing of the recalled message."""
 _SYSTEM, _RECALL = 80, 81
 _LABELS = {
     1: "图片", 2: "语音", 3: "视频", 4: "文件", 5: "表情", 7: "链接", 8: "位置", 20: "红包", 21: "转账", 22: "拍一拍",
@@ -63,9 +61,9 @@ def _note(event: Event, facts: Facts) -> None:
 
 def _take_member(member: dict[str, Any], facts: Facts) -> None:
     """Keep the two people of a private chat. A group's list holds whoever ever wrote, so it says nothing."""
-    people = facts.setdefault("people", [])
+    people = facts.get("people", [])
     if facts.get("type") == "private" and len(people) <= 2 and (person := name(member.get("platformId"))):
-        people.append(person)
+        facts["people"] = [*people, person]
 
 
 def _from_lines(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
@@ -80,7 +78,7 @@ def _from_lines(source: Source, options: Options, resume_from: Position | None) 
             meta = obj(found.value.get("meta"))
             facts = {key: name(meta.get(key)) for key in _META}
         elif kind == "member":
-            facts = {**facts, "people": list(facts.get("people", []))}
+            facts = dict(facts)
             _take_member(found.value, facts)
         else:
             facts = dict(facts)
@@ -100,7 +98,7 @@ def _parsed(member: Member, facts: Facts, source: Source, options: Options) -> I
         id=name(said.get("platformMessageId")) or id_at(facts, moment, sender, kind, said.get("content")),
         room_id=room_id,
         sender_id=sender or "unknown",
-        sender_name=first_name(*(one for key in ("groupNickname", "accountName") if (one := said.get(key)))),
+        sender_name=first_name(said.get("groupNickname"), said.get("accountName")),
         role=role,
         text=text,
         sent_at=moment,

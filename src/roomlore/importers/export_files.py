@@ -236,6 +236,8 @@ def _size(path: Path) -> int:
 
 
 LONGEST_LINE = 64 << 20
+LONGEST_TEXT = 16 << 20
+"""Characters of a message of many lines: a line behind them begins none."""
 _BEGINNING = 1 << 10
 TOO_LONG = f"the line is longer than {LONGEST_LINE >> 20} MiB"
 
@@ -250,6 +252,11 @@ class Line:
     end: int
     text: str
     whole: bool = True
+
+    @property
+    def before(self) -> dict[str, int]:
+        """The position from which `read_lines` reads the line again."""
+        return {"offset": self.start, "line": self.number - 1}
 
 
 def read_lines(source: Source, *, offset: int = 0, number: int = 0) -> Iterator[Line]:

@@ -378,8 +378,12 @@ def walking(source: Source, layout: Layout, place: Position | None) -> Iterator[
         yield walker
 
 
+def no_facts(event: Event, facts: Facts) -> None:
+    """Ignore the data around the members."""
+
+
 def read_members(
-    source: Source, layout: Layout, resume_from: Position | None, note: Callable[[Event, Facts], None]
+    source: Source, layout: Layout, resume_from: Position | None, note: Callable[[Event, Facts], None] = no_facts
 ) -> Iterator[Member | Bad]:
     """Yield members in the document's order; `note` sees every other event and collects in the facts what members
     need."""
@@ -425,6 +429,12 @@ def lines_or_document(
         yield replace(item, position={**item.position, "lines": lines})
 
 
+def holds_list(source: Source, key: str) -> bool:
+    """Return True if the beginning of the file has a list under this key."""
+    with source.open() as file:
+        return re.search(rb'"%b"\s*:\s*\[' % key.encode(), file.read(1 << 16)) is not None
+
+
 _SNIFFED_LINES = 200
 _SNIFFED_BYTES = 1 << 20
 _JSON = json.JSONDecoder(strict=False, parse_constant=str)
@@ -443,7 +453,7 @@ def _member(line: Line) -> Member | Bad:
     value = parse_object(line.text) if line.whole else TOO_LONG
     if isinstance(value, str):
         return Bad(position, line.number, value, excerpt(line.text))
-    return Member(value, (), line.number, {}, {"offset": line.start, "line": line.number - 1}, position)
+    return Member(value, (), line.number, {}, line.before, position)
 
 
 def parse_object(text: str) -> "dict[str, Any] | str":

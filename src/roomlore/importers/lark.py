@@ -13,11 +13,10 @@ from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id
 from roomlore.importers.json_stream import (
-    Event,
-    Facts,
     JsonPath,
     Layout,
     Member,
+    holds_list,
     lines_or_document,
     read_json_lines,
     read_members,
@@ -73,18 +72,9 @@ def _listed(value: dict[str, Any]) -> list[Any]:
 
 
 def _from_document(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
-    layout = _ANSWERS if _has_answers(source) else _LIST
-    for found in read_members(source, layout, resume_from, _ignore):
+    layout = _ANSWERS if holds_list(source, "items") else _LIST
+    for found in read_members(source, layout, resume_from):
         yield found if isinstance(found, Bad) else _item(found.value, found.number, found, source, options)
-
-
-def _has_answers(source: Source) -> bool:
-    with source.open() as file:
-        return re.search(rb'"items"\s*:\s*\[', file.read(1 << 16)) is not None
-
-
-def _ignore(event: Event, facts: Facts) -> None:
-    """Ignore the data around the messages."""
 
 
 def _item(value: object, place: int, member: Member, source: Source, options: Options) -> Item:

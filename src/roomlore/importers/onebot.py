@@ -13,10 +13,9 @@ from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
 from roomlore.importers.export_files import Options, Source, derived_id
 from roomlore.importers.json_stream import (
-    Event,
-    Facts,
     Layout,
     Member,
+    holds_list,
     lines_or_document,
     read_json_lines,
     read_members,
@@ -38,8 +37,7 @@ _LABELS = {
 """Short texts for what is no text. A segment of another type keeps its type."""
 _TITLES = ("title", "summary", "content", "name", "file_name")
 _MAX_DEPTH = 4
-_MENTION_END = "\ue000"
-"""Marks the end of a mention while a text is put together: a character that no text uses."""
+"""Forwarded conversations inside each other that are shown."""
 
 
 _EVENTS = Layout(
@@ -99,21 +97,12 @@ def _listed(value: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _from_document(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
-    layout = _ANSWERS if _has_answers(source) else _EVENTS
-    for found in read_members(source, layout, resume_from, _ignore):
+    layout = _ANSWERS if holds_list(source, "messages") else _EVENTS
+    for found in read_members(source, layout, resume_from):
         if isinstance(found, Bad):
             yield found
         elif (item := _item(found.value, found, options)) is not None:
             yield item
-
-
-def _has_answers(source: Source) -> bool:
-    with source.open() as file:
-        return re.search(rb'"messages"\s*:\s*\[', file.read(1 << 16)) is not None
-
-
-def _ignore(event: Event, facts: Facts) -> None:
-    """Ignore the data around the messages."""
 
 
 def _item(event: dict[str, Any], member: Member, options: Options) -> Item | None:
@@ -160,7 +149,7 @@ def _message(event: dict[str, Any], room_id: str | None) -> Message | None:
         id=own_id,
         room_id=room,
         sender_id=user,
-        sender_name=first_name(*(one for one in (sender.get("card"), sender.get("nickname")) if one)),
+        sender_name=first_name(sender.get("card"), sender.get("nickname")),
         role=Role.ASSISTANT if own else Role.USER,
         text=_text(segments, 0).strip(),
         sent_at=parse_time(event.get("time")),
@@ -176,22 +165,21 @@ def _notice(event: dict[str, Any], member: Member, options: Options) -> Parsed |
     recall, person = onebot_recall(event), name(event.get("user_id"))
     if not room or (recall is None and (notice not in _MOVED or not person)):
         return None
-    text = "撤回了一条消息" if recall else "加入了群聊" if _MOVED[notice] else _left(event)
+    text, moves = "撤回了一条消息", tuple[Move, ...]()
+    if recall is None:
+        text = "加入了群聊" if _MOVED[notice] else _WENT.get(words(event.get("sub_type")), "退出了群聊")
+        text, moves = f"{person} {text}", (Move(person, _MOVED[notice]),)
     message = Message(
         id=derived_id("onebot", notice, room, event.get("time"), person, event.get("message_id")),
         room_id=room,
         sender_id=first_name(event.get("operator_id"), person) if recall else person,
         role=Role.SYSTEM,
-        text=f"{person} {text}" if not recall else text,
+        text=text,
         sent_at=parse_time(event.get("time")),
     )
-    moves = () if recall or options.room_id else (Move(person, _MOVED[notice]),)
     facts = None if options.room_id else _facts(event)
+    moves = () if options.room_id else moves
     return Parsed(message, member.position, room=facts, moves=moves, deletes=recall[1] if recall else None)
-
-
-def _left(event: dict[str, Any]) -> str:
-    return _WENT.get(words(event.get("sub_type")), "退出了群聊")
 
 
 def _segments(message: object) -> list[tuple[str, dict[str, Any]]]:
@@ -220,13 +208,17 @@ def _unescaped(text: str) -> str:
 
 def _text(segments: Iterable[tuple[str, dict[str, Any]]], depth: int) -> str:
     """Return the text of the segments. A mention is set off from the word that follows it."""
-    shown = ""
+    pieces: list[str] = []
+    mentioned = False
     for kind, data in segments:
-        if kind != "reply":
-            piece = _shown(kind, data, depth)
-            shown += f" {piece}" if kind != "at" and shown.endswith(_MENTION_END) and piece[:1].strip() else piece
-            shown += _MENTION_END if kind == "at" else ""
-    return shown.replace(_MENTION_END, "")
+        if kind == "reply":
+            continue
+        piece = _shown(kind, data, depth)
+        if mentioned and kind != "at" and piece[:1].strip():
+            pieces.append(" ")
+        pieces.append(piece)
+        mentioned = kind == "at" or (mentioned and not piece)
+    return "".join(pieces)
 
 
 def _shown(kind: str, data: dict[str, Any], depth: int) -> str:
@@ -275,7 +267,10 @@ def _line(node: dict[str, Any], depth: int) -> str:
     said = obj(node.get("data")) if node.get("type") == "node" else node
     sender = obj(said.get("sender"))
     who = first_name(
-        *(one for one in (sender.get("card"), sender.get("nickname"), said.get("nickname"), said.get("name")) if one),
+        sender.get("card"),
+        sender.get("nickname"),
+        said.get("nickname"),
+        said.get("name"),
         sender.get("user_id"),
         said.get("user_id"),
         said.get("uin"),

@@ -1,9 +1,9 @@
 """QQChatExporter, versions 4 to 6: one JSON file, or a folder or zip with a manifest and chunks of JSON lines."""
 
 import re
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -23,6 +23,8 @@ _CHAT = ("name", "type", "selfUid", "selfUin", "peerUid", "peerUin")
 _IN_FILE_NAME = re.compile(r"(?:^|_)(group|friend|private)_(\d{4,})(?:_|$)")
 _PAIR = re.compile(rb'"uid"\s*:\s*"(u_[^"\\]{1,100})"\s*,\s*"uin"\s*:\s*"?(\d{4,20})"?')
 _SCANNED = 1 << 20
+_MAX_DEPTH = 4
+"""Forwarded conversations inside each other that are shown."""
 _LAYOUT = Layout(
     streams=lambda path: path == ("messages",),
     start=re.compile(r'\{\s*"(?:id|messageId)"\s*:'),
@@ -39,13 +41,14 @@ def read(source: Source, options: Options, resume_from: Position | None = None) 
 
     A recalled message is empty and marked as such. A forwarded conversation keeps who said what.
     """
-    chunks = _Chunks.of(source)
-    if chunks is not None:
-        yield from chunks.items(options, resume_from)
-        return
-    source = _file_of(source)
-    export = _Export(source, options, _numbers(source))
-    for found in read_members(source, _LAYOUT, resume_from, _note):
+    found = _in_chunks if has_chunks(source.path) else _in_one_file
+    yield from found(source, options, resume_from)
+
+
+def _in_one_file(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
+    file = _file_of(source)
+    export = _Export(file, options, [file])
+    for found in read_members(file, _LAYOUT, resume_from, _note):
         yield found if isinstance(found, Bad) else export.parsed(found, found.facts)
 
 
@@ -54,61 +57,51 @@ def _note(event: Event, facts: Facts) -> None:
         facts[str(event.path[-1])] = name(event.value)
 
 
-class _Chunks:
-    """The chunks of an export, in the order of the manifest. A position says in which chunk it is."""
-
-    def __init__(self, source: Source, chat: Facts, chunks: list[Source]) -> None:
-        self._source = source
-        self._chat = chat
-        self._chunks = chunks
-
-    @classmethod
-    def of(cls, source: Source) -> "_Chunks | None":
-        """Return the chunks of a folder or zip with a manifest, None for a single file."""
-        if not has_chunks(source.path):
-            return None
-        manifest, listed = _opened(source.path)
-        chat = {key: name(obj(manifest.get("chatInfo")).get(key)) for key in _CHAT}
-        return cls(source, chat, listed)
-
-    def items(self, options: Options, resume_from: Position | None) -> Iterator[Item]:
-        start = resume_from or {"chunk": 0, "inside": None, "facts": self._chat}
-        facts: Facts = dict(start["facts"])
-        done = sum(chunk.total_bytes for chunk in self._chunks[: start["chunk"]])
-        numbers = {key: value for chunk in self._chunks for key, value in _numbers(chunk).items()}
-        for place in range(start["chunk"], len(self._chunks)):
-            chunk = self._chunks[place]
-            export = _Export(self._source, options, numbers)
-            inside = start["inside"] if place == start["chunk"] else None
-            for found in read_json_lines(chunk, inside):
-                facts = dict(facts)
-                item = found if isinstance(found, Bad) else export.parsed(found, facts)
-                self._source.bytes_read = done + chunk.bytes_read
-                yield replace(item, position={"chunk": place, "inside": item.position, "facts": facts})
-            self._source.repaired += chunk.repaired
-            done += chunk.total_bytes
-
-
-def _opened(path: Path) -> tuple[dict[str, Any], list[Source]]:
-    """Return the manifest and the chunks of a folder or zip."""
-    if path.is_dir():
-        manifest = _manifest((path / MANIFEST).read_bytes(), path)
-        return manifest, [Source(path / one) for one in _names(manifest, path)]
-    with open_zip(path) as archive:
-        inside = _manifest_in(archive)
-        manifest = _manifest(archive.read(inside), path)
-    above = PurePosixPath(inside).parent
-    return manifest, [Source(path, str(above / one)) for one in _names(manifest, path)]
+def _in_chunks(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
+    """Yield the messages of the chunks, in the order of the manifest. A position says in which chunk it is."""
+    manifest, chunks = _opened(source.path)
+    export = _Export(source, options, chunks)
+    chat = {key: name(obj(manifest.get("chatInfo")).get(key)) for key in _CHAT}
+    start = resume_from or {"chunk": 0, "inside": None, "facts": chat}
+    facts: Facts = start["facts"]
+    done = sum(chunk.total_bytes for chunk in chunks[: start["chunk"]])
+    for place, chunk in enumerate(chunks[start["chunk"] :], start["chunk"]):
+        for found in read_json_lines(chunk, start["inside"] if place == start["chunk"] else None):
+            facts = dict(facts)
+            item = found if isinstance(found, Bad) else export.parsed(found, facts)
+            source.bytes_read = done + chunk.bytes_read
+            yield replace(item, position={"chunk": place, "inside": item.position, "facts": facts})
+        source.repaired += chunk.repaired
+        done += chunk.total_bytes
 
 
 def has_chunks(path: Path) -> bool:
-    """Return True for a folder or zip of chunks."""
+    """Return True for a folder or zip of chunks. Other programs call a file `manifest.json` too."""
+    found = _manifest(path)
+    return found is not None and b'"chunked"' in found[1]
+
+
+def _manifest(path: Path) -> tuple[str, bytes] | None:
+    """Return the manifest of a folder or zip, its path inside and what it says; None if there is none."""
     if path.is_dir():
-        return (path / MANIFEST).is_file()
+        return ("", (path / MANIFEST).read_bytes()) if (path / MANIFEST).is_file() else None
     if not is_zip(path):
-        return False
+        return None
     with open_zip(path) as archive:
-        return bool(_manifest_in(archive))
+        inside = next((one for one in archive.namelist() if PurePosixPath(one).name == MANIFEST), None)
+        return None if inside is None else (inside, archive.read(inside))
+
+
+def _opened(path: Path) -> tuple[dict[str, Any], list[Source]]:
+    """Return the manifest and the chunks of a folder or zip that has them."""
+    inside, data = _manifest(path) or ("", b"")
+    manifest = parse_object(data.decode("utf-8", "replace"))
+    if isinstance(manifest, str):
+        raise InvalidInput(f"{path}: its {MANIFEST} cannot be read ({manifest}): export the chat again")
+    names = _names(manifest, path)
+    if path.is_dir():
+        return manifest, [Source(path / one) for one in names]
+    return manifest, [Source(path, str(PurePosixPath(inside).parent / one)) for one in names]
 
 
 def _file_of(source: Source) -> Source:
@@ -116,17 +109,6 @@ def _file_of(source: Source) -> Source:
     if source.path.is_dir():
         return in_folder(source.path, _WANTED)
     return in_zip(source.path, _WANTED) if is_zip(source.path) else source
-
-
-def _manifest_in(archive: zipfile.ZipFile) -> str:
-    return next((one for one in archive.namelist() if PurePosixPath(one).name == MANIFEST), "")
-
-
-def _manifest(data: bytes, path: Path) -> dict[str, Any]:
-    found = parse_object(data.decode("utf-8", "replace"))
-    if isinstance(found, str):
-        raise InvalidInput(f"{path}: its {MANIFEST} cannot be read ({found}): export the chat again")
-    return found
 
 
 def _names(manifest: Mapping[str, Any], path: Path) -> list[str]:
@@ -140,23 +122,30 @@ def _names(manifest: Mapping[str, Any], path: Path) -> list[str]:
     return names
 
 
-def _numbers(source: Source) -> dict[str, str]:
-    """Return the QQ numbers by internal id: a mention has the internal id only."""
-    found: dict[str, str] = {}
-    with source.open() as file:
-        tail = b""
-        while piece := file.read(_SCANNED):
-            for uid, uin in _PAIR.findall(tail + piece):
-                found.setdefault(uid.decode("utf-8", "replace"), uin.decode())
-            tail = piece[-200:]
-    return found
-
-
 class _Export:
-    def __init__(self, source: Source, options: Options, numbers: Mapping[str, str]) -> None:
+    """The messages of one export. `parts`: the files that hold them."""
+
+    def __init__(self, source: Source, options: Options, parts: Sequence[Source]) -> None:
         self._source = source
         self._options = options
-        self._numbers = numbers
+        self._parts = parts
+
+    @cached_property
+    def _numbers(self) -> dict[str, str]:
+        """The QQ numbers by internal id. All files are read for it, so only when an internal id comes alone."""
+        found: dict[str, str] = {}
+        for part in self._parts:
+            with part.open() as file:
+                tail = b""
+                while piece := file.read(_SCANNED):
+                    for uid, uin in _PAIR.findall(tail + piece):
+                        found.setdefault(uid.decode("utf-8", "replace"), uin.decode())
+                    tail = piece[-200:]
+        return found
+
+    def _number(self, uid: str) -> str:
+        """Return the QQ number of an internal id, or the id if it has none here."""
+        return self._numbers.get(uid, uid) if uid.startswith("u_") else uid
 
     def parsed(self, member: Member, facts: Facts) -> Item:
         said = member.value
@@ -186,9 +175,9 @@ class _Export:
 
     def _room(self, facts: Facts) -> str:
         of_two = _KINDS.get(facts.get("type", "")) is RoomKind.DIRECT
-        peer = first_name(*(one for key in ("peerUin", "peerUid") if (one := facts.get(key)) not in (None, *_NOBODY)))
+        peer = _somebody(facts.get("peerUin"), facts.get("peerUid"))
         named = _IN_FILE_NAME.search(self._source.stem)
-        found = self._numbers.get(peer, peer) or (named[2] if named else "")
+        found = self._number(peer) or (named[2] if named else "")
         if not found:
             return facts.get("name") or self._source.stem
         return f"private:{found}" if of_two or (named and named[1] != "group" and not peer) else found
@@ -196,7 +185,7 @@ class _Export:
     def _person(self, sender: dict[str, Any], raw: dict[str, Any]) -> str:
         number = _somebody(sender.get("uin"), raw.get("senderUin"))
         uid = _somebody(sender.get("uid"), raw.get("senderUid"))
-        return number or self._numbers.get(uid, uid)
+        return number or self._number(uid)
 
     def _mentions(self, content: dict[str, Any], elements: list[tuple[str, dict[str, Any]]]) -> tuple[str, ...]:
         marked = [data for kind, data in elements if kind == "at"] or objects(content.get("mentions"))
@@ -204,7 +193,7 @@ class _Export:
         for one in marked:
             uid = _somebody(one.get("uid"))
             if uid != "all" and one.get("type") != "all":
-                found.append(_somebody(one.get("uin")) or self._numbers.get(uid, uid))
+                found.append(_somebody(one.get("uin")) or self._number(uid))
         return tuple(dict.fromkeys(one for one in found if one))
 
 
@@ -214,11 +203,13 @@ def _somebody(*values: object) -> str:
 
 def _shown_name(sender: dict[str, Any], raw: dict[str, Any]) -> str:
     """Return the name as the group shows it: the card of the group before the nickname."""
-    candidates = (
-        sender.get("groupCard"), raw.get("sendMemberName"), sender.get("name"), sender.get("nickname"),
+    return first_name(
+        sender.get("groupCard"),
+        raw.get("sendMemberName"),
+        sender.get("name"),
+        sender.get("nickname"),
         raw.get("sendNickName"),
-    )  # fmt: skip
-    return first_name(*(one for one in candidates if one))
+    )
 
 
 def _room_facts(facts: Facts) -> RoomFacts | None:
@@ -242,7 +233,7 @@ def _text(content: dict[str, Any], elements: list[tuple[str, dict[str, Any]]]) -
 
 def _forwarded(data: dict[str, Any], depth: int) -> str:
     title = words(data.get("title"))
-    lines = [_line(one, depth) for one in objects(data.get("messages"))] if depth < 4 else []
+    lines = [_line(one, depth) for one in objects(data.get("messages"))] if depth < _MAX_DEPTH else []
     shown = data.get("preview")
     preview = [one for one in shown if isinstance(one, str)] if isinstance(shown, list) and not lines else []
     return joined((f"[合并转发] {title}".strip(), *lines, *preview), "\n")
@@ -271,7 +262,7 @@ def _metadata(
         for kind, data in elements
         if kind in ("image", "video", "audio", "file")
     ]
-    nickname = first_name(*(one for one in (sender.get("nickname"), raw.get("sendNickName")) if one))
+    nickname = first_name(sender.get("nickname"), raw.get("sendNickName"))
     return kept(
         {
             "attachments": files,

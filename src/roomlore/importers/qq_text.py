@@ -9,9 +9,8 @@ from typing import Any
 
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position
-from roomlore.importers.chatlab import RECALL_NOTICE
-from roomlore.importers.export_files import TOO_LONG, Line, Options, Source, excerpt, read_lines
-from roomlore.importers.shapes import Passage, after_position, in_zone, kept
+from roomlore.importers.export_files import LONGEST_TEXT, TOO_LONG, Line, Options, Source, excerpt, read_lines
+from roomlore.importers.shapes import RECALL_NOTICE, Passage, after_position, in_zone, kept
 
 _STAMP = re.compile(r"(?P<at>\d{4}-\d{2}-\d{2} \d{1,2}:\d{2}:\d{2}) (?P<who>\S[^\n]{0,300})")
 _PERSON = re.compile(r"(?P<name>[^\n]*?)(?:\((?P<number>[^()\n]{1,100})\)|<(?P<mail>[^<>\n]{1,200})>)")
@@ -30,6 +29,12 @@ class _Draft:
     state: dict[str, Any]
     lines: list[str]
     end: int
+    size: int = 0
+
+    def add(self, text: str, end: int) -> None:
+        self.lines.append(text)
+        self.size += len(text)
+        self.end = end
 
 
 def read(source: Source, options: Options, resume_from: Position | None = None) -> Iterator[Item]:
@@ -70,21 +75,19 @@ class _Chat:
         stamp = _STAMP.fullmatch(text) if line.whole else None
         if stamp is not None:
             yield from self._finish()
-            state = {"offset": line.start, "line": line.number - 1}
-            self._draft = _Draft(stamp["at"], stamp["who"], state, [], line.end)
+            self._draft = _Draft(stamp["at"], stamp["who"], line.before, [], line.end)
         elif not line.whole:
             yield from self._finish()
             yield self._bad(line, TOO_LONG)
-        elif self._draft is not None and not text.startswith(_HEADS):
-            self._draft.lines.append(text)
-            self._draft.end = line.end
+        elif self._draft is not None and self._draft.size < LONGEST_TEXT and not text.startswith(_HEADS):
+            self._draft.add(text, line.end)
         elif text.strip() and not text.startswith(_HEADS):
+            yield from self._finish()
             yield self._bad(line, "no time and no message before it to continue")
 
     def _bad(self, line: Line, reason: str) -> Bad:
-        start = self._passage.start or {"offset": line.start, "line": line.number - 1}
-        self._passage.start = start
-        return Bad({"offset": line.end, "start": start}, line.number, reason, excerpt(line.text))
+        self._passage.start = self._passage.start or line.before
+        return Bad({"offset": line.end, "start": self._passage.start}, line.number, reason, excerpt(line.text))
 
     def _finish(self) -> Iterator[Parsed]:
         draft, self._draft = self._draft, None

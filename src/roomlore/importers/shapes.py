@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, tzinfo
@@ -110,6 +111,8 @@ def id_at(facts: dict[str, Any], moment: object, *parts: object) -> str:
     return key if counts[key] == 1 else f"{key}-{counts[key]}"
 
 
+RECALL_NOTICE = re.compile(r"[^\n]{0,200}(?:撤回了?(?:一条|成员的?一条|了)?消息|recalled a message)[^\n]{0,200}")
+"""A line of the platform about a recall, which holds nothing of the recalled message."""
 _LONGEST = 1 << 16
 
 

@@ -9,9 +9,8 @@ from roomlore.core.audience import RoomKind
 from roomlore.core.membership import RoomFacts
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position
-from roomlore.importers.chatlab import RECALL_NOTICE
 from roomlore.importers.export_files import LONGEST_LINE, Line, Options, Source, excerpt, read_lines
-from roomlore.importers.shapes import first_name, id_at, kept, local_time
+from roomlore.importers.shapes import RECALL_NOTICE, id_at, kept, local_time
 from roomlore.importers.wechat_json import ROOM_MARK, SYSTEM_SENDER
 
 Row = dict[str, str]
@@ -27,7 +26,6 @@ _DUMP_LABELS = ("文本", "系统通知", "")
 class _Table:
     """A known table. `columns`: those that tell it. `message`: reads a row."""
 
-    name: str
     columns: frozenset[str]
     message: Callable[[Row, dict[str, Any], Source, Options], Message | None]
 
@@ -66,25 +64,18 @@ class _Record:
     reason: str = ""
 
 
-class _Lines:
-    """Lines for the CSV reader, which takes as many as a record has."""
-
-    def __init__(self, lines: Iterator[Line]) -> None:
-        self._lines = lines
-        self.latest: Line | None = None
-        self.taken = 0
-
-    def __iter__(self) -> Iterator[str]:
-        for line in self._lines:
-            self.latest = line
-            self.taken += 1
-            yield line.text + "\n"
-
-
 def _records(source: Source, offset: int, number: int) -> Iterator[_Record]:
     csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
-    lines = _Lines(read_lines(source, offset=offset, number=number))
-    reader = csv.reader(iter(lines), strict=False)
+    latest: Line | None = None
+
+    def texts() -> Iterator[str]:
+        """Yield the lines, of which the CSV reader takes as many as a record has."""
+        nonlocal latest
+        for line in read_lines(source, offset=offset, number=number):
+            latest = line
+            yield line.text + "\n"
+
+    reader = csv.reader(texts(), strict=False)
     first = number + 1
     while True:
         reason = ""
@@ -92,10 +83,10 @@ def _records(source: Source, offset: int, number: int) -> Iterator[_Record]:
             cells = next(reader, None)
         except csv.Error as error:
             cells, reason = [], f"not CSV: {error}"
-        if cells is None or lines.latest is None:
+        if cells is None or latest is None:
             return
-        yield _Record(cells, first, lines.latest.number, lines.latest.end, reason)
-        first = lines.latest.number + 1
+        yield _Record(cells, first, latest.number, latest.end, reason)
+        first = latest.number + 1
 
 
 def table_of(columns: list[str]) -> _Table | None:
@@ -134,7 +125,7 @@ def _chatlog(row: Row, facts: dict[str, Any], source: Source, options: Options) 
 
 def _memotrace(row: Row, facts: dict[str, Any], source: Source, options: Options) -> Message | None:
     moment = local_time(row["CreateTime"] or row["StrTime"], options.timezone)
-    sender = first_name(*(one for one in (row.get("Sender"), row.get("NickName"), row.get("Remark")) if one))
+    sender = row.get("Sender") or row.get("NickName") or row.get("Remark") or ""
     own = row["IsSender"] == "1"
     if moment is None or not (sender or own or row["Type"]):
         return None
@@ -147,7 +138,7 @@ def _memotrace(row: Row, facts: dict[str, Any], source: Source, options: Options
         id=id_at(facts, moment, row["localId"]),
         room_id=options.room_id or source.stem,
         sender_id="system" if system else person,
-        sender_name="" if system else first_name(*(one for key in ("Remark", "NickName") if (one := row.get(key)))),
+        sender_name="" if system else row.get("Remark") or row.get("NickName") or "",
         role=Role.SYSTEM if system else Role.USER,
         text=text,
         sent_at=moment,
@@ -174,11 +165,10 @@ def _dump(row: Row, facts: dict[str, Any], source: Source, options: Options) -> 
 
 
 _TABLES = (
-    _Table("chatlog", frozenset({"Time", "SenderName", "Sender", "TalkerName", "Talker", "Content"}), _chatlog),
+    _Table(frozenset({"Time", "SenderName", "Sender", "TalkerName", "Talker", "Content"}), _chatlog),
     _Table(
-        "MemoTrace",
         frozenset({"localId", "TalkerId", "Type", "IsSender", "CreateTime", "StrContent", "StrTime"}),
         _memotrace,
     ),
-    _Table("PyWxDump", frozenset({"MsgSvrID", "type_name", "is_sender", "talker", "msg", "src", "CreateTime"}), _dump),
+    _Table(frozenset({"MsgSvrID", "type_name", "is_sender", "talker", "msg", "src", "CreateTime"}), _dump),
 )

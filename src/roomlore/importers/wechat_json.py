@@ -10,7 +10,6 @@ from roomlore.core.audience import RoomKind
 from roomlore.core.membership import RoomFacts
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position, parse_time
-from roomlore.importers.chatlab import RECALL_NOTICE
 from roomlore.importers.export_files import Options, Source, derived_id
 from roomlore.importers.json_stream import (
     Event,
@@ -21,7 +20,7 @@ from roomlore.importers.json_stream import (
     read_json_lines,
     read_members,
 )
-from roomlore.importers.shapes import first_name, id_at, joined, kept, name, obj, objects, words
+from roomlore.importers.shapes import RECALL_NOTICE, first_name, id_at, joined, kept, name, obj, objects, words
 
 ROOM_MARK = "@chatroom"
 """The end of a group's id."""
@@ -72,12 +71,8 @@ def _chatlog_lines(source: Source, options: Options, resume_from: Position | Non
 
 
 def _chatlog_document(source: Source, options: Options, resume_from: Position | None) -> Iterator[Item]:
-    for found in read_members(source, _CHATLOG, resume_from, _ignore):
+    for found in read_members(source, _CHATLOG, resume_from):
         yield found if isinstance(found, Bad) else _of_chatlog(found, options)
-
-
-def _ignore(event: Event, facts: Facts) -> None:
-    """Ignore the data around the messages."""
 
 
 def _of_chatlog(member: Member, options: Options) -> Item:
@@ -117,7 +112,7 @@ def _quoted_id(talker: str, quoted: dict[str, Any]) -> str | None:
 def _label(said: dict[str, Any], contents: dict[str, Any]) -> str:
     kind, sub = said.get("type"), said.get("subType")
     label = _LABELS.get((kind, sub)) if kind == _SHARED else _LABELS.get(kind)
-    title = first_name(*(one for key in ("title", "label") if (one := contents.get(key))))
+    title = first_name(contents.get("title"), contents.get("label"))
     head = f"[{joined((label, title))}]" if label else title
     if kind == _SHARED and sub in _FORWARD:
         return joined((head, *_forwarded(contents)), "\n")
@@ -132,7 +127,7 @@ def _forwarded(contents: dict[str, Any]) -> list[str]:
     lines = []
     for one in items:
         who = first_name(one.get("SourceName"), one.get("sourceName"))
-        text = first_name(*(one.get(key) for key in ("DataDesc", "dataDesc", "DataTitle", "dataTitle") if one.get(key)))
+        text = first_name(*(one.get(key) for key in ("DataDesc", "dataDesc", "DataTitle", "dataTitle")))
         lines.append(f"{who}: {text}" if who else text)
     return [line for line in lines if line]
 

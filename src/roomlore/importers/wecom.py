@@ -81,7 +81,7 @@ def _text(kind: str, content: dict[str, Any]) -> str:
     if kind == "chatrecord":
         lines = (_line(one) for one in objects(content.get("item")))
         return joined((f"[聊天记录] {words(content.get('title'))}".strip(), *lines), "\n")
-    title = first_name(*(one for key in _TITLES if (one := content.get(key))))
+    title = first_name(*(content.get(key) for key in _TITLES))
     return f"[{joined((_LABELS.get(kind, kind), title))}]"
 
 

@@ -10,7 +10,16 @@ from typing import Any
 
 from roomlore.core.models import Message, Role
 from roomlore.core.records import Bad, Item, Parsed, Position
-from roomlore.importers.export_files import TOO_LONG, Line, Options, Source, derived_id, excerpt, read_lines
+from roomlore.importers.export_files import (
+    LONGEST_TEXT,
+    TOO_LONG,
+    Line,
+    Options,
+    Source,
+    derived_id,
+    excerpt,
+    read_lines,
+)
 from roomlore.importers.shapes import Passage, after_position, in_zone
 from roomlore.importers.whatsapp_notices import GROUP, moves_told
 
@@ -129,7 +138,6 @@ def _implausibility(stamps: list[Stamp], order: str) -> tuple[int, int, int]:
 
 
 _SNIFFED = 5000
-_LONGEST_TEXT = 16 << 20
 _LEFT_OUT = (
     r"omitted|weggelassen|ausgeschlossen|省略|略去|忽略|omitid[oa]|omiss?[oeai]?s?|ocult[oa]|weggelaten|utelämn\w*"
     r"|пропущен\w*|без медиафайлов|생략|null"
@@ -238,8 +246,8 @@ class _Chat:
         stamp = read_stamp(line.text) if line.whole else None
         if stamp is not None:
             yield from self._finish()
-            self._draft = _Draft(stamp, [line.text[stamp.length :]], _state(line), line.end)
-        elif self._draft is not None and line.whole and self._draft.size < _LONGEST_TEXT:
+            self._draft = _Draft(stamp, [line.text[stamp.length :]], line.before, line.end)
+        elif self._draft is not None and line.whole and self._draft.size < LONGEST_TEXT:
             self._draft.add(line)
         else:
             yield from self._finish()
@@ -261,7 +269,7 @@ class _Chat:
         if line.whole and not line.text.strip(MARKS + " \t"):
             return
         reason = "no date and no message before it to continue" if line.whole else TOO_LONG
-        self._passage.start = self._passage.start or _state(line)
+        self._passage.start = self._passage.start or line.before
         yield Bad({"offset": line.end, "start": self._passage.start}, line.number, reason, excerpt(line.text))
 
     def _message(self, draft: _Draft) -> Message:
@@ -280,10 +288,6 @@ class _Chat:
             mentions=content.mentions,
             metadata=content.metadata,
         )
-
-
-def _state(line: Line) -> dict[str, Any]:
-    return {"offset": line.start, "line": line.number - 1}
 
 
 def _sniff_order(source: Source) -> str:
