@@ -96,6 +96,11 @@ class TimedOut(Unavailable):
     """It took longer than the settings allow."""
 
 
+def unknown_room(room_id: str) -> NotFound:
+    """Return the error about a room that does not exist, or that a viewer may not see."""
+    return NotFound(f"There is no room {room_id!r}; a room appears with its first message.")
+
+
 def describe(error: BaseException) -> str:
     """Return an error as text for a log: roomlore's own errors with their message, others by type, since their text may
     quote a message."""

@@ -25,6 +25,7 @@ from roomlore.core.audience import (
     view_of,
     windows_of,
 )
+from roomlore.core.errors import unknown_room
 from roomlore.core.models import Room
 from roomlore.ports.storage import UnitOfWork
 
@@ -151,3 +152,9 @@ async def sees_all_of(work: UnitOfWork, *, tenant: str, viewer: str | None, room
         return True
     view = await view_for(work, tenant=tenant, viewer=whom, rooms=[room_id], now=now)
     return view.windows.get(room_id) == ALWAYS
+
+
+async def check_sees_all_of(work: UnitOfWork, *, tenant: str, viewer: str | None, room_id: str, now: datetime) -> None:
+    """Raise `NotFound` unless the viewer may see all that was ever said in the room, as for an unknown room."""
+    if not await sees_all_of(work, tenant=tenant, viewer=viewer, room_id=room_id, now=now):
+        raise unknown_room(room_id)

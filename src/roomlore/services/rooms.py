@@ -19,11 +19,11 @@ from roomlore.core.audience import (
     removed,
 )
 from roomlore.core.context import ContextOptions, from_json
-from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.errors import InvalidInput, NotFound, unknown_room
 from roomlore.core.intake import MAX_ID_CHARS, check_page
 from roomlore.core.memory.writing import check_moment
 from roomlore.core.models import Entry, Room, Thread
-from roomlore.ports.audience import sees_all_of, view_for
+from roomlore.ports.audience import check_sees_all_of, view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
 
@@ -48,9 +48,7 @@ class RoomService:
         """Raise `NotFound` unless the viewer, 'room:team' or 'user:anna', may see all that was said in the room: it is
         that room, or the room is public, or the person's own with agents. None may see every room."""
         async with self._storage.reading() as work:
-            now = self._clock.now()
-            if not await sees_all_of(work, tenant=self._tenant, viewer=viewer, room_id=room_id, now=now):
-                raise NotFound(_unknown(room_id))
+            await check_sees_all_of(work, tenant=self._tenant, viewer=viewer, room_id=room_id, now=self._clock.now())
 
     async def page(self, *, after: str | None = None, limit: int = 100, viewer: str | None = None) -> list[Room]:
         """Return up to `limit` rooms by id, those with an id above `after`.
@@ -184,9 +182,5 @@ class RoomService:
     async def _find(self, work: UnitOfWork, room_id: str) -> Room:
         room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
         if room is None:
-            raise NotFound(_unknown(room_id))
+            raise unknown_room(room_id)
         return room
-
-
-def _unknown(room_id: str) -> str:
-    return f"There is no room {room_id!r}; a room appears with its first message."

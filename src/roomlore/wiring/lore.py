@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from roomlore.adapters.sql import connect
@@ -24,7 +24,7 @@ from roomlore.services.indexing import IndexingService
 from roomlore.services.jobs import JobService
 from roomlore.services.keys import KeyService
 from roomlore.services.memories import MemoryService, MemoryWriter, Past, Reviser
-from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService, RoomsSearch
+from roomlore.services.messages import Due, Ingest, MessageSearch, MessageService, RoomsSearch, Searching
 from roomlore.services.models import ModelService
 from roomlore.services.privacy import PrivacyService
 from roomlore.services.recall import RecallService
@@ -34,6 +34,8 @@ from roomlore.services.sessions import SessionService
 from roomlore.settings import Settings
 from roomlore.wiring.doctor import diagnose
 from roomlore.wiring.resources import Closing, Own, Resources, make_resources
+
+_Search = TypeVar("_Search", bound=Searching)
 
 
 class Lore:
@@ -191,26 +193,25 @@ class Lore:
             limits=shared.limits,
             due=shared.indexing.due,
             search=self._search,
-            search_rooms=RoomsSearch(**self._searching),
+            search_rooms=self._searching(RoomsSearch),
         )
 
     @cached_property
     def _search(self) -> MessageSearch:
-        return MessageSearch(**self._searching)
+        return self._searching(MessageSearch)
 
-    @property
-    def _searching(self) -> dict[str, Any]:
-        """What each search of messages needs."""
+    def _searching(self, kind: type[_Search]) -> _Search:
+        """Return a search of messages of this kind."""
         shared = self._resources
-        return {
-            "tenant": self.tenant,
-            "storage": shared.storage,
-            "facts": shared.facts,
-            "dense": shared.indexing.dense,
-            "clock": shared.clock,
-            "telemetry": shared.telemetry,
-            "zone": ZoneInfo(shared.settings.search.time_zone),
-        }
+        return kind(
+            tenant=self.tenant,
+            storage=shared.storage,
+            facts=shared.facts,
+            dense=shared.indexing.dense,
+            clock=shared.clock,
+            telemetry=shared.telemetry,
+            zone=ZoneInfo(shared.settings.search.time_zone),
+        )
 
     @property
     def settings(self) -> Settings:

@@ -2,7 +2,7 @@
 
 from roomlore.services.messages.ingest import AllDue, Due, Ingest, RoomCache, VectorsDue
 from roomlore.services.messages.message_service import MessageService, OnConflict
-from roomlore.services.messages.search import FactsCache, MessageSearch
+from roomlore.services.messages.search import FactsCache, MessageSearch, Searching
 from roomlore.services.messages.search_rooms import RoomsSearch
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "OnConflict",
     "RoomCache",
     "RoomsSearch",
+    "Searching",
     "VectorsDue",
 ]

@@ -7,17 +7,17 @@ from functools import partial
 from typing import Any, Literal
 
 from roomlore.core.analysis import Participants, analyse
-from roomlore.core.audience import Viewer, check_viewer
-from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.audience import check_viewer
+from roomlore.core.errors import InvalidInput, NotFound, unknown_room
 from roomlore.core.intake import Limits, check, check_page
 from roomlore.core.models import AddReport, Entry, Message, StoredMessage
 from roomlore.core.search.hits import SearchAnswer, SearchMode
-from roomlore.ports.audience import sees_all_of
+from roomlore.ports.audience import check_sees_all_of
 from roomlore.ports.coordination import Clock, Telemetry
 from roomlore.ports.language import TokenCounter
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.messages.ingest import Ingest, Plan, VectorsDue, aside, weight
-from roomlore.services.messages.search import AskedAt, Filters, MessageSearch, unknown_room
+from roomlore.services.messages.search import AskedAt, Filters, MessageSearch
 from roomlore.services.messages.search_rooms import RoomsSearch
 
 OnConflict = Literal["raise", "report"]
@@ -113,20 +113,17 @@ class MessageService:
         `conversation` each hit brings the nearest messages of its conversation, at most 12 with itself. Raise
         `InvalidInput`, `NotFound` for an unknown room, `StorageUnavailable`.
         """
-        whom = None if viewer is None else check_viewer(viewer)
         asked: Any = {"limit": limit, "mode": mode, "asked_at": asked_at, "conversation": conversation}
         asked["filters"] = Filters.of(sender_ids, since, until)
         if room_id is None:
+            whom = None if viewer is None else check_viewer(viewer)
             return await self._search_rooms.search(whom, query, **asked)
-        if whom is not None:
-            await self._check_shown(room_id, whom)
+        if viewer is not None:
+            async with self._storage.reading() as work:
+                await check_sees_all_of(
+                    work, tenant=self._tenant, viewer=viewer, room_id=room_id, now=self._clock.now()
+                )
         return await self._search.search(room_id, query, **asked)
-
-    async def _check_shown(self, room_id: str, viewer: Viewer) -> None:
-        async with self._storage.reading() as work:
-            now = self._clock.now()
-            if not await sees_all_of(work, tenant=self._tenant, viewer=str(viewer), room_id=room_id, now=now):
-                raise NotFound(unknown_room(room_id))
 
     async def edit(
         self,
@@ -215,7 +212,7 @@ class MessageService:
 
     async def _require_room(self, work: UnitOfWork, room_id: str) -> None:
         if await work.rooms.find(tenant=self._tenant, room_id=room_id) is None:
-            raise NotFound(unknown_room(room_id))
+            raise unknown_room(room_id)
 
     async def _lock(self, work: UnitOfWork, room_id: str) -> None:
         await self._require_room(work, room_id)

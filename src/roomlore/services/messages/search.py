@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from roomlore.core.dates import time_spans
-from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.errors import InvalidInput, unknown_room
 from roomlore.core.far import Earlier, query_of
 from roomlore.core.models import Entry, Room, StoredMessage
 from roomlore.core.search.facts import before, chosen, facts_of, from_micros, renewed, to_micros
@@ -132,8 +132,8 @@ class Meaning(Protocol):
         """Return the problem of the indexes, for a search by words alone."""
 
 
-class MessageSearch:
-    """Search the rooms of one tenant."""
+class Searching:
+    """The parts of a search for one tenant, of one room or of many. `zone`: of the times that a question names."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class MessageSearch:
         dense: Meaning,
         clock: Clock,
         telemetry: Telemetry,
-        zone: tzinfo = UTC,
+        zone: tzinfo,
     ) -> None:
         self._tenant = tenant
         self._storage = storage
@@ -153,6 +153,24 @@ class MessageSearch:
         self._clock = clock
         self._telemetry = telemetry
         self._zone = zone
+
+    def _read(self, text: str, facts: RoomFacts, asked_at: AskedAt) -> SearchQuery:
+        """Return the question read as of the time it was asked."""
+        now = self._clock.now()
+        if isinstance(asked_at, datetime):
+            now = asked_at if asked_at.tzinfo else asked_at.replace(tzinfo=UTC)
+        elif asked_at == "newest" and facts.sent_at.size:
+            now = from_micros(max(int(facts.sent_at.max()), 0))
+        return read_query(text, facts=facts, spans=time_spans(text, now=now, zone=self._zone), now=now)
+
+    def _measure(self, answer: SearchAnswer) -> None:
+        self._telemetry.observe("roomlore_search_seconds", answer.search_ms / 1000)
+        labels = {"mode": answer.mode, "degraded": "yes" if answer.degraded else "no"}
+        self._telemetry.count("roomlore_searches_total", labels=labels)
+
+
+class MessageSearch(Searching):
+    """Search the rooms of one tenant, one at a time."""
 
     async def search(
         self,
@@ -194,7 +212,7 @@ class MessageSearch:
             degraded=dense.problem,
             search_ms=1000 * (self._clock.monotonic() - started),
         )
-        measure(self._telemetry, answer)
+        self._measure(answer)
         return answer
 
     async def before(self, entry: Entry, *, limit: int) -> Earlier:
@@ -228,7 +246,7 @@ class MessageSearch:
         async with self._storage.reading() as work:
             room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
             if room is None:
-                raise NotFound(unknown_room(room_id))
+                raise unknown_room(room_id)
             return await self._facts.of(work, room)
 
     async def _by_words(self, room_id: str, query: SearchQuery, facts: RoomFacts) -> tuple[Postings, RoomFacts]:
@@ -236,7 +254,7 @@ class MessageSearch:
         async with self._storage.reading() as work:
             postings = await work.messages.look_up(tenant=self._tenant, room_id=room_id, words=query.terms)
             if postings is None:
-                raise NotFound(unknown_room(room_id))
+                raise unknown_room(room_id)
             if facts.revision < postings.room.revision:
                 facts = await self._facts.of(work, postings.room)
         return postings, facts
@@ -246,9 +264,6 @@ class MessageSearch:
         if len(text) <= _SHORT:
             return self._read(text, facts, asked_at)
         return await asyncio.to_thread(self._read, text, facts, asked_at)
-
-    def _read(self, text: str, facts: RoomFacts, asked_at: AskedAt) -> SearchQuery:
-        return read_at(text, facts, asked_at=asked_at, now=self._clock.now(), zone=self._zone)
 
     async def _by_meaning(self, room_id: str, query: SearchQuery, only: Ints | None, mode: SearchMode) -> Dense:
         if mode == "lexical" or not query.embed:
@@ -262,22 +277,6 @@ class MessageSearch:
         async with self._storage.reading() as work:
             found = await work.messages.plain(tenant=self._tenant, room_id=room_id, arrivals=arrivals)
         return {message.arrival: message for message in found}
-
-
-def measure(telemetry: Telemetry, answer: SearchAnswer) -> None:
-    """Count the search, and how long it took."""
-    telemetry.observe("roomlore_search_seconds", answer.search_ms / 1000)
-    labels = {"mode": answer.mode, "degraded": "yes" if answer.degraded else "no"}
-    telemetry.count("roomlore_searches_total", labels=labels)
-
-
-def read_at(text: str, facts: RoomFacts, *, asked_at: AskedAt, now: datetime, zone: tzinfo) -> SearchQuery:
-    """Return the question read as of the time it was asked."""
-    if isinstance(asked_at, datetime):
-        now = asked_at if asked_at.tzinfo else asked_at.replace(tzinfo=UTC)
-    elif asked_at == "newest" and facts.sent_at.size:
-        now = from_micros(max(int(facts.sent_at.max()), 0))
-    return read_query(text, facts=facts, spans=time_spans(text, now=now, zone=zone), now=now)
 
 
 def _early(facts: RoomFacts, arrival: int) -> Ints | None:
@@ -324,8 +323,3 @@ def check_search(query: str, *, limit: int, mode: str, asked_at: AskedAt) -> Non
         raise InvalidInput(f"mode is 'hybrid' or 'lexical', not {mode!r}.")
     if not (asked_at is None or asked_at == "newest" or isinstance(asked_at, datetime)):
         raise InvalidInput(f"asked_at is {asked_at!r:.60}; give a datetime, 'newest', or leave it out for now.")
-
-
-def unknown_room(room_id: str) -> str:
-    """Return the text of the error about a room that does not exist."""
-    return f"There is no room {room_id!r}; a room appears with its first message."

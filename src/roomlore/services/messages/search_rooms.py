@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from datetime import tzinfo
 
 from roomlore.core.audience import Viewer, Window
 from roomlore.core.models import Room, StoredMessage
@@ -11,18 +10,14 @@ from roomlore.core.search.query import SearchQuery
 from roomlore.core.search.ranking import Ranked, rank
 from roomlore.core.search.several import Part, Several, allowed, is_whole, last_of_senders, part_of
 from roomlore.ports.audience import rooms_shown
-from roomlore.ports.coordination import Clock, Telemetry
-from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.storage import UnitOfWork
 from roomlore.services.messages.search import (
     AskedAt,
-    FactsCache,
     Filters,
-    Meaning,
+    Searching,
     check_search,
     conversations,
     hit_of,
-    measure,
-    read_at,
 )
 
 MOST_ROOMS = 200
@@ -31,27 +26,8 @@ _INLINE = 20_000
 """Messages that are joined on the event loop; more use another thread."""
 
 
-class RoomsSearch:
+class RoomsSearch(Searching):
     """Search all rooms of one tenant that a viewer may see: at most the 200 used last, and 200,000 messages."""
-
-    def __init__(
-        self,
-        *,
-        tenant: str,
-        storage: Storage,
-        facts: FactsCache,
-        dense: Meaning,
-        clock: Clock,
-        telemetry: Telemetry,
-        zone: tzinfo,
-    ) -> None:
-        self._tenant = tenant
-        self._storage = storage
-        self._facts = facts
-        self._dense = dense
-        self._clock = clock
-        self._telemetry = telemetry
-        self._zone = zone
 
     async def search(
         self,
@@ -71,7 +47,7 @@ class RoomsSearch:
         large = sum(part.facts.arrivals.size for part in parts) > _INLINE
         rooms = await asyncio.to_thread(Several, parts) if large else Several(parts)
         facts, only = rooms.facts, rooms.among(filters.among(rooms.facts))
-        read = read_at(query, facts, asked_at=asked_at, now=self._clock.now(), zone=self._zone)
+        read = self._read(query, facts, asked_at)
         dense = await self._near(rooms, read, only, mode)
         postings = await self._postings(rooms, read)
         nearest = rooms.nearest([one.found for one in dense])
@@ -88,7 +64,7 @@ class RoomsSearch:
             degraded=" ".join(problems) or None,
             search_ms=1000 * (self._clock.monotonic() - started),
         )
-        measure(self._telemetry, answer)
+        self._measure(answer)
         return answer
 
     async def _parts(self, viewer: Viewer | None) -> tuple[list[Part], str | None]:

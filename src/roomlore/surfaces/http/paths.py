@@ -104,31 +104,29 @@ _OtherName = Annotated[str | None, Query(include_in_schema=False)]
 _SAME = "The room; group_id, chat_id and conversation_id mean the same."
 
 
-def any_room(
-    room_id: Annotated[str | None, Query(description=_SAME)] = None,
-    group_id: _OtherName = None,
-    chat_id: _OtherName = None,
-    conversation_id: _OtherName = None,
-) -> str | None:
-    """Return the room of a query, None if it names none."""
-    given = {"room_id": room_id, "group_id": group_id, "chat_id": chat_id, "conversation_id": conversation_id}
-    room: str | None = one_room(given).get("room_id")
-    return room or None
+def _query_of_room(about: str) -> Callable[..., str | None]:
+    """Return a dependency that gives the room of a query, None if it names none. `about`: the parameter's text."""
+
+    def named(
+        room_id: Annotated[str | None, Query(description=about)] = None,
+        group_id: _OtherName = None,
+        chat_id: _OtherName = None,
+        conversation_id: _OtherName = None,
+    ) -> str | None:
+        given = {"room_id": room_id, "group_id": group_id, "chat_id": chat_id, "conversation_id": conversation_id}
+        room: str | None = one_room(given).get("room_id")
+        return room or None
+
+    return named
 
 
-def queried_room(
-    room_id: Annotated[str | None, Query(description=f"{_SAME} Needed.")] = None,
-    group_id: _OtherName = None,
-    chat_id: _OtherName = None,
-    conversation_id: _OtherName = None,
-) -> str:
-    room = any_room(room_id, group_id, chat_id, conversation_id)
+def queried_room(room: Annotated[str | None, Depends(_query_of_room(f"{_SAME} Needed."))]) -> str:
     if room is None:
         raise InvalidInput("room_id is missing: say whose messages, as in /messages?room_id=tea.")
     return room
 
 
-AnyRoom = Annotated[str | None, Depends(any_room)]
+AnyRoom = Annotated[str | None, Depends(_query_of_room(_SAME))]
 
 
 PageLimit = Annotated[int, Depends(page_limit)]

@@ -69,9 +69,8 @@ async def keep_messages(lore: Lore, said: Sequence[Said], given: Note, owners: O
 async def infer_memories(
     lore: Lore, said: Sequence[Said], given: Note, owners: Owners, viewer: str | None
 ) -> list[Item]:
-    """Store the messages and let a model read all new messages of the user. Return what changed, of what the viewer may
-    see. Raises `ModelUnavailable`; then the next
-    call reads what was stored."""
+    """Store the messages, let a model read all new messages of the user, and return what changed, of what the viewer
+    may see. Raises `ModelUnavailable`; then the next call reads what was stored."""
     if not any(one.role == "user" and one.text.strip() for one in said):
         return []
     await _store(lore, [_message(lore, one, given, owners, kept=False) for one in said])
