@@ -234,6 +234,7 @@ READERS: dict[str, Reader] = {
     ),
     "core.summary.corrections:corrected": lambda text: corrections.corrected([text, f"no, {text}"]),
     "core.summary.stakes:stake": stakes.stake,
+    "core.summary.answers:says_nothing": summary_answers.says_nothing,
     "core.summary.stakes:Coverage.add": lambda text: stakes.Coverage([text], [text]).add(text),
     "core.summary.select:sentence_parts": select.sentence_parts,
     "core.summary.select:extract": lambda text: select.extract(

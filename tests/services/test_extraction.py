@@ -154,6 +154,7 @@ async def test_copied_lines_lose_their_times():
         "我看了一遍：无有效记忆",
         "There is NO_MEMORY here.",
         "No memory.",
+        "無有效記憶。",
     ],
 )
 async def test_nothing_worth_keeping_is_not_kept(answer, caplog):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from roomlore.core.errors import BadModelOutput
 from roomlore.core.memory.reading import without_times
+from roomlore.core.summary.answers import says_nothing
 from roomlore.core.text import graphemes, terms, truncate
 
 MOST_MESSAGES = 40
@@ -25,7 +26,6 @@ FALLBACK = "fallback"
 _FALLBACK_LABEL = "对话摘要: "
 _LEAST_CHARACTERS = 5
 _NOTHING = ("无有效记忆", "no_memory")
-_NOTHING_IN_WORDS = re.compile(r"\W*no memory\W*", re.IGNORECASE)
 _ECHO = 4
 """Consecutive terms that mark an answer as a copy of its instructions."""
 _THOUGHTS = re.compile(r"\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -80,7 +80,7 @@ def kept(answer: str, *, instructions: str = "", most: int = SUMMARY_CHARACTERS)
     """
     thoughts = _THOUGHTS.match(answer)
     text = " ".join(without_times(answer[thoughts.end() if thoughts else 0 :]).split())
-    if any(mark in text.casefold() for mark in _NOTHING) or _NOTHING_IN_WORDS.fullmatch(text):
+    if any(mark in text.casefold() for mark in _NOTHING) or says_nothing(text):
         return None
     if graphemes(text) < _LEAST_CHARACTERS:
         raise BadModelOutput(f"The summary is shorter than {_LEAST_CHARACTERS} characters.")

@@ -49,6 +49,11 @@ _LINES = 0.5
 """The share of the tokens that lines added to a model's summary get, if it leaves no more."""
 
 
+def says_nothing(text: str) -> bool:
+    """Return True if an answer is only the mark, or the words, that nothing is worth keeping."""
+    return _NOTHING.fullmatch(text) is not None
+
+
 def accepted(answer: str, *, max_tokens: int, count: Count) -> str:
     """Return the summary in a model's answer: without fences and a leading label, and in at most `max_tokens` tokens; a
     longer one without its sentences of least weight.
@@ -57,7 +62,7 @@ def accepted(answer: str, *, max_tokens: int, count: Count) -> str:
     keeping.
     """
     summary = _bare(answer)
-    if _NOTHING.fullmatch(summary):
+    if says_nothing(summary):
         raise BadModelOutput("The model says that nothing is worth keeping; the conversation needs another summary.")
     if refuses(summary):
         raise BadModelOutput("The model refuses to summarise; ask another model.")
