@@ -324,3 +324,62 @@ async def test_whoever_comes_first_right_after_opening_makes_the_index_for_all(u
             f"ann: {text}" for text in SAID
         }  # two may read the same page of messages, and embed it twice
         assert (await lore.index.status()).vectors == "whole"
+
+
+class Slow(HashEmbedder):
+    """Waits with the texts of messages until it is told to go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_read = asyncio.Event()
+        self.go_on = asyncio.Event()
+
+    async def embed(self, texts: Sequence[str], *, kind: str) -> Vectors:
+        if any("tea" in text for text in texts):
+            self.has_read.set()
+            await self.go_on.wait()
+        return await super().embed(texts, kind=kind)
+
+
+async def _rooms(lore: roomlore.Lore) -> list[str]:
+    async with lore.storage.reading() as work:
+        return [room.room_id for room in await work.rooms.page(tenant=lore.tenant, after=None, limit=9)]
+
+
+async def _no_vectors(url: str) -> bool:
+    storage = await connect(url)
+    vectors = SqlVectors(storage, cache_bytes=1 << 20)
+    count = await vectors.count(collection=MESSAGES, tenant="default", scope="tea")
+    await storage.close()
+    return count == 0
+
+
+async def test_a_vector_made_while_its_room_is_forgotten_is_removed(url):
+    """A regression: the vector of a text that was read before stayed for good."""
+    slow = Slow()
+    async with opened(url, slow, index_lease_seconds=60) as lore:
+        await say(lore, SAID[:1])
+        indexing = asyncio.create_task(drain(lore))
+        await slow.has_read.wait()
+        forgetting = asyncio.create_task(lore.privacy.forget("ann"))
+        while await lore.messages.page("tea"):  # noqa: ASYNC110 - nobody tells when they are erased
+            await asyncio.sleep(0.01)
+        slow.go_on.set()
+        await indexing
+        report = await forgetting
+        assert (report.left, report.rooms_removed) == ((), ("tea",))
+        assert await _rooms(lore) == []
+    assert await _no_vectors(url)
+
+
+async def test_a_vector_made_after_its_lease_and_its_room_are_gone_is_removed(url):
+    slow = Slow()
+    async with opened(url, slow) as lore:
+        await say(lore, SAID[:1])
+        indexing = asyncio.create_task(drain(lore))
+        await slow.has_read.wait()
+        assert (await lore.privacy.forget("ann")).rooms_removed == ("tea",)
+        slow.go_on.set()
+        await indexing
+        assert await _rooms(lore) == []
+    assert await _no_vectors(url)

@@ -123,6 +123,9 @@ class Outbox(Protocol):
     async def waiting(self) -> int:
         """Return the number of tasks, including claimed ones."""
 
+    async def held(self, *, tenant: str, scope: str, now: datetime) -> int:
+        """Return the number of tasks of one room, or scope of memories, whose lease has not ended."""
+
 
 class Rooms(Protocol):
     """The rooms of a tenant, their counters, settings and people."""

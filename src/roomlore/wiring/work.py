@@ -244,7 +244,7 @@ def make_forgetter(
 ) -> Forgetter:
     """Return the forgetter. `over`: a storage to read and write through, in place of the storage itself."""
     through = over or storage
-    vectors = VectorEraser(storage=through, index=indexing.vectors)
+    vectors = VectorEraser(storage=through, index=indexing.vectors, clock=clock)
     return Forgetter(
         storage=through,
         upkeep=SqlUpkeep(storage),

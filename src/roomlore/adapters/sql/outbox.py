@@ -56,13 +56,16 @@ class _Tables:
         """Return a condition: rows of the owner given by the parameters `tenant` and `owner_key`."""
         return and_(table.c[self.key] == bindparam("owner_key"), table.c.tenant == bindparam("tenant"))
 
-    def named(self) -> ColumnElement[bool]:
-        """Return a condition: tasks with these numbers of the owner given by the parameters `tenant` and `scope`."""
+    def owned(self) -> ColumnElement[bool]:
+        """Return a condition: tasks of the owner given by the parameters `tenant` and `scope`."""
         owners, waiting = self.owners.c, self.waiting.c
         its_name = and_(owners.tenant == bindparam("tenant"), owners[self.name] == bindparam("scope"))
         its_key = select(owners[self.key]).where(its_name).scalar_subquery()
-        mine = and_(waiting[self.key] == its_key, waiting.tenant == bindparam("tenant"))
-        return and_(mine, among(waiting[self.number], "numbers"))
+        return and_(waiting[self.key] == its_key, waiting.tenant == bindparam("tenant"))
+
+    def named(self) -> ColumnElement[bool]:
+        """Return a condition: tasks of that owner with the numbers given by the parameter `numbers`."""
+        return and_(self.owned(), among(self.waiting.c[self.number], "numbers"))
 
 
 def _next_version(tables: _Tables) -> Any:
@@ -114,6 +117,11 @@ def _free(tables: _Tables) -> Any:
     return freed.values(leased_until=null(), lease=null()).returning(waiting.c[tables.number], waiting.c.version)
 
 
+def _held(tables: _Tables) -> Any:
+    claimed = and_(tables.owned(), tables.waiting.c.leased_until > bindparam("now"))
+    return select(func.count()).select_from(tables.waiting).where(claimed)
+
+
 class Waiting:
     """Tasks of one kind. `held`: the lock that a unit of work has on an owner, by tenant and name."""
 
@@ -127,6 +135,7 @@ class Waiting:
         self.drop = Statement(lambda: delete(tables.waiting).where(tables.named()))
         self.clear = Statement(lambda: delete(tables.waiting))
         self.count = Statement(lambda: select(func.count()).select_from(tables.waiting))
+        self.claimed = Statement(lambda: _held(tables))
 
 
 MESSAGES_DUE = Waiting(
@@ -192,6 +201,10 @@ class SqlOutbox(Repository):
 
     async def waiting(self) -> int:
         return int((await self._sql.fetch(self._waiting.count))[0][0])
+
+    async def held(self, *, tenant: str, scope: str, now: datetime) -> int:
+        asked = {"tenant": escape(tenant), "scope": escape(scope), "now": to_micros(now)}
+        return int((await self._sql.fetch(self._waiting.claimed, **asked))[0][0])
 
 
 def _claimed(task: IndexTask) -> tuple[str, str, int]:

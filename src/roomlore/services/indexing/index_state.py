@@ -94,7 +94,8 @@ class Indexed(Protocol):
     async def count(self, work: UnitOfWork) -> int:
         """Return about how many items a walk visits."""
 
-    async def lock(self, work: UnitOfWork, tenant: str, scope: str, now: datetime) -> None: ...
+    async def lock(self, work: UnitOfWork, tenant: str, scope: str, now: datetime) -> bool:
+        """Lock the room or scope and return True; return False if it does not exist, so that none is made."""
 
     async def passages(self, work: UnitOfWork, tenant: str, scope: str, numbers: Sequence[int]) -> list[Passage]:
         """Return the texts of these numbers; deleted ones are left out."""
@@ -119,8 +120,11 @@ class IndexedMessages:
     async def count(self, work: UnitOfWork) -> int:
         return await messages_in_all(work)
 
-    async def lock(self, work: UnitOfWork, tenant: str, scope: str, now: datetime) -> None:
-        await work.rooms.lock(tenant=tenant, room_id=scope, now=now)
+    async def lock(self, work: UnitOfWork, tenant: str, scope: str, now: datetime) -> bool:
+        there = await work.rooms.find(tenant=tenant, room_id=scope) is not None
+        if there:
+            await work.rooms.lock(tenant=tenant, room_id=scope, now=now)
+        return there
 
     async def passages(self, work: UnitOfWork, tenant: str, scope: str, numbers: Sequence[int]) -> list[Passage]:
         found = await work.messages.plain(tenant=tenant, room_id=scope, arrivals=numbers)
@@ -148,8 +152,11 @@ class IndexedMemories:
     async def count(self, work: UnitOfWork) -> int:
         return await work.memories.count_active()
 
-    async def lock(self, work: UnitOfWork, tenant: str, scope: str, now: datetime) -> None:
-        await work.memories.lock(tenant=tenant, scope=scope, now=now)
+    async def lock(self, work: UnitOfWork, tenant: str, scope: str, now: datetime) -> bool:
+        there = await work.memories.scope(tenant=tenant, scope=scope) is not None
+        if there:
+            await work.memories.lock(tenant=tenant, scope=scope, now=now)
+        return there
 
     async def passages(self, work: UnitOfWork, tenant: str, scope: str, numbers: Sequence[int]) -> list[Passage]:
         found = await work.memories.by_number(tenant=tenant, scope=scope, numbers=numbers)

@@ -6,7 +6,7 @@ embed, put, finish. A task that breaks off in between is found again, and repeat
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import timedelta
 
@@ -170,8 +170,8 @@ class VectorIndexing:
 
     async def _add(self, work: UnitOfWork, group: _Group, numbers: Sequence[int]) -> None:
         tenant, scope = group
-        await self.indexed.lock(work, tenant, scope, self._clock.now())
-        await self.indexed.outbox(work).add(tenant=tenant, scope=scope, numbers=numbers)
+        if await self.indexed.lock(work, tenant, scope, self._clock.now()):
+            await self.indexed.outbox(work).add(tenant=tenant, scope=scope, numbers=numbers)
 
     async def _claim(self) -> list[IndexTask]:
         async with self._storage.writing() as work:
@@ -208,12 +208,14 @@ class VectorIndexing:
 
     async def _finish(self, tasks: Sequence[IndexTask]) -> None:
         """Queue these tasks again if another worker held them: it may have stored an older text's vector before
-        ours."""
+        ours. The vectors of rows that are gone are removed here, since nothing else would remove them."""
         async with self._storage.writing() as work:
             lost = await self.indexed.outbox(work).finish(tasks=tasks)
         for group, numbers in _by_group(lost).items():
             async with self._storage.writing() as work:
                 await self._add(work, group, numbers)
+        there = {(*group, one.number) for group, found in (await self._read(lost)).items() for one in found}
+        await self._remove(_without(lost, there))
 
     async def _release(self, tasks: Sequence[IndexTask]) -> None:
         async with self._storage.writing() as work:
@@ -227,8 +229,11 @@ class VectorIndexing:
         collection = self.indexed.collection
         if points:
             await self._vectors.put(collection=collection, generation=generation, points=points)
-        for (tenant, scope), gone in _without_vector(tasks, points).items():
-            await self._vectors.remove(collection=collection, tenant=tenant, scope=scope, numbers=gone)
+        await self._remove(_without(tasks, {(point.tenant, point.scope, point.number) for point in points}))
+
+    async def _remove(self, groups: Mapping[_Group, Sequence[int]]) -> None:
+        for (tenant, scope), gone in groups.items():
+            await self._vectors.remove(collection=self.indexed.collection, tenant=tenant, scope=scope, numbers=gone)
 
     async def _read(self, tasks: Sequence[IndexTask]) -> dict[_Group, list[Passage]]:
         async with self._storage.reading() as work:
@@ -244,9 +249,8 @@ def _by_group(tasks: Sequence[IndexTask]) -> dict[_Group, list[int]]:
     return groups
 
 
-def _without_vector(tasks: Sequence[IndexTask], points: Sequence[VectorPoint]) -> dict[_Group, list[int]]:
-    """Return the numbers, by group, of what was deleted or has nothing to embed."""
-    kept = {(point.tenant, point.scope, point.number) for point in points}
+def _without(tasks: Sequence[IndexTask], kept: Set[tuple[str, str, int]]) -> dict[_Group, list[int]]:
+    """Return the numbers, by group, of the tasks whose tenant, scope and number are not among these."""
     return _by_group([task for task in tasks if (task.tenant, task.scope, task.number) not in kept])
 
 

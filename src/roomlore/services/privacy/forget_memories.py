@@ -223,7 +223,8 @@ class MemoryEraser:
         if tally.dry:
             return
         numbers = await self._numbers(person.tenant, scope)
-        if not await self._vectors.remove(collection=MEMORIES, tenant=person.tenant, scope=scope, numbers=numbers):
+        its = {"collection": MEMORIES, "tenant": person.tenant, "scope": scope}
+        if not await self._vectors.remove_for_good(**its, numbers=numbers):
             tally.leave("memory_scopes", 1, _VECTORS_LEFT)
             return
         async with self._storage.writing() as work:

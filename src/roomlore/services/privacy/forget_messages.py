@@ -1,5 +1,6 @@
 """Remove a person from messages: find what they said and where, redact what others took over, delete the rest."""
 
+import asyncio
 import logging
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -30,6 +31,11 @@ _PAGE = 500
 _ASKED_AT_ONCE = 50_000
 _REWRITTEN_AT_ONCE = 50
 _ERASED_AT_ONCE = 200
+_ROUNDS = 3
+"""How many times what is said meanwhile in a room that goes is erased."""
+_LOOK_SECONDS = 0.05
+_LOOKS = 200
+"""How often a worker that makes vectors is waited for: ten seconds."""
 _Own = Mapping[str, AbstractSet[str]]
 """By sender, the passages of the person that the sender said before the person did."""
 _VECTORS_LEFT = "Vectors of messages could not be removed; the index removes them when their store answers."
@@ -53,11 +59,24 @@ class Tally:
 
 
 class VectorEraser:
-    """Remove vectors. `left`: how many could not be removed now. `index`: None if this process keeps no vectors."""
+    """Remove vectors. `index`: None if this process keeps no vectors."""
 
-    def __init__(self, *, storage: Storage, index: VectorIndex | None) -> None:
+    def __init__(self, *, storage: Storage, index: VectorIndex | None, clock: Clock) -> None:
         self._storage = storage
         self._index = index
+        self._clock = clock
+
+    async def remove_for_good(self, *, collection: str, tenant: str, scope: str, numbers: Sequence[int]) -> bool:
+        """Remove the vectors of texts that nobody can read any more, after waiting for workers that read them before.
+        Return False if some may be left: a worker has not ended, or the store is down."""
+        for _ in range(_LOOKS):
+            async with self._storage.reading() as work:
+                due = work.progress.outbox if collection == MESSAGES else work.progress.memory_outbox
+                held = await due.held(tenant=tenant, scope=scope, now=self._clock.now())
+            if not held:
+                return await self.remove(collection=collection, tenant=tenant, scope=scope, numbers=numbers)
+            await asyncio.sleep(_LOOK_SECONDS)
+        return False
 
     async def remove(self, *, collection: str, tenant: str, scope: str, numbers: Sequence[int]) -> bool:
         """Return True if none of them is left. If some are, the outbox of the index removes them later."""
@@ -281,7 +300,7 @@ class MessageEraser:
                 tally.rooms_removed += [room_id] if room_id in person.removed else []
             elif room_id not in person.removed:
                 await self._erase_said(person, room_id, said.arrivals, tally)
-            elif await self._clear_vectors(person, room_id, tally):
+            else:
                 await self._remove_room(person, room_id, tally)
 
     async def rooms(self, tenant: str) -> list[str]:
@@ -383,43 +402,53 @@ class MessageEraser:
             await work.messages.erase(**here, arrivals=[], now=self._clock.now())
 
     async def _remove_room(self, person: Person, room_id: str, tally: Tally) -> None:
-        """Remove the room. Before each part, under the room's lock, check if another person has spoken meanwhile: then
-        it stays. The person's messages are erased first, so that the people and keywords of a room that stays are
-        counted right."""
+        """Remove the room, in three steps: its messages are erased, their vectors are removed, their rows are deleted.
+        As long as the rows are there, the outbox of the index removes what a kill left of their vectors."""
+        erased: list[int] = []
+        for _ in range(_ROUNDS):
+            last = await self._erase_all(person, room_id, erased)
+            if last is None:
+                await self._rewrite_room(person, room_id, tally)
+                await self._erase_said(person, room_id, person.in_room(room_id).arrivals, tally)
+                return
+            its = {"collection": MESSAGES, "tenant": person.tenant, "scope": room_id}
+            if not await self._vectors.remove_for_good(**its, numbers=range(1, last + 1)):
+                await self._erase_said(person, room_id, erased, tally)
+                tally.leave("rooms", 1, "Emptied rooms stay until their vectors could be removed; forget again then.")
+                return
+            if await self._delete_rows(person, room_id):
+                tally.rooms_removed.append(room_id)
+                return
+        tally.leave("rooms", 1, "Somebody writes there just now; forget again when they have ended.")
+
+    async def _erase_all(self, person: Person, room_id: str, erased: list[int]) -> int | None:
+        """Erase every message and add its arrival to `erased`. Return the last arrival, those of messages deleted long
+        ago included; None, at whatever point, if another person has spoken meanwhile: then the room stays."""
+        here = {"tenant": person.tenant, "room_id": room_id}
+        while True:
+            async with self._storage.writing() as work:
+                room = await work.rooms.lock(**here, now=self._clock.now())
+                if not await goes(work, person, room_id):
+                    return None
+                page = [one.arrival for one in await work.messages.page(**here, after=0, limit=_ERASED_AT_ONCE)]
+                if not page:
+                    return room.next_arrival - 1
+                await work.messages.erase(**here, arrivals=page, now=self._clock.now())
+                await self._owe_vectors(work, person.tenant, room_id, page)
+            erased += page
+
+    async def _delete_rows(self, person: Person, room_id: str) -> bool:
+        """Delete the room with everything stored under its id. Return False, at whatever point, if something was said
+        meanwhile."""
         here = {"tenant": person.tenant, "room_id": room_id}
         left = 0
         while left >= 0:
             async with self._storage.writing() as work:
                 await work.rooms.lock(**here, now=self._clock.now())
-                if not await goes(work, person, room_id):
-                    break
-                first = await work.messages.page(**here, after=0, limit=_ERASED_AT_ONCE)
-                await work.messages.erase(**here, arrivals=[one.arrival for one in first], now=self._clock.now())
+                if await work.messages.page(**here, after=0, limit=1):
+                    return False
                 left = await work.maintenance.remove_room(**here, limit=_ERASED_AT_ONCE)
-        else:
-            tally.rooms_removed.append(room_id)
-            return
-        await self._keep_room(person, room_id, tally)
-
-    async def _keep_room(self, person: Person, room_id: str, tally: Tally) -> None:
-        """Treat the room like one of several people."""
-        await self._rewrite_room(person, room_id, tally)
-        await self._erase_said(person, room_id, person.in_room(room_id).arrivals, tally)
-
-    async def _clear_vectors(self, person: Person, room_id: str, tally: Tally) -> bool:
-        """Return True if no vector is left, of messages deleted long ago either; in a room that stays, none of the
-        person's. Else the room is emptied, and stays until its vectors are gone."""
-        async with self._storage.reading() as work:
-            room = await work.rooms.find(tenant=person.tenant, room_id=room_id)
-            arrivals = [one.arrival async for one in messages_of(work, person.tenant, room_id)]
-            every: Sequence[int] = range(1, room.next_arrival if room else 1)
-            if not await goes(work, person, room_id):
-                every = arrivals = person.in_room(room_id).arrivals
-        if await self._vectors.remove(collection=MESSAGES, tenant=person.tenant, scope=room_id, numbers=every):
-            return True
-        await self._erase_said(person, room_id, arrivals, tally)
-        tally.leave("rooms", 1, "Emptied rooms stay until their vectors could be removed; forget again then.")
-        return False
+        return True
 
     async def _owe_vectors(self, work: UnitOfWork, tenant: str, room_id: str, arrivals: Sequence[int]) -> None:
         await work.progress.outbox.add(tenant=tenant, scope=room_id, numbers=arrivals, only_if_kept=not self._embedding)

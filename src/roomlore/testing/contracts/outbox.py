@@ -50,6 +50,11 @@ async def waiting(storage: Storage) -> int:
         return await work.progress.outbox.waiting()
 
 
+async def _held(storage: Storage, now: datetime, room_id: str = ROOM) -> int:
+    async with storage.reading() as work:
+        return await work.progress.outbox.held(tenant=TENANT, scope=room_id, now=now)
+
+
 def arrivals(tasks: Sequence[IndexTask]) -> list[int]:
     return [task.number for task in tasks]
 
@@ -191,6 +196,17 @@ class OutboxContract:
         await erase(storage, 2)
         await add(storage, 2, 77)
         assert arrivals(await claim(storage)) == [2]
+
+    async def test_tasks_are_held_until_their_lease_ends(self, storage: Storage) -> None:
+        await fill(storage, [entry(1), entry(2)])
+        await add(storage, 1, 2)
+        assert await _held(storage, START) == 0
+        (task,) = await claim(storage, limit=1)
+        assert await _held(storage, START) == 1
+        assert await _held(storage, START, room_id="another") == 0
+        assert await _held(storage, START + LEASE) == 0
+        await release(storage, [task])
+        assert await _held(storage, START) == 0
 
     async def test_empty_lists_change_nothing(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
