@@ -11,6 +11,7 @@ from roomlore.core.memory.scoring import (
     ENGLISH,
     Background,
     Cosines,
+    Scores,
     Words,
     cosines_of,
     is_dense_script,
@@ -193,6 +194,25 @@ def test_the_best_come_first_and_equal_ones_as_they_stand():
 def test_nothing_remembered_has_no_scores():
     scores = score(read_question("tea", of_group=False), Words([]), np.zeros(0))
     assert scores.best(0.0, 5).size == 0
+    assert scores.nothing(0.0, words_alone=True) == "There is no memory to search."
+
+
+def test_an_answer_without_hits_says_how_near_the_best_came():
+    scores = score(read_question("tea", of_group=False), Words(["rain", "snow"]))
+    assert scores.nothing(0.7, words_alone=True) == (
+        "The best of 2 memories scores 0.28; the threshold is 0.7. Words alone were compared: ask in the words of the "
+        "memories, or give a lower threshold."
+    )
+    assert scores.nothing(0.7, words_alone=False).endswith("Ask in other words, or give a lower threshold.")
+    assert scores.nothing(0.2, words_alone=True) is None
+
+
+@given(st.floats(0, 1), st.lists(st.floats(0, 1), max_size=9))
+def test_why_nothing_was_found_is_said_if_and_only_if_nothing_was(threshold, totals):
+    values = np.array(totals)
+    scores = Scores(values, values, values)
+    nothing = scores.nothing(threshold, words_alone=False)
+    assert (nothing is None) == (scores.best(threshold, 9).size > 0)
 
 
 def test_cosines_do_not_depend_on_the_length_of_vectors():

@@ -182,7 +182,7 @@ def test_searching():
     told = run("memory", "search", "g", "前端", "开发者").stdout
     assert told.split()[2:] == ["成员多为前端开发者"]
     assert asked("search", "g", "standup at ten")["hits"][0]["memory"]["statement"] == "The standup is at ten"
-    assert "Nothing remembered scores 0.7 or more" in run("memory", "search", "g", "quantum").stdout
+    assert "Nothing found. The best of" in run("memory", "search", "g", "quantum").stdout
 
 
 # Going back.

@@ -206,6 +206,7 @@ class MemorySearch:
             mode="hybrid" if background else "lexical",
             hits=tuple(_hit(ready, scores, place) for place in scores.best(threshold, limit).tolist()),
             degraded=problem,
+            nothing=scores.nothing(threshold, words_alone=background is None),
         )
         self._measure(answer, self._clock.monotonic() - started)
         return answer

@@ -199,13 +199,14 @@ class MemoryHit:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryAnswer:
     """The result of a search, best first. `mode`: the kind of search. `degraded`: None, or the reason for a reduced
-    search."""
+    search. `nothing`: why there is no hit, None if there is one."""
 
     scope: str
     query: str
     mode: SearchMode
     hits: tuple[MemoryHit, ...] = ()
     degraded: str | None = None
+    nothing: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -255,6 +255,22 @@ class Scores:
         order = np.argsort(-self.total, kind="stable")
         return order[self.total[order] >= threshold][:limit]
 
+    def nothing(self, threshold: float, *, words_alone: bool) -> str | None:
+        """Return why no memory reaches the threshold, with what to do; None if one does."""
+        if not self.total.size:
+            return "There is no memory to search."
+        best = float(self.total.max())
+        if best >= threshold:
+            return None
+        reached = f"The best of {self.total.size:,} memories scores {_below(best, threshold)}"
+        how = "Words alone were compared: ask in the words of the memories" if words_alone else "Ask in other words"
+        return f"{reached}; the threshold is {threshold:g}. {how}, or give a lower threshold."
+
+
+def _below(value: float, threshold: float) -> str:
+    """Return the value with two digits, or with as many as it takes to differ from the threshold."""
+    return next((text for digits in (2, 4) if float(text := f"{value:.{digits}f}") < threshold), f"{value:.9f}")
+
 
 def score(question: Question, words: Words, near: Floats | None = None) -> Scores:
     """Return the scores. `near`: from `nearness`; None, or NaN for a memory, if only words count."""

@@ -425,8 +425,8 @@ def search(
     for hit in answer.hits:
         head = Text.assemble((f"{hit.score:.2f}  ", "green"), (f"{short(hit.memory.memory_id)}  ", "yellow"))
         out.print(Text.assemble(head, statement(hit.memory.statement)))
-    if not answer.hits:
-        out.print(f"Nothing remembered scores {threshold:g} or more. Try other words, or a lower --threshold.")
+    if answer.nothing:
+        out.print(f"Nothing found. {answer.nothing}")
     if answer.degraded:
         out.print(Text(f"degraded: {show.inert(answer.degraded)}", "yellow"))
 

@@ -87,11 +87,12 @@ class FoundMemory:
 @dataclass(frozen=True, kw_only=True)
 class MemorySearch(OfGroup):
     """The result of a search. `mode`: by words and meaning, or by words alone. `degraded`: why less was done than asked
-    for, if it was. `results`: best first."""
+    for, if it was. `nothing`: why there is no result, if there is none. `results`: best first."""
 
     query: str
     mode: SearchMode
     degraded: str | None
+    nothing: str | None
     results: list[FoundMemory]
 
 

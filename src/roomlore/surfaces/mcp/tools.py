@@ -97,14 +97,12 @@ async def searched(visitor: Visitor, wanted: answers.SearchMemories) -> answers.
     )
     hits = [answers.FoundMemory(**answers.memory_fields(hit.memory), score=round(hit.score, 4)) for hit in found.hits]
     shown = fitting(hits)
-    return answers.FoundMemories(memories=shown, degraded=found.degraded, hint=_search_hint(shown, hits, wanted))
+    return answers.FoundMemories(
+        memories=shown, degraded=found.degraded, hint=found.nothing or _search_hint(shown, hits)
+    )
 
 
-def _search_hint(
-    shown: Sequence[answers.FoundMemory], hits: Sequence[answers.FoundMemory], wanted: answers.SearchMemories
-) -> str | None:
-    if not hits:
-        return f"Nothing scores {wanted.threshold:g} or more: try other words, a lower threshold, or get_memories."
+def _search_hint(shown: Sequence[answers.FoundMemory], hits: Sequence[answers.FoundMemory]) -> str | None:
     if len(shown) < len(hits):
         return f"{len(hits) - len(shown)} more did not fit; ask for something narrower."
     return _cut_hint(shown)
