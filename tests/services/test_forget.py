@@ -113,6 +113,27 @@ async def test_forgetting_leaves_a_line_in_the_log_that_names_nobody(lore, caplo
     assert not [trace for trace in ENGLISH.traces if trace in str(vars(record))]
 
 
+async def test_what_others_said_elsewhere_of_a_removed_room_stays(lore):
+    """Only Cai spoke on the board; what is known of it also rests on what Ann said in the team."""
+    await lore.messages.add(Message(id="a", room_id="team", sender_id="ann", text="the board meets on Mondays"))
+    await lore.messages.add(Message(id="c", room_id="board", sender_id="cai", text="my knee hurts on stairs"))
+    theirs, others = [Source("board", "c")], [Source("team", "a")]
+    await lore.memories.add("group:board", "It meets on Mondays", sources=others, memory_id="kept")
+    await lore.memories.add("group:board", "Stairs are a problem", sources=theirs, memory_id="gone")
+    await lore.memories.add("group:board", "A quiet room", memory_id="noted")
+    await index(lore)
+    report = await lore.privacy.forget("cai")
+    assert (report.complete, report.rooms_removed, set(report.retired)) == (True, ("board",), {"gone", "noted"})
+    (kept,) = await lore.memories.page("group:board")
+    assert (kept.memory_id, kept.statement, kept.sources) == ("kept", "It meets on Mondays", tuple(others))
+    found = await lore.memories.search("board", "It meets on Mondays", threshold=0)
+    assert [hit.memory.memory_id for hit in found.hits] == ["kept"]
+    assert await replays(lore)
+    assert (await lore.privacy.verify()).sound
+    again = await lore.privacy.forget("cai")
+    assert (again.places, again.left) == ({}, ())
+
+
 async def test_forgetting_twice_finds_nothing_more(lore):
     await fill(lore, ENGLISH)
     await lore.privacy.forget(ENGLISH.user_id)

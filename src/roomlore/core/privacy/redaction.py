@@ -143,14 +143,16 @@ class Redaction:
 
     `texts_of`: the person's texts in a message, None if the message is not theirs. `edited_at`: when the person last
     changed it. `deleted`: deleted sources that may have been theirs. `others`: sources that are messages of other
-    people. `whole`: the scope is the person's own. `shared`: the scope is that of a room in which the person spoke:
-    without a source, a statement that repeats a passage counts as theirs.
+    people. `whole`: the scope is the person's own. `emptied`: the scope is that of a room that is removed: what others
+    said elsewhere stays. `shared`: the scope is that of a room in which the person spoke: without a source, a statement
+    that repeats a passage counts as theirs.
     """
 
     traces: Traces
     texts_of: Callable[[Source], str | None]
     others: frozenset[Source] = frozenset()
     whole: bool = False
+    emptied: bool = False
     shared: bool = False
     edited_at: Callable[[Source], datetime | None] = lambda _: None
     deleted: frozenset[Source] = frozenset()
@@ -166,8 +168,12 @@ class Redaction:
     def rests_on_them_alone(self, memory: Memory) -> bool:
         """Return True if nobody else supports it (an assistant alone does not count), or if the person changed a
         message since, so that their share of the words is unknown."""
-        if self.whole or not self.theirs(memory):
-            return self.whole
+        if self.whole:
+            return True
+        if self.emptied:
+            return not self.others.intersection(memory.sources)
+        if not self.theirs(memory):
+            return False
         return not self.others.intersection(memory.sources) or any(self._changed_since(memory))
 
     def _changed_since(self, memory: Memory) -> Iterable[bool]:
@@ -221,7 +227,9 @@ class Redaction:
         said = change.old_statement
         if said is None:
             return None
-        return mark(said) if self.whole else statements.get(said, self._others(change.memory)(said))
+        if self.whole or (self.emptied and self.rests_on_them_alone(change.memory)):
+            return mark(said)
+        return statements.get(said, self._others(change.memory)(said))
 
     def _change(self, memory: Memory) -> Callable[[str], str]:
         """Return the rewrite for a memory the person only mentioned: names stay, since they may be another person's."""

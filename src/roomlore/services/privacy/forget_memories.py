@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryStatus, Scope, Source
+from roomlore.core.memory.memory import Action, Change, Evolution, Memory, MemoryKind, MemoryStatus, Scope, Source
 from roomlore.core.models import Role
 from roomlore.core.privacy.redaction import Redaction, record_without
 from roomlore.ports.coordination import Clock, Ids
@@ -15,6 +15,7 @@ from roomlore.services.privacy.forget_messages import Person, Tally, VectorErase
 
 _PAGE = 500
 _AT_ONCE = 100
+_ALL = 2**31 - 1
 _WHY = "The person whose words this rested on was forgotten."
 _ACTOR = "roomlore"
 _VECTORS_LEFT = "Vectors of memories could not be removed; forget again when their store answers."
@@ -179,16 +180,20 @@ class MemoryEraser:
 
     async def _redaction(self, work: UnitOfWork, person: Person, scope: str, memories: Sequence[Memory]) -> Redaction:
         room_id = _room_of(scope)
-        whole = person.owns(scope) and (room_id is None or await goes(work, person, room_id))
         redaction = Redaction(
-            person.traces, person.said_in, whole=whole, shared=room_id in person.said, edited_at=person.edited_at
+            person.traces,
+            person.said_in,
+            whole=room_id is None and person.owns(scope),
+            emptied=room_id is not None and await goes(work, person, room_id),
+            shared=room_id in person.said,
+            edited_at=person.edited_at,
         )
         for gone in {source.room_id for memory in memories for source in memory.sources} & person.removed:
             await goes(work, person, gone)
         if redaction.whole:
             return redaction
         redaction = replace(redaction, deleted=await _deleted(work, person, scope, memories))
-        theirs = [memory for memory in memories if redaction.theirs(memory)]
+        theirs = [memory for memory in memories if redaction.emptied or redaction.theirs(memory)]
         sources = {source for memory in theirs for source in memory.sources if not redaction.supports(source)}
         return replace(redaction, others=await _of_others(work, person, sources)) if sources else redaction
 
@@ -218,7 +223,9 @@ class MemoryEraser:
 
     async def _rename(self, person: Person, scope: str, tally: Tally) -> None:
         """Rename the scope: last, and only if no vector is left under the old name, and the room is still to be
-        removed."""
+        removed. A scope with a memory that others support elsewhere stays."""
+        if await self._stays(person, scope):
+            return
         tally.places["memory_scopes"] += 1
         if tally.dry:
             return
@@ -238,6 +245,14 @@ class MemoryEraser:
             await work.maintenance.drop_vector_scope(tenant=person.tenant, scope=scope)
             name = f"{scope.partition(':')[0]}:forgotten-{self._ids.new()}"
             await work.maintenance.rename_scope(tenant=person.tenant, scope=scope, name=name)
+
+    async def _stays(self, person: Person, scope: str) -> bool:
+        async with self._storage.reading() as work:
+            active = await work.memories.page(
+                tenant=person.tenant, scopes=[scope], kinds=list(MemoryKind), status=MemoryStatus.ACTIVE, limit=_ALL
+            )
+            redaction = await self._redaction(work, person, scope, active)
+        return any(not redaction.rests_on_them_alone(memory) for memory in active)
 
     async def _numbers(self, tenant: str, scope: str) -> list[int]:
         numbers: list[int] = []
@@ -266,7 +281,7 @@ def _change(redaction: Redaction, memory: Memory, *, scope: str, number: int, no
         action=Action.DELETE if alone else Action.REDACT,
         memory=replace(new, status=MemoryStatus.DEPRECATED) if alone else new,
         old_statement=new.statement,
-        reason="" if redaction.whole else _WHY,
+        reason="" if redaction.whole or redaction.emptied else _WHY,
         actor=_ACTOR,
         at=now,
     )
