@@ -1,6 +1,7 @@
 """The schema's history, on both engines."""
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -142,6 +143,22 @@ async def test_two_openings_at_once(empty_url):
     for storage in await asyncio.gather(connect(empty_url), connect(empty_url), connect(empty_url)):
         await storage.close()
     assert _versions(empty_url) == [migrations.HEAD]
+
+
+async def test_a_file_is_opened_while_another_connection_holds_its_lock(tmp_path):
+    """SQLite does not wait for the lock when a file is switched to WAL mode."""
+    path = tmp_path / "chat.db"
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("CREATE TABLE other (x)")
+    holder.execute("BEGIN EXCLUSIVE")
+    opening = asyncio.create_task(connect(f"sqlite:///{path}"))
+    await asyncio.sleep(0.2)
+    assert not opening.done()
+    holder.execute("DROP TABLE other")
+    holder.execute("COMMIT")
+    holder.close()
+    await (await opening).close()
+    assert _versions(f"sqlite:///{path}") == [migrations.HEAD]
 
 
 def test_processes_opening_a_fresh_database_at_once(empty_url):

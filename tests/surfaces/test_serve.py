@@ -66,11 +66,13 @@ def test_a_server_works_logs_and_stops(monkeypatch, number):
 
 def test_health_checks_do_not_fill_the_log(monkeypatch):
     monkeypatch.setenv("MEMORY_LOG_FORMAT", "json")
-    with serving() as (_, url), httpx.Client(base_url=url) as client:
+    with serving() as (process, url), httpx.Client(base_url=url) as client:
         for _ in range(5):
             assert client.get("/health/live").status_code == client.get("/health/ready").status_code == 200
         assert client.post("/privacy/forget", json={"user_id": "ann", "confirm": True}).status_code == 200
         assert client.post("/health/live").status_code == 405
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(120) == 0
     lines = [(line["event"], line.get("route"), line.get("status")) for line in log()]
     assert lines == [
         ("a person was forgotten", None, None), ("request", "/privacy/forget", 200), ("request", "/health/live", 405),

@@ -2,8 +2,9 @@
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, closing, nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,10 @@ _READERS = 4
 _POSTGRES_POOL = 10
 _UNITS_IN_MEMORY = 1_000
 """Units of work that share the one connection of a database in memory."""
+_AGAIN_SECONDS = 0.02
+_WAL = "PRAGMA journal_mode = WAL"
 _WRITING_A_FILE = (
-    "PRAGMA journal_mode = WAL",
+    _WAL,
     "PRAGMA synchronous = NORMAL",
     "PRAGMA foreign_keys = ON",
     "PRAGMA cache_size = -65536",
@@ -152,7 +155,22 @@ def file_of(url: URL) -> Path | None:
 async def _try(url: URL) -> None:
     """Open a file once without aiosqlite, which leaves a thread behind if opening fails."""
     if url.drivername in _SQLITE_NAMES and url.database and not url.query:
-        await asyncio.to_thread(lambda: sqlite3.connect(url.database or "").close())
+        await asyncio.to_thread(_use_wal, url.database)
+
+
+def _use_wal(database: str) -> None:
+    """Switch a file to WAL mode. SQLite does not wait for its lock if two connections switch at once: one is told at
+    once that the database is locked, and has to try again."""
+    until = time.monotonic() + WAIT_SECONDS
+    with closing(sqlite3.connect(database, timeout=WAIT_SECONDS)) as connection:
+        while True:
+            try:
+                connection.execute(_WAL)
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+            time.sleep(_AGAIN_SECONDS)
 
 
 def parse(url: str) -> URL:
