@@ -1,15 +1,21 @@
-"""What people see who look with SQL: the view of turns, and how empty a deleted message is."""
+"""What people see who look with SQL: the views, and how empty a deleted message is."""
 
+import json
+import re
 import sqlite3
+from dataclasses import replace as replaced
 from datetime import timedelta
+from pathlib import Path
 
 import psycopg
 import pytest
 from sqlalchemy import make_url
 
 from roomlore.adapters.sql import connect
+from roomlore.core.memory.memory import Action, MemoryStatus, Source
 from roomlore.core.models import Role
-from roomlore.testing import START, checkpoint, entry, features, session
+from roomlore.testing import START, change, checkpoint, entry, features, memory, session, usage_record
+from roomlore.testing.contracts.memory_log import apply
 from roomlore.testing.contracts.sessions import save
 from roomlore.testing.contracts.texts import ROOM, TENANT, erase, fill, replace
 
@@ -94,6 +100,10 @@ async def test_times_are_readable_to_the_microsecond(opened):
 def _readable(sql, at) -> str:
     """SQLite gives text, PostgreSQL an aware time."""
     (kind,) = sql("SELECT min(create_time) FROM ai_message")[0]
+    return _as_shown(at, kind)
+
+
+def _as_shown(at, kind) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S.%f}" if isinstance(kind, str) else str(at.astimezone(kind.tzinfo))
 
 
@@ -166,3 +176,97 @@ async def test_nothing_of_a_deleted_message_is_left(opened):
     for table in ("messages", "message_features", "participants", "keyword_counts", "rooms", "ai_message"):
         assert secret not in str(sql(f"SELECT * FROM {table}"))
     assert sql("SELECT message_id, arrival, content_hash FROM messages WHERE deleted_at IS NOT NULL") == [("m1", 1, "")]
+
+
+def _read(value):
+    """A value of JSON: SQLite gives text, PostgreSQL the value."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+async def test_every_change_of_a_memory_is_a_row(opened):
+    storage, sql = opened
+    sources = (Source("room", "m1"), Source("r\x1a", "m2"))
+    first = memory("f1", scope="group:茶", statement="周五部署", tags=("a", "b\x00"), sources=sources)
+    second = memory(
+        "f2", scope="group:茶", lineage_id="f1", version=2, statement="部署在周四", parents=("f1",), doubtful="no day"
+    )
+    gone = replaced(second, status=MemoryStatus.DEPRECATED)
+    at = START + timedelta(microseconds=7)
+    await apply(storage, change(1, first, at=at, reason="first", evolution_id="e1"), scope="group:茶")
+    await apply(
+        storage,
+        change(2, second, action=Action.UPDATE, closes=("f1",), old_statement="周五部署", at=at, reason=""),
+        change(3, gone, action=Action.DELETE, old_statement="部署在周四", at=at, undoes="e1"),
+        scope="group:茶",
+    )
+    rows = sql(
+        "SELECT number, memory_id, lineage_id, group_id, action, old_statement, new_statement, version, doubtful, "
+        "evolution_id, undoes, actor, tenant FROM memory_change_log ORDER BY number"
+    )
+    assert rows == [
+        (1, "f1", "f1", "茶", "create", None, "周五部署", 1, "", "e1", None, "caller", TENANT),
+        (2, "f2", "f1", "茶", "update", "周五部署", "部署在周四", 2, "no day", None, None, "caller", TENANT),
+        (3, "f2", "f1", "茶", "delete", "部署在周四", None, 2, "no day", None, "e1", "caller", TENANT),
+    ]
+    told = sql("SELECT tags, sources, closes, created_at, strength FROM memory_change_log ORDER BY number")
+    assert _read(told[0][0])[0] == "a"
+    assert _read(told[0][1])[0] == ["room", "m1"]
+    assert [_read(row[2]) for row in told] == [[], ["f1"], []]
+    assert {_as_shown(at, row[3]) for row in told} == {str(told[0][3])}
+    assert told[0][4] == first.strength
+
+
+@pytest.mark.parametrize("hard", ["\x00", "\x00\x00\\", "\\u0000", "\\\x00", "\x1a", "\ud800", '"', "\n"])
+async def test_the_json_of_the_views_is_json_whatever_an_id_holds(opened, hard):
+    storage, sql = opened
+    own = f"m{hard}1"
+    record = usage_record("c1", context_message_ids=("m0", own), relevance_scores={"m0": 0.25, own: 0.75})
+    async with storage.writing() as work:
+        await work.usage.record(tenant=TENANT, records=[record])
+    (ids, scores), *_ = sql("SELECT context_message_ids, relevance_scores FROM context_usage_record")
+    assert (_read(ids)[0], len(_read(ids))) == ("m0", 2)
+    assert _read(scores)[_read(ids)[1]] == 0.75
+    if hard in ('"', "\n", "\\u0000"):
+        assert _read(ids)[1] == own
+
+
+async def test_every_context_is_a_row(opened):
+    storage, sql = opened
+    judged = usage_record(
+        "c2", arm="b", llm_response="好", user_feedback="good", success_indicator=0.5, degraded="empty", room_id="茶"
+    )
+    empty = usage_record("c3", context_message_ids=(), relevance_scores={})
+    async with storage.writing() as work:
+        await work.usage.record(tenant=TENANT, records=[usage_record("c1"), judged, empty])
+    assert sql(
+        "SELECT context_id, group_id, user_id, trigger_message_id, strategy, arm, mean_score, tokens, window_tokens, "
+        "build_ms, degraded, llm_response, user_feedback, success_indicator, tenant "
+        "FROM context_usage_record ORDER BY context_id"
+    ) == [
+        ("c1", "room", "ann", "m3", "threaded", None, 0.375, 6, 60, 1.5, None, None, None, None, TENANT),
+        ("c2", "茶", "ann", "m3", "threaded", "b", 0.375, 6, 60, 1.5, "empty", "好", "good", 0.5, TENANT),
+        ("c3", "room", "ann", "m3", "threaded", None, None, 6, 60, 1.5, None, None, None, None, TENANT),
+    ]
+    (made,) = sql("SELECT min(created_at) FROM context_usage_record")[0]
+    assert str(made) == _as_shown(START, made)
+
+
+_PAGE = Path(__file__).parents[2] / "docs" / "reference" / "sql.md"
+
+
+@pytest.mark.parametrize("view", ["ai_message", "memory_change_log", "context_usage_record"])
+async def test_every_column_of_a_view_is_documented(opened, view):
+    _, sql = opened
+    part = _PAGE.read_text(encoding="utf-8").split(f"## {view}\n")[1].split("\n## ")[0]
+    documented = re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)
+    try:
+        columns = [row[1] for row in sql(f"SELECT * FROM pragma_table_info('{view}')")]
+    except psycopg.Error:
+        columns = [
+            name
+            for (name,) in sql(
+                "SELECT column_name FROM information_schema.columns "
+                f"WHERE table_name = '{view}' ORDER BY ordinal_position"
+            )
+        ]
+    assert columns == documented

@@ -11,6 +11,7 @@ import random
 import re
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 import sysconfig
@@ -92,6 +93,7 @@ class Page:
             "yaml": self._yaml,
             "json": self._json,
             "toml": self._toml,
+            "sql": self._sql,
             "text": self._text,
         }
         assert (block.language or "text") in does, f"{block.place}: no test knows what to do with {block.language}"
@@ -178,6 +180,13 @@ class Page:
     def _toml(self, block: Block, text: str) -> str:
         assert tomllib.loads(text), f"{block.place} is empty"
         return "parsed"
+
+    def _sql(self, block: Block, text: str) -> str:
+        """On the page's database, which is made if there is none."""
+        self.open()
+        with contextlib.closing(sqlite3.connect(self.folder / "roomlore.db")) as database:
+            self.printed.append("\n".join("|".join(map(str, row)) for row in database.execute(text)))
+        return "run"
 
     def _text(self, block: Block, text: str) -> str:
         if block.title:

@@ -316,3 +316,18 @@ async def test_memories_of_older_databases_get_the_rooms_of_their_messages(empty
     assert found["f1"].evidence == (EvidenceRoom(gone, BEGINNING, END), EvidenceRoom(room, first, last))
     assert found["f2"].evidence == ()
     assert logged[0].memory.evidence == found["f1"].evidence
+
+
+async def test_usage_records_get_their_mean_score(empty_url):
+    _make(empty_url, "0013", {})
+    written = (
+        "INSERT INTO context_usage_records (tenant, context_id, room_id, user_id, trigger_message_id, strategy, "
+        "context_message_ids, relevance_scores, tokens, window_tokens, build_ms, created_at) VALUES "
+        "('t', '{0}', 'r', 'ann', 'm1', 'recent', '[]', '{1}', 1, 2, 0.5, 0)"
+    )
+    _sql(empty_url, written.format("c1", "{}"), written.format("c2", '{"m1"\\:0.25,"m2"\\:0.5}'))
+    await (await connect(empty_url)).close()
+    assert _sql(empty_url, "SELECT context_id, mean_score FROM context_usage_record ORDER BY context_id") == [
+        ("c1", None),
+        ("c2", 0.375),
+    ]

@@ -242,6 +242,12 @@ class ContextUsageRecord:
     user_feedback: str | None = None
     success_indicator: float | None = None
 
+    @property
+    def mean_score(self) -> float | None:
+        """The mean of the scores of the chosen messages, None if none was chosen."""
+        scores = self.relevance_scores.values()
+        return sum(scores) / len(scores) if scores else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:

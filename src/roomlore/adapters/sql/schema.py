@@ -201,6 +201,7 @@ usage_records = Table(
     Column("llm_response", Text),
     Column("user_feedback", Text),
     Column("success_indicator", Double),
+    Column("mean_score", Double),
 )
 Index("ix_context_usage_records_room", usage_records.c.tenant, usage_records.c.room_id, usage_records.c.context_id)
 

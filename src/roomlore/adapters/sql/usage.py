@@ -17,7 +17,7 @@ from roomlore.adapters.sql.shapes import USAGE
 from roomlore.core.models import ContextUsageRecord
 
 _u = schema.usage_records
-_row = USAGE.whole_row("tenant")
+_row = USAGE.whole_row("tenant", "mean_score")
 _named = (_u.c.tenant == bindparam("tenant")) & (_u.c.context_id == bindparam("own_id"))
 
 
@@ -61,7 +61,7 @@ class SqlUsage(Repository):
     async def record(self, *, tenant: str, records: Sequence[ContextUsageRecord]) -> None:
         self._locks.check_writing()
         if records:
-            await self._sql.many(_RECORD, [_row(record, escape(tenant)) for record in records])
+            await self._sql.many(_RECORD, [_row(record, escape(tenant), record.mean_score) for record in records])
 
     async def find(self, *, tenant: str, context_id: str) -> ContextUsageRecord | None:
         rows = await self._sql.fetch(_FIND, tenant=escape(tenant), own_id=escape(context_id))

@@ -1,4 +1,4 @@
 """The schema's history, run by Alembic when a database is opened."""
 
-HEAD = "0013"
+HEAD = "0014"
 """The newest revision, known without loading Alembic; a test compares it with the scripts."""

@@ -116,7 +116,7 @@ CREATE TABLE context_usage_records (
   arm TEXT,
   llm_response TEXT,
   user_feedback TEXT,
-  success_indicator DOUBLE,
+  success_indicator DOUBLE, mean_score DOUBLE,
   CONSTRAINT pk_context_usage_records PRIMARY KEY (tenant, context_id)
 );
 
@@ -473,4 +473,26 @@ CREATE TABLE room_members (
 
 CREATE INDEX ix_room_members_person ON room_members (tenant, person_id);
 
-INSERT INTO alembic_version (version_num) VALUES ('0013');
+CREATE VIEW memory_change_log AS
+  SELECT c.number AS number, c.memory_id AS memory_id, m.lineage_id AS lineage_id, s.scope AS scope,
+  CASE WHEN substr(s.scope, 1, 6) = 'group:' THEN substr(s.scope, 7) END AS group_id, c.action AS action,
+  c.old_statement AS old_statement,
+  CASE WHEN json_extract(replace(c.memory, char(26), '\u001a'), '$.status') = 'active' THEN m.statement END AS new_statement,
+  CASE WHEN c.reason <> '' THEN c.reason ELSE m.change_summary END AS change_summary, m.version AS version,
+  m.kind AS kind, CAST(json_extract(replace(c.memory, char(26), '\u001a'), '$.strength') AS DOUBLE PRECISION) AS strength, m.doubtful AS doubtful, replace(m.tags, char(26), '\u001a') AS tags,
+  replace(m.sources, char(26), '\u001a') AS sources, replace(c.closes, char(26), '\u001a') AS closes, c.evolution_id AS evolution_id, c.undoes AS undoes, c.actor AS actor,
+  strftime('%Y-%m-%d %H:%M:%S', (c.at - ((c.at % 1000000) + 1000000) % 1000000) / 1000000, 'unixepoch') || printf('.%06d', ((c.at % 1000000) + 1000000) % 1000000) AS created_at, c.tenant AS tenant
+  FROM memory_changes c
+  JOIN memory_scopes s ON s.scope_key = c.scope_key
+  LEFT JOIN memories m ON m.tenant = c.tenant AND m.memory_id = c.memory_id;
+
+CREATE VIEW context_usage_record AS
+  SELECT u.context_id AS context_id, u.room_id AS group_id, u.user_id AS user_id,
+  u.trigger_message_id AS trigger_message_id, u.strategy AS strategy, u.arm AS arm,
+  replace(u.context_message_ids, char(26), '\u001a') AS context_message_ids, replace(u.relevance_scores, char(26), '\u001a') AS relevance_scores, u.mean_score AS mean_score, u.tokens AS tokens,
+  u.window_tokens AS window_tokens, u.build_ms AS build_ms, u.degraded AS degraded,
+  u.llm_response AS llm_response, u.user_feedback AS user_feedback, u.success_indicator AS success_indicator,
+  strftime('%Y-%m-%d %H:%M:%S', (u.created_at - ((u.created_at % 1000000) + 1000000) % 1000000) / 1000000, 'unixepoch') || printf('.%06d', ((u.created_at % 1000000) + 1000000) % 1000000) AS created_at, u.tenant AS tenant
+  FROM context_usage_records u;
+
+INSERT INTO alembic_version (version_num) VALUES ('0014');
