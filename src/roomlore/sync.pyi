@@ -12,6 +12,7 @@ from roomlore.core.audience import EvidenceRoom, Member, RoomKind, RoomPeople
 from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, ToolCall
 from roomlore.core.context import Context
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult
+from roomlore.core.experiments import UsageReport
 from roomlore.core.health import Finding
 from roomlore.core.integrity import VerifyProgress, VerifyReport
 from roomlore.core.memory.memory import Blame, Change, Evolution, Memory, MemoryAnswer, MemoryDiff, MemoryKind, Source
@@ -114,6 +115,23 @@ class SyncContextService:
     def usage(self, context_id: str, *, viewer: str | None = None) -> ContextUsageRecord: ...
     def respond(self, context_id: str, text: str) -> None: ...
     def feedback(self, context_id: str, *, text: str | None = None, score: float | None = None) -> None: ...
+
+@type_check_only
+class SyncUsageService:
+    def page(
+        self,
+        *,
+        room_id: str | None = None,
+        arm: str | None = None,
+        judged: bool = False,
+        days: float | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> list[ContextUsageRecord]: ...
+    def export(
+        self, *, room_id: str | None = None, arm: str | None = None, judged: bool = False, days: float | None = None
+    ) -> Iterator[dict[str, Any]]: ...
+    def report(self, *, days: float = 30) -> UsageReport: ...
 
 @type_check_only
 class SyncSessionService:
@@ -441,6 +459,7 @@ class SyncLore:
     messages: SyncMessageService
     index: SyncIndexingService
     context: SyncContextService
+    usage: SyncUsageService
     sessions: SyncSessionService
     memories: SyncMemoryService
     recall: SyncRecallService

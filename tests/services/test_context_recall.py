@@ -8,6 +8,7 @@ import pytest
 
 import roomlore
 from roomlore import Message, Settings, StorageUnavailable
+from roomlore.core.experiments import Experiment
 from roomlore.core.far import Earlier
 from roomlore.core.models import Entry
 from roomlore.testing.embedding import HashEmbedder
@@ -154,7 +155,7 @@ def with_search(lore: roomlore.Lore, search: Searching) -> roomlore.Lore:
         recorder=shared.recorder,
         past=search,
         options=shared.options,
-        experiment={},
+        experiment=Experiment({}),
     )
     return lore
 

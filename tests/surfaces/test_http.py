@@ -563,7 +563,7 @@ async def test_openapi_names_every_path(http, app):
         "/facts", "/facts/{memory_id}", "/facts/{memory_id}/history", "/recall", "/messages",
         "/messages/search", "/messages/{room_id}/{message_id}", "/context",
         "/context/{context_id}", "/index", "/context/{context_id}/response", "/context/{context_id}/feedback",
-        "/rooms", "/rooms/{room_id}",
+        "/usage", "/usage/report", "/usage/export", "/rooms", "/rooms/{room_id}",
         "/rooms/{room_id}/threads", "/rooms/{room_id}/threads/{message_id}", "/rooms/{room_id}/settings",
         "/sessions", "/sessions/{conversation_id}", "/sessions/{conversation_id}/state",
         "/sessions/{conversation_id}/context", "/sessions/{conversation_id}/turns",

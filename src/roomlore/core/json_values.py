@@ -21,6 +21,15 @@ def json_copy(value: Any, *, what: str) -> dict[str, Any]:
     return copy
 
 
+def json_line(value: Mapping[str, Any]) -> bytes:
+    """Return the object as one line of UTF-8 JSON with its line feed. Lone surrogates are escaped."""
+    line = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    try:
+        return line.encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(value, allow_nan=False).encode() + b"\n"
+
+
 def texts_in(value: Any) -> Iterator[str]:
     """Yield every text in a JSON value, including field names, and numbers that may be ids, as texts."""
     if isinstance(value, str):

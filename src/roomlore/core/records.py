@@ -1,6 +1,5 @@
 """Messages as JSON objects, without loss: one record a message, for export, re-import and HTTP bodies."""
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -10,6 +9,7 @@ from typing import Any, TypeAlias
 
 from roomlore.core.audience import RoomKind
 from roomlore.core.errors import InvalidInput
+from roomlore.core.json_values import json_line
 from roomlore.core.membership import Move, RoomFacts
 from roomlore.core.models import Message, Role
 
@@ -125,12 +125,7 @@ def _written_form(name: str, value: Any) -> Any:
 
 def to_line(message: Message) -> bytes:
     """Return the record as one line of UTF-8 JSON with its line feed."""
-    record = to_record(message)
-    line = json.dumps(record, ensure_ascii=False, allow_nan=False)
-    try:
-        return line.encode() + b"\n"
-    except UnicodeEncodeError:
-        return json.dumps(record, allow_nan=False).encode() + b"\n"
+    return json_line(to_record(message))
 
 
 def from_record(record: Mapping[str, Any]) -> Record:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from roomlore.core.audience import RoomKind, RoomPeople, RoomStamp, Stay
+from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.linking.calibration import Linked
 from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Exchange, Link, Room, StoredMessage, Target, Thread
 from roomlore.core.search.hits import FactRows, IndexState, IndexTask, Postings
@@ -331,9 +332,19 @@ class Usage(Protocol):
         """Record feedback. Return False if there is no such record."""
 
     async def page(
-        self, *, tenant: str, room_id: str | None, judged: bool, after: str | None, limit: int
+        self, *, tenant: str, selection: UsageSelection, after: str | None, limit: int
     ) -> list[ContextUsageRecord]:
-        """Return records with `context_id` above `after`, ascending; `judged`: only those with a success indicator."""
+        """Return the selected records with `context_id` above `after`, ascending."""
+
+    async def sums(self, *, tenant: str, since: datetime) -> list[ArmSums]:
+        """Return the sums of each arm that has records made at or after this time, by name; None comes first."""
+
+    async def tenants(self) -> list[str]:
+        """Return the tenants that have records, by name."""
+
+    async def expire(self, *, tenant: str, before: datetime, limit: int) -> int:
+        """Delete those of the first `limit` records by id that were made before this time; return how many. Ids grow
+        with time, so there are no more if fewer than `limit` were deleted."""
 
 
 class Keys(Protocol):

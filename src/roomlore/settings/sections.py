@@ -12,6 +12,7 @@ from roomlore.adapters.cron import Cron
 from roomlore.core.chat import EVOLVE_MODEL
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput
+from roomlore.core.experiments import Experiment
 from roomlore.core.relevance import MAX_WEIGHT, Weights
 from roomlore.ports.backends import CHAT, DURABLE, EMBEDDERS, VECTORS, Kind, Number, Section, Whole, setting
 from roomlore.settings import sources
@@ -110,9 +111,12 @@ class ContextSettings(Section):
     enable_async_data_collection: bool = setting(True, "Record what contexts were used, in the background.")
     experiment: Mapping[str, Mapping[str, Any]] = setting(
         {},
-        "Compares settings on live rooms: each arm's own settings; rooms are split by hash.",
-        form="a mapping of two or more arms to room settings, such as {a: {}, b: {strategy: weighted}}",
+        "Compares settings on live rooms: each arm's own settings and its share of the rooms, by default 1; rooms are "
+        "split by hash.",
+        form="a mapping of two or more arms to room settings, such as "
+        "{a: {share: 9}, b: {share: 1, strategy: weighted}}",
     )
+    usage_days: Whole = setting(90, "Days for which records of the contexts used are kept.", ge=1, le=36_500)
     token_encoding: Literal["cl100k_base", "o200k_base"] = setting(
         "cl100k_base", "The encoding in which tokens are counted."
     )
@@ -132,11 +136,11 @@ class ContextSettings(Section):
 
     @model_validator(mode="after")
     def _possible_arms(self) -> "ContextSettings":
-        for arm, changes in self.experiment.items():
+        for arm in Experiment(self.experiment).arms:
             try:
-                self.options().overridden(changes)
+                self.options().overridden(arm.settings)
             except InvalidInput as error:
-                raise InvalidInput(f"experiment, arm {arm!r}: {error}") from error
+                raise InvalidInput(f"experiment, arm {arm.name!r}: {error}") from error
         return self
 
     def options(self) -> ContextOptions:

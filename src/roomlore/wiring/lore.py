@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from roomlore.adapters.sql import connect
 from roomlore.core.errors import InvalidInput
+from roomlore.core.experiments import Experiment
 from roomlore.core.health import Finding
 from roomlore.core.models import DEFAULT_TENANT
 from roomlore.importers import open_import
@@ -18,7 +19,7 @@ from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import ChatClient, Embedder, Summarizer
 from roomlore.ports.storage import Storage
 from roomlore.ports.vectors import VectorIndex
-from roomlore.services.contexts import ContextService, Strategy, TuningService
+from roomlore.services.contexts import ContextService, Strategy, TuningService, UsageService
 from roomlore.services.imports import ImportService
 from roomlore.services.indexing import IndexingService
 from roomlore.services.jobs import JobService
@@ -39,8 +40,8 @@ _Search = TypeVar("_Search", bound=Searching)
 
 
 class Lore:
-    """One tenant's view of roomlore: `messages`, `context`, `sessions`, `memories`, `recall`, `privacy`, `rooms`,
-    `keys`, `imports`, `tuning`; and `index` and `models`, which all tenants share. Each is built when it is
+    """One tenant's view of roomlore: `messages`, `context`, `usage`, `sessions`, `memories`, `recall`, `privacy`,
+    `rooms`, `keys`, `imports`, `tuning`; and `index` and `models`, which all tenants share. Each is built when it is
     first used."""
 
     def __init__(self, resources: Resources, tenant: str) -> None:
@@ -69,10 +70,15 @@ class Lore:
             recorder=shared.recorder,
             past=self._search,
             options=shared.options,
-            experiment=shared.settings.context.experiment,
+            experiment=Experiment(shared.settings.context.experiment),
             recording=shared.settings.context.enable_async_data_collection,
             strategies=shared.strategies,
         )
+
+    @cached_property
+    def usage(self) -> UsageService:
+        shared = self._resources
+        return UsageService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, recorder=shared.recorder)
 
     @cached_property
     def sessions(self) -> SessionService:

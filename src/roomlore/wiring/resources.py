@@ -42,6 +42,7 @@ from roomlore.wiring.indexing import Indexing, make_indexing, make_memory_search
 from roomlore.wiring.models import Common, make_models, make_prompts, make_telemetry, summarizer_of
 from roomlore.wiring.replies import make_later_summaries, make_recall, make_recalls, make_replies, make_sessions
 from roomlore.wiring.work import (
+    expire_usage,
     expire_work,
     make_durable,
     make_evolutions,
@@ -203,6 +204,7 @@ async def make_resources(
     replies = make_replies(common, models)
     if background:
         expire_work(common, durable)
+        expire_usage(common)
     recall = make_recall(common, indexing.embedder)
     closing.push_async_callback(jobs.close)
     strategies: Mapping[str, Strategy] = ChainMap(dict(own.strategies), STRATEGIES)

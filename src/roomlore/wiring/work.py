@@ -20,6 +20,7 @@ from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import Prompts, TokenCounter
 from roomlore.ports.storage import Storage
+from roomlore.services.contexts import UsageExpiry
 from roomlore.services.evolution import (
     EVOLUTION,
     Applying,
@@ -55,6 +56,8 @@ _TOGETHER_SECONDS = 0.05
 _EVOLUTION_SWEEP_SECONDS = 30.0
 EXPIRY = "work_expiry"
 """The background job that deletes finished work after a time."""
+USAGE_EXPIRY = "usage_expiry"
+"""The background job that deletes usage records after a time."""
 _EXPIRY_SWEEP_SECONDS = 3_600.0
 
 
@@ -271,3 +274,9 @@ def expire_work(common: Common, durable: DurableWork) -> None:
         await durable.expire(before=common.clock.now() - timedelta(days=common.settings.work.work_kept_days))
 
     common.jobs.handle(EXPIRY, expire, every_seconds=_EXPIRY_SWEEP_SECONDS)
+
+
+def expire_usage(common: Common) -> None:
+    """Declare the job."""
+    expiry = UsageExpiry(storage=common.storage, clock=common.clock, days=common.settings.context.usage_days)
+    common.jobs.handle(USAGE_EXPIRY, expiry.run, every_seconds=_EXPIRY_SWEEP_SECONDS)

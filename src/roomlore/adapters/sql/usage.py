@@ -1,33 +1,79 @@
 """The port `Usage`: used contexts and their feedback."""
 
 from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, select, update
+from sqlalchemy import ColumnElement, Double, Select, bindparam, cast, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
-from roomlore.adapters.sql.engine import Statement
+from roomlore.adapters.sql.engine import Row, Statement
 from roomlore.adapters.sql.locks import Repository
-from roomlore.adapters.sql.rows import (
-    escape,
-    escape_or_none,
-)
+from roomlore.adapters.sql.rows import escape, escape_or_none, to_micros, unescape, unescape_or_none
 from roomlore.adapters.sql.shapes import USAGE
+from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.models import ContextUsageRecord
+
+_EARLIEST = -(2**62)
 
 _u = schema.usage_records
 _row = USAGE.whole_row("tenant", "mean_score")
 _named = (_u.c.tenant == bindparam("tenant")) & (_u.c.context_id == bindparam("own_id"))
 
 
-def _page(*where: ColumnElement[bool]) -> Select[Any]:
-    above = (_u.c.tenant == bindparam("tenant"), _u.c.context_id > bindparam("after"))
-    return select(*USAGE.columns).where(*above, *where).order_by(_u.c.context_id).limit(bindparam("count"))
+@cache
+def _page(*, of_room: bool, of_arm: bool, judged: bool) -> Statement:
+    conditions = [_u.c.tenant == bindparam("tenant"), _u.c.context_id > bindparam("after")]
+    conditions.append(_u.c.created_at >= bindparam("since"))
+    if of_room:
+        conditions.append(_u.c.room_id == bindparam("room_id"))
+    if of_arm:
+        conditions.append(_u.c.arm == bindparam("arm"))
+    if judged:
+        conditions.append(_u.c.success_indicator.is_not(None))
+    return Statement(
+        lambda: select(*USAGE.columns).where(*conditions).order_by(_u.c.context_id).limit(bindparam("count"))
+    )
 
 
-def _judged() -> ColumnElement[bool]:
-    return _u.c.success_indicator.is_not(None)
+def _sums() -> Select[Any]:
+    score, success = _u.c.mean_score, _u.c.success_indicator
+
+    def total(column: ColumnElement[Any]) -> ColumnElement[Any]:
+        return cast(func.coalesce(func.sum(column), 0), Double)
+
+    return (
+        select(
+            _u.c.arm,
+            func.count(),
+            func.count(_u.c.room_id.distinct()),
+            total(_u.c.tokens),
+            total(_u.c.window_tokens),
+            total(_u.c.build_ms),
+            func.count(score),
+            total(score),
+            func.count(_u.c.degraded),
+            func.count(_u.c.llm_response),
+            func.count(success),
+            total(success),
+            total(success * success),
+        )
+        .where(_u.c.tenant == bindparam("tenant"), _u.c.created_at >= bindparam("since"))
+        .group_by(_u.c.arm)
+    )
+
+
+def _expired() -> Select[Any]:
+    oldest = (
+        select(_u.c.context_id, _u.c.created_at)
+        .where(_u.c.tenant == bindparam("tenant"))
+        .order_by(_u.c.context_id)
+        .limit(bindparam("count"))
+        .subquery()
+    )
+    return select(oldest.c.context_id).where(oldest.c.created_at < bindparam("before"))
 
 
 _RECORD = Statement(lambda: insert(_u).on_conflict_do_nothing())
@@ -48,11 +94,17 @@ _JUDGE = Statement(
         .returning(_u.c.context_id)
     )
 )
-_ALL = Statement(_page)
-_ALL_JUDGED = Statement(lambda: _page(_judged()))
-_ROOM = Statement(lambda: _page(_u.c.room_id == bindparam("room_id")))
-_ROOM_JUDGED = Statement(lambda: _page(_u.c.room_id == bindparam("room_id"), _judged()))
-_PAGES = {(False, False): _ALL, (False, True): _ALL_JUDGED, (True, False): _ROOM, (True, True): _ROOM_JUDGED}
+_SUMS = Statement(_sums)
+_NEXT_TENANT = Statement(
+    lambda: select(_u.c.tenant).where(_u.c.tenant > bindparam("after")).order_by(_u.c.tenant).limit(1)
+)
+_EXPIRE = Statement(
+    lambda: (
+        delete(_u)
+        .where(_u.c.tenant == bindparam("own_tenant"), _u.c.context_id.in_(_expired()))
+        .returning(_u.c.context_id)
+    )
+)
 
 
 class SqlUsage(Repository):
@@ -83,10 +135,50 @@ class SqlUsage(Repository):
         return bool(rows)
 
     async def page(
-        self, *, tenant: str, room_id: str | None, judged: bool, after: str | None, limit: int
+        self, *, tenant: str, selection: UsageSelection, after: str | None, limit: int
     ) -> list[ContextUsageRecord]:
         params = {"tenant": escape(tenant), "after": escape(after or ""), "count": limit}
-        if room_id is not None:
-            params["room_id"] = escape(room_id)
-        rows = await self._sql.fetch(_PAGES[room_id is not None, judged], **params)
-        return [USAGE.read(row) for row in rows]
+        params["since"] = _EARLIEST if selection.since is None else to_micros(selection.since)
+        if selection.room_id is not None:
+            params["room_id"] = escape(selection.room_id)
+        if selection.arm is not None:
+            params["arm"] = escape(selection.arm)
+        statement = _page(of_room="room_id" in params, of_arm="arm" in params, judged=selection.judged)
+        return [USAGE.read(row) for row in await self._sql.fetch(statement, **params)]
+
+    async def sums(self, *, tenant: str, since: datetime) -> list[ArmSums]:
+        rows = await self._sql.fetch(_SUMS, tenant=escape(tenant), since=to_micros(since))
+        found = [_arm_sums(row) for row in rows]
+        return sorted(found, key=lambda sums: (sums.arm is not None, sums.arm or ""))
+
+    async def tenants(self) -> list[str]:
+        found: list[str] = []
+        while rows := await self._sql.fetch(_NEXT_TENANT, after=escape(found[-1]) if found else ""):
+            found.append(unescape(rows[0][0]))
+        return found
+
+    async def expire(self, *, tenant: str, before: datetime, limit: int) -> int:
+        self._locks.check_writing()
+        own = escape(tenant)
+        rows = await self._sql.fetch(_EXPIRE, own_tenant=own, tenant=own, before=to_micros(before), count=limit)
+        return len(rows)
+
+
+def _arm_sums(row: Row) -> ArmSums:
+    arm, contexts, rooms, tokens, window_tokens, *others = row
+    build_ms, scored, scores, degraded, answered, judged, success, success_squares = others
+    return ArmSums(
+        arm=unescape_or_none(arm),
+        contexts=contexts,
+        rooms=rooms,
+        tokens=int(tokens),
+        window_tokens=int(window_tokens),
+        build_ms=build_ms,
+        scored=scored,
+        scores=scores,
+        degraded=degraded,
+        answered=answered,
+        judged=judged,
+        success=success,
+        success_squares=success_squares,
+    )

@@ -1,7 +1,16 @@
 """Contexts: choosing the messages that matter for a message, recording the choice, and tuning the weights."""
 
-from roomlore.services.contexts.context_service import ContextService, UsageRecorder
+from roomlore.services.contexts.context_service import ContextService
 from roomlore.services.contexts.strategies import STRATEGIES, Strategy
 from roomlore.services.contexts.tuning_service import TuningService
+from roomlore.services.contexts.usage_service import UsageExpiry, UsageRecorder, UsageService
 
-__all__ = ["STRATEGIES", "ContextService", "Strategy", "TuningService", "UsageRecorder"]
+__all__ = [
+    "STRATEGIES",
+    "ContextService",
+    "Strategy",
+    "TuningService",
+    "UsageExpiry",
+    "UsageRecorder",
+    "UsageService",
+]

@@ -1,95 +1,29 @@
-"""The context service: contexts within a time limit, recall of older messages, and usage records."""
+"""The context service: contexts within a time limit, and recall of older messages."""
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from statistics import fmean
 from typing import Any, Protocol
 
 from roomlore.core.context import Context, ContextOptions, within_tokens
 from roomlore.core.errors import Conflict, InvalidInput, NotFound, TimedOut, describe
+from roomlore.core.experiments import Arm, Experiment
 from roomlore.core.far import LEAST_NEED, MOST_HITS, NOTHING_FAR, Earlier, Past, need, weigh
 from roomlore.core.models import Candidate, ContextUsageRecord, Entry, Explanation, LinkKind, Room, Target
 from roomlore.ports.audience import sees_all_of
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.contexts.strategies import STRATEGIES, Explainer, Gatherer, Strategy, choose, explain
+from roomlore.services.contexts.usage_service import UsageRecorder
 
 log = logging.getLogger(__name__)
 
 
-_QUEUE = 2_000
-_BATCH = 100
-_SETTLE_SECONDS = 2.0
-
 _SHARE = 0.5
 """The share of a context's time that recall may take; the rest is for a context without recall."""
 _FALLBACK_SECONDS = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Note:
-    tenant: str
-    record: ContextUsageRecord
-
-
-class UsageRecorder:
-    """Write usage records in the background: `put` never waits and never fails, and drops what it cannot keep."""
-
-    def __init__(self, *, storage: Storage, telemetry: Telemetry) -> None:
-        self._storage = storage
-        self._telemetry = telemetry
-        self._queue: asyncio.Queue[_Note] = asyncio.Queue(_QUEUE)
-        self._writer: asyncio.Task[None] | None = None
-
-    def put(self, tenant: str, record: ContextUsageRecord) -> None:
-        if self._writer is None or self._writer.done():
-            self._writer = asyncio.get_running_loop().create_task(self._write_all(), name="roomlore-usage")
-        try:
-            self._queue.put_nowait(_Note(tenant, record))
-        except asyncio.QueueFull:
-            self._lose(1, "the queue is full")
-
-    async def settle(self) -> None:
-        """Wait for a moment until the queued records are written."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._queue.join(), _SETTLE_SECONDS)
-
-    async def close(self) -> None:
-        """Write the queued records, as far as the database answers, and stop."""
-        await self.settle()
-        if self._writer is not None:
-            self._writer.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._writer
-
-    async def _write_all(self) -> None:
-        while True:
-            notes = [await self._queue.get()]
-            while len(notes) < _BATCH and not self._queue.empty():
-                notes.append(self._queue.get_nowait())
-            await self._write(notes)
-            for _ in notes:
-                self._queue.task_done()
-
-    async def _write(self, notes: list[_Note]) -> None:
-        by_tenant: dict[str, list[ContextUsageRecord]] = {}
-        for note in notes:
-            by_tenant.setdefault(note.tenant, []).append(note.record)
-        try:
-            async with self._storage.writing() as work:
-                for tenant, records in by_tenant.items():
-                    await work.usage.record(tenant=tenant, records=records)
-        except Exception as error:  # noqa: BLE001 - a worker loop: whatever is wrong with one batch, the next is tried
-            self._telemetry.unforeseen(error, attributes={"job": "usage records"})
-            self._lose(len(notes), describe(error))
-
-    def _lose(self, records: int, why: str) -> None:
-        self._telemetry.count("roomlore_usage_records_lost_total", records)
-        log.warning("usage records lost", extra={"records": records, "why": why})
 
 
 class PastSearch(Protocol):
@@ -159,12 +93,16 @@ class _Draft:
 
 @dataclass(slots=True)
 class _Rules:
-    """The settings of one context: the arguments override the settings. The room's own are added once the room is
-    read."""
+    """The settings of one context: the arguments override those of the room's arm, and those the settings. The room's
+    own are added once the room is read."""
 
     given: Mapping[str, Any]
     options: ContextOptions
-    arm: str | None = None
+    arm: Arm | None = None
+
+    @property
+    def arm_name(self) -> str | None:
+        return self.arm.name if self.arm else None
 
 
 class ContextService:
@@ -181,7 +119,7 @@ class ContextService:
         recorder: UsageRecorder,
         past: PastSearch,
         options: ContextOptions,
-        experiment: Mapping[str, Mapping[str, Any]],
+        experiment: Experiment,
         recording: bool = True,
         strategies: Mapping[str, Strategy] = STRATEGIES,
     ) -> None:
@@ -194,7 +132,7 @@ class ContextService:
         self._recorder = recorder
         self._recall = Recall(past)
         self._options = options
-        self._experiment = {arm: dict(overrides) for arm, overrides in experiment.items()}
+        self._experiment = experiment
         self._recording = recording
 
     async def build(
@@ -216,8 +154,7 @@ class ContextService:
         `degraded`, if `fallback_on_error` is on; else the error is raised, a time-out as `TimedOut`.
         """
         asked = {"strategy": strategy, "max_context_messages": max_messages, "max_context_tokens": max_tokens}
-        given = {name: value for name, value in asked.items() if value is not None}
-        rules = _Rules(given, self._options.overridden(given))
+        rules = self._rules(room_id, asked)
         started = self._clock.monotonic()
         try:
             async with asyncio.timeout(self._options.context_build_timeout_seconds):
@@ -250,8 +187,7 @@ class ContextService:
         `InvalidInput`, `StorageUnavailable`.
         """
         asked = {"max_context_messages": max_messages, "max_context_tokens": max_tokens}
-        given = {name: value for name, value in asked.items() if value is not None}
-        rules = _Rules(given, self._options.overridden(given))
+        rules = self._rules(room_id, asked)
         async with self._storage.reading() as work:
             target = await self._target(work, room_id, message_id)
             if target is None:
@@ -320,7 +256,13 @@ class ContextService:
         self, target: Target, rules: _Rules, chosen: Sequence[Candidate], degraded: str | None = None
     ) -> _Draft:
         name = rules.options.strategy if rules.options.enable_intelligent_memory else "recent"
-        return _Draft(target, name, tuple(chosen), rules.arm, degraded)
+        return _Draft(target, name, tuple(chosen), rules.arm_name, degraded)
+
+    def _rules(self, room_id: str, asked: Mapping[str, Any]) -> _Rules:
+        """Return the rules of a call. `asked`: its arguments, None if they are left out."""
+        given = {name: value for name, value in asked.items() if value is not None}
+        arm = self._experiment.arm_of(self._tenant, room_id, given=given)
+        return _Rules(given, self._options.overridden(given), arm)
 
     async def _target(self, work: UnitOfWork, room_id: str, message_id: str | None) -> Target | None:
         return await work.messages.target(
@@ -329,20 +271,11 @@ class ContextService:
 
     def _apply(self, room: Room, rules: _Rules) -> None:
         """Raise `Conflict` if the room's own settings do not fit the current settings."""
-        rules.arm = arm = self._arm(room.room_id)
-        own = {**room.settings, **(self._experiment[arm] if arm else {}), **rules.given}
+        own = {**room.settings, **(rules.arm.settings if rules.arm else {}), **rules.given}
         try:
             rules.options = self._options.overridden(own)
         except InvalidInput as error:
             raise Conflict(f"The settings of room {room.room_id!r} do not fit those of all rooms: {error}") from error
-
-    def _arm(self, room_id: str) -> str | None:
-        """Return the arm of the experiment this room is in, by hash: the same in every process."""
-        if not self._experiment:
-            return None
-        arms = sorted(self._experiment)
-        digest = sha256(f"{self._tenant}\x00{room_id}".encode("utf-8", "surrogatepass")).digest()
-        return arms[int.from_bytes(digest[:8]) % len(arms)]
 
     async def _fall_back(self, room_id: str, message_id: str | None, rules: _Rules, error: Exception) -> _Draft:
         why = "timeout" if isinstance(error, TimeoutError) else describe(error)
@@ -354,10 +287,10 @@ class ContextService:
                 if target is not None:
                     recent = await self._gatherer(work).plain(target, rules.options)
                     recent = within_tokens(recent, rules.options.max_context_tokens)
-                    return _Draft(target, "recent", tuple(recent), rules.arm, f"recent messages only ({why})")
+                    return _Draft(target, "recent", tuple(recent), rules.arm_name, f"recent messages only ({why})")
         except Exception as second:  # noqa: BLE001 - the last resort is an empty context
             log.warning("context empty", extra={**place, "why": describe(second)})
-        return _Draft(None, "none", arm=rules.arm, degraded=f"empty ({why})")
+        return _Draft(None, "none", arm=rules.arm_name, degraded=f"empty ({why})")
 
     def _finish(self, room_id: str, message_id: str | None, draft: _Draft, started: float) -> Context:
         target = draft.target

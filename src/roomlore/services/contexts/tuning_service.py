@@ -6,6 +6,7 @@ from typing import Any
 
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput
+from roomlore.core.experiments import UsageSelection
 from roomlore.core.models import Target
 from roomlore.core.tuning import Example, RoomLabels, TuningReport, from_feedback, read_labels, tune
 from roomlore.ports.coordination import Clock
@@ -13,6 +14,7 @@ from roomlore.ports.storage import Storage, UnitOfWork
 from roomlore.services.contexts.strategies import Gatherer, scorer
 
 _PAGE = 200
+_JUDGED = UsageSelection(judged=True)
 
 
 class TuningService:
@@ -88,7 +90,7 @@ class TuningService:
         after: str | None = None
         while True:
             async with self._storage.reading() as work:
-                page = await work.usage.page(tenant=self._tenant, room_id=None, judged=True, after=after, limit=_PAGE)
+                page = await work.usage.page(tenant=self._tenant, selection=_JUDGED, after=after, limit=_PAGE)
                 for record in page:
                     if rooms is not None and record.room_id not in rooms:
                         continue

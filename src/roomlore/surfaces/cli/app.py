@@ -19,6 +19,7 @@ from roomlore.surfaces.cli import (
     rooms,
     serving,
     sessions,
+    usage,
 )
 from roomlore.surfaces.cli.frame import Frame, Group
 
@@ -86,6 +87,7 @@ app.add_typer(memory.app, name="memory")
 app.add_typer(facts.app, name="facts")
 app.add_typer(operations.models_app, name="models")
 app.add_typer(operations.jobs_app, name="jobs")
+app.add_typer(usage.app, name="usage")
 
 
 def main() -> None:

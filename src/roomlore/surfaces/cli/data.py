@@ -289,7 +289,7 @@ def export(
     async def work(lore: Lore) -> int:
         if room is not None:
             await lore.rooms.get(room)
-        with _sink(output) as sink:
+        with sink_of(output) as sink:
             return await _write(lore, room, sink)
 
     count = frame_of(ctx).run(work)
@@ -305,7 +305,7 @@ async def _write(lore: Lore, room: str | None, sink: BinaryIO) -> int:
 
 
 @contextmanager
-def _sink(output: Path | None) -> Iterator[BinaryIO]:
+def sink_of(output: Path | None) -> Iterator[BinaryIO]:
     """Yield standard output, or a file that is created only when it is complete."""
     if output is None:
         yield sys.stdout.buffer

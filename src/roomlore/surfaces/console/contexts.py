@@ -1,4 +1,5 @@
-"""The page of a context: why a message was chosen or left out by each strategy."""
+"""The page of a context: why a message was chosen or left out by each strategy; and the page of all contexts used, arm
+by arm."""
 
 import re
 from dataclasses import dataclass
@@ -98,3 +99,13 @@ def _compared(found: list[Explanation]) -> list[Compared]:
     messages = {one.message.arrival: one.message for each in found for one in each.weighed}
     ordered = sorted(messages.values(), key=lambda one: (one.at, one.arrival))
     return [Compared(one, tuple(known.get(one.arrival) for known in by_strategy)) for one in ordered]
+
+
+_DAYS = (1, 7, 30, 90)
+_USUAL_DAYS = 30
+
+
+async def used(page: Page) -> Response:
+    lore = page.need("admin", "read")
+    days = page.number("days") or _USUAL_DAYS
+    return page.show("usage.html", report=await lore.usage.report(days=days), days=days, choices=_DAYS)

@@ -103,6 +103,7 @@ _SHOWN: dict[str, Answer] = {
     "/room/news": rooms.news,
     "/thread": rooms.thread,
     "/context": contexts.context,
+    "/usage": contexts.used,
     "/sessions": sessions.listed,
     "/session": sessions.session,
     "/session/change": sessions.asked,

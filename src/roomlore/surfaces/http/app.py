@@ -34,6 +34,7 @@ from roomlore.surfaces.http.recall_routes import recall
 from roomlore.surfaces.http.reply_routes import chat
 from roomlore.surfaces.http.service_routes import jobs, models, service
 from roomlore.surfaces.http.session_routes import sessions
+from roomlore.surfaces.http.usage_routes import usage
 from roomlore.surfaces.logs import where
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore, open_lore
@@ -155,7 +156,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 def create_app(source: Lore | Settings) -> FastAPI:
     """Return the application over an open roomlore, or over one that it opens at start and closes at the end."""
-    rooms = (search, message_routes.messages, message_routes.contexts, message_routes.rooms, sessions)
+    rooms = (search, message_routes.messages, message_routes.contexts, usage, message_routes.rooms, sessions)
     app = _app(source, *rooms, facts, evolutions, memory_router, privacy, recall, chat, models, jobs, service)
     app.router.routes.append(mcp_if_there(app.state.settings))
     app.router.routes.extend(console_pages())

@@ -10,6 +10,7 @@ import pytest
 
 from roomlore.core.audience import Presence, RoomKind, RoomPeople, Stay, Window
 from roomlore.core.errors import Conflict, InvalidInput, NotFound
+from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.models import ApiKey, Role, Room
 from roomlore.ports.storage import Storage
 from roomlore.testing.builders import START, entry, usage_record
@@ -224,7 +225,7 @@ class UsageContract:
             await work.usage.record(tenant=TENANT, records=[usage_record("c1", tokens=2), usage_record("c2")])
             await work.usage.record(tenant=TENANT, records=[])
         async with storage.reading() as work:
-            found = await work.usage.page(tenant=TENANT, room_id=None, judged=False, after=None, limit=9)
+            found = await work.usage.page(tenant=TENANT, selection=UsageSelection(), after=None, limit=9)
         assert found == [usage_record("c1", tokens=1), usage_record("c2")]
 
     async def test_answers_and_feedback_are_noted(self, storage: Storage) -> None:
@@ -246,21 +247,78 @@ class UsageContract:
 
     async def test_pages_by_room_judgement_and_place(self, storage: Storage) -> None:
         records = [
-            usage_record(f"c{n}", room_id="ab"[n % 2], success_indicator=0.0 if n > 3 else None) for n in range(6)
+            usage_record(
+                f"c{n}",
+                room_id="ab"[n % 2],
+                arm=("茶", "b", None)[n % 3],
+                created_at=START + timedelta(minutes=n),
+                success_indicator=0.0 if n > 3 else None,
+            )
+            for n in range(6)
         ]
         async with storage.writing() as work:
             await work.usage.record(tenant=TENANT, records=list(reversed(records)))
 
-        async def ids(room_id: str | None, judged: bool, after: str | None, limit: int) -> list[str]:
+        async def ids(after: str | None, limit: int, **selected: Any) -> list[str]:
             async with storage.reading() as work:
-                found = await work.usage.page(tenant=TENANT, room_id=room_id, judged=judged, after=after, limit=limit)
+                found = await work.usage.page(
+                    tenant=TENANT, selection=UsageSelection(**selected), after=after, limit=limit
+                )
             return [record.context_id for record in found]
 
-        assert await ids(None, False, None, 4) == ["c0", "c1", "c2", "c3"]
-        assert await ids(None, False, "c3", 4) == ["c4", "c5"]
-        assert await ids("a", False, "c0", 9) == ["c2", "c4"]
-        assert await ids(None, True, None, 9) == ["c4", "c5"]
-        assert await ids("b", True, None, 9) == ["c5"]
+        assert await ids(None, 4) == ["c0", "c1", "c2", "c3"]
+        assert await ids("c3", 4) == ["c4", "c5"]
+        assert await ids("c0", 9, room_id="a") == ["c2", "c4"]
+        assert await ids(None, 9, judged=True) == ["c4", "c5"]
+        assert await ids(None, 9, room_id="b", judged=True) == ["c5"]
+        assert await ids(None, 9, arm="茶") == ["c0", "c3"]
+        assert await ids(None, 9, arm="") == []
+        assert await ids(None, 9, since=START + timedelta(minutes=4)) == ["c4", "c5"]
+
+    async def test_sums_of_each_arm(self, storage: Storage) -> None:
+        records = [
+            usage_record("c1", arm="b", room_id="r1", tokens=1, window_tokens=5, build_ms=2.0, success_indicator=0.5),
+            usage_record("c2", arm="b", room_id="r1", degraded="empty", llm_response="yes", success_indicator=0.0),
+            usage_record("c3", arm="b", room_id="r2", context_message_ids=(), relevance_scores={}, tokens=0),
+            usage_record("c4"),
+            usage_record("c5", arm="b", created_at=START - timedelta(microseconds=1)),
+        ]
+        async with storage.writing() as work:
+            await work.usage.record(tenant=TENANT, records=records)
+            await work.usage.record(tenant="other", records=records)
+        async with storage.reading() as work:
+            plain, arm = await work.usage.sums(tenant=TENANT, since=START)
+            assert await work.usage.sums(tenant="nobody", since=START) == []
+        assert (plain.arm, plain.contexts, plain.judged, plain.success_squares) == (None, 1, 0, 0.0)
+        assert arm == ArmSums(
+            arm="b",
+            contexts=3,
+            rooms=2,
+            tokens=7,
+            window_tokens=125,
+            build_ms=5.0,
+            scored=2,
+            scores=0.75,
+            degraded=1,
+            answered=1,
+            judged=2,
+            success=0.5,
+            success_squares=0.25,
+        )
+
+    async def test_old_records_are_deleted_from_the_oldest_on(self, storage: Storage) -> None:
+        records = [usage_record(f"c{n}", created_at=START + timedelta(days=n)) for n in range(6)]
+        async with storage.writing() as work:
+            await work.usage.record(tenant=TENANT, records=records)
+            await work.usage.record(tenant="a茶", records=records[:1])
+        before, limit = START + timedelta(days=3), 2
+        async with storage.writing() as work:
+            assert await work.usage.tenants() == ["acme", "a茶"]
+            gone = [await work.usage.expire(tenant=TENANT, before=before, limit=limit) for _ in range(3)]
+        async with storage.reading() as work:
+            left = await work.usage.page(tenant=TENANT, selection=UsageSelection(), after=None, limit=9)
+            assert await work.usage.find(tenant="a茶", context_id="c0") == records[0]
+        assert (gone, left) == ([2, 1, 0], records[3:])
 
 
 _KEY = ApiKey(key_id="k1", tenant=TENANT, name="bot", scopes=("read", "write"), created_at=START)

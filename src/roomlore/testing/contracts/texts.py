@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from roomlore.core.experiments import UsageSelection
 from roomlore.core.models import ApiKey, Entry, Link, Room
 from roomlore.ports.storage import Storage
 from roomlore.testing.builders import START, entry, features, link, usage_record
@@ -138,7 +139,9 @@ class TextsContract:
             await work.progress.save_import_position(tenant=text, source=text, position=text, now=START)
         async with storage.reading() as work:
             assert await work.usage.find(tenant=text, context_id=text) == record
-            assert await work.usage.page(tenant=text, room_id=text, judged=False, after=None, limit=9) == [record]
+            assert await work.usage.page(tenant=text, selection=UsageSelection(room_id=text), after=None, limit=9) == [
+                record
+            ]
             assert await work.keys.page(tenant=text) == [key]
             assert await work.progress.import_position(tenant=text, source=text) == text
         assert room.settings == {text: text}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from roomlore.core.errors import Conflict, NotFound
+from roomlore.core.experiments import UsageSelection
 from roomlore.core.memory.memory import MemoryKind, Source
 from roomlore.core.models import ApiKey
 from roomlore.core.sessions.session import Due
@@ -198,8 +199,11 @@ async def _all_reads(work: UnitOfWork, tenant: str) -> dict[str, object]:
         "messages.facts": (await work.messages.facts(**here, since=0)).sender_ids,
         "messages.facts since": (await work.messages.facts(**here, since=1)).sender_ids,
         "usage.find": await usage.find(tenant=tenant, context_id="c1"),
-        "usage.page": await usage.page(tenant=tenant, room_id=None, judged=False, after=None, limit=9),
-        "usage.page room": await usage.page(tenant=tenant, room_id=ROOM, judged=True, after=None, limit=9),
+        "usage.page": await usage.page(tenant=tenant, selection=UsageSelection(), after=None, limit=9),
+        "usage.page room": await usage.page(
+            tenant=tenant, selection=UsageSelection(room_id=ROOM, judged=True), after=None, limit=9
+        ),
+        "usage.sums": await usage.sums(tenant=tenant, since=START),
         "keys.page": await work.keys.page(tenant=tenant),
         "progress.import_position": await work.progress.import_position(tenant=tenant, source="file"),
         "sessions.find": await work.sessions.find(tenant=tenant, conversation_id=ROOM),
@@ -280,7 +284,7 @@ class TenantsContract:
                 await work.messages.replace(tenant="other", room_id=ROOM, entries=[entry(1, text="x")])
         async with storage.reading() as work:
             answers = await _all_reads(work, TENANT)
-            (record,) = await work.usage.page(tenant=TENANT, room_id=None, judged=False, after=None, limit=9)
+            (record,) = await work.usage.page(tenant=TENANT, selection=UsageSelection(), after=None, limit=9)
         assert [name for name, answer in answers.items() if not answer] == []
         assert record == usage_record("c1", success_indicator=1.0)
 
