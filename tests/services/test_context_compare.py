@@ -6,6 +6,7 @@ import pytest
 
 import roomlore
 from roomlore import InvalidInput, Message, NotFound, Settings
+from roomlore.core.experiments import UsageSelection
 
 BEGIN = datetime(2024, 5, 1, 12, tzinfo=UTC)
 ENGLISH = (
@@ -87,7 +88,7 @@ async def test_looking_leaves_no_trace():
         await lore.context.compare("tea", "m6")
         assert counted(lore) == before
         async with lore.storage.reading() as work:
-            assert await work.usage.page(tenant=lore.tenant, room_id=None, judged=False, after=None, limit=5) == []
+            assert await work.usage.page(tenant=lore.tenant, selection=UsageSelection(), after=None, limit=5) == []
 
 
 async def test_what_is_not_there_is_not_found():

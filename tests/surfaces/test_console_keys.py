@@ -52,6 +52,7 @@ SHOWS = [
     "/visible?id=tea",
     "/recall?scopes=user:anna&q=tea",
     "/jobs",
+    "/usage",
     "/health",
     "/health/findings",
     "/sign-in",

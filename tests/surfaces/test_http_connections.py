@@ -201,7 +201,8 @@ def test_without_file_descriptors_the_log_stays_small(monkeypatch):
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (before, most))
         assert httpx.get(f"{url}/health/live", timeout=PATIENCE).status_code == 200
     told = [line for line in log() if line["event"] != "request"]
-    assert ["no connection can be accepted" in line["event"] for line in told] == [True]
+    assert sum("no connection can be accepted" in line["event"] for line in told) == 1
+    assert len(told) < 10, "a background job says once that it failed, and waits before it tries again"
 
 
 RUBBISH = [

@@ -60,6 +60,10 @@ class StorageUnavailable(Unavailable):
     """The database does not answer."""
 
 
+class StorageDamaged(StorageUnavailable):
+    """The database's own pages cannot be read."""
+
+
 class StorageBusy(StorageUnavailable):
     """The database answers, and somebody else's large write takes it for longer than one waits."""
 

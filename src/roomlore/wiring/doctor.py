@@ -16,6 +16,7 @@ from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
 from roomlore.adapters.sql.inspection import check_pages, folder_of, is_there, look_at
 from roomlore.core.addresses import is_loopback
 from roomlore.core.chat import ModelRegistry, Provider
+from roomlore.core.errors import StorageDamaged
 from roomlore.core.health import Finding, Verdict, judge_database, judge_disk, judge_integrity, judge_skew, say
 from roomlore.ports.backends import (
     CHAT,
@@ -276,6 +277,8 @@ async def _integrity(settings: Settings, how: str, seconds: float) -> list[Findi
     try:
         async with asyncio.timeout(seconds * _SHARE_FOR_PAGES):
             return [judge_integrity(*await check_pages(settings.database.database_url, thorough=how == "thorough"))]
+    except StorageDamaged as error:
+        return [judge_integrity("sqlite", [str(error)])]
     except TimeoutError:
         return [Finding("integrity", "warn", say("integrity.late", seconds=seconds), say("integrity.late.do"))]
 

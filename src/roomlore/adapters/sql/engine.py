@@ -35,7 +35,7 @@ from sqlalchemy.types import NullType
 from sqlalchemy.util import greenlet_spawn
 
 from roomlore.adapters.sql import schema
-from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, StorageBusy, StorageUnavailable
+from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, StorageBusy, StorageDamaged, StorageUnavailable
 
 if TYPE_CHECKING:
     import psycopg
@@ -246,6 +246,10 @@ def _translate(exc: Exception, file: Path | None) -> RoomloreError:
         return InvalidInput(f"The database cannot hold this value: {exc}")
     if _is_out_of_space(str(exc), file):
         return StorageUnavailable(f"The database has no space left on its disk: {exc}. Make room there, and try again.")
+    if "malformed" in str(exc):
+        return StorageDamaged(
+            f"The file is damaged ({exc}): bring back a backup, or read what can be read with `sqlite3 FILE .recover`."
+        )
     return StorageUnavailable(f"The database does not answer as it should: {exc}. {_advice(exc)}")
 
 
@@ -267,8 +271,6 @@ def _advice(exc: Exception) -> str:
         return "Check that the folder exists and may be written to."
     if "not a database" in text:
         return "The file is no roomlore database: name another path."
-    if "malformed" in text:
-        return "The file is damaged: bring back a backup, or read what can be read with `sqlite3 FILE .recover`."
     return "Check that it runs, that its address is right, and try again."
 
 
