@@ -215,6 +215,7 @@ def _with_psycopg(errors: Errors, name: str) -> Errors:
 
 _CLOSED = {"no active connection", "Connection closed"}
 """The text of aiosqlite's bare ValueError after its connection is closed."""
+_RESTORE = "Bring back a backup, or read what can be read with `sqlite3 FILE .recover`."
 _OUT_OF_SPACE = ("disk is full", "No space left", "disk full")
 _LEAST_SPACE = 1_048_576
 
@@ -247,9 +248,7 @@ def _translate(exc: Exception, file: Path | None) -> RoomloreError:
     if _is_out_of_space(str(exc), file):
         return StorageUnavailable(f"The database has no space left on its disk: {exc}. Make room there, and try again.")
     if "malformed" in str(exc):
-        return StorageDamaged(
-            f"The file is damaged ({exc}): bring back a backup, or read what can be read with `sqlite3 FILE .recover`."
-        )
+        return StorageDamaged(f"The database file is damaged: {exc}. {_RESTORE}")
     return StorageUnavailable(f"The database does not answer as it should: {exc}. {_advice(exc)}")
 
 
