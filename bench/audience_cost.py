@@ -1,4 +1,4 @@
-"""What deciding who may know what costs: of 10,000 facts, beside the recall that asks for it.
+"""Measure what the decision on who may know what costs: of 10,000 facts, beside the recall that asks for it.
 
 The decision is what a recall does for its viewer when the facts are cached: the stamps of the rooms, the view of those
 that changed, and the facts that it shows. It is timed if no room changed since, if a message came into the viewer's

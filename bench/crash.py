@@ -40,16 +40,16 @@ AIMS: Mapping[Aim, tuple[int, float]] = {
     "moment": (3, 0.06),
     "closing": (2, 0.3),
 }
-"""What a kill is aimed at: how often, and within how many seconds. Of the life's first word, while the first ones make
-the tables; of its start; of its first word; of the open database; of the moment that `What` names; of being told to
-close."""
+"""The targets of kills: how often each, and within how many seconds. Of the life's first word, while the first ones
+make the tables; of its start; of its first word; of the open database; of the moment that `What` names; of being told
+to close."""
 _FIRST_ARE_OPENINGS = 0.03
 _WORK_FIRST_SECONDS = 1.5
 _LOOK_SECONDS = 0.02
 _LOOK_CLOSELY_SECONDS = 0.002
 _LONGEST_LIFE_SECONDS = 60.0
 _LAST_HANDS_IN = 8
-"""How much every room is handed in at least by the time of the last life: enough for an extraction and an evolution,
+"""The least number of messages in each room by the time of the last life: enough for an extraction and an evolution,
 however short the lives before it were."""
 _SETTLE_SECONDS = 600.0
 """A room's extractions are made one after the other, and kills leave many to be made."""
@@ -91,7 +91,7 @@ def crash(arguments: argparse.Namespace) -> bool:
 
 @dataclass(slots=True)
 class Aimed:
-    """How a life is to end. `after`: seconds of work before that begins to count."""
+    """The end planned for a life. `after`: seconds of work before that begins to count."""
 
     aim: Aim
     seconds: float
@@ -156,7 +156,7 @@ class Crash:
         return False
 
     def _kill(self, process: ForkServerProcess, life: Life) -> bool:
-        """Whether it lived until then."""
+        """Return True if it lived until then."""
         process.kill()
         life.ended = time.monotonic()
         process.join()
@@ -235,7 +235,7 @@ class Crash:
             pass
 
     def _hear(self, pipe: Connection, life: Life, *, seconds: float) -> bool:
-        """Whether something was said. A word that a kill cut short was not."""
+        """Return True if something was said. A word that a kill cut short does not count."""
         try:
             said = pipe.recv() if pipe.poll(seconds) else None
         except (EOFError, ConnectionError):

@@ -1,4 +1,4 @@
-"""What is stored after `crash`, against what was acknowledged, what models were asked, and itself. Pure."""
+"""Check what is stored after `crash` against what was acknowledged, what models were asked, and itself. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +24,9 @@ _REPLY = "roomlore_reply"
 
 @dataclass(slots=True)
 class Known:
-    """What is known outside. `handed_in`: by room, the first number that never was. `acknowledged`: by room and number,
-    the reply's id and text where one was asked for. `wrong`: what was seen to be wrong while processes lived."""
+    """The facts known outside of the process. `handed_in`: by room, the first number that never was. `acknowledged`:
+    by room and number, the reply's id and text where one was asked for. `wrong`: what was seen to be wrong while
+    processes lived."""
 
     handed_in: dict[str, int]
     acknowledged: dict[tuple[str, int], tuple[str, str] | None] = field(default_factory=dict)
@@ -80,7 +81,7 @@ def pieces(messages: Mapping[str, Sequence[StoredMessage]]) -> list[Piece]:
 
 
 def is_broken_off(message: StoredMessage) -> bool:
-    """Whether it is what there was of a reply when its process was ended politely."""
+    """Return True if it is the part of a reply that existed when its process was ended politely."""
     kept = message.metadata.get(_REPLY)
     return isinstance(kept, Mapping) and _BROKEN_OFF in kept
 
@@ -236,7 +237,7 @@ def _written(stored: Stored) -> Iterator[str]:
 
 
 def work_place(work: WorkState) -> Place:
-    """What a piece of extraction's work is about."""
+    """The subject of a piece of extraction work."""
     given = work.arguments
     return str(given["agent_id"]), str(given["room_id"]), int(given["last"])
 

@@ -28,7 +28,8 @@ BEN = "ben"
 SHARED = "shared"
 _OWN_ROOMS = 8
 _EACH_ROUND = 3
-"""How often Ben writes in a round, in each of his lanes: twice into the person's own room, once into the shared one."""
+"""The number of messages that Ben writes in a round, in each of his lanes: twice into the person's own room, once
+into the shared one."""
 _LONGEST_WAIT_SECONDS = 0.2
 _PAGE = 500
 _SETTINGS = Settings(index_lease_seconds=2.0)
@@ -38,7 +39,8 @@ _WORDS = ("好的，我来", "on my way", "who has the keys?", "周五见")
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """What goes on in order: `forget` speaks for the people and forgets them, the others are Ben's."""
+    """The lanes in which things happen in order: `forget` speaks for the people and forgets them, the others are
+    Ben's."""
 
     name: str
 
@@ -63,7 +65,7 @@ def own_room(number: int, place: int) -> str:
 
 
 def theirs(number: int) -> list[Message]:
-    """What the person of a round says."""
+    """Return what the person of a round says."""
     rooms = [SHARED, *(own_room(number, place) for place in range(_OWN_ROOMS))]
     return [
         Message(id=f"{room}/{number}", room_id=room, sender_id=person(number), text=f"secret {number} of {room} 秘密")
@@ -72,7 +74,7 @@ def theirs(number: int) -> list[Message]:
 
 
 def of_ben(lane: str, number: int) -> Message:
-    """What Ben says under a number of a lane, and where."""
+    """Return what Ben says under a number of a lane, and the room."""
     place = int(lane.removeprefix(f"{BEN}-"))
     of_round, turn = divmod(number, _EACH_ROUND)
     room = SHARED if turn == 1 else own_room(of_round, place)
@@ -204,7 +206,7 @@ def _bens(known: Known) -> Mapping[str, int]:
 
 
 def where(life: Life, _: Sequence[Request]) -> Iterator[str]:
-    """What a life was at when it was killed; several things, where it did several."""
+    """Return what a life was doing when it was killed, which may be several things."""
     yield phase(life)
     under_way = {lane for lane, _ in life.under_way}
     if FORGET in under_way:
@@ -216,7 +218,7 @@ def where(life: Life, _: Sequence[Request]) -> Iterator[str]:
 
 
 def report(lives: Sequence[Life], known: Known, stored: Stored) -> None:
-    """What was done."""
+    """Return what was done."""
     forgotten = sum(lane == FORGET for lane, _ in known.acknowledged)
     bens = len(known.acknowledged) - forgotten
     lost = sum("of Ben's" in line for line in _lost(known, stored))

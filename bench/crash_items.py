@@ -1,4 +1,4 @@
-"""What is said in the rooms of `crash`: it follows from the room and a number, so the next process says the same.
+"""The messages in the rooms of `crash`: each follows from the room and a number, so the next process says the same.
 
 Every text carries its label, 'room/number', and every answer of the scripted model the number of its request, so that
 what is stored can be traced back to what was said and to the one request that was kept.
@@ -41,7 +41,7 @@ ROOMS = (
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What is handed in at once. `agent`: whose reply to it is asked for, '' for nobody's."""
+    """Messages handed in at once. `agent`: the agent that is asked for a reply, '' if none is."""
 
     messages: Sequence[Message]
     agent: str = ""
@@ -68,7 +68,7 @@ def item(room: Room, number: int) -> Item:
 
 
 def answer(label: str, request: int) -> str:
-    """What an agent replies to the message of this label."""
+    """Return an agent's reply to the message with this label."""
     return "".join(answer_pieces(label, request))
 
 
@@ -78,7 +78,7 @@ def answer_pieces(label: str, request: int) -> list[str]:
 
 
 def memory(mark: str, request: int) -> str:
-    """What is to be remembered of messages that end with the answer of this mark; now and then nothing is."""
+    """Return the memory of messages that end with the answer of this mark; now and then there is none."""
     nothing = "7#" in mark
     return f"NO_MEMORY, says request {request}" if nothing else f"request {request} remembers {mark} 备份"
 
@@ -96,13 +96,13 @@ def last_answered(text: str) -> tuple[str, int]:
 
 
 def mark_of(text: str) -> str:
-    """What tells the last answer in it from all others, 'label#request'; '' for none."""
+    """Return what tells the last answer in it from all others, 'label#request'; '' for none."""
     label, request = last_answered(text)
     return f"{label}#{request}" if label else ""
 
 
 def request_of(text: str) -> int:
-    """Which request gave this text, 0 for none."""
+    """Return the number of the request that gave this text, 0 for none."""
     found = _NUMBERED.search(text)
     return int(found[1]) if found else 0
 

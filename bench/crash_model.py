@@ -34,7 +34,7 @@ class Request:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What must be paid for once."""
+        """Return what must be paid for once."""
         return self.kind, self.label
 
 
@@ -53,7 +53,7 @@ def url_of(url: str, life: int) -> str:
 
 
 def life_of(asked: Asked) -> int:
-    """Which process asked."""
+    """Return the process that asked."""
     return int(asked.path.removesuffix("/chat/completions").rpartition("/")[2])
 
 

@@ -1,4 +1,4 @@
-"""What `crash` prints: where kills fell, what was done, what was asked twice and why."""
+"""The report of `crash`: where kills fell, what was done, what was asked twice and why."""
 
 import re
 import time
@@ -40,7 +40,7 @@ class Life:
 
 
 def report(lives: Sequence[Life], known: Known, stored: Stored) -> None:
-    """What was done."""
+    """Return what was done."""
     report_done(lives, known, stored)
     report_asked(lives, known, ("reply", "memory"))
     killed = [life for life in lives if life.killed]
@@ -48,7 +48,7 @@ def report(lives: Sequence[Life], known: Known, stored: Stored) -> None:
 
 
 def report_lives(lives: Sequence[Life], where: Callable[[Life], Iterator[str]]) -> None:
-    """How long they were and where kills fell."""
+    """Return how long lives were and where kills fell."""
     killed = [life for life in lives if life.killed]
     lasted = sorted(life.ended - life.began for life in killed) or [0.0]
     print(
@@ -65,7 +65,7 @@ def report_wrong(wrong: Sequence[str]) -> None:
 
 
 def phase(life: Life) -> str:
-    """What it was at as a whole when it was killed."""
+    """Return what the whole process was doing when it was killed."""
     if "begun" not in life.marks:
         return "starting"
     if "open" not in life.marks:
@@ -74,7 +74,7 @@ def phase(life: Life) -> str:
 
 
 def where(life: Life, requests: Sequence[Request]) -> Iterator[str]:
-    """What a life was at when it was killed; several things, where it did several."""
+    """Return what a life was doing when it was killed, which may be several things."""
     yield phase(life)
     kinds = {room.name: room.kind for room in ROOMS}
     under_way = {kinds[room] for room, _ in life.under_way}
@@ -99,7 +99,7 @@ def report_done(lives: Sequence[Life], known: Known, stored: Stored) -> None:
 
 
 def report_asked(lives: Sequence[Life], known: Known, kinds: Sequence[str]) -> None:
-    """How often models were asked, and asked again."""
+    """Return how often models were asked, and asked again."""
     asked: dict[tuple[str, str], list[Request]] = defaultdict(list)
     for request in known.requests:
         asked[request.key].append(request)
@@ -116,7 +116,7 @@ def report_asked(lives: Sequence[Life], known: Known, kinds: Sequence[str]) -> N
 
 
 def saved(killed: Sequence[Life], stored: Stored) -> int:
-    """How often a kill fell between a model's written answer and what was kept of it."""
+    """Return how often a kill fell between a model's written answer and what was kept of it."""
     offset = time.time() - time.monotonic()
     kept = {(e.scope.removeprefix("agent:"), e.room_id, e.last_arrival): e.finished_at for e in stored.evolutions}
     ends = {work.work_id: kept.get(work_place(work)) for work in stored.works if work.name == EXTRACTION}
@@ -125,7 +125,7 @@ def saved(killed: Sequence[Life], stored: Stored) -> int:
 
 
 def report_log(log: Path) -> None:
-    """What the processes said on stderr, alike lines once."""
+    """Return what the processes wrote to stderr, similar lines once."""
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     alike = Counter(_NUMBERS.sub("N", line)[:160] for line in lines)
     if alike:

@@ -1,4 +1,4 @@
-"""What is stored after `crash`: read through the library where it shows it, else from the tables."""
+"""Read what is stored after `crash`: through the library if it shows it, else from the tables."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -84,14 +84,15 @@ async def works(url: str) -> list[WorkState]:
 
 
 async def is_settled(url: str) -> bool:
-    """Whether no work waits or runs, and no room may have any. In this order: work that ends notes its room first."""
+    """Return True if no work waits or runs, and no room may have any. In this order: work that ends notes its room
+    first."""
     if {work.status for work in await works(url)} & {"waiting", "running"}:
         return False
     return rooms_due(url) == 0
 
 
 def rooms_due(url: str) -> int:
-    """How many rooms are noted for extraction."""
+    """Return how many rooms are noted for extraction."""
     return int(rows_of(own_database(url), "SELECT count(*) FROM rooms_due")[0][0])
 
 
@@ -112,7 +113,7 @@ def steps(url: str, answer: str = "raw_answer") -> list[Step]:
 
 
 def broken_files(url: str) -> list[str]:
-    """What SQLite finds wrong with its files."""
+    """Return what SQLite finds wrong with its files."""
     place = location_of(url)
     if not place.on_a_file:
         return []
@@ -140,7 +141,7 @@ async def log_of(storage: Storage, scope: str) -> list[Change]:
 
 
 async def versions_of(storage: Storage, log: Sequence[Change]) -> dict[str, Memory]:
-    """What the table has of all that the log speaks of, by id."""
+    """Return the rows of everything that the log mentions, by id."""
     ids = list({change.memory.memory_id for change in log})
     found: dict[str, Memory] = {}
     async with storage.reading() as work:
@@ -177,7 +178,7 @@ async def differences(storage: Storage, scope: str, log: Sequence[Change], table
 
 
 async def _shown(lore: roomlore.Lore, room: str) -> list[str]:
-    """What a session shows that forgets nothing."""
+    """Return what a session shows that forgets nothing."""
     context = await lore.sessions.query_context(room, model_context_window=_WIDE)
     return [message["content"] for message in context.messages]
 
@@ -190,7 +191,7 @@ def own_database(url: str) -> Engine:
 
 
 def rows_of(engine: Engine, query: str) -> list[Any]:
-    """What it gives; the engine is done with."""
+    """Return the result and dispose of the engine."""
     try:
         with engine.connect() as connection:
             return list(connection.execute(text(query)))

@@ -42,7 +42,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a victim says. `what`: 'begun' (it runs), 'open', 'handing in' (a number of a room), 'done' (it was told
+    """A message of a victim. `what`: 'begun' (it runs), 'open', 'handing in' (a number of a room), 'done' (it was told
     so), 'idle' (all numbers up to the last are done), 'closing'. `gave`: what it was told that is to be checked,
     such as a reply's id and text."""
 

@@ -1,4 +1,4 @@
-"""What the process that `crash` kills is at: the parts that differ."""
+"""The work of the process that `crash` kills: the parts that differ."""
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass

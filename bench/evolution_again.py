@@ -1,4 +1,4 @@
-"""What an evolution must have done, computed once more from what its model was shown and said. Pure."""
+"""Compute once more what an evolution must have done from what its model was shown and said. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -73,7 +73,7 @@ def _without_evidence(changes: Sequence[Change]) -> list[Change]:
 
 
 def planned(told: Told, rules: Rules) -> Plan | None:
-    """What it must have done; None where its model was shown memories that are not there."""
+    """Return what it must have done; None if its model was shown memories that do not exist."""
     offered = _offered(told)
     if offered is None:
         return None
@@ -112,7 +112,7 @@ def _shown(told: Told) -> ShownMessages:
 
 
 def _offered(told: Told) -> dict[str, Memory] | None:
-    """What the model was shown, by handle; None where it was shown what is not there."""
+    """Return what the model was shown, by handle; None if it was shown what does not exist."""
     versions = {memory.statement: memory for memory in replay(told.before).values()}
     if not set(told.shown.memories.values()) <= versions.keys():
         return None

@@ -1,5 +1,5 @@
-"""What is stored after `crash --what evolution`, against what was acknowledged, what a model was asked, and itself.
-Pure."""
+"""Check what is stored after `crash --what evolution` against what was acknowledged, what a model was asked, and
+itself. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -109,7 +109,7 @@ def _same_end(one: Evolution, other: Evolution) -> bool:
 
 
 def _done(one: Told) -> Iterator[str]:
-    """What it did is what its answer asks for."""
+    """Check that it did what its answer asks for."""
     record = one.record
     where = f"{record.evolution_id} of {record.scope}"
     if len(one.covered) != record.messages:
@@ -121,7 +121,7 @@ def _done(one: Told) -> Iterator[str]:
 
 
 def _acknowledged(known: Known, stored: Stored, evolved: Mapping[str, Told]) -> Iterator[str]:
-    """What somebody was told is done, or will be, is there."""
+    """Check that what somebody was told is done, or will be, exists."""
     rooms = {room.name: room for room in ROOMS}
     handed_in = {str(work.arguments["evolution_id"]) for work in stored.works if work.name == EVOLUTION}
     made = {change.memory.memory_id: change.memory.statement for log in stored.logs.values() for change in log}
@@ -152,7 +152,7 @@ def _works(stored: Stored, evolved: Mapping[str, Told]) -> Iterator[str]:
 
 
 def _work(work: WorkState, one: Told | None, steps: Sequence[int]) -> Iterator[str]:
-    """Where others evolve the scope too, an answer may be overtaken, and its messages read by somebody else. An answer
+    """If others evolve the scope too, an answer may be overtaken, and its messages read by somebody else. An answer
     is written once more with what became of its refused lines."""
     steps = [number for number, _ in groupby(steps)]
     scope = work.arguments["scope"]

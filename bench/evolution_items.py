@@ -1,4 +1,4 @@
-"""What is said, and what is done, in the rooms of `crash --what evolution`: it follows from the room and a number.
+"""The messages and the work in the rooms of `crash --what evolution`: each follows from the room and a number.
 
 Every text carries its label, 'room/number.place', and every line of the scripted model's answers the number of its
 request, so that what is remembered can be traced to the one request that was kept.
@@ -15,7 +15,7 @@ from roomlore import Message
 from roomlore.core.evolution.requests import EvolutionResult
 
 Act = Literal["", "begin", "evolve", "edit"]
-"""What a number does: it adds messages, hands an evolution in, evolves here and now, or changes a memory by hand."""
+"""The work of a number: it adds messages, hands an evolution in, evolves here and now, or changes a memory by hand."""
 ANN = "ann"
 ABOUT = f"user:{ANN}"
 _PEOPLE = ("ben", "cora", "大卫")
@@ -55,7 +55,7 @@ ROOMS = (
 """`waiting` is evolved by the schedule alone, which evolves the others too."""
 SCOPES = (*dict.fromkeys(f"group:{room.name}" for room in ROOMS), ABOUT)
 ALONE = frozenset(f"group:{room.name}" for room in ROOMS if room.alone) | {ABOUT}
-"""What only durable work evolves, one after the other."""
+"""Scopes that only durable work evolves, one after the other."""
 
 
 def act(room: Room, number: int) -> Act:
@@ -65,26 +65,26 @@ def act(room: Room, number: int) -> Act:
 
 
 def messages(room: Room, number: int) -> list[Message]:
-    """What is added at once, where the number does nothing else."""
+    """Return the messages added at once if the number does nothing else."""
     if room.scope == ABOUT:
         return [_said(room, number, place, sender) for place, sender in enumerate((ANN, _PEOPLE[number % 3]))]
     return [_said(room, number, place, _PEOPLE[(number + place) % 3]) for place in range(1 + number % 3)]
 
 
 def edited(label: str) -> str:
-    """What somebody makes of a memory by hand."""
+    """Return the change that somebody makes to a memory by hand."""
     return f"edit {label}: 手改的"
 
 
 def told(result: EvolutionResult) -> str:
-    """What somebody is told of an evolution, in a line."""
+    """Return what somebody is told of an evolution, in a line."""
     did = [f"{change.number} {change.action.value} {change.memory.memory_id}" for change in result.changes]
     return "; ".join([f"{result.messages} messages", *did, *(one.reason for one in result.rejected)])
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a model was shown: statements and the labels of messages, by handle."""
+    """The input of a model: statements and the labels of messages, by handle."""
 
     memories: Mapping[str, str]
     labels: Mapping[str, str]
@@ -103,7 +103,7 @@ class Shown:
 
 
 def answer(number: int, shown: Shown) -> str:
-    """What the model says: lines of all kinds, some that cannot be followed, and now and then none that can."""
+    """Return the model's answer: lines of all kinds, some that cannot be followed, and now and then none that can."""
     if number % _NO_LINE_EVERY == 0:
         return f"I am sorry, request {number} is too much for me."
     chance = random.Random(number)
@@ -138,7 +138,7 @@ def _operation(
 
 
 def _habits(shown: Shown, *handles: str) -> str:
-    """What these memories say, without the requests that said it: each habit once."""
+    """Return what these memories say, without the requests that said it: each habit once."""
     said = [shown.memories[handle] for handle in handles]
     told = [one.split(" ", 4)[4] if one.startswith("request n") else one for one in said]
     return " & ".join(dict.fromkeys(habit for one in told for habit in one.split(" & ")))

@@ -1,4 +1,4 @@
-"""What `crash --what evolution` prints."""
+"""The report of `crash --what evolution`."""
 
 import time
 from collections import Counter
@@ -16,7 +16,7 @@ _BY_NAME = {room.name: room for room in ROOMS}
 
 
 def where(life: Life, requests: Sequence[Request]) -> Iterator[str]:
-    """What a life was at when it was killed; several things, where it did several."""
+    """Return what a life was doing when it was killed, which may be several things."""
     yield phase(life)
     doing = {_DOING[act(_BY_NAME[room], number)] for room, number in life.under_way}
     yield from (f"- {one}" for one in doing)
@@ -25,7 +25,7 @@ def where(life: Life, requests: Sequence[Request]) -> Iterator[str]:
 
 
 def report(lives: Sequence[Life], known: Known, stored: Stored) -> None:
-    """What was done."""
+    """Return what was done."""
     acts = Counter(act(_BY_NAME[room], number) for room, number in known.acknowledged)
     print(
         f"acknowledged: {len(known.acknowledged):,}: messages {acts['']:,} times, {acts['begin']:,} evolutions handed "
@@ -43,7 +43,7 @@ def report(lives: Sequence[Life], known: Known, stored: Stored) -> None:
 
 
 def saved(lives: Sequence[Life], stored: Stored) -> int:
-    """How often a kill fell between a model's written answer and what was kept of it."""
+    """Return how often a kill fell between a model's written answer and what was kept of it."""
     offset = time.time() - time.monotonic()
     kept = {one.evolution_id: one.finished_at.timestamp() for each in stored.records.values() for one in each}
     ends = {work.work_id: kept.get(str(work.arguments.get("evolution_id"))) for work in stored.works}

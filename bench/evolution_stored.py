@@ -1,4 +1,4 @@
-"""What is stored after `crash --what evolution`: read through the library where it shows it, else from the tables."""
+"""Read what is stored after `crash --what evolution`: through the library if it shows it, else from the tables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ async def read(url: str) -> Stored:
 
 
 async def is_settled(url: str) -> bool:
-    """Whether no work waits or runs, and every message and memory has its vector."""
+    """Return True if no work waits or runs, and every message and memory has its vector."""
     if {work.status for work in await works(url)} & {"waiting", "running"}:
         return False
     async with roomlore.open(url, embedder=HashEmbedder(), background=False) as lore:
@@ -61,7 +61,7 @@ async def is_settled(url: str) -> bool:
 
 
 async def unsound(lore: roomlore.Lore) -> list[str]:
-    """What roomlore finds itself; that it could count vectors at all is part of it."""
+    """Return what roomlore's own check finds, which includes that it could count vectors."""
     report = await lore.privacy.verify()
     return [
         *(f"{fault.where}: {fault.check}: {fault.found}" for fault in report.faults),

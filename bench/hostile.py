@@ -56,7 +56,7 @@ Attack = Callable[[int], str]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where the service is: its host and port, its database, and a folder for files to import."""
+    """The address of the service: its host and port, its database, and a folder for files to import."""
 
     host: str
     port: int

@@ -1,4 +1,4 @@
-"""How often roomlore is right about meaning: right, partly and wrong for each function, with embeddings and without.
+"""Measure how often roomlore is right about meaning, with embeddings and without: right, partly or wrong.
 
 The cases lie in `bench/meaning` and are played through the services: facts are recalled and statements searched in a
 store, summaries are made of the chats.

@@ -1,4 +1,4 @@
-"""How sure scores of memories are: precision and recall at the threshold, with embeddings and without.
+"""Measure how reliable the scores of memories are: precision and recall at the threshold, with embeddings and without.
 
 Each question is put to a group of its own: the memories that answer it and others that do not. The questions that ship
 with the bench (`bench/data/memory_questions.jsonl`: six made-up groups, each in Chinese and English, so that questions
@@ -150,7 +150,7 @@ def _at_threshold(result: Result) -> tuple[float, float]:
 
 
 def _auc(result: Result) -> float:
-    """How often a relevant memory scores higher than an unrelated one; equal ones count half."""
+    """Return how often a relevant memory scores higher than an unrelated one; equal scores count half."""
     unrelated = np.sort(result.unrelated)
     below, upto = (np.searchsorted(unrelated, result.relevant, side=side) for side in ("left", "right"))
     return float(np.mean((below + upto) / 2) / unrelated.size)

@@ -1,4 +1,4 @@
-"""How often the block changes as multi-session chats are lived through, and what keeping it costs.
+"""Measure how often the block changes over multi-session chats, and what keeping it costs.
 
 A chat is one conversation. Each session is replayed message by message; every message of a person is a call, whose
 context is the last three turns of the session. What is remembered at a call are the messages of the sessions before it.

@@ -87,5 +87,5 @@ def fact(memory_id: str, statement: str, *, confidence: float, place: int) -> Me
 
 
 def say(passed: bool, line: str) -> None:
-    """Whether a figure keeps to what is wanted."""
+    """Return True if a figure reaches its goal."""
     print(f"{'pass' if passed else 'FAIL'}  {line}", flush=True)

@@ -1,4 +1,4 @@
-"""What recalling costs on this machine, beside what it cannot do without: counting the block, and one vector product.
+"""Measure what recall costs on this machine, beside its unavoidable parts: counting the block, and one vector product.
 
 Processor time, since others may use the machine."""
 

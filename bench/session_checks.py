@@ -1,4 +1,4 @@
-"""What is stored after a load, against what the writers know and against itself, read with Redis and without."""
+"""Check what is stored after a load against what the writers know and against itself, read with Redis and without."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from roomlore import SessionContext, SessionMode, StoredMessage
 
 @dataclass(slots=True)
 class Known:
-    """What all writers know of one conversation."""
+    """The knowledge of all writers about one conversation."""
 
     conversation_id: str
     turns: int
@@ -75,7 +75,7 @@ async def _stored(plain: roomlore.Lore, known: Known, findings: Findings) -> lis
 
 
 def _whole(turn_id: str, messages: Sequence[StoredMessage]) -> bool:
-    """Whether both messages of the turn are there, each once."""
+    """Return True if both messages of the turn are stored, each once."""
     return Counter(message.id for message in messages if message.turn_id == turn_id) == {
         f"{turn_id}-query": 1,
         f"{turn_id}-answer": 1,

@@ -65,7 +65,7 @@ def load(arguments: argparse.Namespace) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What became of Redis, and for how long."""
+    """A state of Redis, and its duration."""
 
     state: State
     began: float
@@ -231,7 +231,7 @@ def report_speed(reports: Sequence[Report], calls: Sequence[Call], spans: Sequen
 
 
 def report_pauses(reports: Sequence[Report], spans: Sequence[Span]) -> None:
-    """How many calls waited for the paused Redis: of each process those on the way, then one in a second."""
+    """Return how many calls waited for the paused Redis: of each process those on the way, then one in a second."""
     for span in spans:
         if span.state == "paused":
             failures = [sum(span.began <= moment < span.ended for moment in each.failures) for each in reports]
@@ -257,7 +257,7 @@ def state_at(spans: Sequence[Span], moment: float) -> State:
 
 
 def touched(spans: Sequence[Span], call: Call) -> str:
-    """What Redis was while the call lasted."""
+    """Return the state of Redis during the call."""
     ended = call.began + call.seconds
     states = [span.state for span in spans if span.began < ended and call.began < span.ended]
     return " and ".join(dict.fromkeys(states)) or "up"

@@ -1,4 +1,4 @@
-"""What of a long conversation its summary keeps: the extractive summary beside plain ones, on the same rounds.
+"""Measure what a summary keeps of a long conversation: the extractive summary beside plain ones, on the same rounds.
 
 Each room of the folders given is played in order as one conversation with a model's window. When the budget of the
 summary and what was said since fill three quarters of the window, everything but the last turns goes into the
@@ -141,7 +141,7 @@ def play(room: Room, make: Maker, tally: Tally, *, window: int, budget: int) -> 
 
 
 def last_turns(since: Sequence[Spoken], window: int) -> int:
-    """How many messages stay: eight turns, fewer where they fill more than a quarter of the window."""
+    """Return how many messages stay: eight turns, or fewer if they fill more than a quarter of the window."""
     stay = total = 0
     while stay < min(LAST, len(since)) and (total := total + since[-1 - stay].tokens) <= window / 4:
         stay += 1

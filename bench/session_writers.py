@@ -28,7 +28,7 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one writer says in one conversation: turns `first`, `first + step`, ... below `turns`."""
+    """The messages of one writer in one conversation: turns `first`, `first + step`, ... below `turns`."""
 
     conversation_id: str
     first: int
@@ -64,7 +64,7 @@ class Call:
 
 @dataclass(slots=True)
 class Report:
-    """What a writer knows: turns that were acknowledged and checkpoints (id and summary) that were put, by
+    """The knowledge of a writer: turns that were acknowledged and checkpoints (id and summary) that were put, by
     conversation. `stale`: contexts that lacked what the same writer had just written. `failures`: when Redis failed a
     call of its process."""
 

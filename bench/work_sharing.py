@@ -50,8 +50,8 @@ async def run(arguments: argparse.Namespace) -> None:
 
 @dataclass(slots=True)
 class Part:
-    """What came of the work on some rooms. `asked`: how often the model was for each room; `shares`: by which worker;
-    `kept`: memories of each room; `pieces`, `seconds`: since all workers were at it."""
+    """The outcome of the work on some rooms. `asked`: how often the model was asked for each room; `shares`: by which
+    worker; `kept`: memories of each room; `pieces`, `seconds`: since all workers were at it."""
 
     rooms: Sequence[str]
     asked: Counter[str] = field(default_factory=Counter)
@@ -65,7 +65,7 @@ class Part:
         return self.pieces / self.seconds
 
     def wrong(self) -> list[str]:
-        """What is not as it should be, a sentence each."""
+        """Return the faults, a sentence each."""
         once = Counter(dict.fromkeys(self.rooms, 1))
         return [
             f"{what}: {len(once.keys() - counts.keys())} rooms never, {sum(n > 1 for n in counts.values())} repeatedly"
@@ -84,7 +84,7 @@ class WorkSharing:
         self._part = Part([])
 
     async def run(self) -> bool:
-        """Whether every room was remembered exactly once."""
+        """Return True if every room was remembered exactly once."""
         given = self._given
         print(
             f"{given.rooms} rooms for each part, {given.at_once} extractions at a time in each worker, "

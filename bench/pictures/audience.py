@@ -1,4 +1,4 @@
-"""What Ann said in four rooms, and in which of them it may be shown."""
+"""Four statements of Ann in four rooms, and the rooms in which each may be shown."""
 
 from dataclasses import dataclass
 

@@ -104,7 +104,7 @@ def kept_share(calls: Sequence[Call]) -> float:
 
 
 def changes(calls: Sequence[Call]) -> int:
-    """How often the block was another one than at the call before."""
+    """Return how often the block differed from that of the call before."""
     return sum(now.block != before.block for before, now in pairwise(calls))
 
 

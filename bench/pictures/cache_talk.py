@@ -1,4 +1,4 @@
-"""What is known of a person, and a conversation with her: made up for the picture of recall."""
+"""Facts about a person and a conversation with her, made up for the picture of recall."""
 
 FACTS: tuple[tuple[str, float], ...] = (
     ("Works as a translator from home", 0.9),

@@ -28,7 +28,7 @@ _BAG = "Phones stay on shore; one comes along in the dry bag"
 
 @dataclass(frozen=True)
 class Operation:
-    """What the model wants: `of` are statements that it was shown, `after` is where words of its evidence stand."""
+    """The wish of the model: `of` are statements that it was shown, `after` is where words of its evidence stand."""
 
     action: str
     reason: str
@@ -39,7 +39,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Day:
-    """What is said on a day, and what the model makes of it at night. `regret`: why somebody takes that back the next
+    """The messages of a day, and what the model makes of them at night. `regret`: why somebody takes that back the next
     morning."""
 
     said: Sequence[tuple[str, str]]

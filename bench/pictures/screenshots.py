@@ -40,7 +40,7 @@ class Shot:
     at: str = ""
     opened: str = ""
     live: bool = False
-    """Whether of a server that is busy, with a clock that goes."""
+    """True for a busy server with a running clock."""
 
 
 SHOTS = (

@@ -30,7 +30,8 @@ _FONTS = "system-ui, 'Noto Sans', 'Noto Sans CJK SC', 'PingFang SC', 'Microsoft 
 
 
 class Sheet:
-    """What is drawn first lies below. Measures are in units of which the sheet is `WIDTH` wide; colours are names."""
+    """A drawing; shapes drawn first lie below. Measures are in units of which the sheet is `WIDTH` wide; colours are
+    names."""
 
     def __init__(self, height: float, *, title: str, told: str) -> None:
         self._height = height
@@ -91,7 +92,7 @@ class Sheet:
         )
 
     def said(self, x: float, y: float, who: str, words: str, *, colour: str = "ink", room: float) -> None:
-        """What somebody says, on one line, after the name."""
+        """Draw what somebody says, on one line, after the name."""
         shown = cut(words, PLAIN, room - wide(who, PLAIN) * 1.12 - 10)
         self._add(
             f'<text x="{_n(x)}" y="{_n(y)}" font-size="{PLAIN}" fill="var(--ink)"><tspan font-weight="650">'

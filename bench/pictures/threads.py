@@ -85,7 +85,7 @@ async def draw() -> str:
 
 
 def _places(first: Sequence[Row], last: Sequence[Row]) -> dict[int, float]:
-    """How far down each message stands."""
+    """Return the vertical position of each message."""
     places = {row.arrival: float(_TOP + _ROW * n) for n, row in enumerate(first)}
     below = _TOP + _ROW * (len(first) + 1.5)
     return places | {row.arrival: below + _ROW * n for n, row in enumerate(last)}
@@ -177,7 +177,7 @@ def _message(sheet: Sheet, row: Row, y: float, lane: int, *, asked: bool) -> Non
 
 
 def _link(row: Row) -> str:
-    """How likely it answers what it likeliest answers, or starts something new."""
+    """Return the probability of what it most likely answers, or that it starts something new."""
     link = row.entry.link
     return f"new {link.new_probability:.2f}" if link.kind is LinkKind.NEW else f"{link.parent_probability:.2f}"
 

@@ -16,7 +16,7 @@ from roomlore.samples import demo_path
 NAME = "session-window.svg"
 WINDOW, THRESHOLD, RECENT, SUMMARY = 900, 0.75, 6, 160
 SLOW_TURNS = 2
-"""How many turns are written while a summary is being made."""
+"""The number of turns written while a summary is being made."""
 
 _CONVERSATION = "long"
 _LEFT, _RIGHT = 56, 700
@@ -40,7 +40,7 @@ class Moment:
     meanwhile: bool = False
 
     def covers(self, turn: int) -> str:
-        """What this turn is covered by: 'summary', 'verbatim', 'both' or, what must not be, 'missing'."""
+        """The coverage of this turn: 'summary', 'verbatim', 'both' or, what must not be, 'missing'."""
         if turn in self.shown:
             return "both" if turn <= self.covered else "verbatim"
         return "summary" if turn <= self.covered else "missing"
@@ -107,7 +107,7 @@ TURNS = _turns()
 
 
 async def run() -> list[Moment]:
-    """How the session stands after each turn."""
+    """Return the state of the session after each turn."""
     slow = _Slow()
     settings = Settings(
         model_context_window=WINDOW,

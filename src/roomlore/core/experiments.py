@@ -61,7 +61,7 @@ def _arm(name: str, given: Mapping[str, Any]) -> Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSelection:
-    """Which usage records are meant. `arm`, `room_id`: None for all. `judged`: only those with feedback as a number.
+    """A selection of usage records. `arm`, `room_id`: None for all. `judged`: only those with feedback as a number.
     `since`: made at or after this time."""
 
     room_id: str | None = None
@@ -72,7 +72,7 @@ class UsageSelection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmSums:
-    """What a store adds up over the records of an arm. `scored`: records with a mean score."""
+    """The sums over the records of an arm. `scored`: records with a mean score."""
 
     arm: str | None
     contexts: int

@@ -34,8 +34,8 @@ class Visibility:
 
 @dataclass(frozen=True, slots=True)
 class SeenIn:
-    """Who may be shown a memory now. `everyone`: it is for all. `rooms`: the ids of the rooms it may be shown in; empty
-    if it is for all. `hidden_in`: how many other rooms there are."""
+    """The viewers that may be shown a memory now. `everyone`: it is for all. `rooms`: the ids of the rooms it may be
+    shown in; empty if it is for all. `hidden_in`: how many other rooms there are."""
 
     everyone: bool
     rooms: tuple[str, ...] = ()

@@ -22,7 +22,7 @@ _BATCH = 1_000
 _BATCH_CHARACTERS = 4_000_000
 _KEPT_BAD = 1_000
 _MOVES = "moves"
-"""Where a saved position keeps who came and went so far."""
+"""The key under which a saved position keeps who came and went so far."""
 Progress = Callable[[int, int, int], None]
 """Called after each batch with (bytes read, total bytes, messages read)."""
 

@@ -26,7 +26,7 @@ _KEY = "openai_agents"
 _ROLES = {"user": Role.USER, "system": Role.SYSTEM, "developer": Role.SYSTEM, "tool": Role.TOOL}
 _ARGUMENTS = ("arguments", "input", "code", "action", "operation")
 _MEANWHILE = 20
-"""How many messages others may have written since the context was read before all are read again."""
+"""The most messages by others since the context was read before all are read again."""
 
 
 class RoomloreSession:

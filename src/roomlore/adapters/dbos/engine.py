@@ -148,7 +148,7 @@ def fit(text: str) -> str:
 
 _STEP = "step"
 _LOOK_SECONDS = 1.0
-"""How often a waiting thread checks that the event loop it waits for is still there."""
+"""Seconds between the checks of a waiting thread that its event loop still runs."""
 
 
 class Notes(Protocol):

@@ -124,7 +124,7 @@ INDEX_STATE = Codec(
 
 _IDENTITY = ("memory_id", "lineage_id", "version", "scope", "status")
 CONTENT = tuple(one.name for one in fields(Memory) if one.name not in _IDENTITY)
-"""What may change in the row of a version, except its status."""
+"""The columns that may change in the row of a version, except its status."""
 
 _message_row = MESSAGE.whole_row("room_key", "tenant", "content_hash", "deleted_at")
 _features_row = ENTRY.whole_row("room_key", "tenant", "arrival")

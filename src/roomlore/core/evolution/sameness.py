@@ -9,7 +9,8 @@ from roomlore.core.text import language
 SAME = 0.9
 """The sameness of two statements that say the same in other words."""
 _SHARE, _FEWEST = 0.75, 3
-"""What statements without numbers and days share at least: of the shorter one's words, and words."""
+"""The least that statements without numbers and days share: a part of the shorter one's words, and a number of
+words."""
 _SHARE_COUNTED, _FEWEST_COUNTED = 0.5, 2
 """The same if their numbers and days are equal."""
 

@@ -9,7 +9,7 @@ from roomlore.core.memory.reading import own_words
 from roomlore.core.models import Entry, LinkKind, Role, StoredMessage
 
 _LED = 5
-"""How many messages back along the links a conversation is followed."""
+"""The most messages that a conversation is followed back along its links."""
 _PAUSE = timedelta(minutes=10)
 """A person who talks to the agent goes on talking to it for so long, unless the person turns to somebody else."""
 

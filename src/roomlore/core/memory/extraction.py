@@ -14,9 +14,9 @@ MOST_MESSAGES = 40
 MOST_ARRIVALS = 1000
 """The most arrivals that one extraction moves over, since it reads all of them to find the agent's conversations."""
 MOST_PASSED = 200
-"""How many messages that were passed over are remembered: a later reply may answer one of them."""
+"""The most skipped messages that are remembered: a later reply may answer one of them."""
 LOOK_BACK = 40
-"""How far before an agent's first reply its conversation may begin."""
+"""The longest time before an agent's first reply at which its conversation may begin."""
 IMPORTED = "imported"
 """The name of the watermark up to which a room was imported; nothing below it is extracted."""
 SUMMARY_CHARACTERS = 100

@@ -12,7 +12,7 @@ from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus
 MOST_SHORT = 50
 """The most active short memories of an agent and room."""
 AT_ONCE = 10
-"""How many are merged into one."""
+"""The number of memories merged into one."""
 MOST_FOLDED = 10
 """The most merged ones. The oldest beyond them are retired."""
 FOLDED_CHARACTERS = 400

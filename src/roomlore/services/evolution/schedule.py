@@ -18,7 +18,7 @@ PEOPLE = "schedule:people"
 """The watermark of a room up to which everything that people said was read for their facts."""
 _NOWHERE = {"tenant": "", "room_id": ""}
 _FIRST_DAYS = 7.0
-"""How far back a first evolution reads: enough for a quiet group, without all of an import."""
+"""The days that a first evolution reads: enough for a quiet group, without all of an import."""
 _PAGE = 100
 _MESSAGES = 500
 

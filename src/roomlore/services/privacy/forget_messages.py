@@ -32,10 +32,10 @@ _ASKED_AT_ONCE = 50_000
 _REWRITTEN_AT_ONCE = 50
 _ERASED_AT_ONCE = 200
 _ROUNDS = 3
-"""How many times what is said meanwhile in a room that goes is erased."""
+"""The most rounds in which messages that arrive meanwhile in a removed room are erased."""
 _LOOK_SECONDS = 0.05
 _LOOKS = 200
-"""How often a worker that makes vectors is waited for: ten seconds."""
+"""The most waits for a worker that makes vectors: ten seconds in all."""
 _Own = Mapping[str, AbstractSet[str]]
 """By sender, the passages of the person that the sender said before the person did."""
 _VECTORS_LEFT = "Vectors of messages could not be removed; the index removes them when their store answers."

@@ -26,7 +26,7 @@ from roomlore.services.privacy.forget_messages import MessageEraser, Person, Tal
 
 _WAIT_SECONDS = 10.0
 _ROUNDS = 3
-"""How many times messages that came in meanwhile are handled."""
+"""The most rounds in which messages that came in meanwhile are handled."""
 _RUNNING = "Work that read the person's words runs just now; forget again when it has ended."
 _CACHE = "The session cache does not answer; its entries go by themselves after session_ttl_seconds."
 _WRITES = "They write just now; forget again when they have ended."

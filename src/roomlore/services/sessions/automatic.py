@@ -34,7 +34,7 @@ _FIRST_PAUSE_SECONDS = 2.0
 _LEASE_SECONDS = 180.0
 _AT_ONCE = 8
 _LOOK_SECONDS = 1.0
-"""How soon a checkpoint that becomes due while others are made is taken too."""
+"""The longest wait before a checkpoint that becomes due while others are made is taken too."""
 SUMMARY = "summary"
 _NOTHING = "Nothing was said since the last checkpoint."
 

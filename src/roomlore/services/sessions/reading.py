@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 _PAUSE_SECONDS = 1.0
-"""How long a cache that failed is not asked, so that one that hangs does not slow every call."""
+"""Seconds for which a failed cache is not asked, so that one that hangs does not slow every call."""
 _MOST_CHARACTERS = 500_000
 """The limit of texts. Longer ones are not cached: assembling them would take longer than it saves."""
 

@@ -39,7 +39,7 @@ LINKS = "`roomlore reindex --links`"
 _HELD = "another process is at work on them, or they failed just now and are free again soon (index_lease_seconds)"
 _TOLD = {"words": "indexed the words of", "vectors": "made the vectors of", "links": "linked anew"}
 _NOUNS = {"words": "message", "vectors": "text", "links": "message"}
-"""What is counted: both messages and memories have vectors."""
+"""The counted items: both messages and memories have vectors."""
 _DOING = {"words": "indexing words", "vectors": "indexing vectors", "links": "linking anew"}
 
 

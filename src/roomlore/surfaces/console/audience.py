@@ -1,4 +1,4 @@
-"""Who may see memories: the marks beside them, and the page of a room as it sees what is remembered."""
+"""Marks of who may see memories, and the page of a room as it sees what is remembered."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

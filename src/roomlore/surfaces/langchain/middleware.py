@@ -80,7 +80,7 @@ Scopes = Sequence[str] | Callable[[MemoryState, Runtime[Any]], Sequence[str]]
 """The scopes of facts: a list, or a function of the agent's state and its runtime."""
 
 ShownTo = str | Callable[[MemoryState, Runtime[Any]], str]
-"""Who sees the agent's answers, or a function as for `Scopes`: an agent may answer in several rooms."""
+"""The viewer of the agent's answers, or a function as for `Scopes`: an agent may answer in several rooms."""
 
 
 class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
