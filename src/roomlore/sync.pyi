@@ -433,7 +433,7 @@ class SyncKeyService:
 class SyncImportService:
     def run(
         self,
-        path: Path | str,
+        paths: Path | str | Sequence[Path | str],
         *,
         format: str | None = None,
         room_id: str | None = None,

@@ -1,18 +1,20 @@
 """Importers: chat exports of many programs, read as a stream of messages.
 
-`open_import` detects the format and returns an `Import`: iterate it for `Parsed` and `Bad` items. It is synchronous;
-run it in a thread. Memory does not grow with the size of the export.
+`open_import` detects the format and returns an `Import`: iterate it for `Parsed` and `Bad` items. `find_exports` finds
+the exports in a folder or zip. Both are synchronous; run them in a thread. Memory does not grow with the size of the
+export.
 """
 
 from roomlore.core.records import Bad, Item, Parsed, Position
 from roomlore.importers.export_files import Options, Source
-from roomlore.importers.formats import FORMATS, Format, Import, detect, open_import
+from roomlore.importers.formats import FORMATS, ExportFile, Format, Import, detect, find_exports, open_import
 from roomlore.importers.lark import lark_message
 from roomlore.importers.onebot import onebot_message, onebot_recall
 
 __all__ = [
     "FORMATS",
     "Bad",
+    "ExportFile",
     "Format",
     "Import",
     "Item",
@@ -21,6 +23,7 @@ __all__ = [
     "Position",
     "Source",
     "detect",
+    "find_exports",
     "lark_message",
     "onebot_message",
     "onebot_recall",

@@ -71,18 +71,17 @@ class Source:
         if not path.exists():
             raise InvalidInput(f"{path} does not exist: give the path of an export")
         self.path = path
-        self._member = member
+        self.member = member
         self.total_bytes = _size(path) if member is None else _size_in_zip(path, member)
         self.bytes_read = 0
         self.repaired = 0
-        inside = Path(member).stem if member else ""
-        self.stem = inside if inside not in ("", *_NAMELESS) else path.resolve().stem or "import"
+        self.stem = _stem_inside(member) or path.resolve().stem or "import"
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
         """Open the file's bytes. Raise `InvalidInput` if it cannot be opened."""
-        if self._member is not None:
-            with _open_inside(self.path, self._member) as inside:
+        if self.member is not None:
+            with _open_inside(self.path, self.member) as inside:
                 yield inside
             return
         try:
@@ -113,6 +112,13 @@ class Source:
         return b"".join(pieces)
 
 
+def _stem_inside(member: str | None) -> str:
+    """Return the name of the file in a zip without its ending, or of the folder around it if programs give every chat
+    that name; '' if neither has one."""
+    inside = PurePosixPath(member or "")
+    return inside.parent.name if inside.stem in _NAMELESS else inside.stem
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """The file to read among many: the one with the app's name (`stems`, the surest first), else the only one with one
@@ -122,7 +128,8 @@ class Wanted:
     stems: tuple[re.Pattern[str], ...] = ()
 
     def among(self, names: Iterable[str]) -> list[str]:
-        """Return the file, or all candidates. A file deeper than a known name may be an attachment."""
+        """Return the file, or all candidates: those with the app's name if there are any. A file deeper than a known
+        name may be an attachment."""
         found = [one for one in names if one.lower().endswith(self.endings) and not one.startswith("__MACOSX/")]
         known = [one for one in found if any(self._is(stem, one) for stem in self.stems)]
         level = min((one.count("/") for one in known), default=0)
@@ -130,16 +137,24 @@ class Wanted:
             nearest = [one for one in known if one.count("/") == level and self._is(stem, one)]
             if len(nearest) == 1:
                 return nearest
-        return found
+        return [one for one in known if one.count("/") == level] or found
 
     def _is(self, stem: re.Pattern[str], name: str) -> bool:
         return stem.fullmatch(PurePosixPath(name).stem) is not None
 
 
+def names_in(path: Path) -> list[str]:
+    """Return the names of the files in a folder or zip, relative to it, sorted. Raise `InvalidInput` for a damaged
+    zip."""
+    if path.is_dir():
+        return sorted(one.relative_to(path).as_posix() for one in path.rglob("*") if one.is_file())
+    with open_zip(path) as archive:
+        return sorted(one for one in archive.namelist() if not one.endswith("/"))
+
+
 def in_zip(path: Path, wanted: Wanted) -> Source:
     """Return the wanted file in a zip. Raise `InvalidInput` if there is none or several candidates."""
-    with open_zip(path) as archive:
-        found = wanted.among(archive.namelist())
+    found = wanted.among(names_in(path))
     if len(found) != 1:
         raise InvalidInput(f"{path} is a zip with {_held(found, wanted)}: unpack it, and give one file")
     return Source(path, found[0])
@@ -147,7 +162,7 @@ def in_zip(path: Path, wanted: Wanted) -> Source:
 
 def in_folder(path: Path, wanted: Wanted) -> Source:
     """Return the wanted file in a folder. Raise `InvalidInput` if there is none or several candidates."""
-    found = wanted.among(one.relative_to(path).as_posix() for one in path.rglob("*") if one.is_file())
+    found = wanted.among(names_in(path))
     if len(found) != 1:
         raise InvalidInput(f"{path} is a folder with {_held(found, wanted)}: give the file of the export")
     return Source(path / found[0])

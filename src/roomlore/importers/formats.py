@@ -33,7 +33,7 @@ from roomlore.importers import (
     wecom,
     whatsapp,
 )
-from roomlore.importers.export_files import Options, Source, Wanted, in_folder, in_zip, is_zip
+from roomlore.importers.export_files import Options, Source, Wanted, in_folder, in_zip, is_zip, names_in
 from roomlore.importers.json_stream import sniff_objects
 from roomlore.importers.whatsapp import read_stamp
 
@@ -147,7 +147,8 @@ class Import:
         It depends on the path, the size, the modification time and the options; not on the content, which may be large.
         """
         path = self.source.path.resolve()
-        parts = (str(path), self.source.total_bytes, path.stat().st_mtime_ns, self.format, astuple(self._options))
+        file = (str(path), self.source.member) if self.source.member else (str(path),)
+        parts = (*file, self.source.total_bytes, path.stat().st_mtime_ns, self.format, astuple(self._options))
         return hashlib.sha256(repr(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
     def resume(self, position: Position) -> None:
@@ -180,10 +181,64 @@ class Import:
         self.close()
 
 
+@dataclass(frozen=True, slots=True)
+class ExportFile:
+    """One export. `member`: the file inside if `path` is a zip of several."""
+
+    path: Path
+    member: str | None = None
+
+
+def find_exports(path: Path | str, format: str | None = None) -> list[ExportFile]:  # noqa: A002
+    """Return the exports at a path, in the order of their names: a file, a folder or zip that is one export, or each
+    chat of a folder or zip of several. Zips inside a folder are looked into.
+
+    `format`: a name from `FORMATS`, for exports of that format only. A file among several whose format looking does not
+    tell is taken for an attachment. Raise `InvalidInput` if there is no export.
+    """
+    found = list(_exports_at(Source(Path(path)).path, _known_name(format)))
+    if not found:
+        of_format = f" of the format {format}" if format else ""
+        raise InvalidInput(f"{path} holds no chat export{of_format} that can be told by looking: give the file itself")
+    return found
+
+
+def _exports_at(path: Path, form: str | None) -> Iterator[ExportFile]:
+    known = FORMATS[form] if form else None
+    if (known and not known.endings) or not (path.is_dir() or is_zip(path)) or _is_one_whole(path):
+        yield ExportFile(path)
+        return
+    names = names_in(path)
+    found = (known.wanted if known else _ANY).among(names)
+    zips = [path / name for name in names if path.is_dir() and name.lower().endswith(".zip")]
+    if len(found) == 1 and not zips:
+        yield ExportFile(path)
+        return
+    for name in found:
+        file = ExportFile(path / name) if path.is_dir() else ExportFile(path, name)
+        told = _told_by_looking(Source(file.path, file.member))
+        if told is not None and form in (None, told):
+            yield file
+    for one in zips:
+        if _is_one_whole(one) or _ANY.among(names_in(one)):
+            yield from _exports_at(one, form)
+
+
+def _is_one_whole(path: Path) -> bool:
+    return _is_slack(path) or qq_exporter.has_chunks(path)
+
+
+def _known_name(form: str | None) -> str | None:
+    if form is not None and form not in FORMATS:
+        raise InvalidInput(f"no format is called {form!r}: choose one of {', '.join(FORMATS)}")
+    return form
+
+
 def open_import(
     path: Path | str,
     format: str | None = None,  # noqa: A002
     *,
+    member: str | None = None,
     room_id: str | None = None,
     timezone: str | None = None,
     day: str | None = None,
@@ -196,13 +251,11 @@ def open_import(
     `room_id`: the room for everything, None: as the export names its rooms (else the file's name). `timezone`: IANA
     name for times without a zone; None: `local_zone` if the format writes local times (IRC, WhatsApp, old Telegram),
     else UTC. `day`: ISO date of the first line of an IRC log without dates. `resume_from`: the position of the last
-    item taken. Raise `InvalidInput`.
+    item taken. `member`: the file to read inside a zip of several, as `find_exports` names it. Raise `InvalidInput`.
     """
-    if format is not None and format not in FORMATS:
-        raise InvalidInput(f"no format is called {format!r}: choose one of {', '.join(FORMATS)}")
-    source = Source(Path(path))
-    chosen = FORMATS[format or detect(source.path)]
-    if chosen.endings:
+    source = Source(Path(path), member)
+    chosen = FORMATS[_known_name(format) or _detected(source)]
+    if chosen.endings and member is None:
         source = _file_of(source.path, chosen)
     zone = _zone(timezone or (local_zone if chosen.local else None))
     options = Options(room_id=room_id or None, timezone=zone, day=_day(day))
@@ -255,18 +308,26 @@ def _says_nothing(message: Message) -> bool:
 
 def detect(path: Path) -> str:
     """Return the format's name, by the content. Raise `InvalidInput` if the content does not tell."""
-    source = Source(path)
-    packed = path.is_dir() or is_zip(path)
+    return _detected(Source(path))
+
+
+def _detected(source: Source) -> str:
+    path = source.path
+    packed = source.member is None and (path.is_dir() or is_zip(path))
     if packed and _is_slack(path):
         return "slack"
     if packed and qq_exporter.has_chunks(path):
         return "qq-exporter"
     if packed:
         source = in_folder(path, _ANY) if path.is_dir() else in_zip(path, _ANY)
-    found = _of_text(source) or _of_json(source)
+    found = _told_by_looking(source)
     if found is None:
         raise InvalidInput(f"{path} is in no format that can be told by looking: name one of {', '.join(FORMATS)}")
     return found
+
+
+def _told_by_looking(source: Source) -> str | None:
+    return _of_text(source) or _of_json(source)
 
 
 def _is_slack(path: Path) -> bool:

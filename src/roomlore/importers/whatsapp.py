@@ -344,7 +344,8 @@ def room_name(source: Source) -> str:
     """
     if source.stem != "_chat":
         return _named(source.stem) or source.stem
-    return _named(source.path.resolve().parent.name) or _name_inside(source)
+    folder = "" if source.member else source.path.resolve().parent.name
+    return _named(folder) or _name_inside(source)
 
 
 def _named(stem: str) -> str:

@@ -61,12 +61,26 @@ class Export(Protocol):
     def close(self) -> None: ...
 
 
+class ExportFile(Protocol):
+    """One export among those at a path."""
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def member(self) -> str | None:
+        """The file inside a zip of several exports."""
+
+
+FindExports = Callable[[Path | str, str | None], Sequence[ExportFile]]
+
+
 class OpenExport(Protocol):
     def __call__(
         self,
         path: Path | str,
         format: str | None = None,  # noqa: A002 - the word users know
         *,
+        member: str | None = None,
         room_id: str | None = None,
         timezone: str | None = None,
         day: str | None = None,
@@ -160,6 +174,7 @@ class ImportService:
         messages: MessageStore,
         clock: Clock,
         limits: Limits,
+        find_exports: FindExports,
         open_export: OpenExport,
         time_zone: str,
     ) -> None:
@@ -168,12 +183,13 @@ class ImportService:
         self._messages = messages
         self._clock = clock
         self._limits = limits
+        self._find = find_exports
         self._open = open_export
         self._time_zone = time_zone
 
     async def run(
         self,
-        path: Path | str,
+        paths: Path | str | Sequence[Path | str],
         *,
         format: str | None = None,  # noqa: A002 - the word users know
         room_id: str | None = None,
@@ -182,15 +198,32 @@ class ImportService:
         resume: bool = True,
         progress: Progress | None = None,
     ) -> ImportReport:
-        """Read the export into the store, batch by batch; records that cannot be read are skipped and listed.
+        """Read exports into the store, batch by batch; records that cannot be read are skipped and listed.
 
-        `format`: None detects it. `room_id`: put everything into this room. `timezone`: of exports with local times,
-        the setting `time_zone` by default; the report says which was used. `day`: ISO date of the first line of an IRC
-        log without dates. `resume`: continue an import of the same file that broke off. Importing a file again adds
-        nothing twice. Raise `InvalidInput`, `StorageUnavailable`.
+        `paths`: files, folders or zips; a folder or zip may hold several exports, each of which is read. `format`: None
+        detects it. `room_id`: put everything into this room; refused for several exports, which are several chats.
+        `timezone`: of exports with local times, the setting `time_zone` by default; the report says which was used.
+        `day`: ISO date of the first line of an IRC log without dates. `resume`: continue an import of the same file
+        that broke off. `progress`: called for each export. Importing a file again adds nothing twice. Raise
+        `InvalidInput`, `StorageUnavailable`.
         """
+        asked = [paths] if isinstance(paths, str | Path) else list(paths)
+        found = [file for path in asked for file in await asyncio.to_thread(self._find, path, format)]
+        if not found:
+            raise InvalidInput("there is nothing to import: give the path of at least one export")
+        if room_id and len(found) > 1:
+            raise InvalidInput(
+                f"{len(found)} exports would all go into the room {room_id!r}: leave the room out, so that each chat gets a"
+                " room of its own, or import them one at a time"
+            )
         given = {"room_id": room_id, "timezone": timezone, "day": day, "local_zone": self._time_zone}
-        export = await asyncio.to_thread(self._open, path, format, **given)
+        reports = []
+        for file in found:
+            export = await asyncio.to_thread(self._open, file.path, format, member=file.member, **given)
+            reports.append(await self._import(export, resume=resume, progress=progress))
+        return _sum(reports)
+
+    async def _import(self, export: Export, *, resume: bool, progress: Progress | None) -> ImportReport:
         try:
             tally = _Tally()
             resumed = resume and await self._resume(export, tally)
@@ -292,6 +325,34 @@ def _next_batch(items: Iterator[Item], most: int) -> list[Item]:
         if characters > _BATCH_CHARACTERS:
             break
     return batch
+
+
+def _sum(reports: Sequence[ImportReport]) -> ImportReport:
+    """Return the report on several exports as one."""
+    if len(reports) == 1:
+        return reports[0]
+    kinds: dict[str, RoomKind | None] = {}
+    members: dict[str, int] = {}
+    for report in reports:
+        kinds.update(report.kinds)
+        members.update(report.members)
+    return ImportReport(
+        format=", ".join(dict.fromkeys(report.format for report in reports)),
+        added=sum(report.added for report in reports),
+        duplicates=sum(report.duplicates for report in reports),
+        conflicts=tuple(conflict for report in reports for conflict in report.conflicts),
+        bad=tuple(bad for report in reports for bad in report.bad)[:_KEPT_BAD],
+        bad_count=sum(report.bad_count for report in reports),
+        undated=sum(report.undated for report in reports),
+        repaired=sum(report.repaired for report in reports),
+        total_bytes=sum(report.total_bytes for report in reports),
+        rooms=tuple(dict.fromkeys(room_id for report in reports for room_id in report.rooms)),
+        resumed=any(report.resumed for report in reports),
+        time_zone=next((report.time_zone for report in reports if report.time_zone), None),
+        kinds=kinds,
+        members=members,
+        exports=len(reports),
+    )
 
 
 def _report(export: Export, tally: _Tally, now: datetime, *, resumed: bool) -> ImportReport:

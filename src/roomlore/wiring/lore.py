@@ -12,7 +12,7 @@ from roomlore.core.errors import InvalidInput
 from roomlore.core.experiments import Experiment
 from roomlore.core.health import Finding
 from roomlore.core.models import DEFAULT_TENANT
-from roomlore.importers import open_import
+from roomlore.importers import find_exports, open_import
 from roomlore.importers.memories import read_memories
 from roomlore.ports.coordination import SessionCache, Telemetry
 from roomlore.ports.durable import DurableWork
@@ -162,6 +162,7 @@ class Lore:
             messages=self._messages(self._ingest(shared.imports_due)),
             clock=shared.clock,
             limits=shared.limits,
+            find_exports=find_exports,
             open_export=open_import,
             time_zone=shared.settings.search.time_zone,
         )

@@ -167,7 +167,9 @@ Advance = Callable[[int, int, int], None]
 
 def import_(
     ctx: typer.Context,
-    path: Annotated[Path, typer.Argument(help="An export: a file, a folder or a zip.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="<path>...", help="Exports: files, folders or zips; each may hold several.")
+    ],
     form: Annotated[
         str | None,
         typer.Option("--format", help=f"One of {', '.join(FORMATS)}; found out by looking otherwise."),
@@ -187,15 +189,15 @@ def import_(
         bool, typer.Option("--json", help="The report as JSON; it names up to 1,000 skipped lines.")
     ] = False,
 ) -> None:
-    """Import a chat export. Unreadable lines are listed and skipped; importing it again adds nothing twice."""
+    """Import chat exports. Unreadable lines are listed and skipped; importing it again adds nothing twice."""
 
     imported = False
 
     async def work(lore: Lore) -> None:
         nonlocal imported
-        with _bar(path.name) as advance:
+        with _bar(", ".join(path.name for path in paths)) as advance:
             report = await lore.imports.run(
-                path, format=form, room_id=room, timezone=timezone, day=day, resume=resume, progress=advance
+                paths, format=form, room_id=room, timezone=timezone, day=day, resume=resume, progress=advance
             )
         imported = True
         _tell(report, as_json=as_json)
@@ -263,9 +265,10 @@ def _summary(report: ImportReport) -> str:
     }
     told = ", ".join(f"{count} {what}" for what, count in counts.items() if count or what == "added")
     begun = "went on with" if report.resumed else "read"
+    exports = f" of {report.exports} exports" if report.exports > 1 else ""
     rooms = f"{len(report.rooms)} room{'' if len(report.rooms) == 1 else 's'}"
     zone = f"; local times as those of {report.time_zone}" if report.time_zone else ""
-    return f"{begun} {report.read} messages ({report.format}) in {rooms}: {told}{zone}{_kinds(report)}"
+    return f"{begun} {report.read} messages{exports} ({report.format}) in {rooms}: {told}{zone}{_kinds(report)}"
 
 
 def _kinds(report: ImportReport) -> str:
