@@ -96,12 +96,10 @@ def test_zips_in_a_folder_are_looked_into(tmp_path):
 
 
 def test_one_export_is_found_as_it_was_given(tmp_path):
-    file = laid(
-        tmp_path, {"ChatExport/result.json": telegram(5, "茶")} | {f"ChatExport/{k}": v for k, v in ATTACHMENTS.items()}
-    )
-    assert find_exports(file / "ChatExport") == [ExportFile(file / "ChatExport")]
-    assert find_exports(file / "ChatExport" / "result.json") == [ExportFile(file / "ChatExport" / "result.json")]
-    assert rooms(file / "ChatExport") == {"5": ["茶"]}
+    folder = laid(tmp_path / "ChatExport", {"result.json": telegram(5, "茶")} | ATTACHMENTS)
+    assert find_exports(folder) == [ExportFile(folder)]
+    assert find_exports(folder / "result.json") == [ExportFile(folder / "result.json")]
+    assert rooms(folder) == {"5": ["茶"]}
     slack = catalogue.SAMPLES / "slack"
     assert find_exports(slack) == [ExportFile(slack)]
 

@@ -213,8 +213,8 @@ class ImportService:
             raise InvalidInput("there is nothing to import: give the path of at least one export")
         if room_id and len(found) > 1:
             raise InvalidInput(
-                f"{len(found)} exports would all go into the room {room_id!r}: leave the room out, so that each chat gets a"
-                " room of its own, or import them one at a time"
+                f"{len(found)} exports would all go into the room {room_id!r}: leave the room out, so that each chat"
+                " gets a room of its own, or import them one at a time"
             )
         given = {"room_id": room_id, "timezone": timezone, "day": day, "local_zone": self._time_zone}
         reports = []

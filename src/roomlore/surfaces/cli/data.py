@@ -167,9 +167,7 @@ Advance = Callable[[int, int, int], None]
 
 def import_(
     ctx: typer.Context,
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="<path>...", help="Exports: files, folders or zips; each may hold several.")
-    ],
+    paths: Annotated[list[Path], typer.Argument(help="Exports: files, folders or zips; each may hold several.")],
     form: Annotated[
         str | None,
         typer.Option("--format", help=f"One of {', '.join(FORMATS)}; found out by looking otherwise."),
