@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import mkdtemp
@@ -38,11 +38,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 open_connections.watch()
 
 
-def pytest_collection_finish() -> None:
-    """Keep the collected tests out of the garbage collector: it would take half a second to look through them, in
-    whichever test that falls."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep the garbage collector away from the tests: while they are collected it would look through them again and
+    again, and later for half a second in whichever test that falls."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 BACKENDS = ["sqlite-memory", "sqlite-file", "postgresql"]

@@ -1,15 +1,21 @@
 """An open roomlore, the service over it, and clients that speak for a key or for nobody."""
 
 import os
+from functools import cache
 
 import httpx
 import pytest
+import typer.main
+import typer.testing
 
 import roomlore
 from roomlore.settings import Settings
 from roomlore.surfaces.http import create_app
 
 HERE = "http://127.0.0.1"
+
+# Else each call of the command line reads the signatures of all commands anew.
+typer.testing._get_command = cache(typer.main.get_command)
 
 
 @pytest.fixture(autouse=True)

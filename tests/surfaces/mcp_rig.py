@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -55,10 +56,17 @@ def command(*arguments: str, database: str = DATABASE) -> list[str]:
 async def on_standard_streams(*arguments: str, mode: str = "auto", env: dict[str, str] | None = None):
     """A client of `roomlore mcp`; its log is in mcp.log."""
     program, *rest = command(*arguments)
-    started = StdioServerParameters(command=program, args=rest, env={"MEMORY_LOG_FORMAT": "json", **(env or {})})
-    with Path("mcp.log").open("a", encoding="utf-8") as log:  # noqa: ASYNC230 - a process writes it, not this loop
-        async with Client(stdio_client(started, errlog=log), mode=mode) as client:
-            yield client
+    path = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
+    set_for_it = {"MEMORY_LOG_FORMAT": "json", **path, **(env or {})}
+    started = StdioServerParameters(command=program, args=rest, env=set_for_it)
+    with Path("mcp.log").open("a+", encoding="utf-8") as log:  # noqa: ASYNC230 - a process writes it, not this loop
+        try:
+            async with Client(stdio_client(started, errlog=log), mode=mode) as client:
+                yield client
+        except BaseException as error:
+            log.seek(0)
+            error.add_note(f"Its log:\n{log.read()}")
+            raise
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ import asyncio
 import re
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from importlib.metadata import version
 from typing import Any
@@ -15,6 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from roomlore.core.errors import RoomloreError
@@ -154,10 +155,41 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 }
 
 
+def _name(route: APIRoute) -> str:
+    return route.name
+
+
+def _routes(*routers: APIRouter) -> tuple[BaseRoute, ...]:
+    together = APIRouter(generate_unique_id_function=_name)
+    for router in routers:
+        together.include_router(router, responses=_PROBLEMS)
+    return tuple(together.routes)
+
+
+# All applications of the process share them, since FastAPI takes long to read their signatures.
+_OF_MCP = _routes(service)
+_OF_ALL = _routes(
+    search,
+    message_routes.messages,
+    message_routes.contexts,
+    usage,
+    message_routes.rooms,
+    sessions,
+    facts,
+    evolutions,
+    memory_router,
+    privacy,
+    recall,
+    chat,
+    models,
+    jobs,
+    service,
+)
+
+
 def create_app(source: Lore | Settings) -> FastAPI:
     """Return the application over an open roomlore, or over one that it opens at start and closes at the end."""
-    rooms = (search, message_routes.messages, message_routes.contexts, usage, message_routes.rooms, sessions)
-    app = _app(source, *rooms, facts, evolutions, memory_router, privacy, recall, chat, models, jobs, service)
+    app = _app(source, _OF_ALL)
     app.router.routes.append(mcp_if_there(app.state.settings))
     app.router.routes.extend(console_pages())
     return app
@@ -168,12 +200,12 @@ def create_mcp_app(
 ) -> FastAPI:
     """Return an application with MCP and the health of the service only, behind the same guard. `scope`: the default
     scope of memories. `viewer`: to whom all answers are shown. `read_only`: without the tools that change memories."""
-    app = _app(source, service)
+    app = _app(source, _OF_MCP)
     app.router.routes.append(mcp_route(app.state.settings, scope=scope, viewer=viewer, read_only=read_only))
     return app
 
 
-def _app(source: Lore | Settings, *routers: APIRouter) -> FastAPI:
+def _app(source: Lore | Settings, routes: Iterable[BaseRoute]) -> FastAPI:
     app = _App(
         title="roomlore",
         version=version("roomlore"),
@@ -182,7 +214,6 @@ def _app(source: Lore | Settings, *routers: APIRouter) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_name,
     )
     app.state.settings = source if isinstance(source, Settings) else source.settings
     app.state.long_work = LongWork()
@@ -191,8 +222,7 @@ def _app(source: Lore | Settings, *routers: APIRouter) -> FastAPI:
     app.state.measuring = asyncio.Lock()
     if isinstance(source, Lore):
         app.state.lore = source
-    for router in routers:
-        app.include_router(router, responses=_PROBLEMS)
+    app.router.routes.extend(routes)
     for middleware in (Guard, RawPaths, RequestLog):
         app.add_middleware(middleware)
     _explain_errors(app)
@@ -269,7 +299,3 @@ def _explain_errors(app: FastAPI) -> None:
     app.add_exception_handler(RoomloreError, problems.on_roomlore)
     app.add_exception_handler(HTTPException, problems.on_refusal)
     app.add_exception_handler(RequestValidationError, problems.on_bad_parameters)
-
-
-def _name(route: APIRoute) -> str:
-    return route.name

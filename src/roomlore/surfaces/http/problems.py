@@ -27,6 +27,7 @@ STATUS: Mapping[type[errors.RoomloreError], int] = {
     errors.Forbidden: 403,
     errors.Unavailable: 503,
     errors.StorageUnavailable: 503,
+    errors.StorageDamaged: 503,
     errors.StorageBusy: 503,
     errors.VectorsUnavailable: 503,
     errors.CacheUnavailable: 503,
