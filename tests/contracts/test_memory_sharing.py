@@ -81,7 +81,7 @@ async def test_what_is_closed_under_a_reader_is_unavailable_and_opened_again(sql
     storage = await connect(sqlite_url)
     await fill(storage, [entry(1)])
     async with storage.reading() as work:
-        await work.connection._driver.close()  # type: ignore[attr-defined]
+        work.connection.driver.raw.close()  # type: ignore[attr-defined]
         with pytest.raises(StorageUnavailable, match="try again"):
             await work.messages.recent(tenant=TENANT, room_id=ROOM, limit=1)
     assert len(await everything(storage)) == 1

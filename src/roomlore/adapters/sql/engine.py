@@ -1,23 +1,22 @@
-"""Connections to SQLite and PostgreSQL, prepared statements, and translated errors."""
+"""Statements of both engines, compiled once, and translated errors."""
 
 import asyncio
 import shutil
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-import aiosqlite
 import sqlalchemy.exc
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Dialect,
     Integer,
-    PoolProxiedConnection,
+    SelectBase,
     Table,
     Text,
     and_,
@@ -26,28 +25,28 @@ from sqlalchemy import (
     or_,
     select,
 )
-from sqlalchemy.ext.asyncio import AsyncEngine
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import ClauseElement
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import NullType
-from sqlalchemy.util import greenlet_spawn
 
 from roomlore.adapters.sql import schema
-from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, StorageBusy, StorageDamaged, StorageUnavailable
-
-if TYPE_CHECKING:
-    import psycopg
+from roomlore.core.errors import Conflict, InvalidInput, RoomloreError, StorageDamaged, StorageUnavailable
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """SQL of one engine, with the names of its parameters in order and the values of the constant ones."""
+    """SQL of one engine, with the names of its parameters in order and the values of the constant ones.
+
+    `reads`: True if it only reads. `brief`: True if it is a write of a few rows.
+    """
 
     sql: str
     names: tuple[str, ...]
     fixed: Mapping[str, Any]
+    reads: bool
+    brief: bool
 
     def bind(self, params: Mapping[str, Any]) -> tuple[Any, ...]:
         fixed = self.fixed
@@ -55,27 +54,31 @@ class Compiled:
 
 
 class Statement:
-    """A Core statement that caches its compiled SQL. Built at the first use, so importing costs nothing."""
+    """A Core statement that caches its compiled SQL. Built at the first use, so importing costs nothing.
 
-    __slots__ = ("_build", "_compiled")
+    `brief`: it writes a few rows that it finds by their key. SQLite runs it on the event loop.
+    """
 
-    def __init__(self, build: Callable[[], ClauseElement]) -> None:
+    __slots__ = ("_brief", "_build", "_compiled")
+
+    def __init__(self, build: Callable[[], ClauseElement], *, brief: bool = False) -> None:
         self._build = build
+        self._brief = brief
         self._compiled: dict[str, Compiled] = {}
 
     def on(self, dialect: Dialect) -> Compiled:
         compiled = self._compiled.get(dialect.name)
         if compiled is None:
-            compiled = self._compiled[dialect.name] = _compile(self._build(), dialect)
+            compiled = self._compiled[dialect.name] = _compile(self._build(), dialect, self._brief)
         return compiled
 
 
-def _compile(statement: ClauseElement, dialect: Dialect) -> Compiled:
+def _compile(statement: ClauseElement, dialect: Dialect, brief: bool) -> Compiled:
     compiled = statement.compile(dialect=dialect)
     assert isinstance(compiled, SQLCompiler)
     names = tuple(compiled.positiontup or ())
     fixed = {name: compiled.binds[name].value for name in names if not compiled.binds[name].required}
-    return Compiled(compiled.string, names, fixed)
+    return Compiled(compiled.string, names, fixed, isinstance(statement, SelectBase), brief)
 
 
 class _Among(FunctionElement[Any]):
@@ -213,8 +216,7 @@ def _with_psycopg(errors: Errors, name: str) -> Errors:
     return (*errors, error) if error else errors
 
 
-_CLOSED = {"no active connection", "Connection closed"}
-"""The text of aiosqlite's bare ValueError after its connection is closed."""
+_CLOSED = "closed database"
 _RESTORE = "Bring back a backup, or read what can be read with `sqlite3 FILE .recover`."
 _OUT_OF_SPACE = ("disk is full", "No space left", "disk full")
 _LEAST_SPACE = 1_048_576
@@ -228,10 +230,6 @@ def translated(file: Path | None = None) -> Iterator[None]:
         yield
     except _with_psycopg(_ANY, "Error") as exc:
         raise _translate(_of_the_driver(exc), file) from exc
-    except ValueError as exc:
-        if str(exc) not in _CLOSED:
-            raise
-        raise StorageUnavailable("The connection to the database was closed meanwhile; try again.") from exc
 
 
 def _of_the_driver(exc: Exception) -> Exception:
@@ -247,6 +245,8 @@ def _translate(exc: Exception, file: Path | None) -> RoomloreError:
         return InvalidInput(f"The database cannot hold this value: {exc}")
     if _is_out_of_space(str(exc), file):
         return StorageUnavailable(f"The database has no space left on its disk: {exc}. Make room there, and try again.")
+    if _CLOSED in str(exc):
+        return StorageUnavailable("The connection to the database was closed meanwhile; try again.")
     if "malformed" in str(exc):
         return StorageDamaged(f"The database file is damaged: {exc}. {_RESTORE}")
     return StorageUnavailable(f"The database does not answer as it should: {exc}. {_advice(exc)}")
@@ -291,164 +291,11 @@ class Connection(Protocol):
         """Return True if the connection cannot be reused: it is closed, or still inside a transaction or call."""
 
 
-class SqliteConnection:
-    """aiosqlite: one thread for each connection, one thread switch for each call.
-
-    `gate` is held during each call. It is the lock of a database in memory, whose single connection is shared. Its
-    holder begins no transaction, as an open one belongs to another caller. `file`: the database file, None in memory.
-    """
-
-    def __init__(
-        self,
-        driver: aiosqlite.Connection,
-        dialect: Dialect,
-        gate: AbstractAsyncContextManager[Any] | None = None,
-        *,
-        file: Path | None = None,
-    ) -> None:
-        self._driver = driver
-        self._file = file
-        self._gate = gate or nullcontext()
-        self._own = gate is None
-        self.dialect = dialect
-
-    async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
-        compiled = statement.on(self.dialect)
-        bound = compiled.bind(params)
-        with translated(self._file):
-            async with self._gate:
-                return await self._interruptible(compiled.sql, bound)
-
-    async def _interruptible(self, sql: str, bound: Row) -> Sequence[Row]:
-        try:
-            return await self._driver.execute_fetchall(sql, bound)  # type: ignore[return-value]
-        except asyncio.CancelledError:
-            with suppress(ValueError):  # it is already closed
-                await self._driver.interrupt()
-            raise
-
-    async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
-        with translated(self._file):
-            await self._driver.executemany(statement.on(self.dialect).sql, rows)
-
-    async def run(self, sql: str) -> None:
-        with translated(self._file):
-            await self._driver.execute_fetchall(sql)
-
-    def broken(self) -> bool:
-        try:
-            return self._driver.in_transaction and self._own
-        except ValueError:  # it is closed
-            return True
-
-
-class PostgresConnection:
-    """psycopg 3, with server-side prepared statements after a few uses."""
-
-    def __init__(self, driver: "psycopg.AsyncConnection[Any]", dialect: Dialect) -> None:
-        self._driver = driver
-        self.dialect = dialect
-
-    async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
-        compiled = statement.on(self.dialect)
-        with translated():
-            cursor = await self._driver.execute(compiled.sql, compiled.bind(params))
-            return await cursor.fetchall() if cursor.description else []
-
-    async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
-        with translated():
-            async with self._driver.cursor() as cursor:
-                await cursor.executemany(statement.on(self.dialect).sql, rows)
-
-    async def run(self, sql: str) -> None:
-        with translated():
-            await self._driver.execute(sql.encode())
-
-    def broken(self) -> bool:
-        return self._driver.closed or self._driver.info.transaction_status.name != "IDLE"
-
-
 WAIT_SECONDS = 30
+"""The longest wait for a connection or for another program's lock."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """A connection in use, with the generation of the pool at that time."""
-
-    pooled: PoolProxiedConnection
-    connection: Connection
-    age: int
-
-
-class Connections:
-    """A pool of at most `most` connections. After one breaks, all are replaced, as the others broke with it.
-
-    `gate`: the lock for calls on a single shared connection (a database in memory).
-    """
-
-    def __init__(self, engine: AsyncEngine, *, most: int, gate: asyncio.Lock | None = None) -> None:
-        self._engine = engine
-        self._gate = gate
-        name = engine.url.database if engine.dialect.name == "sqlite" and not engine.url.query else None
-        self._file = Path(name) if name and name != ":memory:" else None
-        self._turns = asyncio.Semaphore(most)
-        self._idle: list[_Held] = []
-        self._age = 0
-
-    @asynccontextmanager
-    async def one(self) -> AsyncIterator[Connection]:
-        """Yield a connection for one unit of work. Raises `StorageUnavailable` if none is available."""
-        await self._turn()
-        try:
-            held = self._idle.pop() if self._idle else await self._take()
-            try:
-                yield held.connection
-            finally:
-                await self._give_back(held)
-        finally:
-            self._turns.release()
-
-    async def close(self) -> None:
-        """Close idle connections now, and the others when they are returned."""
-        self._age += 1
-        idle, self._idle = self._idle, []
-        for held in idle:
-            held.pooled.close()
-        await self._engine.dispose()
-
-    async def _turn(self) -> None:
-        if not self._turns.locked():
-            await self._turns.acquire()
-            return
-        try:
-            async with asyncio.timeout(WAIT_SECONDS):  # `wait_for` may swallow a cancellation that comes now
-                await self._turns.acquire()
-        except TimeoutError as exc:
-            raise StorageBusy("All connections to the database are busy; try again.") from exc
-
-    async def _take(self) -> _Held:
-        age = self._age
-        with translated(self._file):
-            pooled = await self._engine.raw_connection()
-        driver: Any = pooled.driver_connection
-        dialect = self._engine.dialect
-        if dialect.name == "sqlite":
-            return _Held(pooled, SqliteConnection(driver, dialect, self._gate, file=self._file), age)
-        return _Held(pooled, PostgresConnection(driver, dialect), age)
-
-    async def _give_back(self, held: _Held) -> None:
-        if held.age == self._age and not held.connection.broken():
-            self._idle.append(held)
-        else:
-            await shielded(self._drop(held))
-
-    async def _drop(self, held: _Held) -> None:
-        await greenlet_spawn(held.pooled.invalidate)
-        if held.age == self._age:
-            await self.close()
-
-
-async def shielded(work: Coroutine[Any, Any, None]) -> None:
+async def shielded(work: Awaitable[Any]) -> None:
     """Wait for the work even during a cancellation, so that no connection is returned in the middle of it."""
     task = asyncio.ensure_future(work)
     cancelled = False

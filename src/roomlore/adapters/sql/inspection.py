@@ -31,8 +31,8 @@ _CHECKSUMS = Statement(
 _VERSION = Statement(lambda: text("SELECT version_num FROM alembic_version"))
 _NOW = Statement(lambda: text("SELECT extract(epoch FROM clock_timestamp())"))
 _PGVECTOR = Statement(lambda: text("SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'"))
-_PATIENCE = "PRAGMA busy_timeout = 2000"
-"""In milliseconds. A longer write lock is worth reporting."""
+_PATIENCE_SECONDS = 2
+"""A longer write lock is worth reporting."""
 _SAME = "UPDATE alembic_version SET version_num = version_num"
 
 
@@ -48,7 +48,7 @@ async def look_at(url: str, *, clock: Clock) -> DatabaseLook:
     if path is not None and not path.exists():
         _check_folder(path)
         return DatabaseLook(engine="SQLite", version=None, head=HEAD, size_bytes=0, offers=frozenset({"sql"}))
-    storage = open_as_it_is(parsed)
+    storage = open_as_it_is(parsed, patience_seconds=_PATIENCE_SECONDS)
     try:
         return await _look(storage, parsed, clock)
     finally:
@@ -91,8 +91,6 @@ def is_there(url: str) -> bool:
 async def _look(storage: SqlStorage, url: URL, clock: Clock) -> DatabaseLook:
     async with storage.outside() as sql:
         name, on_postgres = sql.dialect.name, sql.dialect.name == "postgresql"
-        if not on_postgres:
-            await sql.run(_PATIENCE)
         has_tables = bool((await sql.fetch(_TABLES[name]))[0][0])
         version = str((await sql.fetch(_VERSION))[0][0]) if has_tables else None
         size = int((await sql.fetch(_SIZE[name]))[0][0])

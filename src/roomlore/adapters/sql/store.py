@@ -7,17 +7,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import URL, event, make_url
+from sqlalchemy import URL, StaticPool, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.pool import StaticPool
 
-from roomlore.adapters.sql.engine import WAIT_SECONDS, Connection, Connections, shielded, translated
+from roomlore.adapters.sql.connections import Connections, PostgresSource
+from roomlore.adapters.sql.engine import WAIT_SECONDS, Connection, shielded, translated
+from roomlore.adapters.sql.sqlite import Driver, Pace, SqliteSource, opened
 from roomlore.adapters.sql.unit_of_work import SqlUnitOfWork
 from roomlore.adapters.sql.upgrade import upgrade
 from roomlore.core.errors import InvalidInput, RoomloreError, StorageUnavailable
+
+if TYPE_CHECKING:
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
 _FORMS = "use sqlite:///path, sqlite:// (memory), postgresql://user@host/name, or a path that ends in .db"
 _POSTGRES_NAMES = {"postgres", "postgresql", "postgresql+psycopg"}
@@ -36,6 +39,7 @@ _WRITING_A_FILE = (
     "PRAGMA wal_autocheckpoint = 4000",
 )
 """64 MiB of pages keep the indexes of busy rooms in memory and make copies from the log fewer and larger."""
+_WRITING_IN_MEMORY = ("PRAGMA foreign_keys = ON",)
 _READING_A_FILE = ("PRAGMA query_only = ON", "PRAGMA cache_size = -16384")
 _ALONG_INDEXES = (
     *(
@@ -52,16 +56,12 @@ class SqlStorage:
     """The port `Storage` on SQLite or PostgreSQL, created by `connect`. Belongs to the event loop on which it was
     created."""
 
-    def __init__(self, readers: AsyncEngine, writers: AsyncEngine) -> None:
-        self._gate = asyncio.Lock() if isinstance(writers.pool, StaticPool) else None
-        if self._gate:
-            self._readers = Connections(readers, most=_UNITS_IN_MEMORY, gate=self._gate)
-            self._writers = Connections(writers, most=1)
-        elif readers is writers:
-            self._readers = self._writers = Connections(writers, most=_POSTGRES_POOL)
-        else:
-            self._readers = Connections(readers, most=_READERS)
-            self._writers = Connections(writers, most=1)
+    def __init__(
+        self, readers: Connections[Any], writers: Connections[Any], *, gate: asyncio.Lock | None = None
+    ) -> None:
+        self._readers = readers
+        self._writers = writers
+        self._gate = gate
         self._closed = False
 
     @asynccontextmanager
@@ -128,34 +128,51 @@ async def connect(url: str) -> SqlStorage:
     does not answer or was written by a newer roomlore.
     """
     parsed = parse(url)
-    readers, writers = _engines(parsed)
-    storage = SqlStorage(readers, writers)
-    try:
-        with translated(file_of(parsed)):
-            await _try(parsed)
-            await upgrade(writers)
-    except BaseException:
-        await storage.close()
-        raise
-    return storage
+    if parsed.drivername not in _SQLITE_NAMES:
+        return await _connect_postgres(parsed)
+    if _is_in_memory(parsed):
+        driver = Driver(opened(parsed, *_WRITING_IN_MEMORY))
+        with translated():
+            await asyncio.to_thread(_upgrade, driver.raw)
+        return _in_memory(parsed, driver)
+    with translated(file_of(parsed)):
+        await asyncio.to_thread(_prepare, parsed)
+    return _file(parsed)
 
 
-def open_as_it_is(url: URL) -> SqlStorage:
-    """Return a database opened without creating or upgrading its tables. `url`: from `parse`."""
-    return SqlStorage(*_engines(url))
+def open_as_it_is(url: URL, *, patience_seconds: float = WAIT_SECONDS) -> SqlStorage:
+    """Return a database opened without creating or upgrading its tables. `url`: from `parse`. `patience_seconds`: the
+    longest wait for another program's lock on a SQLite file."""
+    if url.drivername not in _SQLITE_NAMES:
+        return _pooled(_postgres(url))
+    if _is_in_memory(url):
+        return _in_memory(url, Driver(opened(url, *_WRITING_IN_MEMORY)))
+    return _file(url, patience_seconds)
 
 
 def file_of(url: URL) -> Path | None:
     """Return the file of a SQLite database; None for one in memory and for PostgreSQL."""
-    if url.drivername not in _SQLITE_NAMES or url.database in (None, "", ":memory:") or url.query:
+    if url.drivername not in _SQLITE_NAMES or _is_in_memory(url) or url.query:
         return None
     return Path(str(url.database))
 
 
-async def _try(url: URL) -> None:
-    """Open a file once without aiosqlite, which leaves a thread behind if opening fails."""
-    if url.drivername in _SQLITE_NAMES and url.database and not url.query:
-        await asyncio.to_thread(_use_wal, url.database)
+def _is_in_memory(url: URL) -> bool:
+    return url.database in (None, "", ":memory:")
+
+
+def _prepare(url: URL) -> None:
+    """Switch a file to WAL mode and bring its schema up to date."""
+    if not url.query:
+        _use_wal(str(url.database))
+    with closing(opened(url, *_WRITING_A_FILE)) as raw:
+        _upgrade(raw)
+
+
+def _upgrade(raw: sqlite3.Connection) -> None:
+    engine = create_engine("sqlite://", creator=lambda: raw, poolclass=StaticPool, pool_reset_on_return=None)
+    with engine.connect() as connection:
+        upgrade(connection)
 
 
 def _use_wal(database: str) -> None:
@@ -188,30 +205,41 @@ def parse(url: str) -> URL:
     return parsed
 
 
-def _engines(url: URL) -> tuple[AsyncEngine, AsyncEngine]:
-    """Return the engines for reading and for writing."""
-    return _sqlite(url) if url.drivername in _SQLITE_NAMES else _postgres(url)
+def _in_memory(url: URL, driver: Driver) -> SqlStorage:
+    gate, pace = asyncio.Lock(), Pace(connections=1)
+    readers = SqliteSource(url, pace=pace, shared=driver, gate=gate)
+    writers = SqliteSource(url, pace=pace, shared=driver)
+    return SqlStorage(Connections(readers, most=_UNITS_IN_MEMORY), Connections(writers, most=1), gate=gate)
 
 
-def _sqlite(url: URL) -> tuple[AsyncEngine, AsyncEngine]:
-    url = url.set(drivername="sqlite+aiosqlite")
-    options: dict[str, Any] = {
-        "pool_reset_on_return": None,
-        "connect_args": {"timeout": WAIT_SECONDS, "isolation_level": None},
-    }
-    if url.database in (None, "", ":memory:"):
-        engine = create_async_engine(url, poolclass=StaticPool, **options)
-        _on_connect(engine, "PRAGMA foreign_keys = ON")
-        return engine, engine
-    waiting = {"max_overflow": 0, "pool_timeout": WAIT_SECONDS}
-    writers = create_async_engine(url, pool_size=1, **waiting, **options)
-    _on_connect(writers, *_WRITING_A_FILE)
-    readers = create_async_engine(url, pool_size=_READERS, **waiting, **options)
-    _on_connect(readers, *_READING_A_FILE)
-    return readers, writers
+def _file(url: URL, patience_seconds: float = WAIT_SECONDS) -> SqlStorage:
+    pace = Pace(connections=_READERS + 1)
+    readers, writers = (
+        SqliteSource(url, settings, pace=pace, file=file_of(url), patience_seconds=patience_seconds)
+        for settings in (_READING_A_FILE, _WRITING_A_FILE)
+    )
+    return SqlStorage(Connections(readers, most=_READERS), Connections(writers, most=1))
 
 
-def _on_connect(engine: AsyncEngine, *settings: str) -> None:
+async def _connect_postgres(url: URL) -> SqlStorage:
+    engine = _postgres(url)
+    storage = _pooled(engine)
+    try:
+        with translated():
+            async with engine.connect() as connection:
+                await connection.run_sync(upgrade)
+    except BaseException:
+        await storage.close()
+        raise
+    return storage
+
+
+def _pooled(engine: "AsyncEngine") -> SqlStorage:
+    pool = Connections(PostgresSource(engine), most=_POSTGRES_POOL)
+    return SqlStorage(pool, pool)
+
+
+def _on_connect(engine: "AsyncEngine", *settings: str) -> None:
     def prepare(connection: Any, _record: Any) -> None:
         try:
             cursor = connection.cursor()
@@ -226,9 +254,11 @@ def _on_connect(engine: AsyncEngine, *settings: str) -> None:
     event.listen(engine.sync_engine, "connect", prepare)
 
 
-def _postgres(url: URL) -> tuple[AsyncEngine, AsyncEngine]:
+def _postgres(url: URL) -> "AsyncEngine":
     if find_spec("psycopg") is None:
         raise InvalidInput("PostgreSQL needs the extra: pip install 'roomlore[postgres]'.")
+    from sqlalchemy.ext.asyncio import create_async_engine
+
     from roomlore.adapters.sql import pgvector
 
     pgvector.register()
@@ -242,4 +272,4 @@ def _postgres(url: URL) -> tuple[AsyncEngine, AsyncEngine]:
         connect_args={"connect_timeout": 10},
     )
     _on_connect(engine, *_ALONG_INDEXES)
-    return engine, engine
+    return engine

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 
 from sqlalchemy import Connection, create_engine, inspect, text
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from roomlore.adapters.sql import migrations
 from roomlore.core.errors import StorageUnavailable
@@ -57,41 +56,36 @@ _LOCK_OF_POSTGRES = "SELECT pg_advisory_xact_lock(7266713)"
 _SCRIPTS = Path(migrations.__file__).parent
 
 
-async def upgrade(engine: AsyncEngine) -> None:
+def upgrade(connection: Connection) -> None:
     """Run the missing migrations. A database that is up to date costs one short query, and a new SQLite database is
-    created at once; neither loads Alembic."""
-    async with engine.connect() as connection:
-        if await _version(connection) == migrations.HEAD:
-            return
-        await _begin(connection)
-        try:
-            if await _version(connection) != migrations.HEAD:
-                await connection.run_sync(_bring_to_head)
-            await connection.exec_driver_sql("COMMIT")
-        except BaseException:
-            await connection.exec_driver_sql("ROLLBACK")
-            raise
+    created at once; neither loads Alembic. The connection is in autocommit mode."""
+    if _version(connection) == migrations.HEAD:
+        return
+    _begin(connection)
+    try:
+        if _version(connection) != migrations.HEAD:
+            _bring_to_head(connection)
+        connection.exec_driver_sql("COMMIT")
+    except BaseException:
+        connection.exec_driver_sql("ROLLBACK")
+        raise
 
 
-async def _begin(connection: AsyncConnection) -> None:
+def _begin(connection: Connection) -> None:
     """Take the lock that allows one migrating process at a time."""
     if connection.dialect.name == "sqlite":
-        await connection.exec_driver_sql("BEGIN IMMEDIATE")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
     else:
-        await connection.exec_driver_sql("BEGIN")
-        await connection.exec_driver_sql(_LOCK_OF_POSTGRES)
+        connection.exec_driver_sql("BEGIN")
+        connection.exec_driver_sql(_LOCK_OF_POSTGRES)
 
 
-async def _version(connection: AsyncConnection) -> str | None:
+def _version(connection: Connection) -> str | None:
     """Return the stored revision, None in a new database."""
-    if not await connection.run_sync(_has_versions):
+    if not inspect(connection).has_table("alembic_version"):
         return None
-    version: str | None = await connection.scalar(text("SELECT version_num FROM alembic_version"))
+    version: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
     return version
-
-
-def _has_versions(connection: Connection) -> bool:
-    return inspect(connection).has_table("alembic_version")
 
 
 def _bring_to_head(connection: Connection) -> None:

@@ -1,0 +1,148 @@
+"""The pool of connections of one database, and connections to PostgreSQL."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from sqlalchemy import Dialect
+
+from roomlore.adapters.sql.engine import WAIT_SECONDS, Connection, Row, Statement, shielded, translated
+from roomlore.core.errors import StorageBusy
+
+if TYPE_CHECKING:
+    import psycopg
+    from sqlalchemy import PoolProxiedConnection
+    from sqlalchemy.ext.asyncio import AsyncEngine
+
+C = TypeVar("C", bound=Connection)
+
+
+class Source(Protocol[C]):
+    """The maker of a pool's connections."""
+
+    async def open(self) -> C:
+        """Return a new connection. Raises `StorageUnavailable` if there is none."""
+
+    async def close(self, connection: C) -> None:
+        """Close a connection that nobody uses."""
+
+    async def drop(self, connection: C) -> None:
+        """Close a connection that may be inside a transaction or call."""
+
+    async def end(self) -> None:
+        """Release what the connections shared."""
+
+
+class PostgresConnection:
+    """psycopg 3, with server-side prepared statements after a few uses."""
+
+    def __init__(self, pooled: "PoolProxiedConnection", dialect: Dialect) -> None:
+        self.pooled = pooled
+        self._driver: psycopg.AsyncConnection[Any] = pooled.driver_connection  # type: ignore[assignment]
+        self.dialect = dialect
+
+    async def fetch(self, statement: Statement, **params: Any) -> Sequence[Row]:
+        compiled = statement.on(self.dialect)
+        with translated():
+            cursor = await self._driver.execute(compiled.sql, compiled.bind(params))
+            return await cursor.fetchall() if cursor.description else []
+
+    async def many(self, statement: Statement, rows: Iterable[Row]) -> None:
+        with translated():
+            async with self._driver.cursor() as cursor:
+                await cursor.executemany(statement.on(self.dialect).sql, rows)
+
+    async def run(self, sql: str) -> None:
+        with translated():
+            await self._driver.execute(sql.encode())
+
+    def broken(self) -> bool:
+        return self._driver.closed or self._driver.info.transaction_status.name != "IDLE"
+
+
+class PostgresSource:
+    """Connections of a SQLAlchemy engine."""
+
+    def __init__(self, engine: "AsyncEngine") -> None:
+        self._engine = engine
+
+    async def open(self) -> PostgresConnection:
+        with translated():
+            return PostgresConnection(await self._engine.raw_connection(), self._engine.dialect)
+
+    async def close(self, connection: PostgresConnection) -> None:
+        connection.pooled.close()
+
+    async def drop(self, connection: PostgresConnection) -> None:
+        from sqlalchemy.util import greenlet_spawn
+
+        await greenlet_spawn(connection.pooled.invalidate)
+
+    async def end(self) -> None:
+        await self._engine.dispose()
+
+
+@dataclass(frozen=True, slots=True)
+class _Held(Generic[C]):
+    """A connection in use, with the generation of the pool at that time."""
+
+    connection: C
+    age: int
+
+
+class Connections(Generic[C]):
+    """A pool of at most `most` connections. After one breaks, all are replaced, as the others broke with it."""
+
+    def __init__(self, source: Source[C], *, most: int) -> None:
+        self._source = source
+        self._turns = asyncio.Semaphore(most)
+        self._idle: list[_Held[C]] = []
+        self._age = 0
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[C]:
+        """Yield a connection for one unit of work. Raises `StorageUnavailable` if none is available."""
+        await self._turn()
+        try:
+            held = self._idle.pop() if self._idle else await self._take()
+            try:
+                yield held.connection
+            finally:
+                await self._give_back(held)
+        finally:
+            self._turns.release()
+
+    async def close(self) -> None:
+        """Close idle connections now, and the others when they are returned."""
+        self._age += 1
+        idle, self._idle = self._idle, []
+        for held in idle:
+            await self._source.close(held.connection)
+        await self._source.end()
+
+    async def _turn(self) -> None:
+        if not self._turns.locked():
+            await self._turns.acquire()
+            return
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):  # `wait_for` may swallow a cancellation that comes now
+                await self._turns.acquire()
+        except TimeoutError as exc:
+            raise StorageBusy("All connections to the database are busy; try again.") from exc
+
+    async def _take(self) -> _Held[C]:
+        age = self._age
+        return _Held(await self._source.open(), age)
+
+    async def _give_back(self, held: _Held[C]) -> None:
+        if held.age == self._age and not held.connection.broken():
+            self._idle.append(held)
+        else:
+            await shielded(self._drop(held))
+
+    async def _drop(self, held: _Held[C]) -> None:
+        await self._source.drop(held.connection)
+        if held.age == self._age:
+            await self.close()
