@@ -53,6 +53,13 @@ async def test_what_is_sent(client, server):
     assert server.requests[0].path == "/v1/chat/completions"
 
 
+async def test_the_options_of_an_offer_are_sent_unless_the_request_gives_others(client, server):
+    there = replace(offer(server), options={"enable_thinking": False, "top_p": 0.2})
+    await client.complete(there, replace(ASKED, options={"top_p": 0.1}), key=KEY, timeout_seconds=5)
+    body = server.requests[0].body
+    assert (body["enable_thinking"], body["top_p"], body["model"]) == (False, 0.1, "tiny")
+
+
 async def test_the_limit_goes_by_the_name_the_provider_has_for_it(client, server):
     there = offer(server, limit_field="max_completion_tokens")
     await client.complete(there, replace(ASKED, max_tokens=9), key=KEY, timeout_seconds=5)

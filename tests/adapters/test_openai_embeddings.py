@@ -227,3 +227,39 @@ def test_the_missing_package_is_named_at_the_start(monkeypatch):
     monkeypatch.setitem(sys.modules, "openai", None)
     with pytest.raises(InvalidInput, match=r"pip install 'roomlore\[openai\]'"):
         open_openai(url="http://127.0.0.1:9/v1", api_key="", model="m", dimensions=8)
+
+
+@pytest.mark.parametrize(("limit", "sizes"), [(10, [8] * 8), (1, [1] * 64), (40, [32, 32])])
+async def test_a_refused_batch_is_halved_until_the_server_takes_it(server, embedder, limit, sizes):
+    server.most_texts = limit
+    texts = [f"{number} 帐篷" for number in range(64)]
+    vectors = await embedder.embed(texts, kind="passage")
+    expected = await HashEmbedder(dimensions=DIMENSIONS).embed(texts, kind="passage")
+    np.testing.assert_allclose(vectors, expected, atol=1e-6)
+    assert [len(body["input"]) for body in server.bodies if len(body["input"]) <= limit] == sizes
+
+
+async def test_the_size_that_the_server_takes_is_remembered(server, embedder, caplog):
+    server.most_texts = 10
+    await embedder.embed(["a"] * 200, kind="passage")
+    await embedder.embed(["b"] * 64, kind="passage")
+    sent = [len(body["input"]) for body in server.bodies]
+    assert sent == [64, 32, 16, *[8] * 25, *[8] * 8]
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        "an embedding server refuses larger requests; set embedding_batch to what it takes"
+    ]
+
+
+async def test_a_text_that_is_refused_makes_no_later_batch_smaller(server, embedder):
+    server.faults = [400] * 7
+    with pytest.raises(InvalidInput, match="HTTP 400"):
+        await embedder.embed(["a"] * 64, kind="passage")
+    await embedder.embed(["a"] * 64, kind="passage")
+    assert [len(body["input"]) for body in server.bodies] == [64, 32, 16, 8, 4, 2, 1, 64]
+
+
+async def test_the_batch_is_set(server):
+    embedder = _open(server, batch=10)
+    await embedder.embed(["a"] * 25, kind="passage")
+    await embedder.close()
+    assert [len(body["input"]) for body in server.bodies] == [10, 10, 5]

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from roomlore.core.chat import EVOLVE_MODEL, KNOWN_PROVIDERS, SUMMARY_MODEL, ModelRegistry
+from roomlore.core.chat import ModelRegistry
 from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.providers import EVOLVE_MODEL, KNOWN_EMBEDDINGS, KNOWN_PROVIDERS, SUMMARY_MODEL
 
 CHAT = {"display_name": "聊天", "providers": [{"name": "ollama", "model_id": "qwen3:8b"}]}
 
@@ -14,22 +15,47 @@ def read(models=None, providers=None) -> ModelRegistry:
     return ModelRegistry.read(models or {}, providers or {})
 
 
-def test_the_summary_model_ships_with_its_two_providers_in_order():
-    entry = read().require(SUMMARY_MODEL)
-    assert entry.internal
-    assert [(offer.provider.name, offer.model_id) for offer in entry.offers] == [
+def offers(entry) -> list[tuple[str, str]]:
+    return [(offer.provider.name, offer.model_id) for offer in entry.offers]
+
+
+def test_the_models_that_ship_name_every_provider_with_a_key_in_order():
+    order = ["openrouter", "siliconflow", "deepseek", "dashscope", "zhipu", "moonshot", "volcengine"]
+    for name in (SUMMARY_MODEL, EVOLVE_MODEL):
+        entry = read().require(name)
+        assert entry.internal
+        assert [provider for provider, _ in offers(entry)] == order
+    assert offers(read().require(SUMMARY_MODEL))[:2] == [
         ("openrouter", "google/gemma-3-12b-it"),
         ("siliconflow", "Qwen/Qwen2.5-7B-Instruct"),
     ]
-
-
-def test_the_evolving_model_ships_with_its_two_providers_in_order():
-    entry = read().require(EVOLVE_MODEL)
-    assert entry.internal
-    assert [(offer.provider.name, offer.model_id) for offer in entry.offers] == [
+    assert offers(read().require(EVOLVE_MODEL))[:2] == [
         ("openrouter", "google/gemini-2.5-flash"),
         ("siliconflow", "Qwen/Qwen2.5-72B-Instruct"),
     ]
+
+
+def test_the_models_that_ship_try_the_providers_of_ones_own_models_first():
+    own = {"chat": {"providers": [{"name": "zhipu", "model_id": "m"}, {"name": "deepseek", "model_id": "m"}]}}
+    names = [provider for provider, _ in offers(read(own).require(SUMMARY_MODEL))]
+    assert names == ["deepseek", "zhipu", "openrouter", "siliconflow", "dashscope", "moonshot", "volcengine"]
+
+
+def test_models_that_would_think_first_are_told_not_to():
+    options = {offer.provider.name: offer.options for offer in read().require(SUMMARY_MODEL).offers if offer.options}
+    assert options == {
+        "deepseek": {"thinking": {"type": "disabled"}},
+        "dashscope": {"enable_thinking": False},
+        "volcengine": {"thinking": {"type": "disabled"}},
+    }
+
+
+def test_an_offer_has_options():
+    form = {"name": "ollama", "model_id": "m", "options": {"enable_thinking": False}}
+    (offer,) = read({"chat": {"providers": [form]}}).require("chat").offers
+    assert offer.options == {"enable_thinking": False}
+    with pytest.raises(InvalidInput, match=r"options of model 'chat' at 'ollama' must be a mapping"):
+        read({"chat": {"providers": [{**form, "options": "fast"}]}})
 
 
 def test_internal_models_are_not_listed():
@@ -50,7 +76,9 @@ def test_the_display_name_is_the_models_own_where_none_is_given():
 
 
 def test_the_known_providers():
-    assert set(KNOWN_PROVIDERS) == {"openrouter", "siliconflow", "openai", "ollama"}
+    chinese = {"siliconflow", "deepseek", "dashscope", "zhipu", "moonshot", "volcengine"}
+    assert set(KNOWN_PROVIDERS) == {"openrouter", "openai", "ollama"} | chinese
+    assert set(KNOWN_EMBEDDINGS) == {"openai", "dashscope", "siliconflow", "zhipu", "ollama", "volcengine"}
     assert KNOWN_PROVIDERS["ollama"].key_variable is None
     assert KNOWN_PROVIDERS["openai"].limit_field == "max_completion_tokens"
 
@@ -60,7 +88,7 @@ def test_an_own_provider():
     registry = read(models, {"机房": {"base_url": "http://10.0.0.7:8000/v1/", "key_variable": "ROOM_KEY"}})
     provider = registry.require("chat").offers[0].provider
     assert (provider.base_url, provider.key_variable) == ("http://10.0.0.7:8000/v1", "ROOM_KEY")
-    assert registry.key_variables() == {"ROOM_KEY", "OPENROUTER_API_KEY", "SILICONFLOW_API_KEY"}
+    assert registry.key_variables() >= {"ROOM_KEY", "OPENROUTER_API_KEY", "DASHSCOPE_API_KEY"}
 
 
 def test_a_known_provider_keeps_what_its_entry_leaves_out():

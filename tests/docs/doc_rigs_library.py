@@ -12,6 +12,7 @@ from doc_rooms import said
 import roomlore
 import roomlore.surfaces.mem0
 from roomlore.core.chat import ToolCall
+from roomlore.core.providers import KNOWN_PROVIDERS
 from roomlore.testing.model_server import Says, serve_models
 
 
@@ -44,8 +45,8 @@ def langchain(page: Page):
 @rig("docs/how-to/models.md")
 def models(page: Page):
     with serve_models(default="茶。Tea.") as server:
-        providers = ("openrouter", "siliconflow", "openai", "ollama", "here")
-        page.environment["MEMORY_PROVIDERS"] = json.dumps({name: {"base_url": server.url} for name in providers})
+        named = {name: {"base_url": server.url} for name in (*KNOWN_PROVIDERS, "here")}
+        page.environment["MEMORY_PROVIDERS"] = json.dumps(named)
         yield
     assert page.printed[2] == "茶。Tea.\n茶。Tea."
 

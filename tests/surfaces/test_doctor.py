@@ -67,8 +67,8 @@ def change(statement: str) -> None:
 def test_a_new_folder_is_told_what_comes_and_nothing_is_made():
     told = run()
     assert "It is new" in told.stdout
-    assert "provider openrouter" in told.stdout
-    assert "has no key" in told.stdout
+    assert "built in for memories" in told.stdout
+    assert "DASHSCOPE_API_KEY" in told.stdout
     assert list(Path().iterdir()) == []
 
 
@@ -279,6 +279,14 @@ async def test_a_provider(monkeypatch, key, base_url, verdict, says):
     assert says in provider.told
     assert sound(provider) if verdict == "ok" else provider.verdict == verdict
     assert KEY not in str(provider)
+
+
+async def test_of_the_providers_that_are_built_in_those_with_a_key_are_asked(monkeypatch):
+    monkeypatch.setenv("DEEPSEEK_API_KEY", KEY)
+    async with ModelServer() as server:
+        findings = await found(providers={"deepseek": {"base_url": server.url}})
+    assert "DEEPSEEK_API_KEY is set" in findings["provider deepseek"].told
+    assert [part for part in findings if part.startswith("provider")] == ["provider deepseek"]
 
 
 async def test_a_langfuse_that_is_away():

@@ -17,7 +17,8 @@ import roomlore
 from evolution_rig import block, create, delete, lines, update
 from golden.mem0_calls import INFERRED, VERBS, play, signatures
 from golden.mem0_configs import CONFIGS
-from roomlore.core.chat import EVOLVE_MODEL, ModelRegistry
+from roomlore.core.chat import ModelRegistry
+from roomlore.core.providers import EVOLVE_MODEL
 from roomlore.surfaces.mem0 import AsyncMemory, IgnoredSetting, Memory
 from roomlore.surfaces.mem0.config import Opening, read_config
 from roomlore.surfaces.mem0.messages import Owners
@@ -662,7 +663,7 @@ READ = {
         ["top_p"],
     ),
     "deepseek": (
-        model_at("deepseek", "deepseek-chat", base_url="https://d.example", key_variable="DEEPSEEK_API_KEY"),
+        model_at("deepseek", "deepseek-chat", base_url="https://d.example"),
         [],
     ),
     "bedrock": ({"models": {EVOLVE_MODEL: None}}, ["aws_bedrock .*word for word.*openai_base_url"]),

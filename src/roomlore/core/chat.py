@@ -1,12 +1,13 @@
 """Language models: requests and answers as in OpenAI's protocol, the registry of models, circuit breakers."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from roomlore.core.errors import BadModelOutput, InvalidInput, ModelUnavailable, NotFound
+from roomlore.core.providers import KNOWN_PROVIDERS, SHIPPED, Provider
 
 ChatMessage = Mapping[str, Any]
 """A message of OpenAI's protocol: role, content, and for tools tool_calls or tool_call_id."""
@@ -147,27 +148,14 @@ def _pause(failures: int) -> float:
     return FIRST_PAUSE_SECONDS * 2.0 ** min(failures - FAILURES, _DOUBLINGS)
 
 
-SUMMARY_MODEL = "memory-summary-model"
-EVOLVE_MODEL = "memory-evolve-model"
-
-
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """A server that speaks OpenAI's protocol. `key_variable`: the environment variable with its API key, None if it
-    needs none. `limit_field`: the provider's name for the maximum of answer tokens."""
-
-    name: str
-    base_url: str
-    key_variable: str | None = None
-    limit_field: str = "max_tokens"
-
-
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A model at a provider, under the provider's id for it."""
+    """A model at a provider, under the provider's id for it. `options`: fields that every request for it has, unless
+    the request gives others."""
 
     provider: Provider
     model_id: str
+    options: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,36 +168,6 @@ class ModelEntry:
     offers: tuple[Offer, ...]
 
 
-KNOWN_PROVIDERS: Mapping[str, Provider] = {
-    provider.name: provider
-    for provider in (
-        Provider("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-        Provider("siliconflow", "https://api.siliconflow.cn/v1", "SILICONFLOW_API_KEY"),
-        Provider("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", "max_completion_tokens"),
-        Provider("ollama", "http://127.0.0.1:11434/v1"),
-    )
-}
-
-_SHIPPED: Mapping[str, Any] = {
-    SUMMARY_MODEL: {
-        "display_name": "Memory summary",
-        "internal": True,
-        "providers": [
-            {"name": "openrouter", "model_id": "google/gemma-3-12b-it"},
-            {"name": "siliconflow", "model_id": "Qwen/Qwen2.5-7B-Instruct"},
-        ],
-    },
-    EVOLVE_MODEL: {
-        "display_name": "Memory evolution",
-        "internal": True,
-        "providers": [
-            {"name": "openrouter", "model_id": "google/gemini-2.5-flash"},
-            {"name": "siliconflow", "model_id": "Qwen/Qwen2.5-72B-Instruct"},
-        ],
-    },
-}
-
-
 class ModelRegistry:
     """Every configured model, including the built-in ones."""
 
@@ -220,15 +178,16 @@ class ModelRegistry:
     def read(cls, models: Mapping[str, Any], providers: Mapping[str, Any]) -> "ModelRegistry":
         """Read the settings `models` and `providers`.
 
-        An entry replaces a built-in one of the same name; null removes it. A known provider keeps the fields that its
-        entry omits. Raises `InvalidInput` that names the entry and the fix. The error never contains the given value,
-        which may be a misplaced key.
+        An entry replaces a built-in one of the same name; null removes it. A built-in one tries first the providers
+        that the given ones name. A known provider keeps the fields that its entry omits. Raises `InvalidInput` that
+        names the entry and the fix. The error never contains the given value, which may be a misplaced key.
         """
-        known = {**KNOWN_PROVIDERS}
-        for name, form in _named("providers", providers).items():
-            known[name] = _provider(name, form, KNOWN_PROVIDERS.get(name))
-        forms = {**_SHIPPED, **_named("models", models)}
-        return cls(_entry(name, form, known) for name, form in forms.items() if form is not None)
+        known = read_providers(providers)
+        own = {name: _entry(name, form, known) for name, form in _named("models", models).items() if form is not None}
+        named = {offer.provider.name for entry in own.values() for offer in entry.offers}
+        shipped = (_entry(name, form, known) for name, form in SHIPPED.items() if name not in models)
+        entries = {**dict.fromkeys(SHIPPED), **{entry.model_id: _preferring(entry, named) for entry in shipped}, **own}
+        return cls(entry for entry in entries.values() if entry is not None)
 
     def list_available_models(self) -> list[ModelEntry]:
         """Return the models that callers may choose, in configuration order, without internal ones."""
@@ -253,6 +212,20 @@ class ModelRegistry:
         """Return the environment variables that hold API keys."""
         offers = (offer for entry in self._entries.values() for offer in entry.offers)
         return frozenset(o.provider.key_variable for o in offers if o.provider.key_variable)
+
+
+def read_providers(providers: Mapping[str, Any]) -> Mapping[str, Provider]:
+    """Read the setting `providers`. Return the known providers as it changes them, and those that it adds. Raises
+    `InvalidInput` that names the entry and the fix."""
+    known = {**KNOWN_PROVIDERS}
+    for name, form in _named("providers", providers).items():
+        known[name] = _provider(name, form, KNOWN_PROVIDERS.get(name))
+    return known
+
+
+def _preferring(entry: ModelEntry, named: Set[str]) -> ModelEntry:
+    """Return the entry with these providers before the others, each group in its order."""
+    return replace(entry, offers=tuple(sorted(entry.offers, key=lambda offer: offer.provider.name not in named)))
 
 
 def _named(setting: str, forms: Any) -> Mapping[str, Any]:
@@ -323,14 +296,16 @@ def _entry(name: str, form: Any, known: Mapping[str, Provider]) -> ModelEntry:
 
 
 def _offer(what: str, form: Any, known: Mapping[str, Provider]) -> Offer:
-    given = _mapping(f"A provider of {what}", form, ("name", "model_id"), "{name: openai, model_id: ...}")
-    name, model_id = given.get("name"), given.get("model_id")
+    given = _mapping(f"A provider of {what}", form, _OFFER_FIELDS, "{name: openai, model_id: ...}")
+    name, model_id, options = given.get("name"), given.get("model_id"), given.get("options")
     if not isinstance(name, str) or name not in known:
         others = f"there are {', '.join(known)}, and any other under `providers:`"
         raise InvalidInput(f"{what} names a provider that nobody knows; {others}.")
     if not isinstance(model_id, str) or not model_id.strip():
         raise InvalidInput(f"{what} at {name!r} needs a model_id: what the provider calls it.")
-    return Offer(known[name], model_id)
+    if not isinstance(options, Mapping | None):
+        raise InvalidInput(f"options of {what} at {name!r} must be a mapping, such as {{enable_thinking: false}}.")
+    return Offer(known[name], model_id, options or {})
 
 
 def _mapping(what: str, form: Any, fields: Sequence[str], example: str) -> Mapping[str, Any]:
@@ -344,6 +319,7 @@ def _mapping(what: str, form: Any, fields: Sequence[str], example: str) -> Mappi
 
 _EXAMPLE_URL = "http://localhost:8000/v1"
 _LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
+_OFFER_FIELDS = ("name", "model_id", "options")
 _MODEL_FIELDS = ("display_name", "internal", "providers")
 _PROVIDER_FIELDS = ("base_url", "key_variable", "limit_field")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

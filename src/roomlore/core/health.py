@@ -7,7 +7,7 @@ from typing import Final, Literal
 PARTS = frozenset(
     {
         "clock", "database", "disk", "embedder", "extras", "integrity", "keys", "model", "models", "provider",
-        "schedule", "settings", "vectors", "work",
+        "providers", "schedule", "settings", "vectors", "work",
     }
 )  # fmt: skip
 """The parts that are checked, beside the backends, whose parts are their names. If there are several of a kind, a name
@@ -73,7 +73,8 @@ SAYINGS: Final[Mapping[str, str]] = {
     "backend.off": "not used",
     "backend.answers": "answers",
     "provider.keyless": "no key in {variable}; it is not asked",
-    "provider.builtin": "built in for memories; not used, since {variable} has no key",
+    "providers.builtin": "built in for memories: {names}; none is used, since none has a key",
+    "providers.builtin.do": "To have memories written by a model, set one of {variables}.",
     "provider.keyless.do": "Set {variable} to use it.",
     "provider.answers": "can be reached",
     "provider.keyed": "can be reached; {variable} is set",

@@ -4,15 +4,15 @@ A backend is a `Backend` in its own file: its kind, its name, its settings, how 
 line registers it: in `roomlore.adapters`, or in another package as an entry point of the group `roomlore.backends`.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from roomlore.core.chat import Provider
 from roomlore.core.errors import RoomloreError
 from roomlore.core.health import Finding, Saying, say
+from roomlore.core.providers import Provider
 from roomlore.ports.coordination import Clock, ErrorReports, SessionCache, Telemetry, Tracer
 from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import ChatClient, Embedder, Prompts
@@ -97,7 +97,8 @@ KINDS: tuple[Kind[Any], ...] = (VECTORS, DURABLE, EMBEDDERS, CHAT, CACHES, PROMP
 class Host:
     """The parts of the opening roomlore that a backend may use. `url`: of the database. `storage`, `telemetry` and
     `packaged`, the prompts that ship, are None for kinds that are opened before them. `cache_bytes`: memory for
-    vectors. `at_once`: pieces of durable work that run together."""
+    vectors. `at_once`: pieces of durable work that run together. `providers`: those of models, by name; `keys`: their
+    API keys, by environment variable."""
 
     url: str
     clock: Clock
@@ -106,6 +107,8 @@ class Host:
     packaged: Prompts | None = None
     cache_bytes: int = 0
     at_once: int = 1
+    providers: Mapping[str, Provider] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

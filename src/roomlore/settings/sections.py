@@ -9,10 +9,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 from pydantic_core import PydanticKnownError
 
 from roomlore.adapters.cron import Cron
-from roomlore.core.chat import EVOLVE_MODEL
 from roomlore.core.context import ContextOptions
 from roomlore.core.errors import InvalidInput
 from roomlore.core.experiments import Experiment
+from roomlore.core.providers import EVOLVE_MODEL, KNOWN_PROVIDERS
 from roomlore.core.relevance import MAX_WEIGHT, Weights
 from roomlore.ports.backends import CHAT, DURABLE, EMBEDDERS, VECTORS, Kind, Number, Section, Whole, setting
 from roomlore.settings import sources
@@ -161,7 +161,8 @@ class SearchSettings(Section):
     embeddings: Annotated[str, _named(EMBEDDERS)] = _backend(
         EMBEDDERS,
         "off",
-        "What search knows meanings by: off, a model on this machine, or a server that speaks OpenAI's protocol.",
+        "What search knows meanings by: off, a model on this machine (offline), a server that speaks OpenAI's protocol"
+        " (openai), or a provider by its name.",
     )
     vectors: Annotated[str, _named(VECTORS)] = _backend(
         VECTORS, "auto", "Where vectors lie; auto: a configured server, else the best that the database has."
@@ -211,7 +212,7 @@ class ModelSettings(Section):
     )
     providers: Mapping[str, Any] = setting(
         {},
-        "Servers of models that speak OpenAI's protocol, beside openrouter, siliconflow, openai and ollama.",
+        f"Servers of models that speak OpenAI's protocol, beside {', '.join(KNOWN_PROVIDERS)}.",
         hidden="in errors",
         form="a mapping such as {here: {base_url: http://localhost:8000/v1, key_variable: HERE_API_KEY}}",
     )

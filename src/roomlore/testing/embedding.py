@@ -51,13 +51,15 @@ class EmbeddingServer(LoopbackServer):
 
     It answers with the vectors of `embedder`, rows in reverse order, since only their `index` counts. `faults`: the
     answers to the next requests, one each: an HTTP status, a body sent with status 200, no answer ever, or a broken
-    connection; `fault`: the answer to all others. `bodies` and `headers`: of each request, header names in lower case.
+    connection; `fault`: the answer to all others. `most_texts`: a request with more is refused with status 400.
+    `bodies` and `headers`: of each request, header names in lower case.
     """
 
     def __init__(self, embedder: Embedder) -> None:
         super().__init__()
         self.faults: list[Fault] = []
         self.fault: Fault | None = None
+        self.most_texts: int | None = None
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self._embedder = embedder
@@ -74,6 +76,8 @@ class EmbeddingServer(LoopbackServer):
         self.headers.append(headers)
         self.bodies.append(body)
         fault = self.faults.pop(0) if self.faults else self.fault
+        if self.most_texts is not None and len(body["input"]) > self.most_texts:
+            fault = 400
         if fault == "hang":
             await asyncio.Event().wait()
         if fault != "drop":

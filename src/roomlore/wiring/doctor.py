@@ -15,9 +15,10 @@ from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
 from roomlore.adapters.sql.inspection import check_pages, folder_of, is_there, look_at
 from roomlore.core.addresses import is_loopback
-from roomlore.core.chat import ModelRegistry, Provider
+from roomlore.core.chat import ModelRegistry
 from roomlore.core.errors import StorageDamaged
 from roomlore.core.health import Finding, Verdict, judge_database, judge_disk, judge_integrity, judge_skew, say
+from roomlore.core.providers import Provider
 from roomlore.ports.backends import (
     CHAT,
     DURABLE,
@@ -110,30 +111,34 @@ def _providers(settings: Settings, timeout_seconds: float) -> list[Probe]:
     client = next(iter(settings.candidates(CHAT)), None) or next(iter(backends_of(CHAT).values()))
     assert isinstance(client, ChatBackend)
     keys = settings.environment_keys(registry.key_variables())
-    chosen = {offer.provider.name for entry in registry.list_available_models() for offer in entry.offers}
+    chosen = [offer.provider.name for entry in registry.list_available_models() for offer in entry.offers]
     offered = {offer.provider.name: offer.provider for entry in registry.all() for offer in entry.offers}
-    return [
-        _provider(
-            provider,
-            keys.get(provider.key_variable or ""),
-            reach=client.reach,
-            chosen=name in chosen,
-            seconds=timeout_seconds,
-        )
-        for name, provider in offered.items()
+    asked = [
+        one for one in offered.values() if one.name in chosen or one.key_variable is None or one.key_variable in keys
     ]
+    probes = [
+        _provider(one, keys.get(one.key_variable or ""), reach=client.reach, seconds=timeout_seconds) for one in asked
+    ]
+    return probes or [Probe("providers", partial(_no_provider, list(offered.values())))]
 
 
-def _provider(provider: Provider, key: str | None, *, reach: Reach, chosen: bool, seconds: float) -> Probe:
-    """Return the probe of a provider. `chosen`: a model of the settings names it; the others are built in, and roomlore
-    works without them."""
+async def _no_provider(built_in: Sequence[Provider]) -> Sequence[Finding]:
+    """Return what is found if no provider can be asked. roomlore works without one."""
+    if not built_in:
+        return []
+    variables = ", ".join(dict.fromkeys(one.key_variable for one in built_in if one.key_variable))
+    said = say("providers.builtin", names=", ".join(one.name for one in built_in))
+    return [Finding("providers", "ok", said, say("providers.builtin.do", variables=variables))]
+
+
+def _provider(provider: Provider, key: str | None, *, reach: Reach, seconds: float) -> Probe:
+    """Return the probe of a provider that a model of the settings names, or that has a key."""
     part = f"provider {provider.name}"
 
     async def look() -> Sequence[Finding]:
         if provider.key_variable and not key:
-            said = say("provider.keyless" if chosen else "provider.builtin", variable=provider.key_variable)
-            advice = say("provider.keyless.do", variable=provider.key_variable)
-            return [Finding(part, "warn" if chosen else "ok", said, advice)]
+            said = say("provider.keyless", variable=provider.key_variable)
+            return [Finding(part, "warn", said, say("provider.keyless.do", variable=provider.key_variable))]
         await reach(provider, key, seconds)
         answers = say("provider.keyed" if key else "provider.answers", variable=provider.key_variable)
         return [Finding(part, "ok", answers)]

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from roomlore.adapters.embedding.cache import RememberedEmbedder
+from roomlore.core.chat import read_providers
 from roomlore.core.linking.model import LinkModel
 from roomlore.ports.backends import EMBEDDERS, VECTORS, Host
 from roomlore.ports.coordination import Clock
@@ -114,7 +115,12 @@ async def make_indexing(
 def make_embedder(settings: Settings, clock: Clock) -> Embedder | None:
     """Return the configured embedder, or None; no request is sent yet."""
     found = settings.candidates(EMBEDDERS)
-    return RememberedEmbedder(opened(found[0], settings, Host(url="", clock=clock))) if found else None
+    if not found:
+        return None
+    providers = read_providers(settings.language_models.providers)
+    keys = settings.environment_keys(one.key_variable for one in providers.values() if one.key_variable)
+    host = Host(url="", clock=clock, providers=providers, keys=keys)
+    return RememberedEmbedder(opened(found[0], settings, host))
 
 
 async def _vectors(common: Common) -> VectorIndex:

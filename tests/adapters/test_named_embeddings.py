@@ -1,0 +1,92 @@
+"""Embeddings by the name of a provider: what is sent where, and with which key."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from roomlore import InvalidInput, ModelUnavailable, Settings
+from roomlore.adapters.inprocess.clock import SystemClock
+from roomlore.core.providers import KNOWN_EMBEDDINGS, KNOWN_PROVIDERS
+from roomlore.ports.language import Embedder
+from roomlore.testing.embedding import EmbeddingServer, HashEmbedder
+from roomlore.wiring.indexing import make_embedder
+
+NAMED = [name for name, known in KNOWN_EMBEDDINGS.items() if known]
+KEY = "sk-secret-0123456789"
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[EmbeddingServer]:
+    async with EmbeddingServer(HashEmbedder(dimensions=64)) as server:
+        yield server
+
+
+def opened(name: str, server: EmbeddingServer, **settings: Any) -> Embedder:
+    given = {"embeddings": name, "providers": {name: {"base_url": server.url}}, **settings}
+    embedder = make_embedder(Settings(**given), SystemClock())
+    assert embedder is not None
+    return embedder
+
+
+async def asked(embedder: Embedder, texts: int = 1) -> None:
+    try:
+        await embedder.embed([f"问题 {number}" for number in range(texts)], kind="passage")
+    finally:
+        await embedder.close()
+
+
+@pytest.mark.parametrize("name", NAMED)
+async def test_a_provider_brings_its_address_model_length_and_key(server, monkeypatch, name):
+    known, variable = KNOWN_EMBEDDINGS[name], KNOWN_PROVIDERS[name].key_variable
+    if variable:
+        monkeypatch.setenv(variable, KEY)
+    embedder = opened(name, server)
+    assert (embedder.model.name, embedder.model.dimensions) == (known.model, known.dimensions)
+    with pytest.raises(ModelUnavailable, match=f"vectors of 64 numbers, not {known.dimensions}"):
+        await asked(embedder)
+    assert server.bodies[0] == {"model": known.model, "input": ["问题 0"], "encoding_format": "float"}
+    assert server.headers[0]["authorization"] == f"bearer {KEY if variable else 'none'}"
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("dashscope", [10, 10, 5]), ("siliconflow", [25])])
+async def test_a_provider_gets_no_more_texts_than_it_takes(server, name, sizes):
+    await asked(opened(name, server, embedding_dimensions=64, embedding_model="tiny", embedding_batch=64), texts=25)
+    await asked(opened(name, server, embedding_dimensions=64), texts=25)
+    assert [len(body["input"]) for body in server.bodies] == [25, *sizes]
+
+
+async def test_another_length_is_asked_for_if_the_model_has_it(server):
+    await asked(opened("dashscope", server, embedding_dimensions=64))
+    await asked(opened("siliconflow", server, embedding_dimensions=64))
+    await asked(opened("dashscope", server, embedding_dimensions=64, embedding_model="other"))
+    assert [body.get("dimensions") for body in server.bodies] == [64, None, None]
+
+
+async def test_the_key_of_a_provider_goes_to_no_other_address(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    here = {"embeddings": "openai", "embedding_url": server.url, "embedding_dimensions": 64}
+    for settings in (here, {**here, "embedding_api_key": "mine"}):
+        embedder = make_embedder(Settings(**settings), SystemClock())
+        await asked(embedder)
+    assert [head["authorization"] for head in server.headers] == ["bearer none", "bearer mine"]
+
+
+async def test_a_refused_key_is_named(server, monkeypatch):
+    monkeypatch.setenv("DASHSCOPE_API_KEY", KEY)
+    server.fault = 401
+    with pytest.raises(ModelUnavailable, match="check embedding_api_key or DASHSCOPE_API_KEY") as refused:
+        await asked(opened("dashscope", server))
+    assert KEY not in str(refused.value)
+
+
+def test_what_a_provider_does_not_bring_must_be_set():
+    with pytest.raises(InvalidInput, match="embeddings is volcengine, but embedding_model and embedding_dimensions"):
+        Settings(embeddings="volcengine")
+    Settings(embeddings="volcengine", embedding_model="ep-1", embedding_dimensions=2048)
+
+
+@pytest.mark.parametrize("name", ["deepseek", "moonshot"])
+def test_a_provider_without_embeddings_is_no_choice(name):
+    with pytest.raises(InvalidInput, match=r"embeddings is .*one of off, offline, openai, dashscope"):
+        Settings(embeddings=name)
