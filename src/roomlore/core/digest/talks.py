@@ -15,11 +15,12 @@ _SAME_TALK = 0.65
 """Least mean probability of sharing a thread with the newest members of a talk. A talk that is cut in two is shown in two
 entries; one that mixes two conversations says what nobody said."""
 _NEWEST = 5
-_LONGEST = 24
-"""Messages of a talk. A longer one is cut where it pauses: a conversation of hundreds of messages has several subjects."""
+_LONGEST = 16
+"""Messages of a talk. A longer one is cut where it pauses: a conversation of hundreds of messages has many subjects."""
 _EDGE = 0.25
 """The share of a long talk at each end in which it is not cut."""
-_ANSWERED_WITHIN = timedelta(hours=24)
+_ANSWERED = 0.42
+"""Least probability of sharing a thread with a question of a later message by somebody else that counts as an answer."""
 
 
 class TalkState(StrEnum):
@@ -33,10 +34,12 @@ class TalkState(StrEnum):
 
 @dataclass(frozen=True)
 class Talk:
-    """A stretch of a thread, in order of arrival. `thread`: the arrival of the thread's first message."""
+    """A stretch of a thread, in order of arrival. `thread`: the arrival of the thread's first message. `answered`: the
+    arrivals of messages of the span that somebody else answers later."""
 
     thread: int
     entries: tuple[Entry, ...]
+    answered: frozenset[int] = frozenset()
 
     @cached_property
     def senders(self) -> tuple[str, ...]:
@@ -50,8 +53,12 @@ class Talk:
 
     @cached_property
     def open_questions(self) -> tuple[Entry, ...]:
-        """The questions that nobody answers later in it. The asker's thanks count as an answer that was not heard."""
-        return tuple(entry for entry in self.questions if not self._has_answer(entry))
+        """The questions that nobody answers later. The asker's thanks say that an answer came another way."""
+        return tuple(
+            entry
+            for entry in self.questions
+            if entry.message.arrival not in self.answered and not self._is_thanked_for(entry)
+        )
 
     @property
     def state(self) -> TalkState:
@@ -59,10 +66,10 @@ class Talk:
             return TalkState.OPEN
         return TalkState.ANSWERED if self.questions else TalkState.CLOSED
 
-    def _has_answer(self, question: Entry) -> bool:
+    def _is_thanked_for(self, question: Entry) -> bool:
         asked = question.message
-        later = [one for one in self.entries if one.message.arrival > asked.arrival]
-        return any(one.message.sender_id != asked.sender_id or thanks(fold(one.message.text)) for one in later)
+        own = (one.message for one in self.entries if one.message.sender_id == asked.sender_id)
+        return any(one.arrival > asked.arrival and thanks(fold(one.text)) for one in own)
 
 
 def is_asking(entry: Entry) -> bool:
@@ -73,8 +80,8 @@ def is_asking(entry: Entry) -> bool:
 def talks_of(entries: Iterable[Entry]) -> list[Talk]:
     """Return the talks of these entries (in order of arrival), in the order they began, without notices of the system,
     tool calls and messages without words."""
-    groups = _grouped([entry for entry in entries if _is_said(entry)])
-    found = [Talk(group[0].link.thread, part) for group in groups for part in _stretches(tuple(group))]
+    groups, answered = _grouped([entry for entry in entries if _is_said(entry)])
+    found = [Talk(group[0].link.thread, part, answered) for group in groups for part in _stretches(tuple(group))]
     return sorted(found, key=lambda talk: talk.entries[0].message.arrival)
 
 
@@ -83,16 +90,20 @@ def _is_said(entry: Entry) -> bool:
     return message.role in (Role.USER, Role.ASSISTANT) and not message.has_tool_calls and bool(said(message).strip())
 
 
-def _grouped(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Put each message to the talk whose newest members it most likely belongs with; a platform reply to that of its
-    target."""
+def _grouped(entries: Sequence[Entry]) -> tuple[list[list[Entry]], frozenset[int]]:
+    """Put each message to the talk whose newest members it most likely belongs with. Return the talks, and the arrivals
+    of messages that somebody else answers."""
     groups: list[list[Entry]] = []
     place: dict[int, int] = {}
+    sender: dict[int, str] = {}
+    answered: set[int] = set()
     for entry in entries:
         likely: defaultdict[int, list[float]] = defaultdict(list)
         for arrival, probability in entry.link.thread_candidates.by_arrival().items():
             if arrival in place:
                 likely[place[arrival]].append(probability)
+                if probability >= _ANSWERED and sender[arrival] != entry.message.sender_id:
+                    answered.add(arrival)
         best, most = len(groups), _SAME_TALK
         for group, shares in likely.items():
             newest = shares[-_NEWEST:]
@@ -102,8 +113,8 @@ def _grouped(entries: Sequence[Entry]) -> list[list[Entry]]:
         if best == len(groups):
             groups.append([])
         groups[best].append(entry)
-        place[entry.message.arrival] = best
-    return groups
+        place[entry.message.arrival], sender[entry.message.arrival] = best, entry.message.sender_id
+    return groups, frozenset(answered)
 
 
 def _stretches(entries: tuple[Entry, ...]) -> Iterator[tuple[Entry, ...]]:
