@@ -6,7 +6,6 @@ labelled part. A conversation counts as shown if a message of it is cited.
 """
 
 import argparse
-import asyncio
 import json
 import math
 import random
@@ -62,7 +61,9 @@ async def run(arguments: argparse.Namespace) -> None:
     for name in arguments.sets:
         rooms = [await _read(path) for path in sorted((arguments.threads_dir / name).glob("*" + _SUFFIX))]
         days = [day for entries, gold in rooms for day in _days(entries, gold)]
-        print(f"\n{name}: {len(rooms)} rooms, {len(days)} digests, {sum(len(day.wanted) for day in days)} conversations")
+        print(
+            f"\n{name}: {len(rooms)} rooms, {len(days)} digests, {sum(len(day.wanted) for day in days)} conversations"
+        )
         for budget in _BUDGETS:
             print(f"  {budget} tokens: {_coverage(days, budget, tokens)}")
         print(f"  open questions: {_questions(days)}")
@@ -163,7 +164,7 @@ def _titles(rooms: Sequence[Sequence[Entry]]) -> str:
     whole = rest = tried = 0
     for number, entries in enumerate(rooms):
         talks = [talk for talk in talks_of(entries) if len(talk.entries) >= _LEAST]
-        known = Words(talks)
+        known = Words.among(talks)
         random.Random(number).shuffle(talks)
         for at in range(0, min(len(talks), _AMONG * _GROUPS) - _AMONG + 1, _AMONG):
             group = talks[at : at + _AMONG]
@@ -189,7 +190,10 @@ def _finds(asked: Sequence[str], docs: Sequence[Sequence[str]], place: int) -> b
     for doc, count in zip(docs, counts, strict=True):
         size = 1.2 * (0.25 + 0.75 * len(doc) / usual)
         parts = [
-            math.log1p((len(docs) - having[word] + 0.5) / (having[word] + 0.5)) * count[word] * 2.2 / (count[word] + size)
+            math.log1p((len(docs) - having[word] + 0.5) / (having[word] + 0.5))
+            * count[word]
+            * 2.2
+            / (count[word] + size)
             for word in set(asked)
         ]
         scores.append(sum(parts))

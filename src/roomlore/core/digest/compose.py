@@ -7,7 +7,7 @@ from functools import cached_property
 
 from roomlore.core.digest.digest import Digest, DigestEntry, DigestLine, Why
 from roomlore.core.digest.talks import Talk, talks_of
-from roomlore.core.digest.wording import Sentence, Words, sentences_in, sentences_of, span_of, title_of
+from roomlore.core.digest.wording import Sentence, Words, sentences_of, span_of, title_of
 from roomlore.core.evolution.offline.cues import agrees, sense_of
 from roomlore.core.models import Entry, Role
 from roomlore.core.summary.select import cut
@@ -91,7 +91,7 @@ def make_digest(
     talks = talks_of(entries)
     weighed = [one for talk in talks if (one := _weigh(talk, for_user)) is not None]
     chosen = _best(weighed, max_tokens)
-    shown = _Page(Words(talks), count, max_tokens).filled(chosen)
+    shown = _Page(Words.among(talks), count, max_tokens).filled(chosen)
     return Digest(
         room_id=room_id,
         for_user=for_user,

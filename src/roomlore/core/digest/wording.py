@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -38,23 +38,26 @@ class Sentence:
 
 
 class Words:
-    """The rarity of words among the talks of a span."""
+    """The rarity of words. `counts`: how many of the `texts` have each. `names`: of people, folded, which tell nothing of
+    a subject."""
 
-    def __init__(self, talks: Sequence[Talk]) -> None:
-        self._counts = Counter[str]()
+    def __init__(self, counts: Mapping[str, int], *, texts: int, names: Iterable[str]) -> None:
+        self._counts = counts
+        self._texts = max(texts, _FEW)
+        self.names = frozenset(map(fold, names))
+
+    @classmethod
+    def among(cls, talks: Sequence[Talk]) -> "Words":
+        """Return the rarity of words among the talks of a span."""
+        counts = Counter[str]()
         for talk in talks:
-            self._counts.update({word for entry in talk.entries for word in entry.features.keywords})
-        self._talks = max(len(talks), _FEW)
-        self.names = frozenset(
-            fold(name)
-            for talk in talks
-            for entry in talk.entries
-            for name in (entry.message.sender_id, entry.message.sender_name)
-            if name
-        )
+            counts.update({word for entry in talk.entries for word in entry.features.keywords})
+        said = [entry.message for talk in talks for entry in talk.entries]
+        names = [name for one in said for name in (one.sender_id, one.sender_name) if name]
+        return cls(counts, texts=len(talks), names=names)
 
     def rarity(self, word: str) -> float:
-        return rarity(self._counts[word], self._talks)
+        return rarity(self._counts.get(word, 0), self._texts)
 
     def weights(self, talk: Talk) -> dict[str, float]:
         """Return how much each word of the talk tells of it: often used in it, and rare elsewhere."""
