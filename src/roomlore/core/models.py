@@ -251,8 +251,8 @@ class ContextUsageRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
-    """A thread of a room. `thread_id`: the id of its first message. `messages`: how many it has. `senders`: who
-    spoke."""
+    """A thread of a room. `thread_id`: the id of its first message. `messages`: how many it has. `senders`: who spoke.
+    `title`: its most telling sentence and words, by its newest messages."""
 
     thread_id: str
     room_id: str
@@ -261,6 +261,7 @@ class Thread:
     first_text: str
     first_sent_at: datetime
     last_sent_at: datetime
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

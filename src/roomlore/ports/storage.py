@@ -150,6 +150,9 @@ class Rooms(Protocol):
         """Return the participants before the message with this arrival, by the messages that still exist. It reads all
         of these."""
 
+    async def last_spoken(self, *, tenant: str, room_id: str, sender_id: str) -> int:
+        """Return the arrival of the newest message that this sender wrote in the room, 0 if there is none."""
+
     async def set_kind(self, *, tenant: str, room_id: str, kind: RoomKind | None) -> Room:
         """Set the kind of a locked room, None for unknown, and raise its revision."""
 
@@ -265,10 +268,14 @@ class Messages(Protocol):
         """Return entries whose `reply_to` is one of these ids but whose link is not a platform link yet."""
 
     async def threads(self, *, tenant: str, room_id: str, after: int, limit: int) -> list[tuple[int, Thread]]:
-        """Return threads whose first message's arrival is > `after`, ascending, each with that arrival."""
+        """Return threads whose first message's arrival is > `after`, ascending, each with that arrival and without a
+        title."""
 
     async def thread_members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
         """Return the newest `limit` entries whose link names this thread, in order of arrival."""
+
+    async def members_of(self, *, tenant: str, room_id: str, threads: Sequence[int], each: int) -> list[Entry]:
+        """Return the newest `each` entries of each of these threads, all in order of arrival."""
 
     async def exchanges(
         self, *, tenant: str, room_id: str, arrivals: Sequence[int], least: float, limit: int

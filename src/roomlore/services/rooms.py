@@ -1,8 +1,9 @@
 """Rooms, their threads and their own settings."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from roomlore.core.audience import (
     ALWAYS,
@@ -26,15 +27,26 @@ from roomlore.core.models import Entry, Room, Thread
 from roomlore.ports.audience import check_sees_all_of, view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
+from roomlore.ports.titles import titles_of
 
 _ROOMS_AT_ONCE = 200
+
+
+class ReadingMarks(Protocol):
+    """Keeps how far people have read."""
+
+    async def move(self, room_id: str, user_id: str, message_id: str | None) -> int:
+        """Mark what was said up to this message as read; return the arrival that the person has read up to."""
 
 
 class RoomService:
     """The rooms of one tenant."""
 
-    def __init__(self, *, tenant: str, storage: Storage, clock: Clock, options: ContextOptions) -> None:
+    def __init__(
+        self, *, tenant: str, storage: Storage, clock: Clock, options: ContextOptions, marks: ReadingMarks
+    ) -> None:
         self._tenant = tenant
+        self._marks = marks
         self._storage = storage
         self._clock = clock
         self._options = options
@@ -76,12 +88,20 @@ class RoomService:
         return found[:limit]
 
     async def threads(self, room_id: str, *, after: int = 0, limit: int = 100) -> list[tuple[int, Thread]]:
-        """Return threads in the order they began, those whose first arrival is above `after`, each with that
-        arrival."""
+        """Return threads in the order they began, those whose first arrival is above `after`, each with that arrival
+        and its title."""
         check_page(limit=limit, after=after)
         async with self._storage.reading() as work:
-            await self._find(work, room_id)
-            return await work.messages.threads(tenant=self._tenant, room_id=room_id, after=after, limit=limit)
+            room = await self._find(work, room_id)
+            found = await work.messages.threads(tenant=self._tenant, room_id=room_id, after=after, limit=limit)
+            titles = await titles_of(work, room, [arrival for arrival, _ in found])
+        return [(arrival, replace(one, title=titles.get(arrival, ""))) for arrival, one in found]
+
+    async def mark_read(self, room_id: str, user_id: str, message_id: str | None = None) -> int:
+        """Mark what was said in a room up to a message, by default the newest, as read by a person; return the arrival
+        that the person has read up to. A mark never moves back. Raise `InvalidInput`, `NotFound`,
+        `StorageUnavailable`."""
+        return await self._marks.move(room_id, user_id, message_id)
 
     async def thread(self, room_id: str, message_id: str, *, limit: int = 100) -> list[Entry]:
         """Return the newest `limit` messages of the thread of this message, in order of arrival."""

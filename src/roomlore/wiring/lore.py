@@ -8,6 +8,7 @@ from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from roomlore.adapters.sql import connect
+from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput
 from roomlore.core.experiments import Experiment
 from roomlore.core.health import Finding
@@ -20,6 +21,8 @@ from roomlore.ports.language import ChatClient, Embedder, Summarizer
 from roomlore.ports.storage import Storage
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.contexts import ContextService, Strategy, TuningService, UsageService
+from roomlore.services.digest import DigestService, ReadingMarks
+from roomlore.services.digest.digest_service import DIGEST_TOKENS
 from roomlore.services.imports import ImportService
 from roomlore.services.indexing import IndexingService
 from roomlore.services.jobs import JobService
@@ -146,7 +149,13 @@ class Lore:
     @cached_property
     def rooms(self) -> RoomService:
         shared = self._resources
-        return RoomService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
+        return RoomService(
+            tenant=self.tenant,
+            storage=shared.storage,
+            clock=shared.clock,
+            options=shared.options,
+            marks=ReadingMarks(tenant=self.tenant, storage=shared.storage, clock=shared.clock),
+        )
 
     @cached_property
     def keys(self) -> KeyService:
@@ -171,6 +180,11 @@ class Lore:
     def tuning(self) -> TuningService:
         shared = self._resources
         return TuningService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
+
+    @cached_property
+    def _digests(self) -> DigestService:
+        shared = self._resources
+        return DigestService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, tokens=shared.tokens)
 
     @cached_property
     def _ingest_now(self) -> Ingest:
@@ -259,6 +273,25 @@ class Lore:
     def bounds(self, name: str) -> tuple[float, ...]:
         """Return the upper bounds of a histogram's buckets, except the last. Raise `KeyError`."""
         return self._resources.telemetry.bounds(name)
+
+    async def digest(
+        self,
+        room_id: str,
+        *,
+        since: datetime | None = None,
+        for_user: str | None = None,
+        max_tokens: int = DIGEST_TOKENS,
+        viewer: str | None = None,
+    ) -> Digest:
+        """Return what happened in a room, thread by thread, in at most `max_tokens` tokens: first what concerns the
+        reader, then open questions, decisions, and the rest by weight.
+
+        It begins at `since`; else after the last message that `for_user` wrote or marked as read
+        (`rooms.mark_read`); else a day before the room's newest message. Of more than 10,000 messages the newest are
+        read. `viewer`, 'room:team' or 'user:anna': only what that room or person may see counts; without one everything
+        is shown, and you decide to whom. Raise `InvalidInput`, `NotFound`, `StorageUnavailable`.
+        """
+        return await self._digests.make(room_id, since=since, for_user=for_user, max_tokens=max_tokens, viewer=viewer)
 
     async def examine(self, *, timeout_seconds: float = 10.0) -> list[Finding]:
         """Return what `roomlore doctor` finds, for the database that is open here. No model and no embedder is asked,

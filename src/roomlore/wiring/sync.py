@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TypeVar
 
+from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import Unavailable
 from roomlore.core.health import Finding
 from roomlore.core.models import DEFAULT_TENANT
@@ -18,6 +19,7 @@ from roomlore.ports.durable import DurableWork
 from roomlore.ports.language import ChatClient, Embedder, Summarizer
 from roomlore.ports.vectors import VectorIndex
 from roomlore.services.contexts import Strategy
+from roomlore.services.digest.digest_service import DIGEST_TOKENS
 from roomlore.settings import Settings
 from roomlore.wiring.lore import Lore, connect_with
 from roomlore.wiring.resources import Own, opening_in
@@ -191,6 +193,19 @@ class SyncLore:
 
     def bounds(self, name: str) -> tuple[float, ...]:
         return self._lore.bounds(name)
+
+    def digest(
+        self,
+        room_id: str,
+        *,
+        since: datetime | None = None,
+        for_user: str | None = None,
+        max_tokens: int = DIGEST_TOKENS,
+        viewer: str | None = None,
+    ) -> Digest:
+        return self._loop.run(
+            self._lore.digest(room_id, since=since, for_user=for_user, max_tokens=max_tokens, viewer=viewer)
+        )
 
     def examine(self, *, timeout_seconds: float = 10.0) -> list[Finding]:
         return self._loop.run(self._lore.examine(timeout_seconds=timeout_seconds))

@@ -409,6 +409,14 @@ def _senders() -> Select[Any]:
     )
 
 
+def _newest_of_threads() -> Select[Any]:
+    rank = func.row_number().over(partition_by=_f.c.thread, order_by=_f.c.arrival.desc())
+    beside = and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival)
+    joined = select(_f.c.arrival, rank.label("rank")).select_from(_f.join(_m, beside))
+    ranked = joined.where(in_room(_f), visible, among(_f.c.thread, "threads")).subquery("ranked")
+    return select(ranked.c.arrival).where(ranked.c.rank <= bindparam("each"))
+
+
 _RELATED = Statement(lambda: entries(_m.c.arrival.in_(_chain())))
 _EXCHANGED = Statement(_exchanged)
 _WAITING = Statement(lambda: entries(among(_m.c.reply_to, "ids"), _f.c.link_kind != LinkKind.PLATFORM.value))
@@ -424,6 +432,7 @@ _MEMBERS = Statement(
         .limit(bindparam("count"))
     )
 )
+_MEMBERS_OF = Statement(lambda: entries(_m.c.arrival.in_(_newest_of_threads())))
 _COUNTS = Statement(
     lambda: select(_words.c.keyword, _words.c.messages).where(
         in_room(_words), among(_words.c.keyword, "keywords"), _words.c.messages > 0
@@ -482,6 +491,12 @@ class ThreadReading(_InRoom):
     async def thread_members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
         rows = await self._rows(_MEMBERS, tenant, room_id, thread=thread, count=limit)
         return [ENTRY.read(row, room_id) for row in reversed(rows)]
+
+    async def members_of(self, *, tenant: str, room_id: str, threads: Sequence[int], each: int) -> list[Entry]:
+        if not threads:
+            return []
+        rows = await self._rows(_MEMBERS_OF, tenant, room_id, threads=numbers_text(threads), each=each)
+        return to_entries(room_id, rows)
 
     async def exchanges(
         self, *, tenant: str, room_id: str, arrivals: Sequence[int], least: float, limit: int

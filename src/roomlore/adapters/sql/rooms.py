@@ -108,6 +108,9 @@ _PEOPLE = Statement(
     lambda: select(_people.c.sender_id, _people.c.name).where(in_room(_people)).order_by(_people.c.first_arrival)
 )
 _PEOPLE_BEFORE = Statement(_people_before)
+_LAST_SPOKEN = Statement(
+    lambda: select(_people.c.last_arrival).where(in_room(_people), _people.c.sender_id == bindparam("sender_id"))
+)
 _ROOMS_OF = Statement(
     lambda: (
         select(_rooms.c.room_id)
@@ -218,6 +221,11 @@ class SqlRooms(Repository):
     async def participants_before(self, *, tenant: str, room_id: str, arrival: int) -> dict[str, str]:
         rows = await self._sql.fetch(_PEOPLE_BEFORE, tenant=escape(tenant), room_id=escape(room_id), before=arrival)
         return {unescape(sender): unescape(name) for sender, name in rows}
+
+    async def last_spoken(self, *, tenant: str, room_id: str, sender_id: str) -> int:
+        named = {"tenant": escape(tenant), "room_id": escape(room_id), "sender_id": escape(sender_id)}
+        rows = await self._sql.fetch(_LAST_SPOKEN, **named)
+        return int(rows[0][0]) if rows else 0
 
     async def set_kind(self, *, tenant: str, room_id: str, kind: RoomKind | None) -> Room:
         held = self._locks.held(tenant, room_id)

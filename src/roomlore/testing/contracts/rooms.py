@@ -71,6 +71,17 @@ class RoomsContract:
             people = await work.rooms.participants(tenant=TENANT, room_id=ROOM)
         assert list(people.items()) == [("zoe", "Zoë"), ("ann", "Ann")]
 
+    async def test_the_newest_message_that_a_sender_wrote(self, storage: Storage) -> None:
+        await fill(storage, [entry(1), entry(2, sender_id="zoe"), entry(3), entry(4, sender_id="zoe")])
+        await fill(storage, [entry(1, sender_id="zoe")], room_id="other")
+        async with storage.reading() as work:
+            found = [
+                await work.rooms.last_spoken(tenant=TENANT, room_id=ROOM, sender_id=who) for who in ("ann", "zoe", "x")
+            ]
+            nowhere = await work.rooms.last_spoken(tenant=TENANT, room_id="nowhere", sender_id="ann")
+            elsewhere = await work.rooms.last_spoken(tenant="else", room_id=ROOM, sender_id="ann")
+        assert (found, nowhere, elsewhere) == ([3, 4, 0], 0, 0)
+
     async def test_the_last_name_given_counts(self, storage: Storage) -> None:
         await fill(storage, [entry(1, sender_name="Old"), entry(2, sender_name="New"), entry(3)])
         async with storage.reading() as work:

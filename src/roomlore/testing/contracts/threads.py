@@ -179,6 +179,16 @@ class ThreadsContract:
         assert _arrivals(found) == [2, 4, 6]
         assert none == []
 
+    async def test_the_newest_members_of_several_threads(self, storage: Storage) -> None:
+        await fill(storage, [entry(1), *(entry(n, link=link(1 + n % 3, 1)) for n in range(2, 12))])
+        await fill(storage, [entry(1)], room_id="other")
+        await erase(storage, 11)
+        async with storage.reading() as work:
+            found = await work.messages.members_of(tenant=TENANT, room_id=ROOM, threads=[1, 3, 99], each=2)
+            none = await work.messages.members_of(tenant=TENANT, room_id=ROOM, threads=[], each=2)
+        assert [(one.message.arrival, one.link.thread) for one in found] == [(5, 3), (6, 1), (8, 3), (9, 1)]
+        assert none == []
+
     async def test_exchanges_are_what_a_message_answers_and_what_answers_it(self, storage: Storage) -> None:
         entries = [
             entry(1),

@@ -1,0 +1,1 @@
+"""What happened in a room, thread by thread."""

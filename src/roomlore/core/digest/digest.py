@@ -1,0 +1,126 @@
+"""A digest: what happened in a room, entry by entry, and its forms for models."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Literal
+
+from roomlore.core.digest.talks import TalkState
+from roomlore.core.prompt import neutral
+
+Why = Literal["waits", "mentions", "question", "decision", "talk"]
+"""`waits`: something in it was asked of the reader, who has not written since. `mentions`: it names the reader, or
+everybody. `question`: it holds a question that nobody answered. `decision`: something was decided, changed or
+cancelled. `talk`: none of these."""
+
+_MARKS: dict[Why, str] = {"waits": "@", "mentions": "@", "question": "?", "decision": "!", "talk": "-"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestLine:
+    """What a digest shows of one message. `text`: a sentence of it, shortened with an ellipsis if it is long; of a
+    digest that a model wrote, its words. `more`: further messages that a line of a model cites."""
+
+    message_id: str
+    sender_id: str
+    sender_name: str
+    sent_at: datetime
+    text: str
+    more: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.sender_name or self.sender_id
+
+    @property
+    def cited(self) -> tuple[str, ...]:
+        """The ids of the messages behind it."""
+        return (self.message_id, *self.more)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestEntry:
+    """A stretch of a thread.
+
+    `thread_id`: the id of the first message of it in the span, with which `rooms.thread` gives the thread. `people`:
+    names in order of first speaking. `messages`: how many it has. `why`: why it is shown where it is, the strongest
+    reason. `full`: shown with its heading; else only as its line.
+    """
+
+    thread_id: str
+    title: str
+    people: tuple[str, ...]
+    sender_ids: tuple[str, ...]
+    first_at: datetime
+    last_at: datetime
+    state: TalkState
+    messages: int
+    why: Why
+    lines: tuple[DigestLine, ...]
+    full: bool = False
+
+    def rendered(self, zone: tzinfo = UTC) -> str:
+        """Return the entry as text: one line, or a heading and a line for each sentence."""
+        mark = _MARKS[self.why]
+        if not self.full:
+            return "\n".join(neutral(f"{mark} {line.text} {_cited(line)}") for line in self.lines)
+        state = "" if self.state is TalkState.CLOSED else f" · {self.state}"
+        head = f"{mark} {self.title} · {_few(self.people)} · {_times(self.first_at, self.last_at, zone)}{state}"
+        lines = [head, *(f"  {line.name}: {line.text} {_cited(line)}" for line in self.lines)]
+        return "\n".join(map(neutral, lines))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """What happened in a room since a message.
+
+    `after`: the arrival of the last message before it, 0 if it begins with the first. `since`: when its first message
+    was sent, None if there is none. `messages`: how many there are; `read`: the newest of them that it was made of, if
+    there are too many. `left`: how many further talks are not shown. `tokens`: of `to_prompt`. `model`: the model that
+    wrote it, None if it is made of the messages' own sentences. `degraded`: None, or why no model wrote it.
+    """
+
+    room_id: str
+    for_user: str | None
+    after: int
+    since: datetime | None
+    messages: int
+    read: int
+    entries: tuple[DigestEntry, ...]
+    left: int
+    tokens: int
+    model: str | None = None
+    degraded: str | None = None
+
+    def to_prompt(self, *, zone: tzinfo = UTC) -> str:
+        """Return the digest as one text for a model or a person, '' if nothing happened.
+
+        A line begins with `@` if it concerns the reader, `?` for an open question, `!` for a decision, else `-`; what
+        stands in brackets is the message's id. `zone`: the time zone of the times.
+        """
+        return "\n".join(self._rendered(zone))
+
+    def _rendered(self, zone: tzinfo) -> Iterator[str]:
+        for entry in self.entries:
+            yield entry.rendered(zone)
+
+
+def _cited(line: DigestLine) -> str:
+    return f"[{', '.join(line.cited)}]"
+
+
+def _few(people: tuple[str, ...]) -> str:
+    named = ", ".join(people[:_MOST_PEOPLE])
+    return named if len(people) <= _MOST_PEOPLE else f"{named} +{len(people) - _MOST_PEOPLE}"
+
+
+_MOST_PEOPLE = 4
+
+
+def _times(first: datetime, last: datetime, zone: tzinfo) -> str:
+    begin, end = first.astimezone(zone), last.astimezone(zone)
+    if begin.date() != end.date():
+        return f"{begin:%m-%d %H:%M}–{end:%m-%d %H:%M}"
+    if (begin.hour, begin.minute) == (end.hour, end.minute):
+        return f"{begin:%m-%d %H:%M}"
+    return f"{begin:%m-%d %H:%M}–{end:%H:%M}"

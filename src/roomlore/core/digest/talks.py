@@ -1,0 +1,134 @@
+"""Group the messages of a span into talks: the stretches of its threads, by the stored probabilities of sharing one."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from functools import cached_property
+
+from roomlore.core.models import Entry, MessageType, Role
+from roomlore.core.text import fold, thanks
+from roomlore.core.transcript import said
+
+_SAME_TALK = 0.65
+"""Least mean probability of sharing a thread with the newest members of a talk. A talk that is cut in two is shown in two
+entries; one that mixes two conversations says what nobody said."""
+_NEWEST = 5
+_LONGEST = 16
+"""Messages of a talk. A longer one is cut where it pauses: a conversation of hundreds of messages has many subjects."""
+_EDGE = 0.25
+"""The share of a long talk at each end in which it is not cut."""
+_ANSWERED = 0.42
+"""Least probability of sharing a thread with a question of a later message by somebody else that counts as an answer."""
+
+
+class TalkState(StrEnum):
+    """`open`: it holds a question without a later answer. `answered`: every question in it has one. `closed`: it asks
+    nothing."""
+
+    OPEN = "open"
+    ANSWERED = "answered"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True)
+class Talk:
+    """A stretch of a thread, in order of arrival. `thread`: the arrival of the thread's first message. `answered`: the
+    arrivals of messages of the span that somebody else answers later."""
+
+    thread: int
+    entries: tuple[Entry, ...]
+    answered: frozenset[int] = frozenset()
+
+    @cached_property
+    def senders(self) -> tuple[str, ...]:
+        """The sender ids in order of first speaking."""
+        return tuple(dict.fromkeys(entry.message.sender_id for entry in self.entries))
+
+    @cached_property
+    def questions(self) -> tuple[Entry, ...]:
+        """The questions in it."""
+        return tuple(entry for entry in self.entries if is_asking(entry))
+
+    @cached_property
+    def open_questions(self) -> tuple[Entry, ...]:
+        """The questions that nobody answers later. The asker's thanks say that an answer came another way."""
+        return tuple(
+            entry
+            for entry in self.questions
+            if entry.message.arrival not in self.answered and not self._is_thanked_for(entry)
+        )
+
+    @property
+    def state(self) -> TalkState:
+        if self.open_questions:
+            return TalkState.OPEN
+        return TalkState.ANSWERED if self.questions else TalkState.CLOSED
+
+    def _is_thanked_for(self, question: Entry) -> bool:
+        asked = question.message
+        own = (one.message for one in self.entries if one.message.sender_id == asked.sender_id)
+        return any(one.arrival > asked.arrival and thanks(fold(one.text)) for one in own)
+
+
+def is_asking(entry: Entry) -> bool:
+    """Return True if a person asks something."""
+    return entry.features.message_type is MessageType.QUESTION and entry.message.role is Role.USER
+
+
+def talks_of(entries: Iterable[Entry]) -> list[Talk]:
+    """Return the talks of these entries (in order of arrival), in the order they began, without notices of the system,
+    tool calls and messages without words."""
+    groups, answered = _grouped([entry for entry in entries if _is_said(entry)])
+    found = [Talk(group[0].link.thread, part, answered) for group in groups for part in _stretches(tuple(group))]
+    return sorted(found, key=lambda talk: talk.entries[0].message.arrival)
+
+
+def _is_said(entry: Entry) -> bool:
+    message = entry.message
+    return message.role in (Role.USER, Role.ASSISTANT) and not message.has_tool_calls and bool(said(message).strip())
+
+
+def _grouped(entries: Sequence[Entry]) -> tuple[list[list[Entry]], frozenset[int]]:
+    """Put each message to the talk whose newest members it most likely belongs with. Return the talks, and the arrivals
+    of messages that somebody else answers."""
+    groups: list[list[Entry]] = []
+    place: dict[int, int] = {}
+    sender: dict[int, str] = {}
+    answered: set[int] = set()
+    for entry in entries:
+        likely: defaultdict[int, list[float]] = defaultdict(list)
+        for arrival, probability in entry.link.thread_candidates.by_arrival().items():
+            if arrival in place:
+                likely[place[arrival]].append(probability)
+                if probability >= _ANSWERED and sender[arrival] != entry.message.sender_id:
+                    answered.add(arrival)
+        best, most = len(groups), _SAME_TALK
+        for group, shares in likely.items():
+            newest = shares[-_NEWEST:]
+            mean = sum(newest) / len(newest)
+            if mean >= most:
+                best, most = group, mean
+        if best == len(groups):
+            groups.append([])
+        groups[best].append(entry)
+        place[entry.message.arrival], sender[entry.message.arrival] = best, entry.message.sender_id
+    return groups, frozenset(answered)
+
+
+def _stretches(entries: tuple[Entry, ...]) -> Iterator[tuple[Entry, ...]]:
+    """Yield the parts of a talk, cut at its longest pauses until none is too long."""
+    waiting = [entries]
+    while waiting:
+        part = waiting.pop()
+        if len(part) <= _LONGEST:
+            yield part
+            continue
+        edge = max(1, int(_EDGE * len(part)))
+        cut = max(range(edge, len(part) - edge + 1), key=lambda at: (_pause(part, at), -abs(2 * at - len(part))))
+        waiting += [part[cut:], part[:cut]]
+
+
+def _pause(part: Sequence[Entry], at: int) -> timedelta:
+    return part[at].message.at - part[at - 1].message.at

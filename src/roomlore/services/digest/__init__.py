@@ -1,0 +1,6 @@
+"""Digests of rooms, and how far people have read."""
+
+from roomlore.services.digest.digest_service import DigestService
+from roomlore.services.digest.marks import ReadingMarks
+
+__all__ = ["DigestService", "ReadingMarks"]

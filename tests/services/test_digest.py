@@ -1,0 +1,200 @@
+"""Digests: where they begin, what they show first, for whom, and how they fit."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.engines import ENGINES
+
+import roomlore
+from roomlore.core.digest.talks import TalkState
+from roomlore.core.errors import InvalidInput, NotFound
+from roomlore.core.models import Message, Role
+from roomlore.wiring import Lore
+
+START = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+ENGLISH = [
+    ("ann", "Which database do we use for the invoices service?"),
+    ("bo", "@ann postgres, the invoices service needs transactions"),
+    ("ann", "thanks, postgres it is for invoices then"),
+    ("cy", "We decided that the release moves to Friday at 15:00."),
+    ("bo", "ok, agreed"),
+    ("dee", "@ann can you review the login page before lunch?"),
+    ("cy", "Does anybody know where the spare monitor cable is?"),
+]
+CHINESE = [
+    ("小安", "发票服务我们用哪个数据库？"),
+    ("小波", "@小安 用postgres，发票服务需要事务"),
+    ("小安", "谢谢，那发票服务就用postgres"),
+    ("小陈", "大家注意，发布时间改到周五下午三点。"),
+    ("小波", "好的，收到"),
+    ("小迪", "@小安 午饭前你能看一下登录页面吗？"),
+    ("小陈", "有没有人知道备用显示器线在哪里？"),
+]
+
+
+def said(lines: list[tuple[str, str]], *, room_id: str = "team", minutes: int = 40) -> list[Message]:
+    return [
+        Message(
+            id=f"m{number}",
+            room_id=room_id,
+            sender_id=who,
+            text=text,
+            sent_at=START + timedelta(minutes=number if number < 3 else minutes * number),
+        )
+        for number, (who, text) in enumerate(lines)
+    ]
+
+
+@pytest.fixture(params=ENGINES)
+async def lore(request: pytest.FixtureRequest) -> Lore:
+    async with roomlore.open(request.getfixturevalue(request.param), background=False) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("lines", [ENGLISH, CHINESE], ids=["en", "zh"])
+async def test_what_concerns_the_reader_comes_first_then_questions_then_decisions(
+    lore: Lore, lines: list[tuple[str, str]]
+) -> None:
+    await lore.messages.add(said(lines))
+    digest = await lore.digest("team", for_user=lines[0][0])
+    whys = [entry.why for entry in digest.entries]
+    assert whys[0] == "waits"
+    assert digest.entries[0].lines[0].message_id == "m5"
+    assert whys.index("question") < whys.index("decision")
+    asked = next(entry for entry in digest.entries if entry.why == "question")
+    assert [line.message_id for line in asked.lines] == ["m6"]
+    assert asked.state is TalkState.OPEN
+    decided = next(entry for entry in digest.entries if entry.why == "decision")
+    assert decided.lines[0].message_id == "m3"
+    assert decided.people[0] == lines[3][0]
+
+
+@pytest.mark.parametrize("lines", [ENGLISH, CHINESE], ids=["en", "zh"])
+async def test_it_begins_after_what_the_reader_wrote_or_marked_as_read(
+    lore: Lore, lines: list[tuple[str, str]]
+) -> None:
+    await lore.messages.add(said(lines))
+    reader = lines[0][0]
+    assert (await lore.digest("team", for_user=reader)).messages == 4
+    assert await lore.rooms.mark_read("team", reader, "m5") == 6
+    assert [
+        line.message_id for entry in (await lore.digest("team", for_user=reader)).entries for line in entry.lines
+    ] == ["m6"]
+    assert await lore.rooms.mark_read("team", reader, "m1") == 6, "a mark never moves back"
+    assert await lore.rooms.mark_read("team", reader) == 7
+    empty = await lore.digest("team", for_user=reader)
+    assert (empty.entries, empty.messages, empty.tokens, empty.to_prompt()) == ((), 0, 0, "")
+
+
+async def test_since_is_a_time_and_the_default_is_the_last_day(lore: Lore) -> None:
+    await lore.messages.add(said(ENGLISH))
+    late = Message(
+        id="late", room_id="team", sender_id="bo", text="The cable was in my bag.", sent_at=START + timedelta(days=2)
+    )
+    await lore.messages.add(late)
+    assert (await lore.digest("team")).messages == 1
+    assert (await lore.digest("team", since=START)).messages == 8
+    assert (await lore.digest("team", since=START.replace(tzinfo=None))).messages == 8
+    assert (await lore.digest("team", since=START + timedelta(days=9))).messages == 0
+
+
+async def test_it_never_takes_more_tokens_than_allowed(lore: Lore) -> None:
+    many = [
+        Message(
+            id=f"a-rather-long-message-id-{number}",
+            room_id="busy",
+            sender_id=f"person-{number % 7}",
+            text=f"{'The parser of module' if number % 2 else '解析模块'} {number // 3} {'fails again ' * 20}",
+            sent_at=START + timedelta(minutes=7 * number),
+        )
+        for number in range(150)
+    ]
+    await lore.messages.add(many)
+    for most in (50, 200, 900, 5000):
+        digest = await lore.digest("busy", since=START, max_tokens=most)
+        assert 0 < digest.tokens <= most
+        assert digest.left + len(digest.entries) >= len(digest.entries)
+        for entry in digest.entries:
+            for line in entry.lines:
+                assert f"[{line.message_id}]" in digest.to_prompt()
+
+
+async def test_a_thread_answered_later_is_not_open(lore: Lore) -> None:
+    await lore.messages.add(said(ENGLISH[:3]))
+    (entry,) = (await lore.digest("team")).entries
+    assert entry.state is TalkState.ANSWERED
+    assert entry.messages == 3
+    assert "invoices" in entry.title
+    assert entry.people == ("ann", "bo")
+
+
+async def test_notices_and_empty_messages_are_no_news(lore: Lore) -> None:
+    await lore.messages.add(
+        [
+            Message(id="1", room_id="r", sender_id="sys", text="ann joined", role=Role.SYSTEM, sent_at=START),
+            Message(id="2", room_id="r", sender_id="ann", text="", sent_at=START),
+            Message(id="3", room_id="r", sender_id="ann", text="", metadata={"caption": "the new logo"}, sent_at=START),
+        ]
+    )
+    digest = await lore.digest("r")
+    assert [line.text for entry in digest.entries for line in entry.lines] == ["the new logo"]
+
+
+async def test_only_who_may_see_the_room_gets_it(lore: Lore) -> None:
+    await lore.messages.add(said(ENGLISH))
+    await lore.messages.add(said([("eve", "hello")], room_id="other"))
+    everything = await lore.digest("team", since=START)
+    assert await lore.digest("team", since=START, viewer="room:team") == everything
+    for stranger in ("room:other", "user:eve", "user:nobody"):
+        with pytest.raises(NotFound):
+            await lore.digest("team", since=START, viewer=stranger)
+    with pytest.raises(NotFound):
+        await lore.digest("nowhere", viewer=None)
+    await lore.rooms.set_kind("team", "public")
+    assert await lore.digest("team", since=START, viewer="user:eve") == everything
+
+
+async def test_a_member_is_shown_what_was_said_while_they_were_there(lore: Lore) -> None:
+    await lore.messages.add(said(ENGLISH))
+    joined = START + timedelta(minutes=4 * 40)
+    await lore.rooms.set_kind("team", "private")
+    await lore.rooms.add_members("team", [roomlore.Member("eve", joined_at=joined)])
+    digest = await lore.digest("team", since=START, viewer="user:eve")
+    assert digest.messages == 3
+    assert {line.message_id for entry in digest.entries for line in entry.lines} <= {"m4", "m5", "m6"}
+
+
+async def test_bad_input_says_what_to_do(lore: Lore) -> None:
+    await lore.messages.add(said(ENGLISH))
+    with pytest.raises(InvalidInput, match="from 50 to"):
+        await lore.digest("team", max_tokens=10)
+    with pytest.raises(InvalidInput, match="datetime"):
+        await lore.digest("team", since="yesterday")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="same person"):
+        await lore.digest("team", for_user="bo", viewer="user:ann")
+    with pytest.raises(InvalidInput, match="sender id"):
+        await lore.digest("team", for_user="")
+    with pytest.raises(NotFound):
+        await lore.rooms.mark_read("team", "ann", "no such message")
+    with pytest.raises(NotFound):
+        await lore.rooms.mark_read("nowhere", "ann")
+
+
+async def test_marks_go_when_a_person_is_forgotten(lore: Lore) -> None:
+    await lore.messages.add(said(ENGLISH))
+    await lore.rooms.mark_read("team", "ann")
+    await lore.rooms.mark_read("team", "bo", "m4")
+    await lore.privacy.forget("ann")
+    async with lore.storage.reading() as work:
+        assert await work.progress.marks_of_room(tenant=lore.tenant, room_id="team", prefix="read:") == {"read:bo": 5}
+
+
+@pytest.mark.parametrize("lines", [ENGLISH, CHINESE], ids=["en", "zh"])
+async def test_threads_have_titles_that_grow_with_them(lore: Lore, lines: list[tuple[str, str]]) -> None:
+    await lore.messages.add(said(lines[:1]))
+    ((_, first),) = await lore.rooms.threads("team")
+    assert first.title.startswith(lines[0][1][:10])
+    await lore.messages.add(said(lines)[1:3])
+    ((_, grown),) = await lore.rooms.threads("team")
+    assert "postgres" in grown.title
