@@ -78,6 +78,14 @@ class StoredMessage(Message):
 ReplyKind = Literal["reply", "thread", "quote", "mention"]
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """When a message was sent, and by whom."""
+
+    at: datetime
+    sender_id: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyInfo:
     """The person or message that a message says it answers: a platform reply, a platform thread, a quotation or a

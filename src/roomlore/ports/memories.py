@@ -35,12 +35,22 @@ class Memories(Protocol):
         status: MemoryStatus | None,
         limit: int,
         offset: int = 0,
+        held_at: datetime | None = None,
+        ended_by: datetime | None = None,
     ) -> list[Memory]:
-        """Return heads of lineages of these scopes and kinds, the latest `updated_at` first, then the highest id;
-        `status` None is any."""
+        """Return heads of lineages of these scopes and kinds, the latest `updated_at` first, then the highest id.
+
+        `status`: None is any. `held_at`: those that had not ended then. `ended_by`: those that had ended then."""
 
     async def count(
-        self, *, tenant: str, scopes: Sequence[str], kinds: Sequence[MemoryKind], status: MemoryStatus | None
+        self,
+        *,
+        tenant: str,
+        scopes: Sequence[str],
+        kinds: Sequence[MemoryKind],
+        status: MemoryStatus | None,
+        held_at: datetime | None = None,
+        ended_by: datetime | None = None,
     ) -> int:
         """Return the total number of results of `page`."""
 

@@ -12,7 +12,18 @@ from typing import Any, Protocol
 from roomlore.core.audience import RoomKind, RoomPeople, RoomStamp, Stay
 from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.linking.calibration import Linked
-from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Exchange, Link, Room, StoredMessage, Target, Thread
+from roomlore.core.models import (
+    ApiKey,
+    ContextUsageRecord,
+    Entry,
+    Exchange,
+    Link,
+    Origin,
+    Room,
+    StoredMessage,
+    Target,
+    Thread,
+)
 from roomlore.core.search.hits import FactRows, IndexState, IndexTask, Postings
 from roomlore.core.sessions.session import Checkpoint, Due, Session
 from roomlore.ports.maintenance import Maintenance
@@ -193,8 +204,8 @@ class Messages(Protocol):
     async def fingerprints(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
         """Return message id to content hash for those ids that are taken, including deleted ones ('' for them)."""
 
-    async def said_at(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, datetime]:
-        """Return message id to time for those ids that are taken, including deleted ones."""
+    async def origins(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, Origin]:
+        """Return message id to time and sender for those ids that are taken, including deleted ones."""
 
     async def by_id(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]: ...
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from roomlore.core.audience import EvidenceTable, Viewer, unreplaced
 from roomlore.core.errors import InvalidInput, ModelUnavailable
-from roomlore.core.memory.memory import Memory, MemoryAnswer, MemoryHit, NumberedMemory
+from roomlore.core.memory.memory import Memory, MemoryAnswer, MemoryHit, NumberedMemory, next_end
 from roomlore.core.memory.scoring import (
     BACKGROUND,
     Background,
@@ -73,10 +73,13 @@ class Ready:
 @dataclass(slots=True)
 class _Cached:
     """A cached scope. `stamp`: its creation time, and the number of its changes when its memories were read: a
-    forgotten scope may be created again. For a viewer, `sight`: what it may see, `every`: all memories of the scope,
+    forgotten scope may be created again. `ended`: memories that hold no more are among them; `until`: when the next of
+    them ends, if they are not. For a viewer, `sight`: what it may see, `every`: all memories of the scope,
     `evidence`: theirs, and `seen`: those that the viewer might see then."""
 
     sight: Sight | None = None
+    ended: bool = False
+    until: datetime | None = None
     stamp: tuple[datetime, int] | None = None
     ready: Ready | None = None
     every: Sequence[NumberedMemory] = ()
@@ -94,12 +97,13 @@ class MemorySearchCache:
         self._clock = clock
         self._most = held
         self._held = 0
-        self._cached: OrderedDict[tuple[str, str, Viewer | None], _Cached] = OrderedDict()
+        self._cached: OrderedDict[tuple[str, str, Viewer | None, bool], _Cached] = OrderedDict()
 
-    async def find(self, tenant: str, scope: str, viewer: Viewer | None = None) -> Ready:
-        """Return the current memories that the viewer may see, None for all. Raise `StorageUnavailable`."""
-        key = (tenant, scope, viewer)
-        cached = self._cached.setdefault(key, _Cached(Sight(tenant, viewer) if viewer else None))
+    async def find(self, tenant: str, scope: str, viewer: Viewer | None = None, ended: bool = False) -> Ready:
+        """Return the current memories that the viewer may see, None for all. `ended`: those that hold no more, too.
+        Raise `StorageUnavailable`."""
+        key = (tenant, scope, viewer, ended)
+        cached = self._cached.setdefault(key, _Cached(Sight(tenant, viewer) if viewer else None, ended))
         self._cached.move_to_end(key)
         async with cached.lock, self._storage.reading() as work:
             ready = await self._current(work, cached, tenant, scope)
@@ -111,7 +115,9 @@ class MemorySearchCache:
         """The stamp is read first: a change in between is read again next time."""
         known = await work.memories.scope(tenant=tenant, scope=scope)
         stamp = (known.created_at, known.changes) if known else None
-        same = cached.ready is not None and cached.stamp == stamp
+        now = self._clock.now()
+        ended = cached.until is not None and cached.until <= now
+        same = cached.ready is not None and cached.stamp == stamp and not ended
         seen = None
         active = partial(work.memories.active, tenant=tenant, scope=scope)
         if cached.sight is None:
@@ -120,10 +126,12 @@ class MemorySearchCache:
             if not same or cached.evidence is None:
                 cached.every = await active(limit=_ALL)
                 cached.evidence = EvidenceTable([one.memory for one in cached.every])
-            seen = await cached.sight.of(work, cached.evidence, self._clock.now())
+            seen = await cached.sight.of(work, cached.evidence, now)
             same = same and seen is cached.seen
             found = [] if same else _seen(cached.every, seen)
         if cached.ready is None or not same:
+            found = [one for one in found if cached.ended or one.memory.holds(now)]
+            cached.until = None if cached.ended else next_end((one.memory for one in found), now)
             large = len(found) > _INLINE
             cached.ready = await asyncio.to_thread(Ready, found) if large else Ready(found)
             cached.stamp, cached.seen = stamp, seen
@@ -183,13 +191,21 @@ class MemorySearch:
         self._making = asyncio.Lock()
 
     async def search(
-        self, *, tenant: str, scope: str, query: str, limit: int, threshold: float, viewer: Viewer | None = None
+        self,
+        *,
+        tenant: str,
+        scope: str,
+        query: str,
+        limit: int,
+        threshold: float,
+        include_ended: bool = False,
+        viewer: Viewer | None = None,
     ) -> MemoryAnswer:
         """Return the active memories that the viewer may see, None for all, with a score of `threshold` or above, best
-        first. Raise `InvalidInput`, `StorageUnavailable`."""
+        first. `include_ended`: those that hold no more, too. Raise `InvalidInput`, `StorageUnavailable`."""
         _check(query, limit=limit, threshold=threshold)
         started = self._clock.monotonic()
-        ready = await self._cache.find(tenant, scope, viewer)
+        ready = await self._cache.find(tenant, scope, viewer, include_ended)
         question = read_question(query, of_group=scope.startswith("group:"))
         asked = _Asked(tenant, scope, question, None if viewer is None else np.sort(ready.numbers))
         dense, background = await self._near(asked)

@@ -1,6 +1,7 @@
 """Parts of the port `Memories`, and rows of memories and their log to values and back."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, bindparam, func, literal_column, select, tuple_
@@ -9,7 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Row, Statement, among, begins_or_ends
 from roomlore.adapters.sql.locks import Repository
-from roomlore.adapters.sql.rows import escape, names_text, numbers_text, unescape, unescape_or_none
+from roomlore.adapters.sql.rows import escape, names_text, numbers_text, to_micros, unescape, unescape_or_none
 from roomlore.adapters.sql.shapes import EVOLUTION, MEMORY
 from roomlore.core.memory.memory import (
     Evolution,
@@ -22,6 +23,9 @@ from roomlore.core.memory.memory import (
 _s, _m, _c, _src = schema.scopes, schema.memories, schema.changes, schema.sources
 
 
+_NEVER = 2**63 - 1
+"""The end, in microseconds, of what never ends."""
+_ALWAYS = -(2**63)
 _in_scope = _s.c.scope_key == _m.c.scope_key
 _ours = _m.c.tenant == bindparam("tenant")
 _ours_without_index = _m.c.tenant.concat(literal_column("''")) == bindparam("tenant")
@@ -38,7 +42,9 @@ def _chosen() -> ColumnElement[bool]:
     tenant on each memory would keep the query off the index of scopes, which covers it."""
     scopes = select(_s.c.scope_key).where(_s.c.tenant == bindparam("tenant"), among(_s.c.scope, "scopes"))
     kinds = and_(_m.c.head, among(_m.c.kind, "kinds"), among(_m.c.status, "states"))
-    return and_(_m.c.scope_key.in_(scopes), kinds)
+    ends = func.coalesce(_m.c.valid_until, literal_column(str(_NEVER)))
+    held = and_(ends > bindparam("ends_after"), ends <= bindparam("ended_by"))
+    return and_(_m.c.scope_key.in_(scopes), kinds, held)
 
 
 def _page() -> Any:
@@ -145,15 +151,25 @@ class MemoryReading(Repository):
         status: MemoryStatus | None,
         limit: int,
         offset: int = 0,
+        held_at: datetime | None = None,
+        ended_by: datetime | None = None,
     ) -> list[Memory]:
-        chosen = _filter(tenant, scopes, kinds, status)
+        chosen = _filter(tenant, scopes, kinds, status) | _span(held_at, ended_by)
         rows = await self._sql.fetch(_PAGE, count=limit, start=offset, **chosen)
         return [MEMORY.read(row) for row in rows]
 
     async def count(
-        self, *, tenant: str, scopes: Sequence[str], kinds: Sequence[MemoryKind], status: MemoryStatus | None
+        self,
+        *,
+        tenant: str,
+        scopes: Sequence[str],
+        kinds: Sequence[MemoryKind],
+        status: MemoryStatus | None,
+        held_at: datetime | None = None,
+        ended_by: datetime | None = None,
     ) -> int:
-        rows = await self._sql.fetch(_COUNT, **_filter(tenant, scopes, kinds, status))
+        chosen = _filter(tenant, scopes, kinds, status) | _span(held_at, ended_by)
+        rows = await self._sql.fetch(_COUNT, **chosen)
         return int(rows[0][0])
 
     async def lineage(self, *, tenant: str, lineage_id: str) -> list[Memory]:
@@ -201,6 +217,13 @@ def _filter(
         "scopes": names_text(scopes),
         "kinds": names_text([kind.value for kind in kinds]),
         "states": names_text([state.value for state in states]),
+    }
+
+
+def _span(held_at: datetime | None, ended_by: datetime | None) -> dict[str, int]:
+    return {
+        "ends_after": _ALWAYS if held_at is None else to_micros(held_at),
+        "ended_by": _NEVER if ended_by is None else to_micros(ended_by),
     }
 
 

@@ -26,7 +26,7 @@ from roomlore.adapters.sql.engine import Statement, among, in_room, numbers_in
 from roomlore.adapters.sql.locks import Repository
 from roomlore.adapters.sql.rows import escape, from_micros, names_text, numbers_text, to_micros, unescape
 from roomlore.adapters.sql.shapes import ARRIVAL_AT, ENTRY, MESSAGE, ROOM
-from roomlore.core.models import Entry, Exchange, LinkKind, Role, StoredMessage, Target, Thread
+from roomlore.core.models import Entry, Exchange, LinkKind, Origin, Role, StoredMessage, Target, Thread
 
 _m, _f, _w, _r = schema.messages, schema.features, schema.message_words, schema.rooms
 NEWEST_OF_ALL = 2**62
@@ -87,7 +87,9 @@ def _changed() -> Select[Any]:
 _FINGERPRINTS = Statement(
     lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), among(_m.c.message_id, "ids"))
 )
-_SAID_AT = Statement(lambda: select(_m.c.message_id, _m.c.sent_at).where(in_room(_m), among(_m.c.message_id, "ids")))
+_ORIGINS = Statement(
+    lambda: select(_m.c.message_id, _m.c.sent_at, _m.c.sender_id).where(in_room(_m), among(_m.c.message_id, "ids"))
+)
 _EDITED = Statement(lambda: select(_m.c.arrival, _m.c.edited_at).where(visible, _m.c.edited_at.is_not(None)))
 _ARRIVAL_OF = Statement(lambda: select(_m.c.arrival).where(in_room(_m), _m.c.message_id == bindparam("message_id")))
 _BY_ID = Statement(lambda: entries(among(_m.c.message_id, "ids")))
@@ -141,11 +143,11 @@ class MessageReading(_InRoom):
         rows = await self._rows(_FINGERPRINTS, tenant, room_id, ids=names_text(message_ids))
         return {unescape(message_id): fingerprint for message_id, fingerprint in rows}
 
-    async def said_at(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, datetime]:
+    async def origins(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, Origin]:
         if not message_ids:
             return {}
-        rows = await self._rows(_SAID_AT, tenant, room_id, ids=names_text(message_ids))
-        return {unescape(message_id): from_micros(at) for message_id, at in rows}
+        rows = await self._rows(_ORIGINS, tenant, room_id, ids=names_text(message_ids))
+        return {unescape(message_id): Origin(from_micros(at), unescape(sender)) for message_id, at, sender in rows}
 
     async def by_id(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
         if not message_ids:

@@ -416,6 +416,10 @@ memories = Table(
     Column("supported_at", BigInteger, nullable=False),
     Column("evidence", Text, nullable=False, server_default="[]"),
     Column("shared_with", Text, nullable=False, server_default="[]"),
+    Column("owner", Name, nullable=False, server_default=""),
+    Column("said_by", Text, nullable=False, server_default="[]"),
+    Column("valid_from", BigInteger),
+    Column("valid_until", BigInteger),
     UniqueConstraint("tenant", "memory_id"),
     UniqueConstraint("tenant", "lineage_id", "version"),
     CheckConstraint("head OR status = 'deprecated'", name="ck_memories_active_is_head"),
@@ -442,6 +446,7 @@ Index(
     memories.c.status,
     memories.c.updated_at,
     memories.c.memory_id,
+    memories.c.valid_until,
 )
 Index("ix_memories_fallback", memories.c.tenant, memories.c.memory_id, **_where(WAITS_FOR_A_MODEL))
 

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any, get_args
 
 from roomlore.core.evolution.requests import Answer, Kind, Operation, Refusal, Rejected
@@ -139,7 +140,19 @@ REPAIRABLE_CHARS = 20_000
 MOST_REPAIRS = 200
 MOST_WRAPPERS = 1000
 FIELDS = frozenset(
-    ("action", "old_id", "old_ids", "statement", "change_reason", "reason", "tags", "evidence", "confidence")
+    (
+        "action",
+        "old_id",
+        "old_ids",
+        "statement",
+        "change_reason",
+        "reason",
+        "tags",
+        "evidence",
+        "confidence",
+        "valid_from",
+        "valid_until",
+    )
 )
 _BLOCKS = {"<think>": "</think>", "<thinking>": "</thinking>", "/*": "*/", "<!--": "-->"}
 _NEXT = re.compile(r"\n\s*|[{｛]|[}｝]+|</?think(?:ing)?>|<!--|/\*|(?<!:)//|(?<=\s)#")
@@ -378,6 +391,7 @@ _REJECTED_CHARS = 120
 _HANDLE_CHARS = 64
 _MOST_ITEMS = 100
 _BETWEEN = re.compile(r"[,，、;；]")
+_UNKNOWN_DAYS = frozenset(("none", "null", "unknown", "-"))
 _KINDS: dict[str, Kind] = {kind: kind for kind in get_args(Kind)}
 
 
@@ -473,6 +487,8 @@ def _operation(fields: dict[str, Any], piece: Piece) -> Operation:
         tags=_items(fields, "tags"),
         evidence=_evidence(fields),
         confidence=_confidence(fields.get("confidence")),
+        valid_from=_day(fields, "valid_from"),
+        valid_until=_day(fields, "valid_until"),
         repaired=piece.repaired,
     )
 
@@ -534,6 +550,17 @@ def _text(fields: dict[str, Any], name: str) -> str:
 
 def _clean(text: str) -> str:
     return storable(text).strip().strip(INVISIBLE).strip()
+
+
+def _day(fields: dict[str, Any], name: str) -> date | None:
+    """Return the day of a text such as 2026-05-01, with or without a time behind it."""
+    given = _text(fields, name)
+    if not given or given.lower() in _UNKNOWN_DAYS:
+        return None
+    try:
+        return date.fromisoformat(given[:10])
+    except ValueError:
+        raise _InvalidObject(f"Its {name} must be a day such as 2026-05-01.") from None
 
 
 def _confidence(given: Any) -> float | None:

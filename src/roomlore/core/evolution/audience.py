@@ -11,19 +11,20 @@ from datetime import datetime
 from roomlore.core.audience import EvidenceRoom, RoomKind, RoomPeople, covers, evidence_of, windows_of
 from roomlore.core.evolution.requests import Plan, Rejected
 from roomlore.core.memory.memory import Action, Change, Memory, Source
-from roomlore.core.memory.writing import said_in
+from roomlore.core.memory.writing import said_in, senders
+from roomlore.core.models import Origin
 
 _KNOWN_ELSEWHERE = "It is known in rooms where nobody may know why it ended; it stays."
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """The input of an evolution, by who heard it. `room`: its people. `times`: when its messages were sent. `replaced`:
-    the ids of active memories that another one replaces for those who may see it. `others`: the people of the memories'
-    other rooms."""
+    """The input of an evolution, by who heard it. `room`: its people. `said`: when and by whom its messages were sent.
+    `replaced`: the ids of active memories that another one replaces for those who may see it. `others`: the people of
+    the memories' other rooms."""
 
     room: RoomPeople
-    times: Mapping[Source, datetime]
+    said: Mapping[Source, Origin]
     replaced: frozenset[str] = frozenset()
     others: Mapping[str, RoomPeople] = field(default_factory=dict)
 
@@ -51,7 +52,12 @@ def _change(change: Change, known: Mapping[str, Memory], heard: Heard) -> Change
     ours = [one for one in old if may_replace(one, new, heard.room, heard.others)]
     if change.action is Action.DELETE:
         return change if ours == old else None
-    memory = replace(change.memory, evidence=evidence, shared_with=_shares(change.memory, old, evidence))
+    memory = replace(
+        change.memory,
+        evidence=evidence,
+        shared_with=_shares(change.memory, old, evidence),
+        said_by=senders(change.memory.sources, heard.said, known=(one for was in old for one in was.said_by)),
+    )
     if ours == old:
         return replace(change, memory=replace(memory, parents=(*memory.parents, *_carried(old, heard))))
     if not change.closes:
@@ -74,8 +80,8 @@ def _evidence(memory: Memory, old: Sequence[Memory], heard: Heard) -> tuple[Evid
 def _span(memory: Memory, old: Sequence[Memory], heard: Heard) -> tuple[datetime, datetime]:
     """Return when the new messages that it cites were said; of all that were read if it cites none."""
     before = {source for one in old for source in one.sources}
-    cited = said_in((source for source in memory.sources if source not in before), heard.times)
-    times = [at for _, at in cited] or list(heard.times.values())
+    cited = said_in((source for source in memory.sources if source not in before), heard.said)
+    times = [at for _, at in cited] or [one.at for one in heard.said.values()]
     return min(times), max(times)
 
 

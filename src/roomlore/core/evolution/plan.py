@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Literal
 
 from roomlore.core.errors import InvalidInput
@@ -20,7 +20,7 @@ from roomlore.core.evolution.requests import (
     raised,
     strength_at,
 )
-from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus, Source
+from roomlore.core.memory.memory import Action, Change, Memory, MemoryKind, MemoryStatus, Source, owner_of
 from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, MAX_SOURCES, MAX_TAGS
 from roomlore.core.text import truncate
 
@@ -34,8 +34,8 @@ class PlanInput:
     """All that a plan follows from, except the answer.
 
     `offered`, `messages`: by the handles that the model saw; the memories are active ones of this scope and kind.
-    `similar`: of two statements, in [0, 1]. `new_id`: called once for each new version, in order. `taken`: True if an
-    active memory that was not offered has this statement.
+    `similar`: of two statements, in [0, 1]. `zone`: of the days that the answer names. `new_id`: called once for each
+    new version, in order. `taken`: True if an active memory that was not offered has this statement.
     """
 
     offered: Mapping[str, Memory]
@@ -47,6 +47,7 @@ class PlanInput:
     evolution_id: str
     actor: str
     now: datetime
+    zone: tzinfo = UTC
     new_id: Callable[[], str]
     taken: Callable[[str], bool] | None = None
 
@@ -66,6 +67,8 @@ class Step:
     tags: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
     confidence: float | None = None
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
 
 
 def refused(operation: Operation, reason: str) -> Refusal:
@@ -134,6 +137,7 @@ class StepReader:
             tags=self._tags(operation),
             sources=self._sources(operation),
             confidence=self._confidence(operation),
+            **self._span(operation),
         )
 
     def _memories(self, operation: Operation) -> tuple[Memory, ...]:
@@ -188,12 +192,32 @@ class StepReader:
             )
         return tags
 
+    def _span(self, operation: Operation) -> dict[str, datetime | None]:
+        """Return since when it holds and when it ends: with the end of its last day. A span that is not in order, or
+        that is over already when it was only now said, is left out: a model that miscounts must not hide a memory."""
+        begins = _midnight(operation.valid_from, self._given.zone)
+        ends = _midnight(operation.valid_until and _next_day(operation.valid_until), self._given.zone)
+        if ends is not None and (ends <= self._given.now or (begins is not None and ends <= begins)):
+            self.rejected.append(noted(operation, "Its days are left out: they are over, or end before they begin."))
+            return {"valid_from": None, "valid_until": None}
+        return {"valid_from": begins, "valid_until": ends}
+
     def _confidence(self, operation: Operation) -> float | None:
         given = operation.confidence
         if given is None or (math.isfinite(given) and 0 <= given <= 1):
             return given
         self.rejected.append(noted(operation, "Its confidence is left out: it is no number from 0 to 1."))
         return None
+
+
+def _midnight(day: date | None, zone: tzinfo) -> datetime | None:
+    if day is None or not date.min < day < date.max:
+        return None
+    return datetime.combine(day, time.min, zone).astimezone(UTC)
+
+
+def _next_day(day: date) -> date | None:
+    return day + timedelta(days=1) if day < date.max else None
 
 
 def _one_each(operation: Operation) -> list[Operation]:
@@ -254,6 +278,9 @@ class ChangeBuilder:
             kind=self.given.kind,
             statement=step.statement,
             tags=step.tags,
+            owner=owner_of(self.given.state.scope),
+            valid_from=step.valid_from,
+            valid_until=step.valid_until,
             strength=self.given.rules.first_strength if step.sources else self.given.rules.first_strength / 2,
             confidence=step.confidence,
             sources=step.sources,
@@ -276,6 +303,8 @@ class ChangeBuilder:
             parents=tuple(old.memory_id for old in step.memories),
             statement=step.statement,
             tags=step.tags or _tags(step),
+            valid_from=step.valid_from,
+            valid_until=step.valid_until,
             strength=self._strength(step),
             confidence=_lowest_confidence(step) if step.confidence is None else step.confidence,
             sources=_sources(step),
@@ -295,6 +324,8 @@ class ChangeBuilder:
             head,
             strength=self._strength(step),
             confidence=max(known, default=None),
+            valid_from=step.valid_from or head.valid_from,
+            valid_until=step.valid_until or head.valid_until,
             sources=_sources(step),
             doubtful=step.operation.doubtful,
             supported_at=self._supported(step),

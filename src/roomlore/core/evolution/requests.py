@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Literal, get_args
 
 from roomlore.core.chat import Usage
@@ -17,8 +17,9 @@ Kind = Literal["keep", "update", "create", "delete"]
 class Operation:
     """A readable line of a model's answer. `line`: its place in the answer, from 1. `handles`: the memories it names,
     as offered; none for a create, several for an update that merges. `statement`, `reason`, `tags`, `evidence`: as
-    given; '' and () if absent. `evidence`: handles of messages. `repaired`: the line was not valid JSON.
-    `doubtful`: the reason to doubt it, '' if there is none."""
+    given; '' and () if absent. `valid_from`, `valid_until`: the first and the last day on which it holds. `evidence`:
+    handles of messages. `repaired`: the line was not valid JSON. `doubtful`: the reason to doubt it, '' if there is
+    none."""
 
     line: int
     kind: Kind
@@ -28,6 +29,8 @@ class Operation:
     tags: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
     confidence: float | None = None
+    valid_from: date | None = None
+    valid_until: date | None = None
     repaired: bool = False
     doubtful: str = ""
 

@@ -1,6 +1,6 @@
 """Memories, their changes, what made them, and what searches and histories return."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -32,8 +32,8 @@ class MemoryStatus(StrEnum):
     DEPRECATED = "deprecated"
 
 
-Status = Literal["active", "deprecated", "all"]
-"""The memories that a list shows."""
+Status = Literal["active", "ended", "deprecated", "all"]
+"""The memories that a list shows. `active`: those that hold, or will. `ended`: those whose `valid_until` is past."""
 
 
 class Action(StrEnum):
@@ -60,6 +60,12 @@ def check_scope(scope: str) -> str:
     return scope
 
 
+def owner_of(scope: str) -> str:
+    """Return the id of the person whose scope this is, '' for a group or an agent."""
+    kind, _, name = scope.partition(":")
+    return name if kind == "user" else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A message that supports a memory."""
@@ -73,13 +79,15 @@ class Memory:
     """One version of a memory.
 
     `lineage_id`: the id of its first version. `version`: from 1. `parents`: the ids of the versions it replaced,
-    several if memories were merged. `strength`: in [0, 1]. `confidence`: in [0, 1]; None was never given.
-    `sources`: the messages that support it. `made_by`: a model's name, 'caller', or the name of the maker without a
-    model. `evidence`: the rooms in which it was said, with the time, empty if a caller added it for all. `shared_with`:
-    the rooms ('room:<id>'), or 'everyone', that it was shared with beside these. `fallback`: it was made without a
-    model, and is made again when one is available. `doubtful`: the reason why its words look doubtful beside the
-    messages that it cites, '' if they do not. `created_at`: when the
-    lineage began; `updated_at`: when this version was made; `supported_at`: when a message last supported it.
+    several if memories were merged. `strength`: in [0, 1]. `confidence`: in [0, 1]; None was never given. `sources`:
+    the messages that support it. `made_by`: a model's name, 'caller', or the name of the maker without a model.
+    `evidence`: the rooms in which it was said, with the time, empty if a caller added it for all. `shared_with`: the
+    rooms ('room:<id>'), or 'everyone', that it was shared with beside these. `owner`: the id of the person whom it is
+    about, '' if it is about the whole scope. `said_by`: the ids of those who said it. `valid_from`, `valid_until`:
+    since when it holds and when it ends, None if unknown; what has ended is shown to those who ask for the past.
+    `fallback`: it was made without a model, and is made again when one is available. `doubtful`: the reason why its
+    words look doubtful beside the messages that it cites, '' if they do not. `created_at`: when the lineage began;
+    `updated_at`: when this version was made; `supported_at`: when a message last supported it.
     """
 
     memory_id: str
@@ -102,14 +110,27 @@ class Memory:
     made_by: str = "caller"
     fallback: bool = False
     doubtful: str = ""
+    owner: str = ""
+    said_by: tuple[str, ...] = ()
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
     created_at: datetime
     updated_at: datetime
     supported_at: datetime
+
+    def holds(self, at: datetime) -> bool:
+        """Return True unless it has ended by then."""
+        return self.valid_until is None or at < self.valid_until
 
     @property
     def parent_id(self) -> str | None:
         """The id of the version before; of its own lineage if there are several."""
         return self.parents[0] if self.parents else None
+
+
+def next_end(memories: Iterable[Memory], now: datetime) -> datetime | None:
+    """Return when the first of these memories ends after `now`; None if none does."""
+    return min((one.valid_until for one in memories if one.valid_until and one.valid_until > now), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,18 @@ from typing import Any, Final, Literal
 from roomlore.core.audience import EvidenceRoom, evidence_of
 from roomlore.core.errors import Conflict, InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.memory.memory import SCOPES, Action, Change, Memory, MemoryKind, MemoryStatus, Source, check_scope
+from roomlore.core.memory.memory import (
+    SCOPES,
+    Action,
+    Change,
+    Memory,
+    MemoryKind,
+    MemoryStatus,
+    Source,
+    check_scope,
+    owner_of,
+)
+from roomlore.core.models import Origin
 from roomlore.core.text import fold, graphemes
 
 MAX_STATEMENT = 4_000
@@ -17,6 +28,7 @@ MAX_LABEL = 64
 MAX_REASON = 500
 MAX_TAGS = 32
 MAX_SOURCES = 1_000
+MAX_PEOPLE = 100
 MAX_BATCH = 10_000
 _SHOWN = 3
 _CODE_POINTS_A_CHARACTER = 8
@@ -36,8 +48,10 @@ KEEP: Final = Keep.KEEP
 class NewMemory:
     """A memory to add.
 
-    `scope`: the subject. `confidence`: in [0, 1], None if unknown. `sources`: the messages that support it. `evidence`:
-    the rooms in which it was said, beside those of the sources; a memory without any is for all.
+    `scope`: the subject. `confidence`: in [0, 1], None if unknown. `owner`: the id of the person whom it is about, by
+    default the person of a user's scope. `said_by`: the ids of those who said it, beside the senders of the sources.
+    `valid_from`, `valid_until`: since when it holds and when it ends. `sources`: the messages that support it.
+    `evidence`: the rooms in which it was said, beside those of the sources; a memory without any is for all.
     `memory_id`: an id of the caller's own makes adding it idempotent. `created_at`, `updated_at`: when it was first and
     last stated, by default now. `made_by`, `reason`: for the log.
     """
@@ -48,6 +62,10 @@ class NewMemory:
     confidence: float | None = None
     category: str = ""
     tags: Sequence[str] = ()
+    owner: str = ""
+    said_by: Sequence[str] = ()
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
     sources: Sequence[Source] = ()
     evidence: Sequence[EvidenceRoom] = ()
     memory_id: str | None = None
@@ -59,12 +77,19 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """The changes to a memory; None keeps a field. A confidence of None removes it."""
+    """The changes to a memory; None keeps a field. A confidence or a time of None removes it.
+
+    `valid_from`, `valid_until`: since when it holds and when it ends.
+    """
 
     statement: str | None = None
     confidence: float | Keep | None = KEEP
     category: str | None = None
     tags: Sequence[str] | None = None
+    owner: str | None = None
+    said_by: Sequence[str] | None = None
+    valid_from: datetime | Keep | None = KEEP
+    valid_until: datetime | Keep | None = KEEP
     sources: Sequence[Source] | None = None
 
 
@@ -80,6 +105,8 @@ def normal(statement: str) -> str:
 
 def checked(new: NewMemory) -> NewMemory:
     """Return the memory as it is stored. Raises `InvalidInput` that names the fix."""
+    begins, ends = _moment(new.valid_from, "valid_from"), _moment(new.valid_until, "valid_until")
+    check_span(begins, ends)
     return replace(
         new,
         scope=check_scope(new.scope),
@@ -88,6 +115,10 @@ def checked(new: NewMemory) -> NewMemory:
         confidence=check_confidence(new.confidence),
         category=_label(new.category, "category"),
         tags=check_tags(new.tags),
+        owner=_person(new.owner, "owner") or owner_of(new.scope),
+        said_by=_people(new.said_by),
+        valid_from=begins,
+        valid_until=ends,
         sources=check_sources(new.sources),
         evidence=_check_evidence(new.evidence),
         memory_id=None if new.memory_id is None else check_memory_id(new.memory_id),
@@ -105,8 +136,18 @@ def checked_edit(edit: Edit) -> Edit:
         confidence=KEEP if isinstance(edit.confidence, Keep) else check_confidence(edit.confidence),
         category=None if edit.category is None else _label(edit.category, "category"),
         tags=None if edit.tags is None else check_tags(edit.tags),
+        owner=None if edit.owner is None else _person(edit.owner, "owner"),
+        said_by=None if edit.said_by is None else _people(edit.said_by),
+        valid_from=KEEP if isinstance(edit.valid_from, Keep) else _moment(edit.valid_from, "valid_from"),
+        valid_until=KEEP if isinstance(edit.valid_until, Keep) else _moment(edit.valid_until, "valid_until"),
         sources=None if edit.sources is None else check_sources(edit.sources),
     )
+
+
+def check_span(begins: datetime | None, ends: datetime | None) -> None:
+    """Raise `InvalidInput` if a memory would end before it begins."""
+    if begins is not None and ends is not None and ends <= begins:
+        raise InvalidInput(f"valid_until, {ends.isoformat()}, is not after valid_from, {begins.isoformat()}.")
 
 
 def check_statement(given: Any) -> str:
@@ -181,6 +222,22 @@ def check_sources(given: Any) -> tuple[Source, ...]:
     if len(sources) > MAX_SOURCES:
         raise InvalidInput(f"{len(sources)} sources are too many; give at most {MAX_SOURCES}.")
     return sources
+
+
+def _person(given: Any, name: str) -> str:
+    if not isinstance(given, str) or len(given) > MAX_ID_CHARS:
+        raise InvalidInput(f"{name} is {given!r:.60}; it must be a person's id of at most {MAX_ID_CHARS} characters.")
+    return given
+
+
+def _people(given: Any) -> tuple[str, ...]:
+    """Return the ids of people, each once, in order."""
+    people = tuple(dict.fromkeys(_person(one, "said_by") for one in _items(given, "said_by", "ids of people")))
+    if len(people) > MAX_PEOPLE:
+        raise InvalidInput(f"said_by names {len(people)} people; give at most {MAX_PEOPLE}.")
+    if "" in people:
+        raise InvalidInput("An id in said_by is empty; leave it out.")
+    return people
 
 
 def _check_evidence(given: Any) -> tuple[EvidenceRoom, ...]:
@@ -418,7 +475,7 @@ class Additions:
         refresh: bool = False,
     ) -> None:
         self.changes: list[Change] = []
-        self._known_to = known_to
+        self._known_to: KnownTo = lambda memory, evidence: memory.holds(now) and known_to(memory, evidence)
         self._number = number
         self._in_force = in_force
         self._known = dict(known)
@@ -492,6 +549,10 @@ def first_version(new: NewMemory, memory_id: str, now: datetime) -> Memory:
         confidence=new.confidence,
         category=new.category,
         tags=tuple(new.tags),
+        owner=new.owner,
+        said_by=tuple(new.said_by),
+        valid_from=new.valid_from,
+        valid_until=new.valid_until,
         sources=tuple(new.sources),
         evidence=tuple(new.evidence),
         made_by=new.made_by,
@@ -501,22 +562,29 @@ def first_version(new: NewMemory, memory_id: str, now: datetime) -> Memory:
     )
 
 
-def said_in(sources: Iterable[Source], times: Mapping[Source, datetime]) -> list[tuple[str, datetime]]:
+def said_in(sources: Iterable[Source], said: Mapping[Source, Origin]) -> list[tuple[str, datetime]]:
     """Return the room and the time of each of these messages, without unknown ones."""
-    return [(one.room_id, times[one]) for one in sources if one in times]
+    return [(one.room_id, said[one].at) for one in sources if one in said]
 
 
-def edited(head: Memory, edit: Edit, times: Mapping[Source, datetime]) -> Memory:
-    """Return the head with the edit applied; the head itself if the edit changes nothing. `times`: of the sources.
+def senders(sources: Iterable[Source], said: Mapping[Source, Origin], *, known: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return who is known to have said it, and the senders of these messages: each once, at most 100."""
+    found = (said[one].sender_id for one in sources if one in said)
+    return tuple(dict.fromkeys((*known, *filter(None, found))))[:MAX_PEOPLE]
+
+
+def edited(head: Memory, edit: Edit, said: Mapping[Source, Origin]) -> Memory:
+    """Return the head with the edit applied; the head itself if the edit changes nothing. `said`: the sources.
 
     The evidence grows and never shrinks; what a caller added for all stays for all while it says the same. A share is
     of one statement with its evidence, and ends with either.
     """
     wanted = _edited(head, edit)
     for_all = not head.evidence and wanted.statement == head.statement
-    evidence = () if for_all else evidence_of(said_in(wanted.sources, times), head.evidence)
+    evidence = () if for_all else evidence_of(said_in(wanted.sources, said), head.evidence)
+    said_by = senders(edit.sources or (), said, known=wanted.said_by)
     shared = head.shared_with if (wanted.statement, evidence) == (head.statement, head.evidence) else ()
-    return replace(wanted, evidence=evidence, shared_with=shared)
+    return replace(wanted, evidence=evidence, shared_with=shared, said_by=said_by)
 
 
 def _edited(head: Memory, edit: Edit) -> Memory:
@@ -525,9 +593,15 @@ def _edited(head: Memory, edit: Edit) -> Memory:
         statement=head.statement if edit.statement is None else edit.statement,
         category=head.category if edit.category is None else edit.category,
         tags=head.tags if edit.tags is None else tuple(edit.tags),
+        owner=head.owner if edit.owner is None else edit.owner,
+        said_by=head.said_by if edit.said_by is None else tuple(edit.said_by),
+        confidence=head.confidence if isinstance(edit.confidence, Keep) else edit.confidence,
+        valid_from=head.valid_from if isinstance(edit.valid_from, Keep) else edit.valid_from,
+        valid_until=head.valid_until if isinstance(edit.valid_until, Keep) else edit.valid_until,
         sources=head.sources if edit.sources is None else tuple(edit.sources),
     )
-    return wanted if isinstance(edit.confidence, Keep) else replace(wanted, confidence=edit.confidence)
+    check_span(wanted.valid_from, wanted.valid_until)
+    return wanted
 
 
 def update(
@@ -590,7 +664,8 @@ def _same(new: NewMemory, memory: Memory) -> bool:
     """Return True if both are equal; sources may have been added since."""
     said = (new.scope, new.kind, new.statement, new.confidence, new.category, tuple(new.tags))
     stored = (memory.scope, memory.kind, memory.statement, memory.confidence, memory.category, memory.tags)
-    return said == stored and set(new.sources) <= set(memory.sources)
+    span = (new.valid_from, new.valid_until) == (memory.valid_from, memory.valid_until)
+    return span and said == stored and set(new.sources) <= set(memory.sources)
 
 
 def _is_unchanged_by_others(new: NewMemory, head: Memory) -> bool:

@@ -185,7 +185,7 @@ class Redaction:
         if self.rests_on_them_alone(memory):
             return replace(
                 memory, statement=mark(memory.statement), tags=(), category="", change_summary="", doubtful="",
-                sources=(),
+                sources=(), **self._people(memory),
                 evidence=self._evidence(memory), shared_with=tuple(map(self.traces.redact_name, memory.shared_with)),
                 made_by=self.traces.redact_name(memory.made_by),
             )  # fmt: skip
@@ -197,11 +197,17 @@ class Redaction:
             category=change(memory.category),
             change_summary=change(memory.change_summary),
             doubtful=change(memory.doubtful),
+            **self._people(memory),
             made_by=self.traces.redact_name(memory.made_by),
             sources=tuple(source for source in memory.sources if not self.supports(source)),
             evidence=self._evidence(memory),
             shared_with=tuple(map(self.traces.redact_name, memory.shared_with)),
         )
+
+    def _people(self, memory: Memory) -> dict[str, Any]:
+        """Return whom it is about and who said it, without the person."""
+        others = tuple(one for one in memory.said_by if not self.traces.named_in(one))
+        return {"owner": self.traces.redact_name(memory.owner), "said_by": others}
 
     def _evidence(self, memory: Memory) -> tuple[EvidenceRoom, ...]:
         """Return the evidence, which stays although messages go: without it the memory would be for all."""

@@ -10,7 +10,7 @@ import numpy as np
 from roomlore.core.evolution.requests import strength_at
 from roomlore.core.memory.memory import Memory, MemoryKind
 from roomlore.core.recall.options import Recalled, RecallOptions, Recollection
-from roomlore.core.recall.rendering import HEAD, TAIL, block_of, line_of
+from roomlore.core.recall.rendering import HEAD, TAIL, block_of, line_of, text_of
 from roomlore.core.recall.safety import Safety, in_order, searchable
 from roomlore.core.recall.words import Counted, Topic, Vocabulary, WordIndex, amount
 from roomlore.core.search.hits import Floats, Ints
@@ -39,7 +39,7 @@ class FactSet:
     ) -> None:
         self.memories = sorted(memories, key=lambda m: (m.updated_at, m.memory_id), reverse=True)
         self.labelled = labelled
-        self.lines = [line_of(m.statement, m.scope if labelled else "") for m in self.memories]
+        self.lines = [line_of(text_of(m), m.scope if labelled else "") for m in self.memories]
         self._keys = [(line, m.category) for line, m in zip(self.lines, self.memories, strict=True)]
         reusable = known is not None and known.labelled == labelled
         self._vocabulary, self._ready = known.work() if known and reusable else (Vocabulary(), {})

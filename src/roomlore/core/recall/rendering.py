@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from roomlore.core.errors import InvalidInput
+from roomlore.core.memory.memory import Memory
 from roomlore.core.memory.reading import INJECTED_NAME
 from roomlore.core.prompt import neutral
 from roomlore.core.text import truncate
@@ -21,6 +22,12 @@ def line_of(statement: str, scope: str = "") -> str:
     scopes, else ''."""
     whose = f"[{truncate(_flat(scope), _SCOPE_CHARACTERS).replace(']', ')')}] " if scope else ""
     return f"- {neutral(whose + _flat(statement))}\n"
+
+
+def text_of(memory: Memory) -> str:
+    """Return the statement, with its end if it has one."""
+    ends = memory.valid_until
+    return memory.statement if ends is None else f"{memory.statement} (until {ends:%Y-%m-%d %H:%M} UTC)"
 
 
 def block_of(lines: Sequence[str]) -> str:

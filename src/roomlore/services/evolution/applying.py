@@ -19,7 +19,7 @@ from roomlore.core.evolution.requests import Answer, EvolutionResult, Operation,
 from roomlore.core.evolution.sameness import sameness
 from roomlore.core.memory.memory import Memory, Source
 from roomlore.core.memory.reading import own_words
-from roomlore.core.models import StoredMessage
+from roomlore.core.models import Origin, StoredMessage
 from roomlore.core.text import truncate
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.durable import Json, Steps
@@ -172,12 +172,12 @@ class ScopeChanged(Exception):
 @dataclass(frozen=True, slots=True)
 class _ParsedAnswer:
     """An answer ready for planning, with the messages it uses by handle. `fingerprints`: the hashes of all messages it
-    rests on. `times`: when they were sent."""
+    rests on. `said`: when and by whom they were sent."""
 
     answer: Answer
     handles: dict[str, Source]
     fingerprints: Mapping[str, str]
-    times: Mapping[Source, datetime]
+    said: Mapping[Source, Origin]
     failed: bool
 
 
@@ -236,8 +236,8 @@ class Applying:
         failed = not usable and not says_nothing(answered.second or answered.text)
         if failed and not answer.rejected:
             answer = replace(answer, rejected=(Rejected(1, "", "The answer is empty."),))
-        times = _times(read.room_id, read.messages)
-        return _ParsedAnswer(answer, dict(read.handles), read.fingerprints, times, failed)
+        said = _origins(read.room_id, read.messages)
+        return _ParsedAnswer(answer, dict(read.handles), read.fingerprints, said, failed)
 
     def _checked(self, read: Read, answered: Answered, text: str) -> Answer:
         return checked_answer(
@@ -273,8 +273,8 @@ class Applying:
             people=read.people,
             deleted=before.deleted,
         )
-        times = _times(read.room_id, every)
-        return _ParsedAnswer(answer, own, {**before.fingerprints, **read.fingerprints}, times, failed=False)
+        said = _origins(read.room_id, every)
+        return _ParsedAnswer(answer, own, {**before.fingerprints, **read.fingerprints}, said, failed=False)
 
     def _plan(self, piece: Piece, read: Read, answered: Answered, parsed: _ParsedAnswer, current: CurrentScope) -> Plan:
         given = PlanInput(
@@ -287,10 +287,11 @@ class Applying:
             evolution_id=piece.evolution_id,
             actor=answered.actor,
             now=self._clock.now(),
+            zone=self._options.zone,
             new_id=self._ids.new,
             taken=lambda statement: comparison_form(statement) in current.other_statements,
         )
-        heard = Heard(read.room, parsed.times, read.replaced, read.others)
+        heard = Heard(read.room, parsed.said, read.replaced, read.others)
         return with_evidence(plan(parsed.answer, given), read.offered.values(), heard)
 
     async def _write(
@@ -314,8 +315,8 @@ class Applying:
         return result_of(kept, planned.changes)
 
 
-def _times(room_id: str, messages: Iterable[StoredMessage]) -> dict[Source, datetime]:
-    return {Source(room_id, message.id): message.at for message in messages}
+def _origins(room_id: str, messages: Iterable[StoredMessage]) -> dict[Source, Origin]:
+    return {Source(room_id, message.id): Origin(message.at, message.sender_id) for message in messages}
 
 
 async def find_result(work: UnitOfWork, *, tenant: str, evolution_id: str) -> EvolutionResult | None:

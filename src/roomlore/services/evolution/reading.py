@@ -204,10 +204,15 @@ class Reading:
         )
 
     async def _active(self, work: UnitOfWork, piece: Piece, room_id: str) -> tuple[list[Memory], frozenset[str]]:
-        """Return the active memories that the room may know, and the ids of those that are left out since another one
-        replaces them there. An evolution of a room is shown, and counts, only what the room may know."""
+        """Return the active memories that hold and that the room may know, and the ids of those that are left out since
+        another one replaces them there. An evolution of a room is shown, and counts, only what the room may know."""
         active = await work.memories.page(
-            tenant=piece.tenant, scopes=[piece.scope], kinds=[piece.kind], status=MemoryStatus.ACTIVE, limit=_ALL
+            tenant=piece.tenant,
+            scopes=[piece.scope],
+            kinds=[piece.kind],
+            status=MemoryStatus.ACTIVE,
+            limit=_ALL,
+            held_at=self._clock.now(),
         )
         return shown(active, await self._view(work, piece, room_id, active))
 

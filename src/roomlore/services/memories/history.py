@@ -25,8 +25,8 @@ class Past:
         self._clock = clock
 
     async def as_of(self, scope: str, at: datetime) -> list[Memory]:
-        """Return what the scope remembered at a time, the oldest lineage first. The time is that of storing, not the
-        one since when the fact is said to be known. Raise `InvalidInput`."""
+        """Return what the scope remembered at a time, the oldest lineage first, without what had ended by then. The
+        time is that of storing, not the one since when the fact is said to be known. Raise `InvalidInput`."""
         walk = Walk(_moment(at, "at"))
         await self._along(scope, walk)
         return await self._chosen(scope, walk)
@@ -82,7 +82,8 @@ class Past:
     async def _chosen(self, scope: str, walk: Walk) -> list[Memory]:
         async with self._storage.reading() as work:
             changes = await work.memories.changes_of_memories(tenant=self._tenant, memory_ids=list(walk.in_force))
-        return walk.chosen(change for change in changes if change.scope == scope)
+        chosen = walk.chosen(change for change in changes if change.scope == scope)
+        return [memory for memory in chosen if memory.holds(walk.at)]
 
     async def _origins(self, work: UnitOfWork, head: Memory) -> dict[str, Memory]:
         """Read lineage by lineage: the number of reads follows the merges, not the versions."""

@@ -55,6 +55,7 @@ MemoryExport = Path | str | bytes | Mapping[str, Any] | Sequence[Any]
 _EXCERPT = 80
 _STATUSES: dict[str, MemoryStatus | None] = {
     "active": MemoryStatus.ACTIVE,
+    "ended": MemoryStatus.ACTIVE,
     "deprecated": MemoryStatus.DEPRECATED,
     "all": None,
 }
@@ -108,7 +109,15 @@ class Searcher(Protocol):
     """A service that searches the active memories of a scope, of any tenant."""
 
     async def search(
-        self, *, tenant: str, scope: str, query: str, limit: int, threshold: float, viewer: Viewer | None = None
+        self,
+        *,
+        tenant: str,
+        scope: str,
+        query: str,
+        limit: int,
+        threshold: float,
+        include_ended: bool = False,
+        viewer: Viewer | None = None,
     ) -> MemoryAnswer: ...
 
 
@@ -185,19 +194,25 @@ class MemoryService:
         confidence: float | None = None,
         category: str = "",
         tags: Sequence[str] = (),
+        owner: str = "",
+        said_by: Sequence[str] = (),
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
         sources: Sequence[Source] = (),
         evidence: Sequence[EvidenceRoom] = (),
         memory_id: str | None = None,
     ) -> Memory:
         """Add a memory to a scope ('user:anna', 'agent:bot', 'group:team') and return the stored one.
 
-        `confidence`: in [0, 1]; None if unknown. `sources`: the messages that support it. `evidence`: the rooms
-        in which it was said, beside those of the sources; a memory without either is for all. If the scope already has
-        a memory in the same words (letter case and white space apart) that those who heard
-        this one may know, that one is returned unchanged. `memory_id`: an
-        id of your own makes the call safe to repeat; the same id with the same content changes nothing, even after it
-        was changed or deleted. Raise `Conflict` if the id exists with other content, `InvalidInput`,
-        `StorageUnavailable`.
+        `confidence`: in [0, 1]; None if unknown. `sources`: the messages that support it. `evidence`: the rooms in
+        which it was said, beside those of the sources; a memory without either is for all. `owner`: the id of the
+        person whom it is about, by default the person of a user's scope. `said_by`: the ids of those who said it,
+        beside the senders of the sources. `valid_from`, `valid_until`: since when it holds and when it ends: what has
+        ended is neither recalled nor found, except by those who ask for the past. If the scope already has a memory in
+        the same words (letter case and white space apart) that holds and that those who heard this one may know, that
+        one is returned unchanged. `memory_id`: an id of your own makes the call safe to repeat; the same id with the
+        same content changes nothing, even after it was changed or deleted. Raise `Conflict` if the id exists with other
+        content, `InvalidInput`, `StorageUnavailable`.
         """
         new = NewMemory(
             scope=scope,
@@ -206,6 +221,10 @@ class MemoryService:
             confidence=confidence,
             category=category,
             tags=tags,
+            owner=owner,
+            said_by=said_by,
+            valid_from=valid_from,
+            valid_until=valid_until,
             sources=sources,
             evidence=evidence,
             memory_id=memory_id,
@@ -233,17 +252,22 @@ class MemoryService:
         confidence: float | Keep | None = KEEP,
         category: str | None = None,
         tags: Sequence[str] | None = None,
+        owner: str | None = None,
+        said_by: Sequence[str] | None = None,
+        valid_from: datetime | Keep | None = KEEP,
+        valid_until: datetime | Keep | None = KEEP,
         sources: Sequence[Source] | None = None,
         expected: str | None = None,
         reason: str = "",
     ) -> Memory:
         """Make a new version of a memory, under a new id; the old one is deprecated. Any version's id works.
 
-        Arguments left out keep their values; a `confidence` of None removes it. If nothing changes there is no new
-        version. If new `sources` were not heard by everybody who may see the memory, the result is a memory beside it,
-        shown in its place to those who heard them. `expected`: the id of the version that you saw; without it the
-        change applies to the current version. Raise `Conflict` if another version than `expected` is active, if the
-        memory was deleted, or if another memory of the scope says the same; `NotFound`, `InvalidInput`,
+        Arguments left out keep their values; a `confidence`, `valid_from` or `valid_until` of None removes it. A
+        `valid_until` that is past ends the memory: it is shown only to those who ask for the past. If nothing changes
+        there is no new version. If new `sources` were not heard by everybody who may see the memory, the result is a
+        memory beside it, shown in its place to those who heard them. `expected`: the id of the version that you saw;
+        without it the change applies to the current version. Raise `Conflict` if another version than `expected` is
+        active, if the memory was deleted, or if another memory of the scope says the same; `NotFound`, `InvalidInput`,
         `StorageUnavailable`.
         """
         edit = Edit(
@@ -251,6 +275,10 @@ class MemoryService:
             confidence=confidence,
             category=category,
             tags=tags,
+            owner=owner,
+            said_by=said_by,
+            valid_from=valid_from,
+            valid_until=valid_until,
             sources=sources,
         )
         return await self._writer.update(memory_id, edit, expected=expected, reason=reason)
@@ -317,7 +345,10 @@ class MemoryService:
             return len(await self._listed(scope, kinds, status, viewer))
         async with self._storage.reading() as work:
             return await work.memories.count(
-                tenant=self._tenant, scopes=[check_scope(scope)], kinds=check_kinds(kinds), status=_status(status)
+                tenant=self._tenant,
+                scopes=[check_scope(scope)],
+                kinds=check_kinds(kinds),
+                **_standing(status, self._clock.now()),
             )
 
     async def page(
@@ -332,8 +363,10 @@ class MemoryService:
     ) -> list[Memory]:
         """Return the newest version of each memory of a scope, such as 'agent:bot', the last changed first.
 
-        `viewer`: to whom it is shown, 'room:team' or 'user:anna'; without one everything is listed, and the caller
-        decides who sees it. Raise `InvalidInput` for an invalid scope, kind, status or viewer.
+        `status`: 'active' is what holds or will, 'ended' what holds no more because its `valid_until` is past,
+        'deprecated' what was deleted or merged. `viewer`: to whom it is shown, 'room:team' or 'user:anna'; without one
+        everything is listed, and the caller decides who sees it. Raise `InvalidInput` for an invalid scope, kind,
+        status or viewer.
         """
         check_page(limit=limit, after=offset)
         if viewer is not None:
@@ -343,7 +376,7 @@ class MemoryService:
                 tenant=self._tenant,
                 scopes=[check_scope(scope)],
                 kinds=check_kinds(kinds),
-                status=_status(status),
+                **_standing(status, self._clock.now()),
                 limit=limit,
                 offset=offset,
             )
@@ -355,7 +388,7 @@ class MemoryService:
                 tenant=self._tenant,
                 scopes=[check_scope(scope)],
                 kinds=check_kinds(kinds),
-                status=_status(status),
+                **_standing(status, self._clock.now()),
                 limit=_ALL,
             )
         seen = await self._visible(every, viewer)
@@ -440,7 +473,8 @@ class MemoryService:
             )
 
     async def as_of(self, scope: str, at: datetime) -> list[Memory]:
-        """Return what the scope remembered at a time, the oldest lineage first. Raise `InvalidInput`."""
+        """Return what the scope remembered at a time, the oldest lineage first, without what had ended by then. Raise
+        `InvalidInput`."""
         return await self._past.as_of(check_scope(scope), at)
 
     async def diff(self, scope: str, start: datetime, end: datetime | None = None) -> MemoryDiff:
@@ -497,13 +531,21 @@ class MemoryService:
         return await self._reviser.share(memory_id, check_share(with_), by=by, ends=True, reason=reason)
 
     async def search(
-        self, group_id: str, q: str, *, limit: int = 5, threshold: float = 0.7, viewer: str | None = None
+        self,
+        group_id: str,
+        q: str,
+        *,
+        limit: int = 5,
+        threshold: float = 0.7,
+        include_ended: bool = False,
+        viewer: str | None = None,
     ) -> MemoryAnswer:
         """Return the memories of a group that answer a question, best first, those with a score of `threshold` or
         above. `group_id` may also be a scope, such as 'user:anna'.
 
         Scores are in [0, 1] and mean the same for every embedder. Without an embedder, or while it cannot be used, the
-        search uses words alone and says so. `viewer`: to whom it is shown, 'room:team' or 'user:anna'; without one
+        search uses words alone and says so. `include_ended`: also what holds no more, for questions about the past.
+        `viewer`: to whom it is shown, 'room:team' or 'user:anna'; without one
         everything is searched, and the caller decides who sees it. Raise `InvalidInput`, `StorageUnavailable`.
         """
         return await self._searcher.search(
@@ -512,6 +554,7 @@ class MemoryService:
             query=q,
             limit=limit,
             threshold=threshold,
+            include_ended=include_ended,
             viewer=None if viewer is None else check_viewer(viewer),
         )
 
@@ -560,7 +603,9 @@ class MemoryService:
             )
 
 
-def _status(status: Status) -> MemoryStatus | None:
+def _standing(status: Status, now: datetime) -> dict[str, Any]:
+    """Return the filters of a list."""
     if not isinstance(status, str) or status not in _STATUSES:
         raise InvalidInput(f"status is {status!r:.60}; it is one of {', '.join(_STATUSES)}.")
-    return _STATUSES[status]
+    held = {"active": {"held_at": now}, "ended": {"ended_by": now}}
+    return {"status": _STATUSES[status], **held.get(status, {})}

@@ -29,7 +29,9 @@ async def visible_to(
 ) -> list[Visibility]:
     """Return every active memory of these scopes with the reasons why the viewer is shown it or not."""
     kinds = list(MemoryKind)
-    found = await work.memories.page(tenant=tenant, scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE, limit=_ALL)
+    found = await work.memories.page(
+        tenant=tenant, scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE, limit=_ALL, held_at=now
+    )
     view = await view_for(work, tenant=tenant, viewer=viewer, memories=found, now=now)
     named = await work.rooms.people(tenant=tenant, room_ids=rooms_named(found), persons=[])
     return visibilities(found, viewer, view, {room_id: room.kind for room_id, room in named.items()})

@@ -33,7 +33,9 @@ from roomlore.core.memory.writing import (
     refuse_unknown,
     said_in,
     said_there,
+    senders,
 )
+from roomlore.core.models import Origin
 from roomlore.ports.audience import view_for
 from roomlore.ports.coordination import Clock, Ids
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -161,10 +163,10 @@ class MemoryWriter:
     async def check_cited(self, sources: Sequence[Source], viewer: Viewer) -> None:
         """Raise `InvalidInput` for messages that the viewer may not see, as for those that are not there."""
         async with self._storage.reading() as work:
-            times = await self._said_at(work, sources)
-            rooms = {one.room_id for one in times}
+            said = await self._origins(work, sources)
+            rooms = {one.room_id for one in said}
             view = await view_for(work, tenant=self._tenant, viewer=viewer, rooms=rooms, now=self._clock.now())
-        seen = {one for one, at in times.items() if covers(view.windows.get(one.room_id, NEVER), at, at)}
+        seen = {one for one, was in said.items() if covers(view.windows.get(one.room_id, NEVER), was.at, was.at)}
         refuse_unknown(sources, seen)
 
     async def _decide(
@@ -181,8 +183,8 @@ class MemoryWriter:
             if not dry_run:
                 await self._lock(work, scope, before[scope], now)
             number = max(one.number for one in before[scope].values())
-            times = await self._said_at(work, (one for _, memory in memories for one in memory.sources))
-            memories = [(place, _with_evidence(memory, times)) for place, memory in memories]
+            said = await self._origins(work, (one for _, memory in memories for one in memory.sources))
+            memories = [(place, _with_evidence(memory, said)) for place, memory in memories]
             known = await self._known(work, memories, refresh=refresh)
             additions = Additions(
                 before[scope],
@@ -194,7 +196,7 @@ class MemoryWriter:
                 refresh=refresh,
             )
             done |= {place: additions.add(memory) for place, memory in memories}
-            refuse_unknown((one for change in additions.changes for one in change.memory.sources), times)
+            refuse_unknown((one for change in additions.changes for one in change.memory.sources), said)
             if not dry_run:
                 await work.memories.apply(tenant=self._tenant, scope=scope, changes=additions.changes)
         return [done[place] for place in range(batch.size)]
@@ -250,13 +252,13 @@ class MemoryWriter:
             scope = await self._lock(work, head.scope, before, now)
             lineage = await self._with_newest(work, (await self._lineages(work, [memory_id]))[memory_id])
             head = _in_force(lineage, expected)
-            times = await self._said_at(work, edit.sources or ())
-            refuse_unknown((one for one in edit.sources or () if one not in head.sources), times)
-            wanted = writing.edited(head, edit, times)
+            said = await self._origins(work, edit.sources or ())
+            refuse_unknown((one for one in edit.sources or () if one not in head.sources), said)
+            wanted = writing.edited(head, edit, said)
             if wanted == head:
                 return head
             for in_force in before.values():
-                _check_unique(wanted, in_force)
+                _check_unique(wanted, in_force, now)
             if not await self._is_for_the_same(work, head, wanted):
                 change = writing.beside(
                     head, wanted, memory_id=self._ids.new(), number=scope.changes + 1, reason=reason, now=now
@@ -284,15 +286,15 @@ class MemoryWriter:
         people = await work.rooms.people(tenant=self._tenant, room_ids=names)
         return all(may_replace(head, one, people[one.room_id], people) for one in new)
 
-    async def _said_at(self, work: UnitOfWork, sources: Iterable[Source]) -> dict[Source, datetime]:
-        """Return when these messages were sent, without those that do not exist. A deleted one exists: its id stays
-        taken."""
-        found, by_room = dict[Source, datetime](), defaultdict[str, list[str]](list)
+    async def _origins(self, work: UnitOfWork, sources: Iterable[Source]) -> dict[Source, Origin]:
+        """Return when and by whom these messages were sent, without those that do not exist. A deleted one exists: its
+        id stays taken."""
+        found, by_room = dict[Source, Origin](), defaultdict[str, list[str]](list)
         for one in dict.fromkeys(sources):
             by_room[one.room_id].append(one.message_id)
         for room_id, ids in by_room.items():
-            known = await work.messages.said_at(tenant=self._tenant, room_id=room_id, message_ids=ids)
-            found |= {Source(room_id, message_id): at for message_id, at in known.items()}
+            known = await work.messages.origins(tenant=self._tenant, room_id=room_id, message_ids=ids)
+            found |= {Source(room_id, message_id): was for message_id, was in known.items()}
         return found
 
     async def _delete(self, memory_id: str, expected: str | None, reason: str) -> Memory:
@@ -326,9 +328,13 @@ class MemoryWriter:
         return replace(lineage, newest=max(memory.version for memory in versions))
 
 
-def _with_evidence(new: NewMemory, times: Mapping[Source, datetime]) -> NewMemory:
-    """Return the memory with the rooms of its sources among its evidence."""
-    return replace(new, evidence=evidence_of(said_in(new.sources, times), new.evidence))
+def _with_evidence(new: NewMemory, said: Mapping[Source, Origin]) -> NewMemory:
+    """Return the memory with the rooms of its sources among its evidence, and their senders among those who said it."""
+    return replace(
+        new,
+        evidence=evidence_of(said_in(new.sources, said), new.evidence),
+        said_by=senders(new.sources, said, known=new.said_by),
+    )
 
 
 def _in_force(lineage: Lineage, expected: str | None) -> Memory:
@@ -347,8 +353,11 @@ def _check(done: Sequence[Remembered], on_conflict: OnConflict) -> None:
         )
 
 
-def _check_unique(wanted: Memory, in_force: InForce) -> None:
-    other = in_force.saying(wanted.statement, wanted.evidence, known_to=heard_there, beside=wanted.lineage_id)
+def _check_unique(wanted: Memory, in_force: InForce, now: datetime) -> None:
+    def known_to(memory: Memory, evidence: Sequence[EvidenceRoom]) -> bool:
+        return memory.holds(now) and heard_there(memory, evidence)
+
+    other = in_force.saying(wanted.statement, wanted.evidence, known_to=known_to, beside=wanted.lineage_id)
     if other is not None:
         raise Conflict(f"Memory {other.memory_id!r:.80} says that already; delete one of the two.")
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from roomlore.core.audience import EvidenceTable, Viewer, unreplaced
 from roomlore.core.errors import InvalidInput, ModelUnavailable, describe
-from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus
+from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus, next_end
 from roomlore.core.recall.ranking import FactSet
 from roomlore.core.recall.words import Topic
 from roomlore.core.search.hits import Floats, Vectors
@@ -42,10 +42,13 @@ _AT_ONCE = 64
 @dataclass(slots=True)
 class CachedFacts:
     """A cached set of facts. `stamp`: the state of each scope when the facts were read. `vectors`: of the facts, once
-    made. `size`: its cost in the cache. For a viewer, `sight`: what it may see, `every`: all facts of the scopes,
+    made. `size`: its cost in the cache. `ended`: facts that hold no more are among them; `until`: when the next of them
+    ends, if they are not. For a viewer, `sight`: what it may see, `every`: all facts of the scopes,
     `evidence`: theirs, and `seen`: those that the viewer might see then."""
 
     sight: Sight | None = None
+    ended: bool = False
+    until: datetime | None = None
     stamp: _Stamp = ()
     facts: FactSet | None = None
     every: Sequence[Memory] = ()
@@ -73,11 +76,17 @@ class RecallCache:
         self._cached: OrderedDict[tuple[object, ...], CachedFacts] = OrderedDict()
 
     async def find(
-        self, tenant: str, scopes: Sequence[str], kinds: Sequence[MemoryKind], viewer: Viewer | None = None
+        self,
+        tenant: str,
+        scopes: Sequence[str],
+        kinds: Sequence[MemoryKind],
+        viewer: Viewer | None = None,
+        ended: bool = False,
     ) -> tuple[CachedFacts, FactSet]:
-        """Return the current facts that the viewer may see, None for all. Raise `StorageUnavailable`."""
-        key = (tenant, tuple(scopes), tuple(kinds), viewer)
-        cached = self._cached.setdefault(key, CachedFacts(Sight(tenant, viewer) if viewer else None))
+        """Return the current facts that the viewer may see, None for all. `ended`: those that hold no more, too. Raise
+        `StorageUnavailable`."""
+        key = (tenant, tuple(scopes), tuple(kinds), viewer, ended)
+        cached = self._cached.setdefault(key, CachedFacts(Sight(tenant, viewer) if viewer else None, ended))
         self._cached.move_to_end(key)
         async with cached.lock:
             facts = await self._current(cached, tenant, scopes, kinds)
@@ -93,24 +102,26 @@ class RecallCache:
         kinds: Sequence[MemoryKind],
     ) -> FactSet:
         async with self._storage.reading() as work:
-            stamp = await _stamp(work, tenant, scopes)
-            same = cached.facts is not None and cached.stamp == stamp
+            stamp, now = await _stamp(work, tenant, scopes), self._clock.now()
+            ended = cached.until is not None and cached.until <= now
+            same = cached.facts is not None and cached.stamp == stamp and not ended
             of_scopes = partial(
                 work.memories.page, tenant=tenant, scopes=scopes, kinds=kinds, status=MemoryStatus.ACTIVE
             )
             if cached.sight is None:
-                memories = [] if same else await of_scopes(limit=MOST_FACTS)
+                memories = [] if same else await of_scopes(limit=MOST_FACTS, held_at=None if cached.ended else now)
             else:
                 if not same or cached.evidence is None:
                     cached.every = await of_scopes(limit=_ALL)
                     cached.evidence = EvidenceTable(cached.every)
-                seen = await cached.sight.of(work, cached.evidence, self._clock.now())
+                seen = await cached.sight.of(work, cached.evidence, now)
                 same = same and seen is cached.seen
                 cached.seen = seen
-                memories = [] if same else _seen(cached.every, seen)
+                memories = [] if same else _seen(cached.every, seen, None if cached.ended else now)
         if same and cached.facts is not None:
             return cached.facts
         known, cached.facts = cached.facts, None
+        cached.until = None if cached.ended else next_end(memories, now)
 
         def ready() -> FactSet:
             return FactSet(memories, count=self._count, labelled=len(scopes) > 1, known=known)
@@ -128,10 +139,11 @@ class RecallCache:
             self._held -= dropped.size
 
 
-def _seen(every: Sequence[Memory], seen: NDArray[np.bool_]) -> list[Memory]:
-    """Return as many of the facts that a viewer may see as one that sees all would get, the last changed first."""
+def _seen(every: Sequence[Memory], seen: NDArray[np.bool_], held_at: datetime | None) -> list[Memory]:
+    """Return as many of the facts that a viewer may see as one that sees all would get, the last changed first. What
+    has ended replaces what it replaced all the same."""
     memories, _ = unreplaced([every[place] for place in np.flatnonzero(seen).tolist()])
-    return memories[:MOST_FACTS]
+    return [one for one in memories if held_at is None or one.holds(held_at)][:MOST_FACTS]
 
 
 async def _stamp(work: UnitOfWork, tenant: str, scopes: Sequence[str]) -> _Stamp:

@@ -25,7 +25,7 @@ from roomlore.core.recall.options import (
     scopes_of,
 )
 from roomlore.core.recall.ranking import FactSet, recollect
-from roomlore.core.recall.rendering import line_of
+from roomlore.core.recall.rendering import line_of, text_of
 from roomlore.core.recall.words import Topic, topic_of
 from roomlore.core.search.hits import Floats
 from roomlore.core.transcript import Speakers
@@ -40,8 +40,9 @@ SaidBefore = Said | Message | Mapping[str, Any]
 _NOT_SAID = "system"
 _ROLES = {"user", "assistant", "system", "tool", "developer", "function"}
 _MOST = 10_000
-Form: TypeAlias = "tuple[int, bool, Viewer | None]"
-"""The properties of a block besides its facts: its budget, True if its lines name their scopes, and its viewer."""
+Form: TypeAlias = "tuple[int, bool, bool, Viewer | None]"
+"""The properties of a block besides its facts: its budget, True if its lines name their scopes, True if it may have
+what has ended, and its viewer."""
 _MOST_PEOPLE = 8
 """The people whose facts are recalled for one reply: the last speakers."""
 _MOST_SHORT = 50
@@ -108,11 +109,11 @@ class ShownBefore:
 
     def of(self, tenant: str, conversation_id: str, form: Form) -> tuple[str, ...]:
         """Return the ids in their order; () if none were shown, or in another form."""
-        before, memory_ids = self._shown.get((tenant, conversation_id, form[2]), (form, ()))
+        before, memory_ids = self._shown.get((tenant, conversation_id, form[-1]), (form, ()))
         return memory_ids if before == form else ()
 
     def note(self, tenant: str, conversation_id: str, form: Form, memory_ids: tuple[str, ...]) -> None:
-        name = (tenant, conversation_id, form[2])
+        name = (tenant, conversation_id, form[-1])
         self._shown[name] = form, memory_ids
         self._shown.move_to_end(name)
         while len(self._shown) > self._most:
@@ -155,6 +156,7 @@ class RecallService:
         kinds: Sequence[MemoryKind] = RECALLED,
         conversation_id: str | None = None,
         previous: Sequence[str] | None = None,
+        include_ended: bool = False,
         viewer: str | None = None,
     ) -> Recollection:
         """Return the facts and group memories of these scopes, such as 'user:ann', that matter for a conversation, in
@@ -162,10 +164,10 @@ class RecallService:
 
         `messages`: the conversation, the newest last, as `Said`, messages of a room, or mappings with role and content.
         `conversation_id`: facts shown in it before, by this process, stay until relevance has clearly changed.
-        `previous`: the ids of the facts shown before, for callers that store them themselves. `viewer`: to whom it is
-        shown, 'room:team' or 'user:anna'; without one everything is recalled, and the caller decides who sees it.
-        Arguments left out come from the settings. Raise `InvalidInput`, `StorageUnavailable`; without vectors it uses
-        words and says so in `degraded`.
+        `previous`: the ids of the facts shown before, for callers that store them themselves. `include_ended`: also
+        what holds no more, for conversations about the past. `viewer`: to whom it is shown, 'room:team' or 'user:anna';
+        without one everything is recalled, and the caller decides who sees it. Arguments left out come from the
+        settings. Raise `InvalidInput`, `StorageUnavailable`; without vectors it uses words and says so in `degraded`.
         """
         started = self._parts.clock.monotonic()
         options = otherwise(
@@ -178,11 +180,11 @@ class RecallService:
         )
         whose, which, said = scopes_of(scopes), check_kinds(kinds), said_of(messages)
         sees = None if viewer is None else check_viewer(viewer)
-        form = options.max_tokens, len(whose) > 1, sees
+        form = options.max_tokens, len(whose) > 1, include_ended, sees
         before = self._before(conversation_id, previous, form)
         if not self._parts.enabled or not whose or not which:
             return Recollection(facts=(), text="", tokens=0, considered=0)
-        cached, facts = await self._parts.cache.find(self._tenant, whose, which, sees)
+        cached, facts = await self._parts.cache.find(self._tenant, whose, which, sees, include_ended)
         topic = topic_of(said, options.max_context_turns)
         cosines, degraded = await self._cosines(topic, facts, cached, options)
         found = recollect(
@@ -214,6 +216,7 @@ class RecallService:
         kinds: Sequence[MemoryKind] = RECALLED,
         conversation_id: str | None = None,
         previous: Sequence[str] | None = None,
+        include_ended: bool = False,
         viewer: str | None = None,
     ) -> str:
         """Return only the block of `build`, '' if there is nothing to recall."""
@@ -228,6 +231,7 @@ class RecallService:
             kinds=kinds,
             conversation_id=conversation_id,
             previous=previous,
+            include_ended=include_ended,
             viewer=viewer,
         )
         return found.text
@@ -298,9 +302,10 @@ class KnownForReplies:
         scope = f"agent:{agent_id}"
         async with self._storage.reading() as work:
             found = await work.memories.short_of_room(tenant=tenant, scope=scope, room_id=room_id, limit=_MOST_SHORT)
-        here = [memory for memory in found if all(one.room_id == room_id for one in memory.evidence)]
+        now = self._parts.clock.now()
+        here = [one for one in found if one.holds(now) and all(room.room_id == room_id for room in one.evidence)]
         here.sort(key=lambda memory: memory.supported_at, reverse=True)
-        return [line_of(memory.statement, scope) for memory in here]
+        return [line_of(text_of(memory), scope) for memory in here]
 
     def _fitting(self, lines: list[str], max_tokens: int) -> str:
         """Return the lines that fit: a name may take more tokens than the id it replaces."""
@@ -321,7 +326,7 @@ def _people(messages: Sequence[StoredMessage], agent_id: str) -> dict[str, str]:
 def _line(memory: Memory, speakers: Speakers) -> str:
     """Return the line. People have the names that they have in the conversation."""
     kind, _, name = memory.scope.partition(":")
-    return line_of(memory.statement, f"user:{speakers.name_of(name)}" if kind == "user" else memory.scope)
+    return line_of(text_of(memory), f"user:{speakers.name_of(name)}" if kind == "user" else memory.scope)
 
 
 def _conversation(room_id: str, agent_id: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -12,9 +13,12 @@ from roomlore.core.memory.memory import Memory, MemoryKind, Status
 from roomlore.core.memory.writing import KEEP, FactImport, NewMemory, Remembered
 from roomlore.surfaces.cli import memory, show
 from roomlore.surfaces.cli.frame import Group, frame_of
+from roomlore.surfaces.cli.memory import Edge, moment
 from roomlore.surfaces.plain import plain
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from roomlore.wiring import Lore
 
 app = typer.Typer(
@@ -45,6 +49,12 @@ def add(
     ] = None,
     category: Annotated[str, typer.Option(help="What kind of thing it is, such as `preference`.")] = "",
     tag: _Tags = None,
+    owner: Annotated[
+        str, typer.Option(help="The id of the person whom it is about; by default that of the scope.")
+    ] = "",
+    said_by: Annotated[list[str] | None, typer.Option(help="The id of who said it; may be repeated.")] = None,
+    valid_from: Annotated[str | None, typer.Option(help="Since when it holds: `2024-05-01`, `last week`.")] = None,
+    valid_until: Annotated[str | None, typer.Option(help="When it ends; a day counts to its end.")] = None,
     fact_id: Annotated[
         str | None, typer.Option("--id", help="An id of your own makes the command safe to repeat.")
     ] = None,
@@ -53,11 +63,20 @@ def add(
     ] = False,
 ) -> None:
     """Add a fact. A fact in the same words is not added again."""
-    new = NewMemory(
-        scope=scope, statement=text, confidence=confidence, category=category, tags=tag or (), memory_id=fact_id
-    )
 
     async def work(lore: Lore) -> list[Remembered]:
+        new = NewMemory(
+            scope=scope,
+            statement=text,
+            confidence=confidence,
+            category=category,
+            tags=tag or (),
+            owner=owner,
+            said_by=said_by or (),
+            valid_from=_moment(lore, "--valid-from", valid_from, "start"),
+            valid_until=_moment(lore, "--valid-until", valid_until, "end"),
+            memory_id=fact_id,
+        )
         return await lore.memories.add_all([new])
 
     done = frame_of(ctx).run(work, creates=True)[0]
@@ -101,6 +120,8 @@ def update(
         list[str] | None,
         typer.Option("--tag", help="A tag; may be repeated. The tags given take the place of all others."),
     ] = None,
+    valid_from: Annotated[str | None, typer.Option(help="Since when it holds; `''` takes it away.")] = None,
+    valid_until: Annotated[str | None, typer.Option(help="When it ends, such as `now`; `''` takes it away.")] = None,
     expected: _Expected = None,
     reason: _Reason = "",
     as_json: Annotated[bool, typer.Option("--json", help="The new version as JSON.")] = False,
@@ -108,8 +129,11 @@ def update(
     """Change a fact. It gets a new version with a new id; the version before stays in its history."""
     if no_confidence and confidence is not None:
         raise InvalidInput("Give --confidence or --no-confidence, not both.")
-    if not no_confidence and confidence is None and text is None and category is None and not tag:
-        raise InvalidInput("Say what to change: --text, --confidence, --no-confidence, --category or --tag.")
+    given = (confidence, text, category, tag or None, valid_from, valid_until)
+    if not no_confidence and all(one is None for one in given):
+        raise InvalidInput(
+            "Say what to change: --text, --confidence, --no-confidence, --category, --tag, --valid-from, --valid-until."
+        )
     wanted = None if no_confidence else KEEP if confidence is None else confidence
 
     async def work(lore: Lore) -> Memory:
@@ -119,6 +143,8 @@ def update(
             confidence=wanted,
             category=category,
             tags=tag,
+            valid_from=KEEP if valid_from is None else _moment(lore, "--valid-from", valid_from, "start"),
+            valid_until=KEEP if valid_until is None else _moment(lore, "--valid-until", valid_until, "end"),
             expected=expected,
             reason=reason,
         )
@@ -190,6 +216,12 @@ def import_(
         show.as_json(plain(report))
     else:
         typer.echo(_summary(report))
+
+
+def _moment(lore: Lore, name: str, words: str | None, edge: Edge) -> datetime | None:
+    """Return the time; None if it is not given, or ''."""
+    zone = ZoneInfo(lore.settings.search.time_zone)
+    return moment(name, words, now=lore.now(), zone=zone, edge=edge) if words else None
 
 
 def _line(fact: Memory) -> list[str]:

@@ -410,12 +410,14 @@ def search(
     query: Annotated[list[str], typer.Argument(help="A few words or a question; quotes are not needed.")],
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Most memories.")] = 5,
     threshold: Annotated[float, typer.Option(help="Only those with this score, from 0 to 1, or a higher one.")] = 0.7,
+    ended: Annotated[bool, typer.Option("--ended", help="Also what holds no more.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON, with what each score is made of.")] = False,
 ) -> None:
     """Find the memories of a group that answer a question, best first."""
 
     async def work(lore: Lore) -> MemoryAnswer:
-        return await lore.memories.search(group, " ".join(query), limit=limit, threshold=threshold)
+        words = " ".join(query)
+        return await lore.memories.search(group, words, limit=limit, threshold=threshold, include_ended=ended)
 
     answer = frame_of(ctx).run(work)
     if as_json:

@@ -10,16 +10,17 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_args
+from datetime import datetime
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 from starlette.requests import ClientDisconnect, Request
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.models import Role
-from roomlore.core.records import FIELDS, FIRST_UNIX, LAST_UNIX, ROOM_NAMES, UNIX_TEXT
+from roomlore.core.records import FIELDS, FIRST_UNIX, LAST_UNIX, ROOM_NAMES, UNIX_TEXT, parse_time
 from roomlore.settings import Settings
 from roomlore.settings.sections import StrategyName
 from roomlore.surfaces.findings import in_words
@@ -127,6 +128,17 @@ MOMENT: Mapping[str, Any] = {"anyOf": [{"format": "date-time"}, {"format": "date
 """A time as text. More forms of ISO 8601 are accepted than these."""
 _UNIX = {"type": "number", "minimum": FIRST_UNIX, "maximum": LAST_UNIX}
 TIME = {"anyOf": [{"type": "string", **one} for one in MOMENT["anyOf"]] + [_UNIX, {"type": "null"}]}
+
+
+def _time(given: Any) -> datetime | None:
+    moment = None if given is None else parse_time(given)
+    if given is not None and moment is None:
+        raise ValueError("give a day or a time, such as 2024-05-01 or 2024-05-01T12:30:00Z")
+    return moment
+
+
+Time = Annotated[datetime | None, BeforeValidator(_time), WithJsonSchema(TIME)]
+"""A time of a body."""
 _ID = {"type": "string", "minLength": 1, "maxLength": MAX_ID_CHARS}
 _NAME = {"type": ["string", "null"], "maxLength": MAX_ID_CHARS}
 _FLAG = {"type": ["boolean", "null"]}

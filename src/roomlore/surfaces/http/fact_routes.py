@@ -10,10 +10,12 @@ from starlette.requests import Request
 
 from roomlore.core.errors import InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.memory.memory import MAX_SCOPE_CHARS, SCOPE_PATTERN, Memory, MemoryKind, Source
+from roomlore.core.memory.memory import MAX_SCOPE_CHARS, SCOPE_PATTERN, Memory, MemoryKind, Source, Status
 from roomlore.core.memory.writing import (
+    KEEP,
     MAX_BATCH,
     MAX_LABEL,
+    MAX_PEOPLE,
     MAX_REASON,
     MAX_SOURCES,
     MAX_STATEMENT,
@@ -23,9 +25,9 @@ from roomlore.core.memory.writing import (
 )
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router
-from roomlore.surfaces.http.bodies import Body, Bounds, needs_one, read_json, validated
+from roomlore.surfaces.http.bodies import Body, Bounds, Time, needs_one, read_json, validated
 from roomlore.surfaces.http.guard import Reader, ShownTo, Writer
-from roomlore.surfaces.http.memory_routes import SeenMemory
+from roomlore.surfaces.http.memory_routes import STATUS, SeenMemory
 from roomlore.surfaces.http.paths import MOST, MemoryId, PageLimit, Reason
 from roomlore.surfaces.plain import made_from
 from roomlore.surfaces.shapes import request_of, values_of
@@ -53,6 +55,8 @@ SourceForm = request_of(Source, _Part, {"room_id": Id, "message_id": Id}, name="
 Sources = Annotated[list[SourceForm], Field(max_length=MAX_SOURCES)]  # type: ignore[valid-type]
 Tags = Annotated[list[Tag], Field(max_length=MAX_TAGS)]
 Confidence = Annotated[float | None, Field(ge=0, le=1)]
+Person = Annotated[str, Field(max_length=MAX_ID_CHARS)]
+People = Annotated[list[Id], Field(max_length=MAX_PEOPLE)]
 
 
 class _Fact(Body):
@@ -69,6 +73,12 @@ FactForm = request_of(
         "confidence": Annotated[Confidence, Field(description="Null: nobody said.")],
         "category": Label,
         "tags": Tags,
+        "owner": Annotated[
+            Person, Field(description="The id of the person whom it is about; by default the person of a user's scope.")
+        ],
+        "said_by": Annotated[People, Field(description="Who said it, beside the senders of the sources.")],
+        "valid_from": Annotated[Time, Field(description="Since when it holds.")],
+        "valid_until": Annotated[Time, Field(description="When it ends; then only who asks for the past is shown it.")],
         "sources": Annotated[Sources, Field(description="The messages that support it.")],
         "memory_id": Annotated[
             str | None,
@@ -111,21 +121,26 @@ def _facts(value: Any) -> list[NewMemory]:
 _CONTENT = tuple(one.name for one in fields(Edit))
 
 
+_REMOVABLE = tuple(one.name for one in fields(Edit) if one.default is KEEP)
+
+
 def _change_schema(schema: dict[str, Any]) -> None:
-    """Mark `confidence` as nullable: null is a change too."""
-    some = needs_one(*(name for name in _CONTENT if name != "confidence"))
-    some["allOf"][0]["anyOf"].append({"required": ["confidence"]})
+    """Mark the fields that can be removed as nullable: null is a change too."""
+    some = needs_one(*(name for name in _CONTENT if name not in _REMOVABLE))
+    some["allOf"][0]["anyOf"] += [{"required": [name]} for name in _REMOVABLE]
     schema.update(some)
 
 
 class _Change(Body):
-    """A change of a fact. Fields that are left out stay. A null confidence is removed; other null fields stay."""
+    """A change of a fact. Fields that are left out stay. A null confidence or time is removed; other null fields
+    stay."""
 
     model_config = ConfigDict(json_schema_extra=_change_schema)
 
     @model_validator(mode="after")
     def _something(self) -> "_Change":
-        if "confidence" not in self.model_fields_set and all(getattr(self, name) is None for name in _CONTENT):
+        removed = self.model_fields_set.intersection(_REMOVABLE)
+        if not removed and all(getattr(self, name) is None for name in _CONTENT):
             raise ValueError(f"give at least one of {', '.join(_CONTENT)}")
         return self
 
@@ -138,6 +153,10 @@ FactChange = request_of(
         "confidence": Confidence,
         "category": Label | None,
         "tags": Tags | None,
+        "owner": Person | None,
+        "said_by": People | None,
+        "valid_from": Time,
+        "valid_until": Time,
         "sources": Sources | None,
     },
     name="FactChange",
@@ -218,7 +237,7 @@ async def list_facts(
         ),
     ] = "",
     kind: Annotated[list[MemoryKind] | None, Query(description="By default fact; may be repeated.")] = None,
-    status: Annotated[Literal["active", "deprecated", "all"], Query(description="Which ones.")] = "active",
+    status: Annotated[Status, Query(description=STATUS)] = "active",
     offset: Annotated[int, Query(ge=0, le=MOST, description="The `next` of the page before; 0 begins.")] = 0,
 ) -> FactPage:
     """Return the facts of a scope, the last changed first."""

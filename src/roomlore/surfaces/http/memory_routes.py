@@ -20,6 +20,7 @@ from roomlore.core.memory.memory import (
     MemoryKind,
     MemoryStatus,
     Revised,
+    Status,
 )
 from roomlore.core.memory.words_diff import Piece, words_diff
 from roomlore.core.memory.writing import MAX_REASON, scope_of
@@ -72,7 +73,7 @@ class OneMemory(Told):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMemory:
     """A memory that was found. `score`: in [0, 1]; means the same whatever it was searched with. `signals`: what the
-    score is made of. `doubtful`: why it looks doubtful, empty if it does not."""
+    score is made of. `doubtful`: why it looks doubtful, empty if it does not. `valid_until`: when it ends or ended."""
 
     memory_id: str
     statement: str
@@ -80,6 +81,7 @@ class FoundMemory:
     updated_at: datetime
     tags: tuple[str, ...]
     doubtful: str
+    valid_until: datetime | None
     score: float
     signals: Mapping[str, float]
 
@@ -378,6 +380,7 @@ async def seen_memory(lore: Writer, viewer: ShownTo, memory_id: MemoryId) -> str
 SeenMemory = Annotated[str, Depends(seen_memory)]
 
 _MOST_DAYS = 3_650
+STATUS = "active: what holds or will; ended: what holds no more; deprecated: what was deleted or merged."
 
 
 @memory_router.get("/list/{group_id:id}")
@@ -386,7 +389,7 @@ async def list_memories(
     viewer: ShownTo,
     group_id: GroupId,
     kind: Annotated[list[MemoryKind] | None, Query(description="By default every kind; may be repeated.")] = None,
-    status: Annotated[Literal["active", "deprecated", "all"], Query(description="Which ones.")] = "active",
+    status: Annotated[Status, Query(description=STATUS)] = "active",
     limit: Annotated[int, Query(ge=1, le=MOST, description="Most memories; at most the setting max_page.")] = 20,
     offset: Annotated[int, Query(ge=0, le=MOST, description="How many were shown before.")] = 0,
 ) -> MemoryPage:
@@ -408,11 +411,14 @@ async def search_memories(
     ] = "",
     limit: Annotated[int, Query(ge=1, le=200, description="Most memories.")] = 5,
     threshold: Annotated[float, Query(ge=0, le=1, description="Only those with this score or a higher one.")] = 0.7,
+    include_ended: Annotated[bool, Query(description="Also what holds no more, for questions about the past.")] = False,
 ) -> MemorySearch:
     """Return the memories of a group that answer a question, best first."""
     if not q:
         raise InvalidInput("q is missing: say what to look for, as in /memory/search/tea?q=green+tea.")
-    answer = await lore.memories.search(group_id, q, limit=limit, threshold=threshold, viewer=viewer)
+    answer = await lore.memories.search(
+        group_id, q, limit=limit, threshold=threshold, include_ended=include_ended, viewer=viewer
+    )
     results = [made_from(FoundMemory, hit.memory, score=hit.score, signals=hit.signals) for hit in answer.hits]
     return made_from(MemorySearch, answer, group_id=group_id, results=results)
 

@@ -59,6 +59,7 @@ class RecallRequest(bodies.Body):
         description="What was shown in it stays as long as relevance has not clearly changed.",
     )
     previous: list[str] | None = Field(None, description="The ids of the facts shown before, if you keep them.")
+    include_ended: bool = Field(False, description="Also what holds no more, for conversations about the past.")
 
 
 @recall.post(
@@ -81,5 +82,6 @@ async def recall_facts(
         kinds=[MemoryKind(kind) for kind in wanted.kinds],
         conversation_id=wanted.conversation_id,
         previous=wanted.previous,
+        include_ended=wanted.include_ended,
         viewer=viewer,
     )

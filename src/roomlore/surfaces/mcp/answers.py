@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from roomlore.core.intake import MAX_ID_CHARS
-from roomlore.core.memory.memory import MAX_SCOPE_CHARS, Memory
+from roomlore.core.memory.memory import MAX_SCOPE_CHARS, Memory, Status
 from roomlore.core.memory.writing import MAX_LABEL, MAX_REASON, MAX_STATEMENT, MAX_TAGS, Edit, NewMemory
 from roomlore.core.models import Candidate
 from roomlore.core.search.hits import SearchHit
@@ -84,6 +84,8 @@ Offset = Annotated[int, Field(ge=0, le=_MOST, description="The next_offset of th
 Query = Annotated[str, Field(max_length=_MOST_QUERY)]
 Label = Annotated[str, Field(max_length=8 * MAX_LABEL)]
 Tags = Annotated[list[Label], Field(max_length=MAX_TAGS)]
+ValidFrom = Annotated[datetime | None, Field(description="Since when it holds.")]
+ValidUntil = Annotated[datetime | None, Field(description="When it ends; it is not shown any more from then on.")]
 
 
 class Arguments(BaseModel):
@@ -112,9 +114,11 @@ AddMemory = request_of(
         "confidence": Confidence,
         "category": Label,
         "tags": Tags,
+        "valid_from": ValidFrom,
+        "valid_until": ValidUntil,
     },
     name="AddMemory",
-    without=("sources", "evidence", "memory_id", "created_at", "updated_at", "made_by", "reason"),
+    without=("sources", "owner", "said_by", "evidence", "memory_id", "created_at", "updated_at", "made_by", "reason"),
     also={
         "scope": (Scope, None),
         "room_id": (Annotated[Id | None, Field(description="The room of message_ids.")], None),
@@ -133,6 +137,7 @@ class SearchMemories(Arguments):
     scope: Scope = None
     limit: int = Field(5, ge=1, le=MOST_FOUND)
     threshold: float = Field(0.7, ge=0, le=1, description="The lowest score; lower finds more.")
+    include_ended: bool = Field(False, description="Also what holds no more, for questions about the past.")
 
 
 class SearchMessages(Arguments):
@@ -148,7 +153,7 @@ class GetMemories(Arguments):
 
     scope: Scope = None
     kind: Literal["fact", "group", "short"] | None = None
-    status: Literal["active", "deprecated", "all"] = "active"
+    status: Status = Field("active", description="ended: what holds no more; deprecated: deleted or merged.")
     limit: int = Field(20, ge=1, le=MOST_LISTED)
     offset: Offset = 0
 
@@ -159,7 +164,8 @@ class GetMemory(Arguments):
     memory_id: MemoryId
 
 
-_CONTENT = tuple(one.name for one in fields(Edit) if one.name != "sources")
+_NOT_CHANGED = ("sources", "owner", "said_by")
+_CONTENT = tuple(one.name for one in fields(Edit) if one.name not in _NOT_CHANGED)
 
 
 class _Update(Arguments):
@@ -177,9 +183,16 @@ class _Update(Arguments):
 UpdateMemory = request_of(
     Edit,
     _Update,
-    {"statement": Statement | None, "confidence": Confidence, "category": Label | None, "tags": Tags | None},
+    {
+        "statement": Statement | None,
+        "confidence": Confidence,
+        "category": Label | None,
+        "tags": Tags | None,
+        "valid_from": ValidFrom,
+        "valid_until": ValidUntil,
+    },
     name="UpdateMemory",
-    without=("sources",),
+    without=_NOT_CHANGED,
     also={"expected": (Expected, None), "reason": (Reason, "")},
 )
 
@@ -207,6 +220,7 @@ class MemoryPrompt(Arguments):
         None, min_length=1, max_length=MOST_SCOPES, description="Whose: user:<id>, agent:<id>, group:<room id>."
     )
     max_tokens: int = Field(1_000, ge=1, le=MOST_PROMPT_TOKENS)
+    include_ended: bool = Field(False, description="Also what holds no more, for talk about the past.")
 
 
 class RoomContext(Arguments):
@@ -263,6 +277,9 @@ class MemoryView(BaseModel):
     category: Text | None = None
     tags: list[Text] | None = None
     doubtful: Text | None = Field(default=None, description="Why its words look doubtful beside its messages.")
+    owner: Text | None = Field(default=None, description="The id of the person whom it is about.")
+    valid_from: datetime | None = None
+    valid_until: datetime | None = Field(default=None, description="When it ends or ended.")
 
 
 class FoundMemory(MemoryView):
@@ -282,6 +299,7 @@ class SourceView(BaseModel):
 class MemoryDetails(MemoryView):
     strength: float = Field(description="From 0 to 1, as of when it was last supported.")
     created_at: datetime
+    said_by: list[Text] | None = Field(default=None, description="The ids of those who said it.")
     sources: list[SourceView] | None = Field(default=None, description="The messages that support it, some of many.")
 
 
@@ -373,6 +391,9 @@ def memory_fields(memory: Memory, most_bytes: int = SHORT_BYTES) -> dict[str, An
         "category": _label(memory.category),
         "tags": [tag for tag in map(_label, memory.tags) if tag] or None,
         "doubtful": shortened(memory.doubtful, _REASON_BYTES)[0] or None,
+        "owner": _label(memory.owner),
+        "valid_from": memory.valid_from,
+        "valid_until": memory.valid_until,
     }
 
 
@@ -382,6 +403,7 @@ def details(memory: Memory) -> MemoryDetails:
         **memory_fields(memory, LONG_BYTES),
         strength=round(memory.strength, 4),
         created_at=memory.created_at,
+        said_by=[name for name in map(_label, memory.said_by[:MOST_SOURCES]) if name] or None,
         sources=fitting(sources, _SOURCE_BYTES) or None,
     )
 

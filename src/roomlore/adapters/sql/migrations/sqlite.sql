@@ -329,7 +329,7 @@ CREATE TABLE memories (
   fallback BOOLEAN NOT NULL,
   created_at BIGINT NOT NULL,
   updated_at BIGINT NOT NULL,
-  supported_at BIGINT NOT NULL, evidence TEXT DEFAULT '[]' NOT NULL, shared_with TEXT DEFAULT '[]' NOT NULL, doubtful TEXT DEFAULT '' NOT NULL,
+  supported_at BIGINT NOT NULL, evidence TEXT DEFAULT '[]' NOT NULL, shared_with TEXT DEFAULT '[]' NOT NULL, doubtful TEXT DEFAULT '' NOT NULL, owner TEXT DEFAULT '' NOT NULL, said_by TEXT DEFAULT '[]' NOT NULL, valid_from BIGINT, valid_until BIGINT,
   CONSTRAINT pk_memories PRIMARY KEY (memory_key),
   CONSTRAINT fk_memories_memory_scopes FOREIGN KEY(scope_key) REFERENCES memory_scopes (scope_key),
   CONSTRAINT uq_memories_tenant_memory_id UNIQUE (tenant, memory_id),
@@ -338,8 +338,6 @@ CREATE TABLE memories (
 );
 
 CREATE UNIQUE INDEX uq_memories_head ON memories (tenant, lineage_id) WHERE head = 1;
-
-CREATE INDEX ix_memories_scope ON memories (scope_key, head, kind, status, updated_at, memory_id);
 
 CREATE INDEX ix_memories_fallback ON memories (tenant, memory_id) WHERE fallback = 1 AND status = 'active';
 
@@ -495,4 +493,6 @@ CREATE VIEW context_usage_record AS
   strftime('%Y-%m-%d %H:%M:%S', (u.created_at - ((u.created_at % 1000000) + 1000000) % 1000000) / 1000000, 'unixepoch') || printf('.%06d', ((u.created_at % 1000000) + 1000000) % 1000000) AS created_at, u.tenant AS tenant
   FROM context_usage_records u;
 
-INSERT INTO alembic_version (version_num) VALUES ('0014');
+CREATE INDEX ix_memories_scope ON memories (scope_key, head, kind, status, updated_at, memory_id, valid_until);
+
+INSERT INTO alembic_version (version_num) VALUES ('0016');
