@@ -69,7 +69,7 @@ async def rooms_among(page: Page) -> list[str] | None:
 
 async def side(page: Page) -> Response:
     """Return the rooms beside a page as a piece, to renew them."""
-    return page.show("side.html", rooms=await rooms_beside(page), here_room=page.asked("here"))
+    return page.show("side.html", rooms=await rooms_beside(page))
 
 
 async def listed(page: Page) -> Response:
