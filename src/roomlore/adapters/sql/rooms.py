@@ -90,7 +90,9 @@ _LATEST_FIRST = (func.coalesce(_rooms.c.last_sent_at, literal_column("-922337203
 _USED_LAST = Statement(lambda: _used_last())
 _NAMED_LIKE = Statement(lambda: _used_last().where(_like(_rooms.c.room_id)))
 _SPEAKERS = Statement(lambda: _speakers())
-_SPEAKERS_AMONG = Statement(lambda: _speakers(_rooms.c.tenant == bindparam("tenant"), among(_rooms.c.room_id, "room_ids")))
+_SPEAKERS_AMONG = Statement(
+    lambda: _speakers(_rooms.c.tenant == bindparam("tenant"), among(_rooms.c.room_id, "room_ids"))
+)
 _VOICES = Statement(lambda: _voices())
 _PUBLIC = Statement(lambda: _used_last().where(_rooms.c.kind == literal_column(f"'{RoomKind.PUBLIC}'")))
 _OF_PERSON = Statement(lambda: _of_person())

@@ -284,7 +284,9 @@ class Page:
             "clock": partial(clock, zone=zone),
             "ago": partial(ago, now=now, zone=zone, tongue=spoken),
             "rooms_beside": self.rooms_beside,
-            "here_room": self.asked("here" if self.section == "side" else "id" if self.section in _OF_A_ROOM else "room"),
+            "here_room": self.asked(
+                "here" if self.section == "side" else "id" if self.section in _OF_A_ROOM else "room"
+            ),
             "zone": zone.key,
         }
 

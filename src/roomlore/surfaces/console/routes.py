@@ -11,7 +11,17 @@ from starlette.types import Receive, Scope, Send
 
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput, NotFound, RoomloreError
-from roomlore.surfaces.console import audience, contexts, health, memories, memory_editing, people, rooms, sessions, shell
+from roomlore.surfaces.console import (
+    audience,
+    contexts,
+    health,
+    memories,
+    memory_editing,
+    people,
+    rooms,
+    sessions,
+    shell,
+)
 from roomlore.surfaces.console.frame import (
     KEY_COOKIE,
     LANGUAGE_COOKIE,

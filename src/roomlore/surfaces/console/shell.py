@@ -19,7 +19,7 @@ _MOST_ROOMS = 200
 """Rooms of a viewer among which people and rooms are searched, as in a search of messages."""
 _FOUND = 5
 _MESSAGES = 20
-_MEMORIES = 10
+_MEMORIES = 5
 _MOST_WORDS = 4
 _LONGEST_QUERY = 400
 

@@ -11,8 +11,8 @@ from roomlore.core.models import Entry, MessageType
 
 LANES = 6
 COLOURS = 8
-SHAPES = ("●", "■", "▲", "◆", "★", "✚", "▼")
-"""Their number and that of the colours have no common divisor: 56 threads that begin one after the other all look
+SHAPES = ("●", "■", "▲", "◆", "★", "✚", "▼", "○", "□", "△", "◇", "☆", "▽")
+"""Their number and that of the colours have no common divisor: 104 threads that begin one after the other all look
 different."""
 
 Part = Literal["none", "pass", "only", "first", "middle", "last"]

@@ -15,6 +15,7 @@
     if (!zone || zone === page.dataset.zone) return;
     const secure = location.protocol === "https:" ? "; secure" : "";
     document.cookie = `roomlore_zone=${encodeURIComponent(zone)}; path=/console; max-age=31536000; samesite=strict${secure}`;
+    for (const told of all(".zone")) told.textContent = told.textContent.replace(page.dataset.zone, zone);
     for (const time of all("time[datetime]")) {
       const local = written(new Date(time.dateTime));
       if (/^\d\d:\d\d$/.test(time.textContent)) time.textContent = local.slice(11);
@@ -25,7 +26,7 @@
   }
 
   // Lanes: as on the server, drawn again when messages are added.
-  const LANES = 6, COLOURS = 8, SHAPES = "●■▲◆★✚▼", DRAWN = 300;
+  const LANES = 6, COLOURS = 8, SHAPES = "●■▲◆★✚▼○□△◇☆▽", DRAWN = 300;
 
   function drawLanes(flow) {
     const rows = all(".row", flow).slice(-DRAWN);
