@@ -183,6 +183,30 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Speaker:
+    """Someone who spoke. `name`: the last known one of a room, '' if none. `rooms`, `messages`: how many, in all rooms
+    that were looked at. `last_spoke_at`: None for an agent. `is_agent`: never spoke with the role user."""
+
+    sender_id: str
+    name: str
+    rooms: int
+    messages: int
+    last_spoke_at: datetime | None
+    is_agent: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voice:
+    """What someone said in one room. `last_arrival`: of the last message."""
+
+    room_id: str
+    name: str
+    messages: int
+    last_arrival: int
+    last_spoke_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """A message to choose a context for, with its room and the size of the plain window before it.
 

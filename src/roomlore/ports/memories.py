@@ -63,6 +63,10 @@ class Memories(Protocol):
     async def ids_like(self, *, tenant: str, part: str, limit: int) -> list[str]:
         """Return the ids of versions that begin or end with `part`, ascending."""
 
+    async def saying(self, *, tenant: str, words: Sequence[str], limit: int) -> list[Memory]:
+        """Return active memories of any scope whose statement contains each of at most four words, whatever their case
+        in ASCII, the latest `updated_at` first."""
+
     async def citing(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Memory]:
         """Return the active memories that any of these messages supports."""
 

@@ -20,9 +20,11 @@ from roomlore.core.models import (
     Link,
     Origin,
     Room,
+    Speaker,
     StoredMessage,
     Target,
     Thread,
+    Voice,
 )
 from roomlore.core.search.hits import FactRows, IndexState, IndexTask, Postings
 from roomlore.core.sessions.session import Checkpoint, Due, Session
@@ -183,8 +185,21 @@ class Rooms(Protocol):
         """Return the stamps of these rooms, without unknown rooms. While a room has the same stamp, `people` returns
         the same of it."""
 
-    async def used_last(self, *, tenant: str, limit: int, public: bool = False) -> list[Room]:
-        """Return rooms, or only public ones, those with the latest message first, then by id."""
+    async def used_last(self, *, tenant: str, limit: int, public: bool = False, offset: int = 0) -> list[Room]:
+        """Return rooms, or only public ones, those with the latest message first, then by id, after the first
+        `offset`."""
+
+    async def named_like(self, *, tenant: str, part: str, limit: int) -> list[Room]:
+        """Return rooms whose id contains `part`, whatever its case in ASCII, those with the latest message first."""
+
+    async def speakers(
+        self, *, tenant: str, part: str, room_ids: Collection[str] | None, limit: int, offset: int = 0
+    ) -> list[Speaker]:
+        """Return those who spoke and whose id or name contains `part` ('' for everybody), whatever its case in ASCII:
+        who spoke last comes first, then by id. `room_ids`: in these rooms only; None is all."""
+
+    async def voices(self, *, tenant: str, sender_id: str) -> list[Voice]:
+        """Return where this sender spoke, the room with the sender's latest message first, then by id."""
 
     async def of_person(self, *, tenant: str, person_id: str) -> list[Room]:
         """Return all rooms in which this person spoke or was told to be, ascending by id."""

@@ -10,7 +10,15 @@ from sqlalchemy.dialects.postgresql import insert
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Row, Statement, among, begins_or_ends
 from roomlore.adapters.sql.locks import Repository
-from roomlore.adapters.sql.rows import escape, names_text, numbers_text, to_micros, unescape, unescape_or_none
+from roomlore.adapters.sql.rows import (
+    containing,
+    escape,
+    names_text,
+    numbers_text,
+    to_micros,
+    unescape,
+    unescape_or_none,
+)
 from roomlore.adapters.sql.shapes import EVOLUTION, MEMORY
 from roomlore.core.memory.memory import (
     Evolution,
@@ -55,6 +63,16 @@ def _page() -> Any:
     page = keys.limit(bindparam("count")).offset(bindparam("start")).subquery("page")
     joined = page.join(_m, _m.c.memory_key == page.c.memory_key).join(_s, _in_scope)
     return select(*MEMORY.columns).select_from(joined).order_by(*latest)
+
+
+_MOST_WORDS = 4
+
+
+def _saying() -> Any:
+    statement = func.lower(_m.c.statement)
+    parts = (statement.like(func.lower(bindparam(f"word{number}")), escape="!") for number in range(_MOST_WORDS))
+    found = _memories(schema.ACTIVE, *parts)
+    return found.order_by(_m.c.updated_at.desc(), _m.c.memory_id.desc()).limit(bindparam("count"))
 
 
 def _citing() -> Any:
@@ -110,6 +128,7 @@ _IDS_LIKE = Statement(
         .limit(bindparam("count"))
     )
 )
+_SAYING = Statement(lambda: _saying())
 _CITING = Statement(_citing)
 _SHORT_OF_ROOM = Statement(_short_of_room)
 _FALLBACKS = Statement(_fallbacks)
@@ -184,6 +203,12 @@ class MemoryReading(Repository):
         piece = escape(part)
         rows = await self._sql.fetch(_IDS_LIKE, tenant=escape(tenant), part=piece, size=len(piece), count=limit)
         return [unescape(row[0]) for row in rows]
+
+    async def saying(self, *, tenant: str, words: Sequence[str], limit: int) -> list[Memory]:
+        every = [*words[:_MOST_WORDS], *[""] * _MOST_WORDS][:_MOST_WORDS]
+        patterns = {f"word{number}": containing(word) for number, word in enumerate(every)}
+        rows = await self._sql.fetch(_SAYING, tenant=escape(tenant), count=limit, **patterns)
+        return [MEMORY.read(row) for row in rows]
 
     async def citing(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Memory]:
         """Return the memories that cite these messages, by id."""

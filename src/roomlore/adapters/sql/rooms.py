@@ -15,6 +15,7 @@ from sqlalchemy import (
     func,
     literal_column,
     null,
+    or_,
     select,
     union,
     union_all,
@@ -28,6 +29,7 @@ from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Row, Statement, among, in_room
 from roomlore.adapters.sql.locks import LockedRoom, Repository
 from roomlore.adapters.sql.rows import (
+    containing,
     escape,
     from_micros,
     from_micros_or_none,
@@ -40,7 +42,7 @@ from roomlore.adapters.sql.rows import (
 from roomlore.adapters.sql.shapes import KEY, ROOM
 from roomlore.core.audience import Presence, RoomKind, RoomPeople, RoomStamp, Stay, Window
 from roomlore.core.errors import InvalidInput, NotFound
-from roomlore.core.models import ApiKey, Room
+from roomlore.core.models import ApiKey, Room, Speaker, Voice
 from roomlore.ports.storage import VECTORS
 
 _rooms, _people, _members, _m = schema.rooms, schema.participants, schema.room_members, schema.messages
@@ -86,13 +88,45 @@ _CONFIGURE = Statement(
 )
 _LATEST_FIRST = (func.coalesce(_rooms.c.last_sent_at, literal_column("-9223372036854775808")).desc(), _rooms.c.room_id)
 _USED_LAST = Statement(lambda: _used_last())
+_NAMED_LIKE = Statement(lambda: _used_last().where(_like(_rooms.c.room_id)))
+_SPEAKERS = Statement(lambda: _speakers())
+_SPEAKERS_AMONG = Statement(
+    lambda: _speakers(_rooms.c.tenant == bindparam("tenant"), among(_rooms.c.room_id, "room_ids"))
+)
+_VOICES = Statement(lambda: _voices())
 _PUBLIC = Statement(lambda: _used_last().where(_rooms.c.kind == literal_column(f"'{RoomKind.PUBLIC}'")))
 _OF_PERSON = Statement(lambda: _of_person())
 
 
 def _used_last() -> Any:
     chosen = select(*ROOM.columns).where(_rooms.c.tenant == bindparam("tenant"))
-    return chosen.order_by(*_LATEST_FIRST).limit(bindparam("count"))
+    return chosen.order_by(*_LATEST_FIRST).limit(bindparam("count")).offset(bindparam("start"))
+
+
+def _like(column: Any) -> Any:
+    return func.lower(column).like(func.lower(bindparam("pattern")), escape="!")
+
+
+def _speakers(*rooms: Any) -> Any:
+    """Select everybody who spoke, or only those in the chosen rooms."""
+    p = _people.c
+    spoke, said = func.max(p.last_spoke_at), func.sum(p.messages)
+    columns = (p.sender_id, func.max(p.name), func.count(), said, spoke, func.max(case((p.answers, 1), else_=0)))
+    chosen = select(*columns).where(p.tenant == bindparam("tenant"), or_(_like(p.sender_id), _like(p.name)))
+    if rooms:
+        chosen = chosen.where(p.room_key.in_(select(_rooms.c.room_key).where(*rooms)))
+    latest = func.coalesce(spoke, literal_column("-9223372036854775808")).desc()
+    grouped = chosen.group_by(p.sender_id).having(said > 0).order_by(latest, p.sender_id)
+    return grouped.limit(bindparam("count")).offset(bindparam("start"))
+
+
+def _voices() -> Any:
+    p = _people.c
+    joined = _people.join(_rooms, _rooms.c.room_key == p.room_key)
+    chosen = select(_rooms.c.room_id, p.name, p.messages, p.last_arrival, p.last_spoke_at).select_from(joined)
+    latest = func.coalesce(p.last_spoke_at, literal_column("-9223372036854775808")).desc()
+    its = (p.tenant == bindparam("tenant"), p.sender_id == bindparam("sender_id"), p.messages > 0)
+    return chosen.where(*its).order_by(latest, _rooms.c.room_id)
 
 
 def _of_person() -> Any:
@@ -261,9 +295,38 @@ class SqlRooms(Repository):
         rows = await self._sql.fetch(_STAMPS, tenant=escape(tenant), room_ids=names_text(sorted(room_ids)))
         return {unescape(name): (created_at, revision) for name, created_at, revision in rows}
 
-    async def used_last(self, *, tenant: str, limit: int, public: bool = False) -> list[Room]:
-        rows = await self._sql.fetch(_PUBLIC if public else _USED_LAST, tenant=escape(tenant), count=limit)
+    async def used_last(self, *, tenant: str, limit: int, public: bool = False, offset: int = 0) -> list[Room]:
+        chosen = _PUBLIC if public else _USED_LAST
+        rows = await self._sql.fetch(chosen, tenant=escape(tenant), count=limit, start=offset)
         return [ROOM.read(row) for row in rows]
+
+    async def named_like(self, *, tenant: str, part: str, limit: int) -> list[Room]:
+        pattern = containing(part)
+        rows = await self._sql.fetch(_NAMED_LIKE, tenant=escape(tenant), pattern=pattern, count=limit, start=0)
+        return [ROOM.read(row) for row in rows]
+
+    async def speakers(
+        self, *, tenant: str, part: str, room_ids: Collection[str] | None, limit: int, offset: int = 0
+    ) -> list[Speaker]:
+        asked: dict[str, Any] = {"tenant": escape(tenant), "pattern": containing(part), "count": limit, "start": offset}
+        if room_ids is None:
+            rows = await self._sql.fetch(_SPEAKERS, **asked)
+        else:
+            rows = await self._sql.fetch(_SPEAKERS_AMONG, room_ids=names_text(sorted(room_ids)), **asked)
+        return [_speaker(row) for row in rows]
+
+    async def voices(self, *, tenant: str, sender_id: str) -> list[Voice]:
+        rows = await self._sql.fetch(_VOICES, tenant=escape(tenant), sender_id=escape(sender_id))
+        return [
+            Voice(
+                room_id=unescape(room_id),
+                name=unescape(name),
+                messages=messages,
+                last_arrival=arrival,
+                last_spoke_at=from_micros_or_none(spoke),
+            )
+            for room_id, name, messages, arrival, spoke in rows
+        ]
 
     async def of_person(self, *, tenant: str, person_id: str) -> list[Room]:
         rows = await self._sql.fetch(_OF_PERSON, tenant=escape(tenant), person_id=escape(person_id))
@@ -272,6 +335,18 @@ class SqlRooms(Repository):
     async def of_sender(self, *, tenant: str, sender_id: str) -> list[str]:
         rows = await self._sql.fetch(_ROOMS_OF, tenant=escape(tenant), sender_id=escape(sender_id))
         return [unescape(room_id) for (room_id,) in rows]
+
+
+def _speaker(row: Row) -> Speaker:
+    sender_id, name, rooms, messages, spoke, answers = row
+    return Speaker(
+        sender_id=unescape(sender_id),
+        name=unescape(name),
+        rooms=rooms,
+        messages=int(messages),
+        last_spoke_at=from_micros_or_none(spoke),
+        is_agent=bool(answers) and spoke is None,
+    )
 
 
 def _stay_values(stay: Stay) -> tuple[int, int | None, int | None]:

@@ -17,6 +17,7 @@ from roomlore.core.errors import InvalidInput
 _MARK = "\x1a"
 _UNHOLDABLE = re.compile("[\x00\x1a\ud800-\udfff]")
 _SPELLING = re.compile("\x1a(\x1a|0|u[0-9a-f]{4})")
+_WILD = re.compile("[!%_]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _QUOTED = encode_basestring
@@ -48,6 +49,12 @@ def _read(found: re.Match[str]) -> str:
     if spelling == _MARK:
         return _MARK
     return "\x00" if spelling == "0" else chr(int(spelling[1:], 16))
+
+
+def containing(part: str) -> str:
+    """Return the pattern of LIKE, with `!` as its escape, of the texts that contain a part."""
+    literal = _WILD.sub(r"!\g<0>", escape(part))
+    return f"%{literal}%"
 
 
 def escape_or_none(text: str | None) -> str | None:

@@ -4,7 +4,7 @@ import hmac
 import json
 import secrets
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +12,7 @@ from functools import cache, partial
 from importlib.resources import files
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, quote, unquote, urlencode
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 import regex
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -22,6 +22,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput
+from roomlore.core.models import Room
 from roomlore.wiring import Lore
 
 LANGUAGES = ("en", "zh")
@@ -107,8 +108,13 @@ FORM_COOKIE = "roomlore_form"
 LANGUAGE_COOKIE = "roomlore_language"
 THEME_COOKIE = "roomlore_theme"
 VIEWER_COOKIE = "roomlore_viewer"
+ZONE_COOKIE = "roomlore_zone"
 _MOST_FORM_BYTES = 65_536
 _PARTS_AT_ONCE = 2_000
+_MINUTE = 60
+_WEEK = 7 * 86_400
+_DAY_CHARS = len("2026-01-05")
+_OF_A_ROOM = ("room", "thread")
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -142,6 +148,7 @@ class Page:
     request: Request
     visitor: Visitor | None
     form: Mapping[str, str] = field(default_factory=dict)
+    rooms_beside: Sequence[Room] = ()
 
     @property
     def lore(self) -> Lore:
@@ -213,6 +220,12 @@ class Page:
         return tongue(chosen if chosen in LANGUAGES else preferred(self.request.headers.get("accept-language", "")))
 
     @property
+    def zone(self) -> ZoneInfo:
+        """The reader's zone, as the browser's script stored it; else that of the settings."""
+        told = unquote(self.request.cookies.get(ZONE_COOKIE, ""))
+        return ZoneInfo(told if told in _zones() else self.request.app.state.lore.settings.search.time_zone)
+
+    @property
     def theme(self) -> str:
         chosen = self.request.cookies.get(THEME_COOKIE, "")
         return chosen if chosen in THEMES else THEMES[0]
@@ -248,22 +261,32 @@ class Page:
         query = self.request.url.query
         return self.request.url.path + (f"?{query}" if query else "")
 
+    @property
+    def section(self) -> str:
+        """The first part of the address inside the console."""
+        return self.request.url.path.removeprefix(ROOT).strip("/").partition("/")[0]
+
     def _shared(self, token: str) -> dict[str, Any]:
         spoken = self.tongue
-        zone = ZoneInfo(self.request.app.state.lore.settings.search.time_zone)
+        zone, now = self.zone, self.request.app.state.lore.now()
         return {
             "t": spoken.say,
             "language": spoken.language,
             "theme": self.theme,
             "token": token,
             "here": self.here,
-            "section": self.request.url.path.removeprefix(ROOT).strip("/").partition("/")[0],
+            "section": self.section,
             "scopes": self.visitor.scopes if self.visitor else frozenset(),
             "signed_in": self.visitor is not None,
             "is_admin": self.is_admin,
             "viewer": None if self.visitor is None or self.is_admin else self.named_viewer,
             "with_key": KEY_COOKIE in self.request.cookies,
             "clock": partial(clock, zone=zone),
+            "ago": partial(ago, now=now, zone=zone, tongue=spoken),
+            "rooms_beside": self.rooms_beside,
+            "here_room": self.asked(
+                "here" if self.section == "side" else "id" if self.section in _OF_A_ROOM else "room"
+            ),
             "zone": zone.key,
         }
 
@@ -275,6 +298,22 @@ def clock(moment: datetime, zone: ZoneInfo, *, seconds: bool = False) -> str:
         return moment.astimezone(zone).strftime(form)
     except OverflowError:
         return moment.strftime(form)
+
+
+def ago(moment: datetime, *, now: datetime, zone: ZoneInfo, tongue: Tongue) -> str:
+    """Return how long ago a moment was, or its day if that is more than a week."""
+    seconds = (now - moment).total_seconds()
+    if not -_MINUTE < seconds < _WEEK:
+        return clock(moment, zone)[:_DAY_CHARS]
+    for name, size in (("d", 86_400), ("h", 3_600), ("min", _MINUTE)):
+        if seconds >= size:
+            return tongue.say(f"ago.{name}", count=int(seconds // size))
+    return tongue.say("ago.now")
+
+
+@cache
+def _zones() -> frozenset[str]:
+    return frozenset(available_timezones())
 
 
 def address(path: str, **query: object) -> str:

@@ -147,8 +147,7 @@ async def _stored(lore: Lore, scope: str) -> Scope | None:
 async def _then(page: Page, lore: Lore, scope: str) -> Then:
     first = await lore.memories.changes(scope, limit=1)
     begins, now = first[0].at if first else None, lore.now()
-    zone = ZoneInfo(lore.settings.search.time_zone)
-    at = _read(page.asked("at"), zone)
+    at = _read(page.asked("at"), page.zone)
     if begins is None or (at is None and not page.asked("step")):
         return Then(at, _STEPS, begins)
     if at is not None:
@@ -159,7 +158,7 @@ async def _then(page: Page, lore: Lore, scope: str) -> Then:
 
 
 def _read(text: str, zone: ZoneInfo) -> datetime | None:
-    """Return a date or a time in the form of a browser's field, in the zone of the settings. Raises `InvalidInput`."""
+    """Return a date or a time in the form of a browser's field, in the reader's zone. Raises `InvalidInput`."""
     if not text:
         return None
     try:

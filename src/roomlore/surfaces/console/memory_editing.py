@@ -24,6 +24,7 @@ from roomlore.core.memory.writing import (
 from roomlore.core.privacy.redaction import ForgetReport
 from roomlore.surfaces import long_work
 from roomlore.surfaces.console.frame import Page
+from roomlore.surfaces.console.people import is_known, named_like
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore
 
@@ -180,6 +181,7 @@ def _form(
     )
 
 
+_NAMED = 5
 _WAITED = 2.0
 _WAITED_AGAIN = 10.0
 """Seconds that a form, and a script that polls, wait for forgetting a person."""
@@ -274,8 +276,11 @@ async def _before_reverting(page: Page, lore: Lore, evolution_id: str) -> Facts:
 
 async def _before_forgetting(page: Page, lore: Lore, user_id: str) -> Facts:
     would = await _would(page, lore, user_id, _WAITED)
-    shown = {"report": would.report, "full": would.full}
-    return {**shown, "scope": f"user:{user_id}", "back": ("/memories", {})}
+    known = await is_known(lore, user_id)
+    named = [] if known else await named_like(page, user_id, limit=_NAMED)
+    shown = {"report": would.report, "full": would.full, "known": known, "people": named}
+    back = ("/person", {"id": user_id}) if known else ("/people", {})
+    return {**shown, "scope": f"user:{user_id}", "back": back}
 
 
 async def _evolve(page: Page, lore: Lore, group_id: str, reason: str) -> Response:

@@ -1,109 +1,28 @@
-"""The pages of rooms, threads and messages, with threads drawn as lanes beside the messages."""
+"""The pages of rooms, threads and messages, and the messages that arrive while a room is open."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from datetime import date, timedelta
+from zoneinfo import ZoneInfo
 
 from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput
-from roomlore.core.models import Entry
+from roomlore.core.models import Entry, StoredMessage
 from roomlore.surfaces.console.frame import LONGEST, Page
+from roomlore.surfaces.console.live import Live, told
+from roomlore.surfaces.console.threads import Row, Strand, lanes, strands
 from roomlore.wiring import Lore
 
-LANES = 6
-COLOURS = 8
-SHAPES = ("●", "■", "▲", "◆", "★", "✚", "▼")
-"""Together with the colours 56 looks, so that colour alone never distinguishes threads."""
-
-Part = Literal["none", "pass", "only", "first", "middle", "last"]
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """The look of a thread on a page. `number`: arrival of its first message, which names it."""
-
-    number: int
-    colour: int
-    shape: str
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    part: Part
-    look: Look | None = None
-
-
-_NONE = Cell("none")
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A message's own thread, and what each lane shows beside it."""
-
-    look: Look
-    cells: tuple[Cell, ...]
-
-
-def lanes(messages: Sequence[tuple[int, int]]) -> list[Row]:
-    """Return a row for each message, given as (arrival, arrival of its thread's first message). Two threads share a
-    lane only one after the other; if all lanes are taken a thread has none."""
-    spans = _spans(messages)
-    looks = {thread: _look(order, thread) for order, thread in enumerate(spans)}
-    lane_of = _assigned(spans)
-    going: list[int | None] = [None] * max((lane + 1 for lane in lane_of.values()), default=0)
-    rows = []
-    for place, (_, thread) in enumerate(messages):
-        if thread in lane_of:
-            going[lane_of[thread]] = thread
-        rows.append(Row(looks[thread], tuple(_cell(other, thread, place, spans, looks) for other in going)))
-        going = [other if other is not None and spans[other][1] > place else None for other in going]
-    return rows
-
-
-def _cell(
-    other: int | None, thread: int, place: int, spans: dict[int, tuple[int, int]], looks: dict[int, Look]
-) -> Cell:
-    return _NONE if other is None else Cell(_part(spans[other], place, mine=other == thread), looks[other])
-
-
-def _spans(messages: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:
-    """Return the first and last row of each thread, in order of appearance."""
-    spans: dict[int, tuple[int, int]] = {}
-    for place, (_, thread) in enumerate(messages):
-        spans[thread] = (spans.get(thread, (place, place))[0], place)
-    return spans
-
-
-def _assigned(spans: dict[int, tuple[int, int]]) -> dict[int, int]:
-    free_from = [0] * LANES
-    found: dict[int, int] = {}
-    for thread, (first, last) in spans.items():
-        lane = next((one for one in range(LANES) if free_from[one] <= first), None)
-        if lane is not None:
-            found[thread], free_from[lane] = lane, last + 1
-    return found
-
-
-def _part(span: tuple[int, int], place: int, *, mine: bool) -> Part:
-    if not mine:
-        return "pass"
-    if span[0] == span[1]:
-        return "only"
-    return "first" if place == span[0] else "last" if place == span[1] else "middle"
-
-
-def _look(order: int, thread: int) -> Look:
-    return Look(thread, order % COLOURS, SHAPES[order % len(SHAPES)])
-
-
-_ROOMS = 50
 _MESSAGES = 60
 MOST_MESSAGES = 10_000
 _LIMITS = (_MESSAGES, 500, MOST_MESSAGES)
 _AT_ONCE = 500
 _THREAD = 200
+_THREADS = 30
+_AT_MOST_NEW = 200
+_PAUSE = timedelta(minutes=10)
 _SHORTEST = 200
 _TEXTS = 500_000
 _CHARACTERS = 40_000_000
@@ -114,51 +33,76 @@ shown."""
 
 
 @dataclass(frozen=True, slots=True)
+class Quote:
+    """The message that another one most likely answers. `here`: it is on the page."""
+
+    message: StoredMessage
+    here: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
-    """A message and its place among the threads of its page. `answers`: the id of the message that it most likely
-    answers, if that is on the page."""
+    """A message and its place on a page. `quote`: what it answers, unless that stands just above. `begins`: its speaker
+    or the day is another than before, or time passed. `day`: if it is the first one of it. `opens`: it is the first one
+    of its thread on the page."""
 
     entry: Entry
     row: Row
-    answers: str | None
+    quote: Quote | None
+    begins: bool
+    day: date | None
+    opens: bool
 
 
-async def listed(page: Page) -> Response:
-    after = page.asked("after") or None
-    found = await page.lore.rooms.page(after=after, limit=_ROOMS, viewer=page.viewer)
-    following = found[-1].room_id if len(found) == _ROOMS else None
-    return page.show("rooms.html", rooms=found, next=following, after=after)
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The messages of a page, and their threads."""
+
+    said: Sequence[Said]
+    threads: Sequence[Strand]
+
+    @property
+    def first(self) -> int:
+        return self.said[0].entry.message.arrival if self.said else 0
+
+    @property
+    def last(self) -> int:
+        return self.said[-1].entry.message.arrival if self.said else 0
 
 
 async def room(page: Page) -> Response:
-    """Return the page of the newest messages, or of those before an arrival, in order of arrival; 60, or `limit`."""
-    lore, room_id, before = page.lore, await page.room(), page.number("before")
+    """Return the page of the newest messages, of those before an arrival, or of those around one, in order of arrival;
+    60, or `limit`."""
+    lore, room_id, before, around = page.lore, await page.room(), page.number("before"), page.number("around")
     limit = page.number("limit") or _MESSAGES
     if limit > MOST_MESSAGES:
         raise InvalidInput(f"limit is {limit}; it must be a whole number from 1 to {MOST_MESSAGES}.")
     known = await lore.rooms.get(room_id)
+    if before is None and around is not None and around + limit // 2 < known.next_arrival:
+        before = around + limit // 2
     longest = _longest(limit)
     entries, is_session = await _read(lore, room_id, limit, before, longest)
-    shown = await asyncio.to_thread(said, _fitting(entries, longest))
-    first = shown[0].entry.message.arrival if shown else 0
-    last = shown[-1].entry.message.arrival if shown else 0
-    later = last + limit + 1
+    shown = await _shown(page, room_id, _fitting(entries, longest))
+    later = shown.last + limit + 1
     return page.show(
         "room.html",
-        streamed=len(shown) > _MESSAGES,
+        streamed=len(shown.said) > _MESSAGES,
         room=known,
         room_id=room_id,
         is_session=is_session,
-        said=shown,
+        said=shown.said,
+        threads=shown.threads[:_THREADS],
+        alone=None,
+        lanes=len(shown.said[0].row.cells) if shown.said else 0,
         longest=longest,
         limit=None if limit == _MESSAGES else limit,
         limits=_LIMITS,
         at=limit,
-        cut=len(shown) < len(entries) or longest < LONGEST,
-        older=first if first > 1 else None,
+        cut=len(shown.said) < len(entries) or longest < LONGEST,
+        older=shown.first if shown.first > 1 else None,
         newer=later if before is not None and later < known.next_arrival else None,
-        newest=before is None or last + 1 >= known.next_arrival,
-        last=last,
+        newest=before is None or shown.last + 1 >= known.next_arrival,
+        last=shown.last,
         before=before,
     )
 
@@ -205,27 +149,95 @@ def _fitting(entries: Sequence[Entry], longest: int) -> Sequence[Entry]:
     return entries
 
 
-async def news(page: Page) -> Response:
-    """Return the number of messages since an arrival, as a piece of a page."""
+async def since(page: Page) -> Response:
+    """Return the messages after an arrival as a piece of a page: the newest 200 of them."""
+    lore, room_id, after = page.lore, await page.room(), page.number("after") or 0
+    async with lore.storage.reading() as work:
+        found = await work.messages.tail(tenant=lore.tenant, room_id=room_id, limit=_AT_MOST_NEW + 1)
+    entries = [_short(entry, LONGEST) for entry in found]
+    shown = await _shown(page, room_id, entries)
+    new = [one for one in shown.said if one.entry.message.arrival > after][-_AT_MOST_NEW:]
+    missed = new[0].entry.message.arrival - after - 1 if len(new) == _AT_MOST_NEW else 0
+    return page.show("since.html", room_id=room_id, said=new, longest=LONGEST, missed=missed)
+
+
+async def live(page: Page) -> Response:
+    """Return the stream of events that says when messages were added to the room after an arrival."""
     lore, room_id = page.lore, await page.room()
-    known = await lore.rooms.get(room_id)
-    count = max(0, known.next_arrival - 1 - (page.number("after") or 0))
-    return page.show("news.html", room=known, count=count)
+    known: Live = page.request.app.state.live
+    return told(known.arrivals(lore, room_id, after=page.number("after") or 0))
 
 
 async def thread(page: Page) -> Response:
+    """Return the page of one thread alone, beside the threads of the newest messages of its room."""
     lore, room_id, message_id = page.lore, await page.room(), page.needed("message")
     entries = [_short(entry, LONGEST) for entry in await lore.rooms.thread(room_id, message_id, limit=_THREAD)]
-    shown = await asyncio.to_thread(said, entries)
-    streamed = len(shown) > _MESSAGES
-    return page.show("thread.html", streamed=streamed, room_id=room_id, said=shown, longest=LONGEST, most=_THREAD)
+    known = await lore.rooms.get(room_id)
+    newest, is_session = await _read(lore, room_id, _MESSAGES, None, LONGEST)
+    shown, others = await _shown(page, room_id, entries), await _shown(page, room_id, newest)
+    return page.show(
+        "room.html",
+        streamed=len(shown.said) > _MESSAGES,
+        room=known,
+        room_id=room_id,
+        is_session=is_session,
+        said=shown.said,
+        threads=others.threads[:_THREADS],
+        alone=shown.threads[0],
+        lanes=1,
+        longest=LONGEST,
+        cut=False,
+        older=None,
+        newer=None,
+        newest=False,
+        last=shown.last,
+        limit=None,
+        most=_THREAD,
+    )
 
 
-def said(entries: Sequence[Entry]) -> list[Said]:
-    ids = {entry.message.arrival: entry.message.id for entry in entries}
+async def _shown(page: Page, room_id: str, entries: Sequence[Entry]) -> Shown:
+    lore = page.lore
+    here = {entry.message.arrival: entry.message for entry in entries}
+    asked = {_answered(entry) for entry in entries} | {entry.link.thread for entry in entries}
+    wanted = sorted(one for one in asked if one is not None and one not in here)
+    async with lore.storage.reading() as work:
+        earlier = await work.messages.plain(tenant=lore.tenant, room_id=room_id, arrivals=wanted)
+    beyond = {message.arrival: message for message in earlier}
+    firsts = {arrival: message.text for arrival, message in beyond.items()}
+    rows = await asyncio.to_thread(said, entries, beyond, page.zone)
+    return Shown(rows, strands(entries, firsts))
+
+
+def said(entries: Sequence[Entry], beyond: Mapping[int, StoredMessage], zone: ZoneInfo) -> list[Said]:
+    """Return messages as they are shown. `beyond`: messages that they answer and that are not among them."""
+    here = {entry.message.arrival: entry.message for entry in entries}
     rows = lanes([(entry.message.arrival, entry.link.thread) for entry in entries])
-    return [Said(entry, row, _answered(entry, ids)) for entry, row in zip(entries, rows, strict=True)]
+    found: list[Said] = []
+    opened: set[int] = set()
+    before: StoredMessage | None = None
+    for entry, row in zip(entries, rows, strict=True):
+        message, thread = entry.message, entry.link.thread
+        day, new_day = message.at.astimezone(zone).date(), before is None
+        if before is not None:
+            new_day = before.at.astimezone(zone).date() != day
+        begins = before is None or new_day or before.sender_id != message.sender_id or message.at - before.at > _PAUSE
+        quote = _quote(entry, before, here, beyond)
+        found.append(Said(entry, row, quote, begins, day if new_day else None, thread not in opened))
+        opened.add(thread)
+        before = message
+    return found
 
 
-def _answered(entry: Entry, ids: dict[int, str]) -> str | None:
-    return None if entry.link.kind == "new" or entry.link.parent is None else ids.get(entry.link.parent)
+def _quote(
+    entry: Entry, before: StoredMessage | None, here: Mapping[int, StoredMessage], beyond: Mapping[int, StoredMessage]
+) -> Quote | None:
+    parent = _answered(entry)
+    if parent is None or (before is not None and before.arrival == parent):
+        return None
+    message = here.get(parent) or beyond.get(parent)
+    return None if message is None else Quote(message, parent in here)
+
+
+def _answered(entry: Entry) -> int | None:
+    return None if entry.link.kind == "new" else entry.link.parent

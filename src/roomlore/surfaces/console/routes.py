@@ -11,7 +11,17 @@ from starlette.types import Receive, Scope, Send
 
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput, NotFound, RoomloreError
-from roomlore.surfaces.console import audience, contexts, health, memories, memory_editing, rooms, sessions
+from roomlore.surfaces.console import (
+    audience,
+    contexts,
+    health,
+    memories,
+    memory_editing,
+    people,
+    rooms,
+    sessions,
+    shell,
+)
 from roomlore.surfaces.console.frame import (
     KEY_COOKIE,
     LANGUAGE_COOKIE,
@@ -91,6 +101,7 @@ def _inside(path: str) -> str:
 SIGN_IN = f"{ROOT}/sign-in"
 _FILES = {
     "console.css": "text/css; charset=utf-8",
+    "console.js": "text/javascript; charset=utf-8",
     "htmx.min.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
@@ -98,9 +109,16 @@ _DAY = "public, max-age=86400"
 
 Answer = Callable[[Page], Awaitable[Response]]
 _SHOWN: dict[str, Answer] = {
-    "": rooms.listed,
+    "": shell.listed,
+    "/side": shell.side,
+    "/search": shell.search,
+    "/places": shell.places,
+    "/people": people.listed,
+    "/person": people.person,
+    "/forget": people.forget,
     "/room": rooms.room,
-    "/room/news": rooms.news,
+    "/room/since": rooms.since,
+    "/room/live": rooms.live,
     "/thread": rooms.thread,
     "/context": contexts.context,
     "/usage": contexts.used,
@@ -158,6 +176,8 @@ def console_routes(
             try:
                 if method == "POST":
                     found.form = await read_form(request)
+                if found.visitor is not None and "hx-request" not in request.headers:
+                    found.rooms_beside = await shell.rooms_beside(found)
                 return await answer(found)
             except NoViewer:
                 return found.go("/viewer", next=found.here if method == "GET" else None)

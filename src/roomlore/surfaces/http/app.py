@@ -22,7 +22,7 @@ from roomlore.core.errors import RoomloreError
 from roomlore.ports.coordination import Span
 from roomlore.settings import Settings
 from roomlore.surfaces.http import message_routes, problems
-from roomlore.surfaces.http.console_route import console_pages, new_watch
+from roomlore.surfaces.http.console_route import console_pages, new_live, new_watch
 from roomlore.surfaces.http.evolution_routes import evolutions
 from roomlore.surfaces.http.fact_routes import facts
 from roomlore.surfaces.http.guard import OPEN_PATHS, Guard
@@ -218,6 +218,7 @@ def _app(source: Lore | Settings, routes: Iterable[BaseRoute]) -> FastAPI:
     app.state.settings = source if isinstance(source, Settings) else source.settings
     app.state.long_work = LongWork()
     app.state.watch = new_watch()
+    app.state.live = new_live()
     app.state.parsing = asyncio.Lock()
     app.state.measuring = asyncio.Lock()
     if isinstance(source, Lore):

@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Scope
 
-from roomlore.surfaces.console import KEY_COOKIE, SIGN_IN, Watch, console_routes, is_console
+from roomlore.surfaces.console import KEY_COOKIE, SIGN_IN, Live, Watch, console_routes, is_console
 from roomlore.surfaces.http.problems import status_of
 
 _LONGEST_ADDRESS = 2_000
@@ -23,6 +23,11 @@ def console_pages() -> list[Route]:
 def new_watch() -> Watch:
     """Return the store of the readings that the console draws."""
     return Watch()
+
+
+def new_live() -> Live:
+    """Return what tells the console's open rooms of new messages."""
+    return Live()
 
 
 def key_of_cookie(scope: Scope) -> str | None:

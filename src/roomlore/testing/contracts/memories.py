@@ -313,6 +313,24 @@ class MemoriesContract:
         assert of_a_version == []
         assert latest == {"a": 3, "b": 1}
 
+    async def test_what_says_some_words_is_found_in_every_scope(self, storage: Storage) -> None:
+        for number, (scope, statement) in enumerate(
+            (("user:a", "Likes Green tea"), ("user:b", "喜欢喝绿茶"), ("group:c", "100% tea")), start=1
+        ):
+            one = memory(f"s{number}", scope=scope, statement=statement, updated_at=START + timedelta(days=number))
+            await apply(storage, change(1, one), scope=scope)
+        async with storage.reading() as work:
+            for words, ids in (
+                (["TEA"], ["s3", "s1"]),
+                (["tea", "green"], ["s1"]),
+                (["茶"], ["s2"]),
+                (["%"], ["s3"]),
+                (["coffee"], []),
+            ):
+                saying = await work.memories.saying(tenant=TENANT, words=words, limit=9)
+                assert [one.memory_id for one in saying] == ids
+            assert await work.memories.saying(tenant="other", words=["tea"], limit=9) == []
+
     async def test_by_id_looks_in_every_scope(self, storage: Storage) -> None:
         await remember(storage, memory("a"))
         await remember(storage, memory("b"), scope="group:g")

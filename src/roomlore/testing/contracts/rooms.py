@@ -189,10 +189,36 @@ class RoomsContract:
             assert [room.room_id for room in await of(limit=9)] == ["a", "房间", "b", "empty"]
             assert [room.room_id for room in await of(limit=1)] == ["a"]
             assert [room.room_id for room in await of(limit=9, public=True)] == ["b", "empty"]
+            assert [room.room_id for room in await of(limit=2, offset=1)] == ["房间", "b"]
+            for part, names in (("", ["a", "房间", "b", "empty"]), ("EMP", ["empty"]), ("间", ["房间"]), ("%", [])):
+                assert [one.room_id for one in await work.rooms.named_like(tenant=TENANT, part=part, limit=9)] == names
             assert await of(limit=1) == [await work.rooms.find(tenant=TENANT, room_id="a")]
             for person, rooms in (("bo", ["b", "empty"]), ("ann", ["a", "b", "房间"]), ("eve", [])):
                 found = await work.rooms.of_person(tenant=TENANT, person_id=person)
                 assert [room.room_id for room in found] == rooms
+
+    async def test_who_spoke_and_where(self, storage: Storage) -> None:
+        await fill(storage, [entry(1, sender_id="u_1", sender_name="Anna", sent_at=START)], room_id="a")
+        later = START + timedelta(days=1)
+        await fill(storage, [entry(1, sender_id="u_1", sender_name="安娜"), entry(2, sender_id="u_1", sent_at=later)])
+        await fill(storage, [entry(1, sender_id="ux1", sent_at=START)], room_id="b")
+        await fill(storage, [entry(1, sender_id="bot", role=Role.ASSISTANT)], room_id="c")
+        await fill(storage, [entry(1, sender_id="u_1")], room_id="theirs", tenant="other")
+        async with storage.reading() as work:
+            of = partial(work.rooms.speakers, tenant=TENANT, room_ids=None, limit=9)
+            first, *rest = await of(part="")
+            assert (first.sender_id, first.rooms, first.messages, first.last_spoke_at) == ("u_1", 2, 3, later)
+            assert [(one.sender_id, one.is_agent) for one in rest] == [("ux1", False), ("bot", True)]
+            for part, ids in (("U_", ["u_1"]), ("anna", ["u_1"]), ("娜", ["u_1"]), ("bo", ["bot"]), ("nobody", [])):
+                assert [one.sender_id for one in await of(part=part)] == ids
+            assert [one.sender_id for one in await of(part="", offset=1)] == ["ux1", "bot"]
+            among = partial(work.rooms.speakers, tenant=TENANT, part="", limit=9)
+            assert [(one.sender_id, one.messages) for one in await among(room_ids=["a"])] == [("u_1", 1)]
+            assert await among(room_ids=[]) == []
+            found = await work.rooms.voices(tenant=TENANT, sender_id="u_1")
+            assert [(one.room_id, one.messages, one.last_arrival) for one in found] == [(ROOM, 2, 2), ("a", 1, 1)]
+            assert found[1].name == "Anna"
+            assert await work.rooms.voices(tenant=TENANT, sender_id="nobody") == []
 
     async def test_a_stamp_changes_with_the_room_and_its_people(self, storage: Storage) -> None:
         async def stamp() -> object:

@@ -1,0 +1,116 @@
+"""The pages of people: everybody who spoke, one person, and whom to forget."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from roomlore.core.errors import NotFound
+from roomlore.core.memory.memory import Memory
+from roomlore.core.models import Room, Speaker, StoredMessage, Voice
+from roomlore.surfaces.console.audience import locked
+from roomlore.surfaces.console.frame import Page
+from roomlore.surfaces.console.shell import rooms_among
+from roomlore.wiring import Lore
+
+_PEOPLE = 50
+_NAMED = 20
+_FACTS = 50
+_ROOMS = 100
+_ROOMS_READ = 3
+_MESSAGES_READ = 300
+_MESSAGES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """What a page tells of a person. `member_of`: rooms in which the person never spoke. `more`: rooms that are not
+    shown."""
+
+    person_id: str
+    names: tuple[str, ...]
+    voices: Sequence[Voice]
+    member_of: Sequence[Room]
+    more: int
+    facts: Sequence[Memory]
+    said: Sequence[StoredMessage]
+
+
+async def listed(page: Page) -> Response:
+    """Return the page of those who spoke, who spoke last first, or of those with a part of a name."""
+    part, offset = page.asked("q").strip(), page.number("offset") or 0
+    found = await named_like(page, part, limit=_PEOPLE + 1, offset=offset)
+    following = offset + _PEOPLE if len(found) > _PEOPLE else None
+    return page.show("people.html", people=found[:_PEOPLE], part=part, next=following, offset=offset)
+
+
+async def person(page: Page) -> Response:
+    """Return the page of a person, within what the viewer may see."""
+    found = await _person(page, page.needed("id"))
+    return page.show(
+        "person.html",
+        person=found,
+        locked=await locked(page.lore, found.facts) if page.viewer is None else {},
+    )
+
+
+async def forget(page: Page) -> Response:
+    """Return the people with an id or a name, to choose whom to forget; an id that somebody has leads on at once."""
+    lore, who = page.need("admin"), page.asked("who").strip()
+    if who and await is_known(lore, who):
+        return page.go("/memory/change", what="forget", id=who)
+    found = await named_like(page, who, limit=_NAMED) if who else []
+    return page.show("forget.html", who=who, people=found)
+
+
+async def named_like(page: Page, part: str, *, limit: int, offset: int = 0) -> list[Speaker]:
+    """Return those who spoke in rooms that the viewer sees, whose id or name contains `part`."""
+    lore, among = page.lore, await rooms_among(page)
+    async with lore.storage.reading() as work:
+        return await work.rooms.speakers(tenant=lore.tenant, part=part, room_ids=among, limit=limit, offset=offset)
+
+
+async def is_known(lore: Lore, person_id: str) -> bool:
+    """Return True if somebody with this id spoke, is a member of a room, or has facts."""
+    async with lore.storage.reading() as work:
+        return bool(
+            await work.rooms.voices(tenant=lore.tenant, sender_id=person_id)
+            or await work.rooms.of_person(tenant=lore.tenant, person_id=person_id)
+            or await work.memories.scope(tenant=lore.tenant, scope=f"user:{person_id}")
+        )
+
+
+async def _person(page: Page, person_id: str) -> Person:
+    lore, among, scope = page.lore, await rooms_among(page), f"user:{person_id}"
+    async with lore.storage.reading() as work:
+        voices = await work.rooms.voices(tenant=lore.tenant, sender_id=person_id)
+        rooms = await work.rooms.of_person(tenant=lore.tenant, person_id=person_id)
+    facts = await lore.memories.page(scope, limit=_FACTS, viewer=page.viewer)
+    if among is not None:
+        voices = [one for one in voices if one.room_id in among]
+        rooms = [one for one in rooms if one.room_id in among]
+    if not (voices or rooms or facts):
+        raise NotFound(f"Nobody with the id {person_id!r:.80} is known here; choose a person in the list of people.")
+    spoke_in = {one.room_id for one in voices}
+    silent = [one for one in rooms if one.room_id not in spoke_in]
+    return Person(
+        person_id,
+        tuple(dict.fromkeys(one.name for one in voices if one.name)),
+        voices[:_ROOMS],
+        silent[:_ROOMS],
+        max(0, len(voices) - _ROOMS) + max(0, len(silent) - _ROOMS),
+        facts,
+        await _last_said(lore, person_id, voices[:_ROOMS_READ]),
+    )
+
+
+async def _last_said(lore: Lore, person_id: str, voices: Sequence[Voice]) -> list[StoredMessage]:
+    """Return the last messages of a person, from the ends of the rooms in which the person spoke last."""
+    found: list[StoredMessage] = []
+    async with lore.storage.reading() as work:
+        for one in voices:
+            after = max(0, one.last_arrival - _MESSAGES_READ)
+            found += await work.messages.page(
+                tenant=lore.tenant, room_id=one.room_id, after=after, limit=_MESSAGES_READ, sender_id=person_id
+            )
+    return sorted(found, key=lambda one: one.at, reverse=True)[:_MESSAGES]

@@ -1,0 +1,119 @@
+"""The shell around every page: the rooms by last activity, one search over everything, and the page of all places."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from starlette.responses import Response
+
+from roomlore.core.audience import ALWAYS, check_viewer
+from roomlore.core.errors import RoomloreError
+from roomlore.core.memory.memory import Memory
+from roomlore.core.models import Room, Speaker
+from roomlore.core.search.hits import SearchHit
+from roomlore.ports.audience import rooms_shown
+from roomlore.surfaces.console.frame import NoViewer, Page
+
+_BESIDE = 14
+_ROOMS = 50
+_MOST_ROOMS = 200
+"""Rooms of a viewer among which people and rooms are searched, as in a search of messages."""
+_FOUND = 5
+_MESSAGES = 20
+_MEMORIES = 5
+_MOST_WORDS = 4
+_LONGEST_QUERY = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one search found. `degraded`: why the messages were searched in a simpler way; '' if they were not."""
+
+    rooms: Sequence[Room] = ()
+    people: Sequence[Speaker] = ()
+    messages: Sequence[SearchHit] = ()
+    memories: Sequence[Memory] = ()
+    degraded: str = ""
+    problems: Sequence[str] = field(default=())
+
+    @property
+    def nothing(self) -> bool:
+        return not (self.rooms or self.people or self.messages or self.memories)
+
+
+async def rooms_beside(page: Page) -> Sequence[Room]:
+    """Return the rooms beside a page; none if they cannot be read or the visitor has not said who is shown the page."""
+    try:
+        return await rooms_by_use(page, limit=_BESIDE)
+    except (NoViewer, RoomloreError):
+        return ()
+
+
+async def rooms_by_use(page: Page, *, limit: int, offset: int = 0) -> Sequence[Room]:
+    """Return the rooms that the viewer may see wholly, the one used last first."""
+    lore, viewer = page.lore, page.viewer
+    async with lore.storage.reading() as work:
+        if viewer is None:
+            return await work.rooms.used_last(tenant=lore.tenant, limit=limit, offset=offset)
+        most = min(_MOST_ROOMS, offset + limit)
+        whom = check_viewer(viewer)
+        shown = await rooms_shown(work, tenant=lore.tenant, viewer=whom, now=lore.now(), most=most)
+    return [room for room, windows in shown.rooms if windows == ALWAYS][offset : offset + limit]
+
+
+async def rooms_among(page: Page) -> list[str] | None:
+    """Return the ids of the rooms to whose people the page is limited; None for an administrator, who sees all."""
+    if page.viewer is None:
+        return None
+    return [room.room_id for room in await rooms_by_use(page, limit=_MOST_ROOMS)]
+
+
+async def side(page: Page) -> Response:
+    """Return the rooms beside a page as a piece, to renew them."""
+    return page.show("side.html", rooms=await rooms_beside(page))
+
+
+async def listed(page: Page) -> Response:
+    offset = page.number("offset") or 0
+    found = await rooms_by_use(page, limit=_ROOMS + 1, offset=offset)
+    following = offset + _ROOMS if len(found) > _ROOMS else None
+    return page.show("rooms.html", rooms=found[:_ROOMS], next=following, offset=offset)
+
+
+async def search(page: Page) -> Response:
+    """Return the page of one search over rooms, people, messages and memories, within what the viewer may see."""
+    query = page.asked("q").strip()[:_LONGEST_QUERY]
+    found = await _found(page, query) if query else None
+    return page.show("search.html", query=query, found=found)
+
+
+async def places(page: Page) -> Response:
+    """Return the page of what does not fit into the bar of a phone."""
+    return page.show("places.html")
+
+
+async def _found(page: Page, query: str) -> Found:
+    lore, viewer = page.lore, page.viewer
+    among = await rooms_among(page)
+    async with lore.storage.reading() as work:
+        if among is None:
+            rooms = await work.rooms.named_like(tenant=lore.tenant, part=query, limit=_FOUND)
+        else:
+            by_use = await rooms_by_use(page, limit=_MOST_ROOMS)
+            rooms = [room for room in by_use if query.lower() in room.room_id.lower()][:_FOUND]
+        people = await work.rooms.speakers(tenant=lore.tenant, part=query, room_ids=among, limit=_FOUND)
+    memories = await _memories(page, query)
+    try:
+        answer = await lore.messages.search(query=query, viewer=viewer, limit=_MESSAGES)
+    except RoomloreError as error:
+        return Found(rooms, people, (), memories, problems=(str(error),))
+    return Found(rooms, people, answer.hits, memories, answer.degraded or "")
+
+
+async def _memories(page: Page, query: str) -> Sequence[Memory]:
+    lore, viewer, words = page.lore, page.viewer, query.lower().split()[:_MOST_WORDS]
+    if viewer is None:
+        async with lore.storage.reading() as work:
+            return await work.memories.saying(tenant=lore.tenant, words=words, limit=_MEMORIES)
+    visible = (one.memory for one in await lore.memories.visible(viewer) if one.shown)
+    said = [memory for memory in visible if all(word in memory.statement.lower() for word in words)]
+    return sorted(said, key=lambda one: one.updated_at, reverse=True)[:_MEMORIES]

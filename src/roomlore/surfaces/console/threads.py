@@ -1,0 +1,154 @@
+"""Threads as they are drawn: one look for a thread on every page, lanes beside the messages, and a list with titles."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+import regex
+
+from roomlore.core.models import Entry, MessageType
+
+LANES = 6
+COLOURS = 8
+SHAPES = ("●", "■", "▲", "◆", "★", "✚", "▼", "○", "□", "△", "◇", "☆", "▽")
+"""Their number and that of the colours have no common divisor: 104 threads that begin one after the other all look
+different."""
+
+Part = Literal["none", "pass", "only", "first", "middle", "last"]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The look of a thread, the same on every page. `number`: arrival of its first message, which names it."""
+
+    number: int
+    colour: int
+    shape: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    part: Part
+    look: Look | None = None
+
+
+_NONE = Cell("none")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A message's own thread, and what each lane shows beside it."""
+
+    look: Look
+    cells: tuple[Cell, ...]
+
+
+def lanes(messages: Sequence[tuple[int, int]]) -> list[Row]:
+    """Return a row for each message, given as (arrival, arrival of its thread's first message). Two threads share a
+    lane only one after the other; if all lanes are taken a thread has none."""
+    spans = _spans(messages)
+    looks = {thread: look_of(thread) for thread in spans}
+    lane_of = _assigned(spans)
+    going: list[int | None] = [None] * max((lane + 1 for lane in lane_of.values()), default=0)
+    rows = []
+    for place, (_, thread) in enumerate(messages):
+        if thread in lane_of:
+            going[lane_of[thread]] = thread
+        rows.append(Row(looks[thread], tuple(_cell(other, thread, place, spans, looks) for other in going)))
+        going = [other if other is not None and spans[other][1] > place else None for other in going]
+    return rows
+
+
+def _cell(
+    other: int | None, thread: int, place: int, spans: dict[int, tuple[int, int]], looks: dict[int, Look]
+) -> Cell:
+    return _NONE if other is None else Cell(_part(spans[other], place, mine=other == thread), looks[other])
+
+
+def _spans(messages: Sequence[tuple[int, int]]) -> dict[int, tuple[int, int]]:
+    """Return the first and last row of each thread, in order of appearance."""
+    spans: dict[int, tuple[int, int]] = {}
+    for place, (_, thread) in enumerate(messages):
+        spans[thread] = (spans.get(thread, (place, place))[0], place)
+    return spans
+
+
+def _assigned(spans: dict[int, tuple[int, int]]) -> dict[int, int]:
+    free_from = [0] * LANES
+    found: dict[int, int] = {}
+    for thread, (first, last) in spans.items():
+        lane = next((one for one in range(LANES) if free_from[one] <= first), None)
+        if lane is not None:
+            found[thread], free_from[lane] = lane, last + 1
+    return found
+
+
+def _part(span: tuple[int, int], place: int, *, mine: bool) -> Part:
+    if not mine:
+        return "pass"
+    if span[0] == span[1]:
+        return "only"
+    return "first" if place == span[0] else "last" if place == span[1] else "middle"
+
+
+def look_of(thread: int) -> Look:
+    return Look(thread, thread % COLOURS, SHAPES[thread % len(SHAPES)])
+
+
+_LONGEST_TITLE = 44
+_READ = 400
+_DENSE = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
+_DENSE_TITLE = 18
+_STARTS = regex.compile(r"^(?:[@＠]\S+[\s,，:：]*)+")
+
+
+def thread_title(text: str) -> str:
+    """Return the first words of a thread's first message, without whom it addresses; '' if it has no words."""
+    line = " ".join(text[:_READ].split())
+    line = _STARTS.sub("", line) or line
+    longest = _DENSE_TITLE if _DENSE.search(line[:_DENSE_TITLE]) else _LONGEST_TITLE
+    if len(line) <= longest:
+        return line
+    cut = line[:longest]
+    return f"{cut.rpartition(' ')[0] or cut}…"
+
+
+@dataclass(frozen=True, slots=True)
+class Strand:
+    """A thread in the list beside its room. `message_id`: of one of its messages. `whole`: it began among the messages
+    that are shown, so `messages` is its number. `waits`: its last message is a question."""
+
+    look: Look
+    title: str
+    people: tuple[str, ...]
+    messages: int
+    whole: bool
+    waits: bool
+    message_id: str
+    last: datetime
+
+
+def strands(entries: Sequence[Entry], firsts: Mapping[int, str]) -> list[Strand]:
+    """Return the threads of messages, the one with the newest message first. `firsts`: texts of messages that are not
+    among them, by arrival."""
+    together: dict[int, list[Entry]] = {}
+    for entry in entries:
+        together.setdefault(entry.link.thread, []).append(entry)
+    found = [_strand(thread, its, firsts) for thread, its in together.items()]
+    return sorted(found, key=lambda one: one.last, reverse=True)
+
+
+def _strand(thread: int, its: Sequence[Entry], firsts: Mapping[int, str]) -> Strand:
+    first, last = its[0].message, its[-1]
+    names = dict.fromkeys(one.message.sender_name or one.message.sender_id for one in its)
+    return Strand(
+        look=look_of(thread),
+        title=thread_title(firsts.get(thread, first.text)),
+        people=tuple(names),
+        messages=len(its),
+        whole=first.arrival == thread,
+        waits=last.features.message_type is MessageType.QUESTION,
+        message_id=last.message.id,
+        last=last.message.at,
+    )
