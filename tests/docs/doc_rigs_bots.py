@@ -4,12 +4,14 @@ import re
 from collections import Counter
 
 import doc_lark
+import doc_telegram
 from doc_discord import ANN, BOT, CHANNEL, GUILD, LI, MESSAGE_CONTENT, Discord, message, reply
 from doc_lark import Lark
 from doc_page import Page
 from doc_rigs import rig
 from doc_rigs_shell import at_openai
 from doc_stand_in import beside, start_bot
+from doc_telegram import Telegram
 
 import roomlore
 from roomlore.testing.model_server import Asked, Says, serve_models
@@ -168,3 +170,39 @@ async def _tea_in_lark(there: Lark) -> None:
         "om_5", doc_lark.LATE, {"text": "@_user_1 现在呢？"}, mentions=[doc_lark.mention(1, doc_lark.BOT, "茶")]
     )
     assert await there.tell(says, **late) == 200
+
+
+@rig("docs/how-to/telegram.md")
+def telegram(page: Page):
+    stand_in = Telegram(_tea_in_telegram)
+    with serve_models(_counts) as server, beside(stand_in):
+        at_openai(page, server.url)
+        start_bot(page, stand_in, "telegram_bot.py")
+        page.instead["https://api.telegram.org"] = stand_in.url
+        yield
+    asked, again, alone = map(_said, server.requests)
+    assert "喝什么茶？乌龙？" in str(asked)
+    assert ("assistant", "(2 条) 绿茶。") in again
+    assert "乌龙" not in str(alone), "what was said in the group stays there"
+    with roomlore.open_sync(f"sqlite:///{page.folder}/telegram.db") as lore:
+        stored = {one.id: one for one in lore.messages.page("1234")}
+        answer = lore.replies.find("1234", "3", agent_id="user900")
+    assert [stored[one].sender_id for one in ("1", "2", "3", "4")] == ["user1", "user2", "user2", "user1"]
+    assert (stored["3"].reply_to, stored["4"].reply_to) == ("2", answer.reply_id)
+    assert stored["2"].text == "喝什么茶？乌龙？"
+
+
+async def _tea_in_telegram(there: Telegram) -> None:
+    said, ann, li = doc_telegram.message, doc_telegram.ANN, doc_telegram.LI
+    await there.tell(message=said(1, ann, "which tea for Friday?"))
+    second = said(2, li, "红茶？")
+    await there.tell(message=second)
+    await there.tell(edited_message=said(2, li, "喝什么茶？乌龙？"))
+    await there.tell(edited_message=said(99, li, "from before the bot was there"))
+    await there.tell(message=said(3, li, "@lore_bot 选哪个好？", reply_to_message=second))
+    answer = await there.until_answered(3)
+    bot = said(answer["message_id"], doc_telegram.BOT, answer["text"])
+    await there.tell(message=said(4, ann, "why?", reply_to_message=bot))
+    await there.until_answered(4)
+    await there.tell(message=said(5, ann, "hello", {"id": 1, "type": "private"}))
+    await there.until_answered(5)
