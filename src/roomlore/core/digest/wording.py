@@ -38,8 +38,8 @@ class Sentence:
 
 
 class Words:
-    """The rarity of words. `counts`: how many of the `texts` have each. `names`: of people, folded, which tell nothing of
-    a subject."""
+    """The rarity of words. `counts`: how many of the `texts` have each. `names`: of people, which tell nothing of a
+    subject."""
 
     def __init__(self, counts: Mapping[str, int], *, texts: int, names: Iterable[str]) -> None:
         self._counts = counts
