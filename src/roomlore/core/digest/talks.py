@@ -99,9 +99,10 @@ def _grouped(entries: Sequence[Entry]) -> tuple[list[list[Entry]], frozenset[int
     answered: set[int] = set()
     for entry in entries:
         likely: defaultdict[int, list[float]] = defaultdict(list)
-        for arrival, probability in entry.link.thread_candidates.by_arrival().items():
-            if arrival in place:
-                likely[place[arrival]].append(probability)
+        candidates = entry.link.thread_candidates
+        for arrival, probability in zip(candidates.arrivals.tolist(), candidates.probabilities.tolist(), strict=True):
+            if (group := place.get(arrival)) is not None:
+                likely[group].append(probability)
                 if probability >= _ANSWERED and sender[arrival] != entry.message.sender_id:
                     answered.add(arrival)
         best, most = len(groups), _SAME_TALK
