@@ -1,8 +1,8 @@
 """Measures digests on labelled rooms: conversations shown, purity, open questions, titles and time.
 
-`python -m bench digest THREADS_DIR` reads the rooms of each set (`*.messages.jsonl` with `*.gold.jsonl`). A digest is made
-of each UTC day with three or more conversations of three or more messages; of a room that is labelled in part, of the
-labelled part. A conversation counts as shown if a message of it is cited.
+`python -m bench digest THREADS_DIR` reads the rooms of each set (`*.messages.jsonl` with `*.gold.jsonl`). A digest is
+made of each UTC day with three or more conversations of three or more messages; of a room that is labelled in part, of
+the labelled part. A conversation counts as shown if a message of it is cited.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -117,8 +117,8 @@ def _coverage(days: Sequence[Day], budget: int, tokens: EncodingTokens) -> str:
             found = baseline(day.entries, budget, tokens.count)
             others[name] += len(day.wanted & {day.gold.get(entry.message.arrival) for entry in found})
     beside = ", ".join(f"{name} {share / wanted:.1%}" for name, share in others.items())
-    several = f"{_mean(pure_of_several):.1%} of {len(pure_of_several)} that cite several"
-    return f"shown {shown / wanted:.1%} ({beside}); purity {_mean(pure):.1%} of {len(pure)} entries, {several}"
+    of_several = f"{_mean(pure_of_several):.1%} of {len(pure_of_several)} that cite several"
+    return f"shown {shown / wanted:.1%} ({beside}); purity {_mean(pure):.1%} of {len(pure)} entries, {of_several}"
 
 
 def _purities(digest: Digest, arrivals: Mapping[str, int], gold: Mapping[int, str]) -> Iterator[tuple[float, bool]]:
@@ -211,8 +211,8 @@ async def _timed(arguments: argparse.Namespace) -> None:
             for item in export:
                 if not isinstance(item, Bad) and len(messages) < arguments.unread:
                     one, at = item.message, begin + timedelta(seconds=20 * len(messages))
-                    text = dict(id=f"n{len(messages)}", room_id="timed", text=one.text, sent_at=at, role=one.role)
-                    messages.append(roomlore.Message(sender_id=one.sender_id, **text))
+                    new = replace(one, id=f"n{len(messages)}", room_id="timed", sent_at=at, reply_to=None, root_id=None)
+                    messages.append(new)
     async with roomlore.open("sqlite://", background=False) as lore:
         await lore.messages.add(messages)
         seconds = []

@@ -55,7 +55,7 @@ def lexrank(entries: Sequence[Entry], budget: int, count: Count) -> list[Entry]:
     alike /= np.maximum(alike.sum(axis=1, keepdims=True), 1e-9)
     rank = np.full(len(said), 1 / max(len(said), 1), np.float32)
     for _ in range(_ROUNDS):
-        rank = (1 - _DAMPING) / len(said) + _DAMPING * (alike.T @ rank)
+        rank = ((1 - _DAMPING) / len(said) + _DAMPING * (alike.T @ rank)).astype(np.float32)
     return _taken([said[place] for place in np.argsort(-rank, kind="stable")], budget, count)
 
 

@@ -162,8 +162,8 @@ class _Page:
         cap = self._cap(chosen)
         found: list[tuple[_Weighed, DigestEntry, list[Sentence]]] = []
         for one in chosen:
-            best = self._sentences(one)
-            entry = self._entry(one, self._lead(best, cap))
+            best = sentences_of(one.talk, self._words.weights(one.talk), self._words.names)
+            entry = _entry(one, self._lead(one, best, cap))
             tokens = self._cost(entry)
             if tokens <= self._left:
                 self._left -= tokens
@@ -179,17 +179,14 @@ class _Page:
         wanted = sum(one.weight >= _WORTH_SHOWING for one in chosen) or 1
         return min(_LONGEST, max(_SHORTEST, self._max // wanted - _AROUND))
 
-    def _sentences(self, one: _Weighed) -> list[Sentence]:
-        """Return the sentences of a talk, first those because of which it is shown, then the most telling."""
-        found = sentences_of(one.talk, self._words.weights(one.talk), self._words.names)
-        keys = {entry.message.arrival for entry in one.key}
-        return sorted(found, key=lambda sentence: sentence.entry.message.arrival not in keys)
-
-    def _lead(self, best: Sequence[Sentence], cap: int) -> DigestLine:
-        key = best[0].entry.message.arrival
-        near = [one for one in best[:_MOST_LINES] if one.entry.message.arrival == key] or best[:1]
-        sizes = self._count([one.text for one in near])
-        worths = [one.worth * (1.0 if size <= cap else _TOO_LONG) for one, size in zip(near, sizes, strict=True)]
+    def _lead(self, one: _Weighed, best: Sequence[Sentence], cap: int) -> DigestLine:
+        """Return the line of a talk: of the message because of which it is shown, else its most telling one."""
+        key = one.key[0].message.arrival if one.key else best[0].entry.message.arrival
+        near = [sentence for sentence in best if sentence.entry.message.arrival == key]
+        sizes = self._count([sentence.text for sentence in near])
+        worths = [
+            sentence.worth * (1.0 if size <= cap else _TOO_LONG) for sentence, size in zip(near, sizes, strict=True)
+        ]
         return self._line(near[worths.index(max(worths))], cap)
 
     def _line(self, sentence: Sentence, cap: int) -> DigestLine:
@@ -202,32 +199,17 @@ class _Page:
             text=_within(sentence.text, cap, self._count),
         )
 
-    def _entry(self, one: _Weighed, line: DigestLine) -> DigestEntry:
-        talk = one.talk
-        names = {entry.message.sender_id: entry.message.sender_name for entry in talk.entries}
-        first, last = span_of(talk)
-        return DigestEntry(
-            thread_id=talk.entries[0].message.id,
-            title=title_of(talk, self._words),
-            people=tuple(names[sender] or sender for sender in talk.senders),
-            sender_ids=talk.senders,
-            first_at=first,
-            last_at=last,
-            state=talk.state,
-            messages=len(talk.entries),
-            why=one.why,
-            lines=(line,),
-        )
-
     def _cost(self, entry: DigestEntry) -> int:
         return self._count([f"{entry.rendered()}\n"])[0]
 
     def _grown(self, one: _Weighed, entry: DigestEntry, best: Sequence[Sentence]) -> DigestEntry:
         """Return the entry with as much more as there is room for: its heading, and further lines in order of time."""
+        entry = replace(entry, title=title_of(one.talk, self._words, best))
         grown = self._tried(entry, replace(entry, full=True))
         shown = {line.message_id for line in entry.lines}
         wanted = min(_MOST_LINES, 1 + len(one.talk.entries) // _MESSAGES_A_LINE) - 1
-        for sentence in best if grown.full else ():
+        keys = {entry.message.arrival for entry in one.key}
+        for sentence in sorted(best, key=lambda one: one.entry.message.arrival not in keys) if grown.full else ():
             if not wanted:
                 break
             if sentence.entry.message.id in shown:
@@ -244,6 +226,25 @@ class _Page:
             return entry
         self._left -= extra
         return more
+
+
+def _entry(one: _Weighed, line: DigestLine) -> DigestEntry:
+    """Return the entry of a talk with one line, still without a title."""
+    talk = one.talk
+    names = {entry.message.sender_id: entry.message.sender_name for entry in talk.entries}
+    first, last = span_of(talk)
+    return DigestEntry(
+        thread_id=talk.entries[0].message.id,
+        title="",
+        people=tuple(names[sender] or sender for sender in talk.senders),
+        sender_ids=talk.senders,
+        first_at=first,
+        last_at=last,
+        state=talk.state,
+        messages=len(talk.entries),
+        why=one.why,
+        lines=(line,),
+    )
 
 
 def _within(text: str, cap: int, count: Count) -> str:

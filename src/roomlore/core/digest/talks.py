@@ -12,15 +12,15 @@ from roomlore.core.text import fold, thanks
 from roomlore.core.transcript import said
 
 _SAME_TALK = 0.65
-"""Least mean probability of sharing a thread with the newest members of a talk. A talk that is cut in two is shown in two
-entries; one that mixes two conversations says what nobody said."""
+"""Least mean probability of sharing a thread with the newest members of a talk. A talk that is cut in two is shown in
+two entries; one that mixes two conversations says what nobody said."""
 _NEWEST = 5
 _LONGEST = 16
-"""Messages of a talk. A longer one is cut where it pauses: a conversation of hundreds of messages has many subjects."""
+"""Most messages of a talk. A longer one is cut where it pauses, since a conversation of hundreds has many subjects."""
 _EDGE = 0.25
 """The share of a long talk at each end in which it is not cut."""
 _ANSWERED = 0.42
-"""Least probability of sharing a thread with a question of a later message by somebody else that counts as an answer."""
+"""Least probability of sharing a thread with a question at which a later message by somebody else answers it."""
 
 
 class TalkState(StrEnum):
@@ -99,9 +99,10 @@ def _grouped(entries: Sequence[Entry]) -> tuple[list[list[Entry]], frozenset[int
     answered: set[int] = set()
     for entry in entries:
         likely: defaultdict[int, list[float]] = defaultdict(list)
-        for arrival, probability in entry.link.thread_candidates.by_arrival().items():
-            if arrival in place:
-                likely[place[arrival]].append(probability)
+        candidates = entry.link.thread_candidates
+        for arrival, probability in zip(candidates.arrivals.tolist(), candidates.probabilities.tolist(), strict=True):
+            if (group := place.get(arrival)) is not None:
+                likely[group].append(probability)
                 if probability >= _ANSWERED and sender[arrival] != entry.message.sender_id:
                     answered.add(arrival)
         best, most = len(groups), _SAME_TALK

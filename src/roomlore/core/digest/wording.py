@@ -38,8 +38,8 @@ class Sentence:
 
 
 class Words:
-    """The rarity of words. `counts`: how many of the `texts` have each. `names`: of people, folded, which tell nothing of
-    a subject."""
+    """The rarity of words. `counts`: how many of the `texts` have each. `names`: of people, which tell nothing of a
+    subject."""
 
     def __init__(self, counts: Mapping[str, int], *, texts: int, names: Iterable[str]) -> None:
         self._counts = counts
@@ -92,13 +92,16 @@ def _plain(text: str, names: Collection[str]) -> str:
     return text[named.end() :] if named and fold(named["name"]) in names else text
 
 
-def title_of(talk: Talk, words: Words, *, most: int = _TITLE) -> str:
-    """Return the title of a talk: its most telling sentence, shortened, and the words it often uses that this lacks."""
+def title_of(talk: Talk, words: Words, best: Sequence[Sentence] | None = None) -> str:
+    """Return the title of a talk: its most telling sentence, shortened, and the words it often uses that this lacks.
+
+    `best`: its sentences, the most telling first, if they are known.
+    """
     weights = words.weights(talk)
-    best = sentences_of(talk, weights, words.names)
+    best = sentences_of(talk, weights, words.names) if best is None else best
     if not best:
         return ""
-    sentence = shortened(best[0].text, most)
+    sentence = shortened(best[0].text, _TITLE)
     again = Counter(word for entry in talk.entries for word in entry.features.keywords)
     telling = sorted((word for word in weights if again[word] > 1), key=lambda word: (-weights[word], word))
     held = set(keywords(sentence))

@@ -34,16 +34,16 @@ class ReadingMarks:
     async def move(self, room_id: str, user_id: str, message_id: str | None) -> int:
         """Mark what was said up to this message as read, the newest if None; return the arrival that the person has
         read up to. A mark never moves back."""
-        reader = check_reader(user_id)
-        here = {"tenant": self._tenant, "room_id": room_id}
+        name, tenant = _mark(check_reader(user_id)), self._tenant
         for _ in range(_TRIES):
             async with self._storage.writing() as work:
                 arrival = await self._arrival(work, room_id, message_id)
-                was = (await work.progress.marks(**here, names=[_mark(reader)])).get(_mark(reader), 0)
+                was = (await work.progress.marks(tenant=tenant, room_id=room_id, names=[name])).get(name, 0)
                 if arrival <= was:
                     return was
-                moved = {"name": _mark(reader), "arrival": arrival, "was": was, "now": self._clock.now()}
-                if await work.progress.move_mark(**here, **moved):
+                if await work.progress.move_mark(
+                    tenant=tenant, room_id=room_id, name=name, arrival=arrival, was=was, now=self._clock.now()
+                ):
                     return arrival
         raise Conflict(f"The reading mark of {user_id!r} is being moved by other calls; try again.")
 

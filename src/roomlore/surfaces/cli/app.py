@@ -12,6 +12,7 @@ from roomlore.surfaces.cli import (
     chat,
     data,
     demo,
+    digest,
     facts,
     forgetting,
     memory,
@@ -71,6 +72,7 @@ app.command("audience")(audience.audience)
 app.command("visible")(audience.visible)
 app.command("share")(audience.share)
 app.command("threads")(rooms.threads)
+app.command("digest")(digest.digest)
 app.command("settings")(rooms.settings)
 app.command("tune")(operations.tune)
 app.command("reindex")(data.reindex)

@@ -81,14 +81,14 @@ def _list_threads(frame: Frame, room: str, limit: int, as_json: bool) -> None:
     if as_json:
         show.as_json([{"arrival": arrival, **plain(one)} for arrival, one in found])
         return
-    shape = show.table("first message", "messages", "began", "last", "who", "begins", right=("messages",))
+    shape = show.table("first message", "messages", "began", "last", "who", "title", right=("messages",))
     show.console().print(show.rows(shape, (_thread_line(one) for _, one in found)))
 
 
 def _thread_line(one: Thread) -> list[str]:
     who = show.inert(", ".join(one.senders), 60)
     begun, last = show.clock(one.first_sent_at), show.clock(one.last_sent_at)
-    return [show.inert(one.thread_id), str(one.messages), begun, last, who, show.inert(one.first_text, 80)]
+    return [show.inert(one.thread_id), str(one.messages), begun, last, who, show.inert(one.title or one.first_text, 80)]
 
 
 def _show_thread(frame: Frame, room: str, message: str, limit: int, as_json: bool) -> None:

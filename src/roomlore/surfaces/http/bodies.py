@@ -377,6 +377,15 @@ class FeedbackRequest(Body):
         return self
 
 
+class ReadRequest(Body):
+    """How far a person has read."""
+
+    user_id: str = Field(min_length=1, max_length=MAX_ID_CHARS, description="The person's sender id.")
+    message_id: str | None = Field(
+        None, max_length=MAX_ID_CHARS, description="The last message that was read; by default the newest."
+    )
+
+
 class EditRequest(Body):
     """A change of a message. Fields that are left out or null stay."""
 

@@ -12,17 +12,29 @@ from fastapi import Depends, Query, Request
 from pydantic import Field
 
 from roomlore.core.context import Context, ContextOptions
+from roomlore.core.digest.digest import Digest
 from roomlore.core.errors import InvalidInput, NotFound, Unavailable
+from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.models import AddReport, ContextUsageRecord, Entry, Message, Room, StoredMessage, Thread
 from roomlore.core.records import from_record, parse_time, with_own_names
 from roomlore.core.search.hits import SearchAnswer, SearchMode
+from roomlore.services.digest.digest_service import DIGEST_TOKENS, FEWEST_TOKENS, MOST_TOKENS
 from roomlore.services.messages.search import MAX_HITS, MAX_QUERY_CHARS
 from roomlore.settings.sections import ContextSettings
 from roomlore.surfaces.http import bodies
 from roomlore.surfaces.http.answers import Router
 from roomlore.surfaces.http.bodies import Bounds
 from roomlore.surfaces.http.guard import Admin, Reader, ShownTo, Writer
-from roomlore.surfaces.http.paths import After, AnyRoom, MessageId, PageLimit, ShownQueriedRoom, ShownRoom, addressed
+from roomlore.surfaces.http.paths import (
+    After,
+    AnyRoom,
+    MessageId,
+    PageLimit,
+    RoomId,
+    ShownQueriedRoom,
+    ShownRoom,
+    addressed,
+)
 from roomlore.surfaces.plain import IF_ANY, made_from
 from roomlore.surfaces.shapes import ChatMessage
 from roomlore.wiring import Lore
@@ -79,6 +91,23 @@ class ThreadMessages:
     """The newest messages of a thread, in order."""
 
     entries: Sequence[Entry]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownDigest(Digest):
+    """What happened in a room since a message. `rendered`: the digest as one text for a model; left out unless asked
+    for."""
+
+    rendered: Annotated[str | None, IF_ANY] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadMark:
+    """How far a person has read a room. `read_up_to`: the arrival of the last message marked as read."""
+
+    room_id: str
+    user_id: str
+    read_up_to: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,6 +407,47 @@ async def list_threads(lore: Reader, room_id: ShownRoom, limit: PageLimit, after
 async def get_thread(lore: Reader, room_id: ShownRoom, message_id: MessageId, limit: PageLimit) -> ThreadMessages:
     """Return the newest messages of the thread of a message."""
     return ThreadMessages(entries=await lore.rooms.thread(room_id, message_id, limit=limit))
+
+
+@rooms.get("/rooms/{room_id:id}/digest")
+async def get_digest(
+    lore: Reader,
+    viewer: ShownTo,
+    room_id: RoomId,
+    since: _Bound = None,
+    for_user: Annotated[
+        str | None,
+        Query(
+            max_length=MAX_ID_CHARS,
+            description="Whose digest: it begins after what this sender wrote or marked as read.",
+        ),
+    ] = None,
+    max_tokens: Annotated[
+        int, Query(ge=FEWEST_TOKENS, le=MOST_TOKENS, description="Most tokens of the digest as text.")
+    ] = DIGEST_TOKENS,
+    render: Annotated[Literal["prompt"] | None, Query(description="`prompt`: give the text for a model too.")] = None,
+) -> ShownDigest:
+    """Return what happened in a room, thread by thread: first what concerns the reader, then open questions, decisions,
+    and the rest by weight.
+
+    Without `since` and `for_user` it is of the last day in which something was said.
+    """
+    made = await lore.digest(
+        room_id, since=read_time("since", since), for_user=for_user, max_tokens=max_tokens, viewer=viewer
+    )
+    zone = ZoneInfo(lore.settings.search.time_zone)
+    return made_from(ShownDigest, made, rendered=made.to_prompt(zone=zone) if render else None)
+
+
+@rooms.post("/rooms/{room_id:id}/read", openapi_extra=bodies.documented(bodies.ReadRequest))
+async def mark_read(
+    lore: Writer,
+    room_id: ShownRoom,
+    mark: Annotated[bodies.ReadRequest, Depends(bodies.body_of(bodies.ReadRequest))],
+) -> ReadMark:
+    """Mark what was said up to a message as read by a person. A mark never moves back."""
+    arrival = await lore.rooms.mark_read(room_id, mark.user_id, mark.message_id)
+    return ReadMark(room_id=room_id, user_id=mark.user_id, read_up_to=arrival)
 
 
 @rooms.get("/rooms/{room_id:id}/settings")

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from mcp import types
 
@@ -188,6 +189,30 @@ async def context(visitor: Visitor, wanted: answers.RoomContext) -> answers.Room
     )
 
 
+async def digest(visitor: Visitor, wanted: answers.RoomDigest) -> answers.DigestBlock:
+    found = await visitor.lore.digest(
+        wanted.room_id,
+        since=wanted.since,
+        for_user=wanted.for_user,
+        max_tokens=wanted.max_tokens,
+        viewer=visitor.viewer,
+    )
+    return answers.DigestBlock(
+        room_id=found.room_id,
+        text=found.to_prompt(zone=ZoneInfo(visitor.lore.settings.search.time_zone)),
+        messages=found.messages,
+        left=found.left,
+        tokens=found.tokens,
+        hint=_digest_hint(found.messages, found.left),
+    )
+
+
+def _digest_hint(messages: int, left: int) -> str | None:
+    if not messages:
+        return "Nothing was said since."
+    return "Ask with more max_tokens, or a later since, for the rest." if left else None
+
+
 def _likeliest(taken: Sequence[Candidate], parent: str | None) -> list[answers.MessageView]:
     """Return the messages that fit, the likeliest preferred, in the order in which they were written."""
     views = [answers.message_of(one, parent) for one in taken]
@@ -334,5 +359,15 @@ TOOLS: tuple[Tool, ...] = (
         gives=answers.RoomMessages,
         run=context,
         if_lost="Ask the user which room and message are meant.",
+    ),
+    Tool(
+        name="room_digest",
+        title="What was missed in a room",
+        about="What happened in a room, conversation by conversation: what waits for a person, open questions, "
+        "decisions, and the rest.",
+        takes=answers.RoomDigest,
+        gives=answers.DigestBlock,
+        run=digest,
+        if_lost="Ask the user which room is meant.",
     ),
 )

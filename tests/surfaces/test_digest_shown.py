@@ -1,0 +1,143 @@
+"""Digests over HTTP, in the command line and for MCP: the same one, and only for who may see the room."""
+
+import asyncio
+import json
+
+import pytest
+from mcp_rig import ask, on_a_port, over_http, refusal
+from typer.testing import CliRunner
+
+import roomlore
+from roomlore.core.models import Message
+from roomlore.core.records import parse_time
+from roomlore.surfaces.cli.app import app
+from roomlore.surfaces.http import create_mcp_app
+
+SAID = [
+    ("m1", "ann", "Ann", "Which tea shall we buy for the office?"),
+    ("m2", "bob", "小波", "绿茶比较好，办公室的人都爱喝绿茶"),
+    ("m3", "cat", "", "@bob 你能订下周一的会议室吗？"),
+    ("m4", "dan", "Dan \x1b[2J", "We decided that the picnic moves to Friday at 12:30."),
+]
+QUERY = {"since": "2024-05-01"}
+
+
+def messages() -> list[Message]:
+    return [
+        Message(
+            id=name,
+            room_id="tea",
+            sender_id=who,
+            sender_name=called,
+            text=text,
+            sent_at=parse_time(f"2024-05-01T1{at}:00Z"),
+        )
+        for at, (name, who, called, text) in enumerate(SAID)
+    ]
+
+
+async def test_http_gives_what_the_library_gives(http, lore):
+    await lore.messages.add(messages())
+    made = await lore.digest("tea", since=parse_time("2024-05-01"), for_user="bob")
+    answer = (await http.get("/rooms/tea/digest", params=QUERY | {"for_user": "bob", "render": "prompt"})).json()
+    assert answer["rendered"] == made.to_prompt()
+    assert [entry["title"] for entry in answer["entries"]] == [entry.title for entry in made.entries]
+    first = answer["entries"][0]
+    assert (first["why"], first["state"], first["lines"][0]["message_id"]) == ("waits", "open", "m3")
+    assert "rendered" not in (await http.get("/rooms/-/digest", params=QUERY | {"room_id": "tea"})).json()
+
+
+async def test_http_begins_after_the_mark(http, lore):
+    await lore.messages.add(messages())
+    marked = await http.post("/rooms/tea/read", json={"user_id": "eve", "message_id": "m3"})
+    assert marked.json() == {"room_id": "tea", "user_id": "eve", "read_up_to": 3}
+    answer = (await http.get("/rooms/tea/digest", params={"for_user": "eve"})).json()
+    assert (answer["messages"], answer["after"]) == (1, 3)
+    assert (await http.post("/rooms/tea/read", json={"user_id": "eve"})).json()["read_up_to"] == 4
+    assert (await http.get("/rooms/tea/digest", params={"for_user": "eve"})).json()["entries"] == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [({"max_tokens": 1}, 422), ({"since": "soon"}, 422), ({"for_user": "a", "viewer": "user:b"}, 422)],
+)
+async def test_http_refuses_what_makes_no_sense(http, lore, asked, status):
+    await lore.messages.add(messages())
+    assert (await http.get("/rooms/tea/digest", params=asked)).status_code == status
+
+
+async def test_http_shows_it_to_who_may_see_the_room_alone(connect, lore):
+    await lore.messages.add([*messages(), Message(id="1", room_id="den", sender_id="eve", text="hi")])
+    _, secret = await lore.keys.create("reader", scopes=["read"])
+    async with connect(key=secret) as client:
+        assert (await client.get("/rooms/tea/digest", params=QUERY)).status_code == 403
+        shown = await client.get("/rooms/tea/digest", params=QUERY | {"viewer": "room:tea"})
+        assert shown.json()["messages"] == 4
+        for viewer in ("room:den", "user:eve"):
+            hidden = await client.get("/rooms/tea/digest", params=QUERY | {"viewer": viewer})
+            assert hidden.status_code == 404
+        assert (await client.post("/rooms/tea/read", json={"user_id": "eve"})).status_code == 403
+
+
+async def test_mcp_tells_it_as_text_with_ids(lore):
+    await lore.messages.add(messages())
+    async with on_a_port(create_mcp_app(lore)) as url, over_http(url) as client:
+        shown = await ask(client, "room_digest", room_id="tea", since="2024-05-01T00:00:00Z", for_user="bob")
+        assert shown["text"].startswith("@ ")
+        assert "[m3]" in shown["text"]
+        assert (shown["messages"], shown["left"]) == (4, 0)
+        few = await ask(client, "room_digest", room_id="tea", since="2024-05-01T00:00:00Z", max_tokens=50)
+        assert few["left"]
+        assert "max_tokens" in few["hint"]
+        assert "There is no room" in await refusal(client, "room_digest", room_id="nowhere")
+
+
+@pytest.fixture
+def run():
+    async def fill() -> None:
+        async with roomlore.open("chat.db") as opened:
+            await opened.messages.add(messages())
+
+    asyncio.run(fill())
+
+    def invoke(*arguments: str, code: int = 0) -> str:
+        result = CliRunner().invoke(app, ["--db", "chat.db", *arguments])
+        assert result.exit_code == code, (result.output, result.exception)
+        return result.output
+
+    return invoke
+
+
+def test_the_command_line_groups_by_what_matters(run):
+    shown = run("digest", "tea", "--since", "2024-05-01", "--for", "bob")
+    headings = ["Waits for you", "Open questions", "Decided"]
+    places = [shown.index(heading) for heading in headings if heading in shown]
+    assert places == sorted(places)
+    assert shown.startswith("Waits for you")
+    assert "会议室" in shown
+    assert "[m3]" in shown
+    assert "\x1b[2J" not in shown
+    assert "new messages" in shown
+
+
+def test_the_command_line_marks_as_read(run):
+    assert "[m1]" in run("digest", "tea", "--for", "eve", "--mark-read")
+    assert run("digest", "tea", "--for", "eve").strip() == "Nothing new."
+    assert "needs --for" in run("digest", "tea", "--mark-read", code=2)
+
+
+def test_the_command_line_gives_json_and_a_prompt(run):
+    made = json.loads(run("digest", "tea", "--json"))
+    assert {line["message_id"] for entry in made["entries"] for line in entry["lines"]} >= {"m3", "m4"}
+    assert sum(entry["messages"] for entry in made["entries"]) == made["messages"] == 4
+    text = run("digest", "tea", "--prompt")
+    assert "[m4]" in text
+    assert "\x1b" not in text
+    assert "leave out --json" in run("digest", "tea", "--prompt", "--json", code=2)
+    assert "--since is 'soon'" in run("digest", "tea", "--since", "soon", code=1)
+    assert "There is no room" in run("digest", "nowhere", code=1)
+
+
+def test_threads_are_listed_by_title(run):
+    assert "绿茶" in run("threads", "tea")
+    assert all(one["title"] for one in json.loads(run("threads", "tea", "--json")))
