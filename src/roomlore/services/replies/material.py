@@ -298,7 +298,7 @@ class Gatherer:
             agent_id=asked.request.agent_id,
             agent_name=asked.request.agent_name,
             context=[one for one in context.messages if one.is_far or one.message.arrival > boundary],
-            window=window.messages,
+            window=[*window.messages, *await self._wanted(asked, window.messages)],
             summary=window.summary,
             people=place.people,
         )
@@ -338,6 +338,18 @@ class Gatherer:
         if _tells_of_later(session, place):
             return _Window(messages, truncated=True)
         return _Window(messages, shown.session.message_context.summary, shown.truncated)
+
+    async def _wanted(self, asked: Asked, window: Sequence[StoredMessage]) -> list[StoredMessage]:
+        """Return the messages that the caller wants shown, without those of the window."""
+        wanted = list(dict.fromkeys(asked.request.shown))
+        if not wanted:
+            return []
+        known = {message.id for message in window}
+        async with self._parts.storage.reading() as work:
+            entries = await work.messages.by_id(
+                tenant=self._tenant, room_id=asked.request.message.room_id, message_ids=wanted
+            )
+        return [entry.message for entry in entries if entry.message.id not in known]
 
     async def _system(self, asked: Asked, spoken: Language) -> str:
         request = asked.request

@@ -32,6 +32,7 @@ _CLOSE_SECONDS = 5.0
 CallTool = Callable[[ToolCall], Awaitable[str]]
 """Call a tool and return its result, as text for the model. The model is told of an error."""
 _MAX_TEMPERATURE = 2
+_MOST_SHOWN = 1000
 _ARGUMENTS = ("model", "messages", "temperature", "max_tokens", "max_completion_tokens", "tools")
 _NO_OPTIONS = frozenset((*_ARGUMENTS, "n", "stream", "stream_options"))
 
@@ -158,7 +159,8 @@ class ReplyArguments(TypedDict, total=False):
     `tools`: what the model may call. `call_tool`: calls a tool; without it the stream ends with `ToolsWanted` and a
     `Reply` whose `finish_reason` is 'tool_calls', and continues in the next call, with the same message and
     `tool_results`. `max_tool_iterations`: how often the model may ask for tools, from 0 to 100. `options`: further
-    fields for the provider.
+    fields for the provider. `shown`: ids of earlier messages of the room that the prompt has to show too, beside what
+    is chosen; the oldest are left out if they do not fit.
     """
 
     agent_id: str
@@ -173,6 +175,7 @@ class ReplyArguments(TypedDict, total=False):
     tool_results: Sequence[ToolResult]
     max_tool_iterations: int | None
     options: Mapping[str, Any] | None
+    shown: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +195,7 @@ class ReplyRequest:
     tool_results: Sequence[ToolResult] = ()
     max_tool_iterations: int | None = None
     options: Mapping[str, Any] | None = None
+    shown: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +275,7 @@ def _check_arguments(request: ReplyRequest, window: int) -> None:
     if request.call_tool is not None and not callable(request.call_tool):
         raise InvalidInput(f"call_tool is {request.call_tool!r:.60}; give an async function of a ToolCall.")
     _check_options(request.options)
+    _check_shown(request.shown)
 
 
 def _check_name(name: object) -> None:
@@ -285,6 +290,13 @@ def _check_options(options: object) -> None:
     others = sorted(_NO_OPTIONS.intersection(options or ()))
     if others:
         raise InvalidInput(f"options may not name {others[0]}: it is an argument of its own, or what replies rest on.")
+
+
+def _check_shown(shown: object) -> None:
+    if not isinstance(shown, list | tuple) or not all(isinstance(one, str) for one in shown):
+        raise InvalidInput(f"shown is {shown!r:.60}; give a list of ids of messages.")
+    if len(shown) > _MOST_SHOWN:
+        raise InvalidInput(f"shown has {len(shown)} ids; at most {_MOST_SHOWN}.")
 
 
 def _check_text(name: str, value: object, default: str | None = None) -> None:

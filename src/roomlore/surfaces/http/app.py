@@ -29,6 +29,7 @@ from roomlore.surfaces.http.guard import OPEN_PATHS, Guard
 from roomlore.surfaces.http.mcp_route import mcp_if_there, mcp_route
 from roomlore.surfaces.http.memory_routes import memory_router
 from roomlore.surfaces.http.message_routes import search
+from roomlore.surfaces.http.openai_routes import openai_protocol
 from roomlore.surfaces.http.paths import RawPaths
 from roomlore.surfaces.http.privacy_routes import privacy
 from roomlore.surfaces.http.recall_routes import recall
@@ -181,6 +182,7 @@ _OF_ALL = _routes(
     privacy,
     recall,
     chat,
+    openai_protocol,
     models,
     jobs,
     service,

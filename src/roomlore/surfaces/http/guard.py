@@ -24,6 +24,8 @@ from roomlore.surfaces.http.console_route import key_of_cookie, to_sign_in
 from roomlore.wiring import Lore
 
 OPEN_PATHS = ("/health/live", "/health/ready")
+_ALWAYS_KEYED = ("/v1/", "/v3/")
+"""Paths of protocols whose clients always send a key: while none exists, they may send any."""
 _READING = ("GET", "HEAD")
 ALL_SCOPES = frozenset({"read", "write", "admin"})
 
@@ -35,10 +37,11 @@ def needs_no_key(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """One tenant's roomlore and the scopes of the caller's key; `admin` includes all."""
+    """One tenant's roomlore, the scopes of the caller's key (`admin` includes all) and its id, '' without a key."""
 
     lore: Lore
     scopes: frozenset[str]
+    key_id: str = ""
 
     def need(self, scope: str) -> Lore:
         if scope not in self.scopes and "admin" not in self.scopes:
@@ -79,7 +82,7 @@ class Guard:
 async def _identify(lore: Lore, scope: Scope) -> Caller:
     headers = Headers(scope=scope)
     given = headers.get("authorization")
-    if given is not None:
+    if given is not None and not (scope["path"].startswith(_ALWAYS_KEYED) and not await lore.keys.any()):
         return await _with_key(lore, given)
     secret = key_of_cookie(scope)
     if secret is not None:
@@ -92,7 +95,7 @@ async def _identify(lore: Lore, scope: Scope) -> Caller:
 
 async def _with_key(lore: Lore, given: str) -> Caller:
     scheme, _, secret = given.partition(" ")
-    if scheme.lower() != "bearer" or not secret.strip():
+    if scheme.lower() not in ("bearer", "token") or not secret.strip():
         raise _unauthorised("The Authorization header must be `Bearer KEY`.")
     return await _of_key(lore, secret.strip())
 
@@ -102,7 +105,7 @@ async def _of_key(lore: Lore, secret: str) -> Caller:
         key = await lore.keys.authenticate(secret)
     except Forbidden as error:
         raise _unauthorised(str(error)) from error
-    return Caller(lore.for_tenant(key.tenant), frozenset(key.scopes))
+    return Caller(lore.for_tenant(key.tenant), frozenset(key.scopes), key.key_id)
 
 
 def _unauthorised(detail: str) -> problems.Refused:

@@ -126,6 +126,9 @@ _HINTS: Mapping[int, str] = {
 }
 _STRANGE = Kind(0, "error", "The request failed", "")
 _RETRY_SECONDS = "2"
+_OPENAI_PATHS = ("/v1/chat/completions", "/v1/models")
+_OPENAI_TYPES: Mapping[int, str] = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+_OPENAI_CODES: Mapping[str, str] = {"key-needed": "invalid_api_key", "budget-too-small": "context_length_exceeded"}
 
 
 class Problem(BaseModel):
@@ -153,6 +156,8 @@ def respond(
 ) -> Response:
     """Return the problem as a response. `kind`: its name, by default that of the status."""
     told = _NAMED[kind] if kind else _USUAL.get(status, _STRANGE)
+    if scope["path"].startswith(_OPENAI_PATHS):
+        return _in_openai_form(status, detail, headers, told)
     raw_path = scope.get("raw_path")
     problem = {
         "type": f"urn:roomlore:{told.name}",
@@ -163,6 +168,18 @@ def respond(
         "request_id": scope.get("state", {}).get("request_id", ""),
     }
     return Response(dump(problem), status, dict(headers or {}), MEDIA_TYPE)
+
+
+def _in_openai_form(status: int, detail: str, headers: Mapping[str, str] | None, told: Kind) -> Response:
+    """Return the error as clients of OpenAI's protocol read it. Its status for bad input is 400."""
+    shown = 400 if status == 422 else status
+    error = {
+        "message": detail,
+        "type": _OPENAI_TYPES.get(shown, "server_error" if shown >= 500 else "invalid_request_error"),
+        "param": None,
+        "code": _OPENAI_CODES.get(told.name, told.name.replace("-", "_")),
+    }
+    return Response(dump({"error": error}), shown, dict(headers or {}), "application/json")
 
 
 def status_of(error: errors.RoomloreError) -> int:

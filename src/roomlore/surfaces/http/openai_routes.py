@@ -1,0 +1,411 @@
+"""OpenAI's protocol: chat completions, whole and streamed, over the same loop as /chat/sse, and the list of models.
+
+The protocol has no room. `Place` finds it, and who speaks, in headers, `metadata` and `user`; a request that names
+no room has one of its own for its key and speaker.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Annotated, Any, Literal
+from urllib.parse import unquote
+
+import structlog
+from fastapi import Depends, Request
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import Scope
+
+from roomlore.core.chat import ToolCall, Usage
+from roomlore.core.errors import InvalidInput, NotFound, RoomloreError
+from roomlore.core.models import RoomKind, StoredMessage
+from roomlore.core.records import ROOM_NAMES
+from roomlore.core.replies.conversation import Conversation, Matched, Speaking, matched, read_conversation
+from roomlore.core.replies.reply import (
+    MOST_ROUNDS,
+    Reply,
+    ReplyEvent,
+    ReplyStarted,
+    ReplyText,
+    Tool,
+    about,
+    calls_id,
+    reply_ids,
+    usage_of,
+)
+from roomlore.surfaces.http import bodies, problems
+from roomlore.surfaces.http.answers import Router, dump, reply
+from roomlore.surfaces.http.bodies import Bounds
+from roomlore.surfaces.http.event_stream import EventStream
+from roomlore.surfaces.http.guard import Caller, Reader, caller_of
+from roomlore.surfaces.http.paths import addressed
+from roomlore.surfaces.logs import where
+from roomlore.wiring import Lore
+
+log = structlog.get_logger(__name__)
+
+_NEWEST = 1000
+"""How many of a room's newest messages are compared with what the client sends."""
+_PAGE = 500
+_OWN = "roomlore"
+_DONE = b"data: [DONE]\n\n"
+_AGENT = "assistant"
+_SPEAKER = "user"
+_NEVER_PASSED_ON = ("store",)
+"""Fields about OpenAI's own storage."""
+
+
+class _Loose(BaseModel):
+    """A part of a request. Further fields are for the provider."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class _Function(_Loose):
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+
+
+class _Tool(_Loose):
+    type: Literal["function"]
+    function: _Function
+
+    def tool(self) -> Tool:
+        return Tool(self.function.name, self.function.description or "", self.function.parameters or {})
+
+
+class _StreamOptions(_Loose):
+    include_usage: bool | None = None
+
+
+class CompletionRequest(_Loose):
+    """A request of OpenAI's protocol. Fields that are not named here are passed on to the provider."""
+
+    messages: list[dict[str, Any]] = Field(min_length=1)
+    model: str | None = None
+    stream: bool | None = None
+    stream_options: _StreamOptions | None = None
+    temperature: float | None = Field(None, ge=0, le=2)
+    max_tokens: int | None = Field(None, ge=1)
+    max_completion_tokens: int | None = Field(None, ge=1)
+    tools: list[_Tool] | None = None
+    tool_choice: Any = None
+    user: str | None = None
+    metadata: dict[str, Any] | None = None
+    n: Literal[1] | None = None
+
+    @field_validator("messages", mode="after")
+    @classmethod
+    def _few_enough(cls, value: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if len(value) > 10_000:
+            raise ValueError("there are more than 10000; leave the oldest out, roomlore has them")
+        return value
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what the reply loop is told beside the conversation."""
+        others = self.model_extra or {}
+        for name in ("functions", "function_call"):
+            if others.get(name):
+                raise InvalidInput(f"{name} is of an older protocol; use tools and tool_choice.")
+        for name in ("logprobs", "top_logprobs", "audio"):
+            if others.get(name):
+                raise InvalidInput(f"{name} is not supported; leave it out.")
+        tools = [] if self.tool_choice == "none" else [form.tool() for form in self.tools or ()]
+        options = {name: value for name, value in others.items() if value is not None and name not in _NEVER_PASSED_ON}
+        if tools and self.tool_choice is not None:
+            options["tool_choice"] = self.tool_choice
+        return {
+            "model_id": self.model or None,
+            "temperature": self.temperature,
+            "max_tokens": self.max_completion_tokens or self.max_tokens,
+            "tools": tools,
+            "max_tool_iterations": MOST_ROUNDS,
+            "options": options,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where and by whom something is said. `implied`: the room is the one that follows from key and speaker."""
+
+    who: Speaking
+    implied: bool
+
+    @classmethod
+    def of(cls, request: CompletionRequest, headers: Headers, key_id: str, name: str) -> "Place":
+        """Find room, speaker and agent. Raise `InvalidInput`. `name`: of the message to answer."""
+        metadata = request.metadata or {}
+        rooms = bodies.one_room({one: metadata.get(one) for one in ROOM_NAMES})
+
+        def told(header: str, field_name: str) -> str:
+            given = headers.get(f"x-roomlore-{header}")
+            value = unquote(given) if given is not None else metadata.get(field_name)
+            if not isinstance(value, str | None):
+                raise InvalidInput(f"metadata.{field_name} must be a text.")
+            return (value or "").strip()
+
+        metadata = {"room": None, **metadata, **({"room": rooms["room_id"]} if rooms else {})}
+        room_id = told("room", "room")
+        speaker = told("speaker", "speaker_id") or request.user or ""
+        implied = ":".join(("key", key_id or "none", *([speaker] if speaker else [])))
+        return cls(
+            Speaking(
+                room_id=room_id or implied,
+                speaker_id=speaker or name or _SPEAKER,
+                speaker_name=told("speaker-name", "speaker_name") or name,
+                agent_id=told("agent", "agent_id") or _AGENT,
+                agent_name=told("agent-name", "agent_name"),
+                message_id=told("message", "message_id") or headers.get("idempotency-key", ""),
+            ),
+            implied=not room_id,
+        )
+
+
+@dataclass(slots=True)
+class _Before:
+    """What earlier requests for the same reply made: their text and tokens."""
+
+    text: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(slots=True)
+class _Answer:
+    """An answer as it grows, and its forms in the protocol."""
+
+    created: int
+    before: _Before
+    id: str = ""
+    model: str = ""
+    pieces: list[str] = field(default_factory=list)
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def begin(self, started: ReplyStarted) -> None:
+        self.id, self.model = started.reply_id, started.model_id
+        self.about = {
+            "message_id": started.message_id,
+            "context_id": started.context_id,
+            "messages": started.messages,
+            "truncated": started.truncated,
+            "degraded": started.degraded,
+        }
+
+    def repeat(self, said: Reply) -> None:
+        """Take a reply that was stored before."""
+        self.id, self.model = said.reply_id, said.model
+        self.about = {"message_id": said.message_id, "context_id": said.context_id, "repeated": True}
+
+    def add(self, text: str) -> str:
+        """Add a piece and return it, without the break from what an earlier request was told."""
+        shown = text if self.pieces or not self.before.text else text.lstrip("\n")
+        self.pieces.append(shown)
+        return shown
+
+    def rest_of(self, said: Reply) -> str:
+        """Return what this request was not told yet."""
+        return said.text.removeprefix(self.before.text).lstrip("\n") if said.repeated else ""
+
+    def chunk(self, delta: Mapping[str, Any] | None, *, reason: str | None = None, **more: Any) -> bytes:
+        choices = [] if delta is None else [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}]
+        return _data({**self._named("chat.completion.chunk"), "choices": choices, **more})
+
+    def whole(self, said: Reply) -> dict[str, Any]:
+        text = "".join(self.pieces)
+        message: dict[str, Any] = {"role": "assistant", "content": text or None, "refusal": None}
+        if said.tool_calls:
+            message["tool_calls"] = [_call(call) for call in said.tool_calls]
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": said.finish_reason or "stop"}
+        named = self._named("chat.completion")
+        return {**named, "choices": [choice], "usage": self.usage(said), _OWN: self.about}
+
+    def usage(self, said: Reply) -> dict[str, int]:
+        """Return the tokens of this request. A reply counts those of all requests for it."""
+        asked = max(said.usage.input_tokens - self.before.usage.input_tokens, 0)
+        told = max(said.usage.output_tokens - self.before.usage.output_tokens, 0)
+        return {"prompt_tokens": asked, "completion_tokens": told, "total_tokens": asked + told}
+
+    def _named(self, kind: str) -> dict[str, Any]:
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def _data(content: Mapping[str, Any]) -> bytes:
+    return b"data: %s\n\n" % _one_line(dump(content))
+
+
+def _one_line(data: bytes) -> bytes:
+    """Escape what some clients take for the end of a line."""
+    for mark in "\x85\u2028\u2029":
+        data = data.replace(mark.encode(), f"\\u{ord(mark):04x}".encode())
+    return data
+
+
+openai_protocol = Router(tags=["openai"], include_in_schema=False)  # OpenAI describes it
+
+
+@openai_protocol.post("/v1/chat/completions", status_code=200)
+async def complete_chat(
+    request: Request,
+    caller: Annotated[Caller, Depends(caller_of)],
+    asked: Annotated[CompletionRequest, Depends(bodies.body_of(CompletionRequest, within=Bounds.bulk))],
+) -> Response:
+    """Answer in OpenAI's protocol: store what is new of the conversation, and reply to its last message."""
+    lore = caller.need("write")
+    conversation = read_conversation(asked.messages)
+    place = Place.of(asked, request.headers, caller.key_id, conversation.asked.name)
+    arguments = asked.arguments()
+    found = await _match(lore, conversation, place, again=_is_again(conversation, request.headers))
+    before = await _before(lore, place.who, found) if conversation.results else _Before()
+    replies = lore.replies.stream(
+        found.asked,
+        agent_id=place.who.agent_id,
+        agent_name=place.who.agent_name,
+        system_prompt=conversation.system,
+        tool_results=conversation.results,
+        shown=found.shown,
+        **arguments,
+    )
+    answer = _Answer(int(lore.now().timestamp()), before)
+    if not asked.stream:
+        return reply(await _whole(replies, answer))
+    counted = bool(asked.stream_options and asked.stream_options.include_usage)
+    return await EventStream.begin(_chunks(replies, answer, counted=counted), last=partial(_failed, request.scope))
+
+
+@openai_protocol.get("/v1/models", status_code=200)
+async def list_openai_models(lore: Reader) -> Response:
+    """Return the models in OpenAI's form."""
+    known = await lore.models.list_available_models()
+    return reply({"object": "list", "data": [_model(one.model_id) for one in known]})
+
+
+@openai_protocol.get("/v1/models/{model_id:id}", status_code=200)
+async def get_openai_model(
+    lore: Reader, model_id: Annotated[str, Depends(addressed("model_id", "A model"))]
+) -> Response:
+    """Return one model in OpenAI's form."""
+    known = [one.model_id for one in await lore.models.list_available_models()]
+    if model_id not in known:
+        raise NotFound(f"There is no model {model_id!r:.80}; there are {', '.join(known) or 'none'}.")
+    return reply(_model(model_id))
+
+
+def _model(model_id: str) -> dict[str, Any]:
+    return {"id": model_id, "object": "model", "created": 0, "owned_by": _OWN}
+
+
+def _is_again(conversation: Conversation, headers: Headers) -> bool:
+    """Return True if the message to answer was sent before. OpenAI's clients count their retries."""
+    return bool(conversation.results) or headers.get("x-stainless-retry-count", "0") != "0"
+
+
+async def _match(lore: Lore, conversation: Conversation, place: Place, *, again: bool) -> Matched:
+    """Compare the conversation with the room, and store what is new before the message to answer."""
+    stored, whole = await _newest(lore, place)
+    found = await asyncio.to_thread(matched, conversation, stored, place.who, whole=whole, again=again)
+    if found.new:
+        # One that was deleted keeps its id, and is not stored again.
+        await lore.messages.add(found.new, on_conflict="report")
+    return found
+
+
+async def _newest(lore: Lore, place: Place) -> tuple[list[StoredMessage], bool]:
+    """Return the newest messages of the room, and True if it has no others."""
+    room_id = place.who.room_id
+    try:
+        room = await lore.rooms.get(room_id)
+    except NotFound:
+        if place.implied:
+            await lore.rooms.set_kind(room_id, RoomKind.DIRECT)
+        return [], True
+    begin = max(room.next_arrival - 1 - _NEWEST, 0)
+    found: list[StoredMessage] = []
+    while page := await lore.messages.page(room_id, after=found[-1].arrival if found else begin, limit=_PAGE):
+        found += page
+        if len(page) < _PAGE:
+            break
+    return found, begin == 0
+
+
+async def _before(lore: Lore, who: Speaking, found: Matched) -> _Before:
+    """Return what the model was asked for this reply before."""
+    before = _Before()
+    reply_id = reply_ids(found.asked.id, who.agent_id)[0]
+    for number in range(MOST_ROUNDS):
+        try:
+            made = (await lore.messages.get(who.room_id, calls_id(reply_id, number))).message
+        except NotFound:
+            break
+        before.text += str(about(made).get("text", ""))
+        before.usage += usage_of(made)
+    return before
+
+
+async def _whole(replies: AsyncGenerator[ReplyEvent, None], answer: _Answer) -> dict[str, Any]:
+    async with aclosing(replies):
+        async for event in replies:
+            if isinstance(event, ReplyStarted):
+                answer.begin(event)
+            elif isinstance(event, ReplyText):
+                answer.add(event.text)
+            elif isinstance(event, Reply):
+                _take(answer, event)
+                return answer.whole(event)
+    raise AssertionError("a reply ends with a Reply")
+
+
+def _take(answer: _Answer, said: Reply) -> str:
+    """Take the end of a reply, and return what of its text was not told yet."""
+    if not answer.id:
+        answer.repeat(said)
+    rest = answer.rest_of(said)
+    return answer.add(rest) if rest else ""
+
+
+async def _chunks(
+    replies: AsyncGenerator[ReplyEvent, None], answer: _Answer, *, counted: bool
+) -> AsyncGenerator[bytes, None]:
+    more = {"usage": None} if counted else {}
+    async with aclosing(replies):
+        async for event in replies:
+            if isinstance(event, ReplyStarted):
+                answer.begin(event)
+                yield answer.chunk({"role": "assistant", "content": ""}, **more)
+            elif isinstance(event, ReplyText):
+                yield answer.chunk({"content": answer.add(event.text)}, **more)
+            elif isinstance(event, Reply):
+                for chunk in _last_chunks(answer, event, more):
+                    yield chunk
+    yield _DONE
+
+
+def _last_chunks(answer: _Answer, said: Reply, more: Mapping[str, Any]) -> list[bytes]:
+    chunks = []
+    if rest := _take(answer, said):
+        chunks.append(answer.chunk({"role": "assistant", "content": rest}, **more))
+    if said.tool_calls:
+        calls = [{"index": place, **_call(call)} for place, call in enumerate(said.tool_calls)]
+        chunks.append(answer.chunk({"tool_calls": calls}, **more))
+    chunks.append(answer.chunk({}, reason=said.finish_reason or "stop", **more, **{_OWN: answer.about}))
+    if more:
+        chunks.append(answer.chunk(None, usage=answer.usage(said)))
+    return chunks
+
+
+def _failed(scope: Scope, error: Exception) -> bytes:
+    """Return the last event of an answer that failed: the status was already sent."""
+    if isinstance(error, RoomloreError):
+        body = bytes(problems.of_roomlore(scope, error).body)
+    else:
+        scope["app"].state.lore.telemetry.unforeseen(error, attributes={"method": "POST", "route": scope["path"]})
+        log.error("completion failed", error=type(error).__name__, where=where(error))
+        detail = f"An error nobody foresaw; the log says where, under request {scope['state']['request_id']}."
+        body = bytes(problems.respond(scope, 500, detail).body)
+    return b"data: %s\n\n" % _one_line(body)
