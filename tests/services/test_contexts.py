@@ -176,10 +176,10 @@ class Broken:
     def reading(self):
         return _Reading(self._storage.reading(), self._hang, self._all)
 
-    def writing(self):
+    def writing(self, *, brief=False):
         if self._writes:
             raise StorageUnavailable("the disk is full")
-        return self._storage.writing()
+        return self._storage.writing(brief=brief)
 
 
 class _Reading:

@@ -511,8 +511,12 @@ class Storage(Protocol):
         """Open a view for reading; several may be open at once. Each call sees what was committed when it began, so a
         write may happen between two calls: compare revisions if that matters."""
 
-    def writing(self) -> AbstractAsyncContextManager[UnitOfWork]:
-        """Open a view for writing; committed when the block ends, rolled back when it raises."""
+    def writing(self, *, brief: bool = False) -> AbstractAsyncContextManager[UnitOfWork]:
+        """Open a view for writing; committed when the block ends, rolled back when it raises.
+
+        `brief`: the block takes a few milliseconds and waits for nothing but storage. It may share a transaction with
+        other brief ones, but not its success or failure, and it still returns only when it is committed.
+        """
 
     async def ping(self) -> None:
         """Return when the database answers."""

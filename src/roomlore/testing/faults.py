@@ -50,9 +50,9 @@ class FaultyStorage:
             yield cast(UnitOfWork, _Watched(work, "", self.visit))
 
     @asynccontextmanager
-    async def writing(self) -> AsyncIterator[UnitOfWork]:
+    async def writing(self, *, brief: bool = False) -> AsyncIterator[UnitOfWork]:
         await self.visit("writing")
-        async with self._storage.writing() as work:
+        async with self._storage.writing(brief=brief) as work:
             yield cast(UnitOfWork, _Watched(work, "", self.visit))
             await self.visit("commit")
 

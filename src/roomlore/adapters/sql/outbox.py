@@ -128,7 +128,7 @@ class Waiting:
     def __init__(self, tables: _Tables, held: Callable[[Locks, str, str], Any]) -> None:
         self.held = held
         self.owners = tables.owners.name
-        self.next_version = Statement(lambda: _next_version(tables))
+        self.next_version = Statement(lambda: _next_version(tables), brief=True)
         self.add = Statement(lambda: _add(tables))
         self.claim = Statement(lambda: _claim(tables))
         self.free = Statement(lambda: _free(tables))

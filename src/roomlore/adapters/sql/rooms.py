@@ -211,7 +211,8 @@ _MAKE = Statement(
             settings="{}",
         )
         .on_conflict_do_nothing()
-    )
+    ),
+    brief=True,
 )
 
 

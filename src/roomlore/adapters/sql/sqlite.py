@@ -18,6 +18,7 @@ from sqlalchemy import URL, Dialect
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
 from roomlore.adapters.sql.engine import WAIT_SECONDS, Row, Statement, shielded, translated
+from roomlore.adapters.sql.group_commit import SAVEPOINT, UNDO
 
 T = TypeVar("T")
 
@@ -205,7 +206,7 @@ class SqliteConnection:
             await asyncio.sleep(_AGAIN_SECONDS)
 
 
-_AT_ONCE = frozenset({"BEGIN IMMEDIATE", "ROLLBACK", "SELECT 1"})
+_AT_ONCE = frozenset({"BEGIN IMMEDIATE", "ROLLBACK", "SELECT 1", SAVEPOINT, UNDO})
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError
 
 from roomlore.adapters.sql.connections import Connections, PostgresSource
 from roomlore.adapters.sql.engine import WAIT_SECONDS, Connection, shielded, translated
+from roomlore.adapters.sql.group_commit import GroupCommit
 from roomlore.adapters.sql.sqlite import Driver, Pace, SqliteSource, opened
 from roomlore.adapters.sql.unit_of_work import SqlUnitOfWork
 from roomlore.adapters.sql.upgrade import upgrade
@@ -62,6 +63,7 @@ class SqlStorage:
         self._readers = readers
         self._writers = writers
         self._gate = gate
+        self._group = None if readers is writers or gate else GroupCommit(self._transaction)
         self._closed = False
 
     @asynccontextmanager
@@ -72,14 +74,24 @@ class SqlStorage:
             yield SqlUnitOfWork(connection, writing=False)
 
     @asynccontextmanager
-    async def writing(self) -> AsyncIterator[SqlUnitOfWork]:
-        """Yield a unit of work for writing, in one transaction."""
+    async def writing(self, *, brief: bool = False) -> AsyncIterator[SqlUnitOfWork]:
+        """Yield a unit of work for writing, in one transaction; a brief one may share it."""
         self._check_open()
+        if brief and self._group is not None:
+            async with self._group.unit() as connection:
+                yield SqlUnitOfWork(connection, writing=True)
+            return
+        async with self._transaction() as connection:
+            yield SqlUnitOfWork(connection, writing=True)
+            await connection.run("COMMIT")
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[Connection]:
+        """Yield a connection inside a transaction, which the caller commits."""
         async with self._gate or nullcontext(), self._writers.one() as connection:
             try:
                 await connection.run("BEGIN IMMEDIATE" if connection.dialect.name == "sqlite" else "BEGIN")
-                yield SqlUnitOfWork(connection, writing=True)
-                await connection.run("COMMIT")
+                yield connection
             except BaseException:
                 await shielded(_rollback(connection))
                 raise

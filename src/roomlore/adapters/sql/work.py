@@ -42,7 +42,7 @@ def _own() -> Any:
     return (_d.c.work == bindparam("its_work")) & named
 
 
-_NOTE = Statement(_note)
+_NOTE = Statement(_note, brief=True)
 _CLAIM = Statement(_claim)
 _DONE = Statement(lambda: delete(_d).where(_own(), _d.c.noted == bindparam("seen")).returning(_d.c.noted))
 _FREE = Statement(lambda: update(_d).where(_own()).values(leased_until=null()))

@@ -142,7 +142,8 @@ _STEP = Statement(
             **{name: _if_given(_rooms.c[name]) for name in _LINKED_COLUMNS},
         )
         .returning(*ROOM.columns)
-    )
+    ),
+    brief=True,
 )
 _STORED = Statement(
     lambda: (
@@ -154,7 +155,7 @@ _STORED = Statement(
 )
 _REPLACE_MESSAGE = Statement(lambda: _set(_m, _columns_but(_m, "message_id", "deleted_at")))
 _REPLACE_FEATURES = Statement(lambda: _set(_f, _columns_but(_f)))
-_RELINK = Statement(lambda: _set(_f, _LINK_COLUMNS))
+_RELINK = Statement(lambda: _set(_f, _LINK_COLUMNS), brief=True)
 _MOVE = Statement(_move)
 _EMPTY_MESSAGES = Statement(
     lambda: (

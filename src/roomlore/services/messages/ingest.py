@@ -28,6 +28,8 @@ _MESSAGE = 600
 _ENTRY = 100
 """The cost of a message in characters of work, and of an entry that enters a window."""
 _TRIES = 4
+_BRIEF = 8
+"""The most messages of a batch that may share its transaction with others."""
 _ROOMS_AT_ONCE = 16
 """The rooms of a batch that are processed at a time: linking needs a megabyte or more for each."""
 Batches = Mapping[str, Sequence[Message]]
@@ -243,7 +245,8 @@ class Ingest:
         plans = await self._all_planned(None, batches, states, strict=strict)
         written: dict[str, Room] = {}
         if any(plan.entries for plan in plans):
-            async with self._storage.writing() as work:
+            brief = along is None and sum(len(plan.entries) for plan in plans) <= _BRIEF
+            async with self._storage.writing(brief=brief) as work:
                 written = await self._write(work, plans, along)
             self._due.announce()
         return self._remember(plans, states, written)

@@ -20,9 +20,9 @@ class _StopError(Exception):
     """Raised by a test inside a unit of work."""
 
 
-async def append_one(storage: Storage, text: str) -> int:
+async def append_one(storage: Storage, text: str, *, brief: bool = False) -> int:
     """Add one message at the room's next arrival; return that arrival."""
-    async with storage.writing() as work:
+    async with storage.writing(brief=brief) as work:
         room = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
         await asyncio.sleep(0)
         said = entry(room.next_arrival, text=text)
@@ -120,6 +120,44 @@ class TransactionsContract:
         stored = await everything(storage)
         assert [found.message.arrival for found in stored] == list(range(1, 25))
         assert {found.message.text for found in stored} == {f"text {n}" for n in range(24)}
+
+    async def test_of_brief_writers_at_once_each_is_stored_when_it_returns(self, storage: Storage) -> None:
+        async def add_and_look(number: int) -> bool:
+            arrival = await append_one(storage, f"text {number}", brief=number % 4 > 0)
+            return any(found.message.arrival == arrival for found in await everything(storage))
+
+        assert all(await asyncio.gather(*map(add_and_look, range(40))))
+        assert [found.message.arrival for found in await everything(storage)] == list(range(1, 41))
+
+    async def test_of_brief_writers_at_once_each_has_its_own_error(self, storage: Storage) -> None:
+        async def add(number: int) -> None:
+            async with storage.writing(brief=True) as work:
+                room = await work.rooms.lock(tenant=TENANT, room_id=ROOM, now=START)
+                said = entry(room.next_arrival, id=f"m{number - number % 3}")
+                await work.messages.append(tenant=TENANT, room_id=ROOM, entries=[said])
+                if number % 6 == 3:
+                    raise _StopError
+
+        came = await asyncio.gather(*map(add, range(30)), return_exceptions=True)
+        kept = [found.message.id for found in await everything(storage)]
+        assert sorted(kept) == sorted({f"m{number - number % 3}" for number in range(30)})
+        assert [type(error) for error in came].count(type(None)) == 10
+        assert {type(error) for error in came} == {type(None), Conflict, _StopError}
+        assert await append_one(storage, "next", brief=True) == 11
+
+    async def test_brief_writers_cancelled_at_any_moment_leave_nothing_of_their_own(self, storage: Storage) -> None:
+        await fill(storage, [])
+        for step in range(30):
+            tasks = [asyncio.create_task(append_one(storage, f"{step} {n}", brief=True)) for n in range(6)]
+            await asyncio.sleep(step / 10_000)
+            for task in tasks[step % 3 :: 2]:
+                task.cancel()
+            came = await asyncio.gather(*tasks, return_exceptions=True)
+            texts = {found.message.text for found in await everything(storage)}
+            for n, result in enumerate(came):
+                assert isinstance(result, asyncio.CancelledError) or f"{step} {n}" in texts
+        last = await append_one(storage, "last", brief=True)
+        assert [found.message.arrival for found in await everything(storage)] == list(range(1, last + 1))
 
     async def test_many_readers_beside_a_writer(self, storage: Storage) -> None:
         await fill(storage, [entry(1)])
