@@ -1,5 +1,6 @@
 """The console's pages without a browser: rooms and contexts, words, what a hostile room does, who may look."""
 
+import asyncio
 import hashlib
 import html
 import json
@@ -12,8 +13,9 @@ import pytest
 from jinja2 import Environment
 
 from roomlore import Message
+from roomlore.surfaces.console import live
 from roomlore.surfaces.console.frame import clipped, preferred, tongue, visible
-from roomlore.surfaces.console.rooms import LANES, lanes
+from roomlore.surfaces.console.threads import LANES, lanes, thread_title
 from roomlore.surfaces.http import create_app
 
 PACKAGE = files("roomlore.surfaces.console")
@@ -66,9 +68,10 @@ def test_every_key_of_a_template_is_there_and_every_key_is_used():
     code = "".join(one.read_text("utf-8") for one in PACKAGE.iterdir() if one.name.endswith(".py"))
     used = set(re.findall(r"""t\(["']([\w.]+)["'][,)]""", "".join(TEMPLATES.values())))
     begun = set(re.findall(r"""t\(["']([\w.]+\.)["'] ~""", "".join(TEMPLATES.values())))
-    begun |= {"left.", "reason.", "strategy."}
+    begun |= {"ago.", "left.", "reason.", "strategy."}
     assert used - known == set()
     assert {key for key in known - used if not key.startswith(tuple(begun))} == set()
+    assert 'f"ago.' in code
     assert 'f"left.' in code
     assert 'f"strategy.' in code
     assert 'f"reason.' in code
@@ -90,7 +93,7 @@ def test_templates_take_nothing_from_elsewhere_and_run_nothing():
         assert "//" not in text.replace("localhost:", ""), name
         assert "| safe" not in text, name
         assert re.search(r"\son[a-z]+=|style=|<style|hx-on|javascript:", text) is None, name
-        assert re.findall(r"<script(?! src=\"/console/static/htmx.min.js\" defer>)", text) == [], name
+        assert re.findall(r"<script(?! src=\"/console/static/(?:htmx.min|console).js\" defer>)", text) == [], name
     css = PACKAGE.joinpath("static", "console.css").read_text("utf-8")
     assert re.search(r"url\(|@import|@font-face", css) is None
 
@@ -145,9 +148,30 @@ def test_threads_that_overlap_run_in_lanes_of_their_own():
     assert [row.look.number for row in rows] == [1, 2, 1, 2, 5]
 
 
-def test_fifty_six_threads_all_look_different():
-    looks = {(row.look.colour, row.look.shape) for row in lanes([(n, n) for n in range(1, 57)])}
-    assert len(looks) == 56
+def test_a_hundred_and_four_threads_in_a_row_all_look_different():
+    looks = {(row.look.colour, row.look.shape) for row in lanes([(n, n) for n in range(1, 105)])}
+    assert len(looks) == 104
+
+
+def test_a_thread_looks_the_same_on_every_page():
+    (alone,), among = lanes([(9, 7)]), lanes([(n, n) for n in range(3, 9)])
+    assert alone.look in [row.look for row in among]
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Who makes tea?", "Who makes tea?"),
+        ("@ben @carla, the build\n fails", "the build fails"),
+        ("@ben", "@ben"),
+        ("one two three four five six seven eight nine ten", "one two three four five six seven eight…"),
+        ("周五下午三点在老地方喝茶，谁要一起来？带上杯子", "周五下午三点在老地方喝茶，谁要一起来…"),
+        ("", ""),
+        ("w" * 90, "w" * 44 + "…"),
+    ],
+)
+def test_the_title_of_a_thread(text, title):
+    assert thread_title(text) == title
 
 
 def test_more_threads_than_lanes_leave_some_without():
@@ -185,12 +209,12 @@ async def test_a_room_shows_its_threads_apart(http, lore, spoken):
     assert [shown.index(text) for text in ("Who makes tea?", "The build fails", "我来泡茶", "I do")] == sorted(
         shown.index(text) for text in ("Who makes tea?", "The build fails", "我来泡茶", "I do")
     )
-    assert shown.count(says(language, "room.thread", number=1)) >= 2
+    assert shown.partition('id="rail"')[2].count("Who makes tea?") == 1
     assert says(language, "room.replies") in shown
     assert 'href="#m1"' in shown
     only = await page(http, "/console/thread?id=tea&message=m4", headers=spoken)
     assert "Who makes tea?" in only
-    assert says(language, "room.thread", number=1) in only
+    assert "Who makes tea?" in only.partition("<h1>")[2].partition("</h1>")[0]
 
 
 async def test_pages_of_a_room_hold_every_message_once(http, lore):
@@ -202,7 +226,7 @@ async def test_pages_of_a_room_hold_every_message_once(http, lore):
     seen, address = [], "/console/room?id=long"
     while address:
         shown = await page(http, address)
-        seen = [int(n) for n in re.findall(r"No\. (\d+)\.", shown)] + seen
+        seen = [int(n) for n in re.findall(r'dir="auto">No\. (\d+)\.', shown)] + seen
         older = re.search(r'rel="prev" href="([^"]+)"', shown)
         address = html.unescape(older[1]) if older else None
     assert seen == [n for n in range(1, 151) if n != 60]
@@ -220,14 +244,31 @@ async def test_many_rooms_are_paged(http, lore):
     first = await page(http, "/console")
     following = html.unescape(re.search(r'rel="next" href="([^"]+)"', first)[1])
     second = await page(http, following)
-    assert re.findall(r"/console/room\?id=(r\d+)", first + second) == rooms
+    shown = [one.partition("<main")[2] for one in (first, second)]
+    assert sorted(re.findall(r"/console/room\?id=(r\d+)", "".join(shown))) == rooms
+    assert "r059" in shown[0]
+    assert "r000" in shown[1]
 
 
-async def test_news_are_told_quietly(http, lore):
+async def test_the_messages_since_another_are_a_piece_of_the_page(http, lore):
     await lore.messages.add(said(["one", "two", "three"]))
     assert 'aria-live="polite"' in await page(http, "/console/room?id=tea")
-    assert says("en", "room.news", count=2) in await page(http, "/console/room/news?id=tea&after=1", headers=ENGLISH)
-    assert (await page(http, "/console/room/news?id=tea&after=3")).strip() == ""
+    piece = await page(http, "/console/room/since?id=tea&after=1")
+    assert re.findall(r'<li id="m(\d)"', piece) == ["2", "3"]
+    assert 'class="row begins"' not in piece, "ann goes on speaking"
+    assert (await page(http, "/console/room/since?id=tea&after=3")).strip() == ""
+
+
+async def test_a_stream_tells_of_messages_of_any_process(http, lore, monkeypatch):
+    monkeypatch.setattr(live, "STREAM_SECONDS", 0.5)
+    await lore.messages.add(said(["one", "two"]))
+    asking = asyncio.create_task(http.get("/console/room/live?id=tea&after=2"))
+    await asyncio.sleep(0.1)
+    await lore.messages.add(Message(id="m3", room_id="tea", sender_id="bo", text="three"))
+    answer = await asking
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert re.findall(r"event: news\ndata: (\d+)\n\n", answer.text) == ["3"]
+    assert (await http.get("/console/room/live?id=none")).status_code == 404
 
 
 @pytest.mark.parametrize("room", ["a/b?c=d&e#f", "..", "茶 <b>", "%2F", 'q"uote', "odd\u202e"])
@@ -332,7 +373,7 @@ async def test_every_page_forbids_what_it_does_not_need(http, path):
     assert headers["x-content-type-options"] == "nosniff"
 
 
-@pytest.mark.parametrize("name", ["console.css", "htmx.min.js", "icon.svg"])
+@pytest.mark.parametrize("name", ["console.css", "console.js", "htmx.min.js", "icon.svg"])
 async def test_files_are_served_to_everybody(connect, lore, name):
     await lore.keys.create("bot")
     async with connect() as client:
@@ -428,7 +469,13 @@ async def test_another_tenant_sees_nothing_of_it(connect, lore):
     memory = await lore.for_tenant("ours").memories.add("group:tea", "ours alone")
     _, secret = await lore.for_tenant("theirs").keys.create("theirs", scopes=("admin",))
     paths = ["/console", "/console/memories", "/console/memory?id=tea", "/console/room?id=tea"]
-    paths += ["/console/context?room=tea&message=m1", "/console/thread?id=tea&message=m1", "/console/room/news?id=tea"]
+    paths += [
+        "/console/context?room=tea&message=m1",
+        "/console/thread?id=tea&message=m1",
+        "/console/room/since?id=tea",
+        "/console/people",
+        "/console/search?q=ours",
+    ]
     paths += [f"/console/memory/one?id={memory.memory_id}"]
     paths += [f"/console/memory/change?what={what}&id={memory.memory_id}" for what in ("delete", "restore")]
     async with connect(key=secret) as client:

@@ -13,16 +13,16 @@ from roomlore.surfaces.http import create_app
 FIRST, COPIES = 200, 100
 ROOMS = 2_000
 STEPS = 50
-WALKED = {"sessions": 10 * ROOMS // STEPS}
-"""Rooms that are no sessions are walked over, at some steps each."""
 SHIFTED = {"arrival", "thread", "parent"}
 PAGES = {
     "rooms": "/console",
-    "rooms later": "/console?after=m",
+    "rooms later": "/console?offset=50",
     "room": "/console/room?id=tea",
     "room earlier": "/console/room?id=tea&before=150",
-    "news": "/console/room/news?id=tea&after=1",
+    "since": "/console/room/since?id=tea&after=1",
     "thread": "/console/thread?id=tea&message=0",
+    "people": "/console/people",
+    "person": "/console/person?id=u1",
     "context": "/console/context?room=tea&message=150",
     "memories": "/console/memories",
     "memory": "/console/memory?id=tea",
@@ -30,6 +30,9 @@ PAGES = {
     "jobs": "/console/jobs",
     "health": "/console/health",
 }
+WALKED = {name: (24 if name in ("rooms", "rooms later", "sessions") else 12) * ROOMS // STEPS for name in PAGES}
+"""Beside every page are the rooms used last, and all rooms are walked over to find them, at some steps each; on the
+list of rooms twice, and on that of sessions once more."""
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from console_rig import LANGUAGES, asking, page
 from evolution_rig import create, lines, opened
 from roomlore import Message
 from roomlore.core.memory.memory import Source
+from roomlore.surfaces.console import live
 from roomlore.surfaces.console.frame import ROOT
 from roomlore.surfaces.http.console_route import console_pages
 from roomlore.testing.model_server import ModelServer
@@ -25,7 +26,14 @@ MARKS = {"en": "hidden-regatta", "zh": "机密茶会"}
 SHOWS = [
     "",
     "/room?id=tea",
-    "/room/news?id=tea",
+    "/room/since?id=tea",
+    "/room/live?id=tea",
+    "/side",
+    "/search?q=anna",
+    "/places",
+    "/people",
+    "/person?id=anna",
+    "/forget?who=an",
     "/thread?id=tea&message=m1",
     "/context?room=tea&message=m2",
     "/sessions",
@@ -60,7 +68,7 @@ SHOWS = [
 ]
 TELL_TEXT = {
     "/room", "/thread", "/context", "/session", "/session/summarising", "/memory", "/memory/one", "/memory/change",
-    "/memory/write", "/visible", "/recall",
+    "/memory/write", "/visible", "/recall", "/room/since", "/people", "/person", "/forget", "/search",
 }  # fmt: skip
 """Pages on which a key that may read sees what is stored."""
 SENDS = [
@@ -114,6 +122,11 @@ async def stored(language: str):
         new = await lore.memories.update(old.memory_id, statement=second, reason=first)
         ids = {"old": old.memory_id, "new": new.memory_id, "evolution": begun.evolution_id, "job": begun.job_id}
         yield lore, {**ids, "statement": second}
+
+
+@pytest.fixture(autouse=True)
+def _streams_end(monkeypatch):
+    monkeypatch.setattr(live, "STREAM_SECONDS", 0.01)
 
 
 async def key_of(lore, *scopes: str) -> str:

@@ -9,6 +9,7 @@ from console_rig import LANGUAGES, asking, page
 
 from audience_rig import heard_in, remember
 from roomlore import Message, Source
+from roomlore.surfaces.console import live
 from roomlore.surfaces.console.frame import ROOT
 from roomlore.testing import START
 
@@ -32,8 +33,18 @@ PAGES = [
     "/room?id=team",
     "/room?id=square",
     "/room?id=dm",
-    "/room/news?id=team",
-    "/room/news?id=dm",
+    "/room/since?id=team",
+    "/room/since?id=dm",
+    "/room/live?id=team",
+    "/room/live?id=dm",
+    "/side",
+    "/people",
+    "/people?q=an",
+    "/person?id=ann",
+    "/person?id=bo",
+    "/search?q=job",
+    "/search?q=an",
+    "/places",
     "/thread?id=team&message=team-ann",
     "/thread?id=dm&message=dm-ann",
     "/context?room=team&message=team-bo",
@@ -53,6 +64,7 @@ FOR_ADMINISTRATORS = [
     "/jobs?status=failed",
     "/health",
     "/health/findings",
+    "/forget?who=ann",
     "/memory?id=user:ann&at=2126-01-01",
     "/memory?id=user:ann&step=50",
     "/memory?id=user:ann&to=1",
@@ -63,6 +75,11 @@ FOR_ADMINISTRATORS = [
     "/memory/change?what=evolve&id=dm",
     "/memory/change?what=revert&id=x",
 ]
+
+
+@pytest.fixture(autouse=True)
+def _streams_end(monkeypatch):
+    monkeypatch.setattr(live, "STREAM_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -117,7 +134,15 @@ async def test_each_page_is_the_same_whatever_was_said_elsewhere(viewer):
 async def test_the_same_pages_tell_the_person_it(lore):
     told = await shown_to("user:ann", secrets=5)
     telling = {path for path, (_, text) in told.items() if SECRET in text}
-    assert telling >= {"/memory?id=user:ann", "/recall?scopes=user:ann&q=job", "/room?id=dm", "/session?id=dm"}
+    assert telling >= {
+        "/memory?id=user:ann",
+        "/recall?scopes=user:ann&q=job",
+        "/room?id=dm",
+        "/room/since?id=dm",
+        "/session?id=dm",
+        "/person?id=ann",
+        "/search?q=job",
+    }
 
 
 @pytest.mark.parametrize("path", FOR_ADMINISTRATORS)

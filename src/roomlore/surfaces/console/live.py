@@ -10,7 +10,7 @@ from roomlore.wiring import Lore
 
 EVERY_SECONDS = 0.2
 _PING_SECONDS = 15.0
-_STREAM_SECONDS = 300.0
+STREAM_SECONDS = 300.0
 """Then the browser asks again, with its key: a revoked one ends the stream."""
 _MOST_HELD = 500
 _PING = ": still here\n\n"
@@ -34,7 +34,7 @@ class Live:
         """Yield the arrival of the room's newest message whenever it is above the last one, and None at times."""
         clock = asyncio.get_running_loop().time
         begun = quiet = clock()
-        while clock() - begun < _STREAM_SECONDS:
+        while clock() - begun < STREAM_SECONDS:
             newest = await self._newest(lore, room_id)
             if newest > after:
                 after, quiet = newest, clock()

@@ -21,12 +21,14 @@ _LIMITS = (_MESSAGES, 500, MOST_MESSAGES)
 _AT_ONCE = 500
 _THREAD = 200
 _THREADS = 30
-_AT_MOST_NEW = 200
+_AT_MOST_NEW = 60
+_MOST_EARLIER = 1_000
+_EARLIER_AT_ONCE = 130
 _PAUSE = timedelta(minutes=10)
 _SHORTEST = 200
 _TEXTS = 500_000
 _CHARACTERS = 40_000_000
-_AROUND = 1_200
+_AROUND = 3_000
 _WRITTEN_OUT = 9
 """Characters: of texts on a page, of a page, in addition for each message, and the most for a character that cannot be
 shown."""
@@ -143,15 +145,18 @@ def _fitting(entries: Sequence[Entry], longest: int) -> Sequence[Entry]:
     left = _CHARACTERS
     for place in range(len(entries) - 1, -1, -1):
         message = entries[place].message
-        left -= _AROUND + _WRITTEN_OUT * (min(len(message.text), longest) + 2 * len(message.room_id + message.id))
+        left -= _AROUND + _WRITTEN_OUT * (
+            min(len(message.text), longest) + 3 * len(message.room_id + message.id + message.sender_id)
+        )
         if left < 0:
             return entries[min(place + 1, len(entries) - 1) :]
     return entries
 
 
 async def since(page: Page) -> Response:
-    """Return the messages after an arrival as a piece of a page: the newest 200 of them."""
+    """Return the messages after an arrival as a piece of a page: the newest 60 of them."""
     lore, room_id, after = page.lore, await page.room(), page.number("after") or 0
+    await lore.rooms.get(room_id)
     async with lore.storage.reading() as work:
         found = await work.messages.tail(tenant=lore.tenant, room_id=room_id, limit=_AT_MOST_NEW + 1)
     entries = [_short(entry, LONGEST) for entry in found]
@@ -164,6 +169,7 @@ async def since(page: Page) -> Response:
 async def live(page: Page) -> Response:
     """Return the stream of events that says when messages were added to the room after an arrival."""
     lore, room_id = page.lore, await page.room()
+    await lore.rooms.get(room_id)
     known: Live = page.request.app.state.live
     return told(known.arrivals(lore, room_id, after=page.number("after") or 0))
 
@@ -201,12 +207,21 @@ async def _shown(page: Page, room_id: str, entries: Sequence[Entry]) -> Shown:
     here = {entry.message.arrival: entry.message for entry in entries}
     asked = {_answered(entry) for entry in entries} | {entry.link.thread for entry in entries}
     wanted = sorted(one for one in asked if one is not None and one not in here)
-    async with lore.storage.reading() as work:
-        earlier = await work.messages.plain(tenant=lore.tenant, room_id=room_id, arrivals=wanted)
-    beyond = {message.arrival: message for message in earlier}
+    beyond = {message.arrival: message for message in await _earlier(lore, room_id, wanted[-_MOST_EARLIER:])}
     firsts = {arrival: message.text for arrival, message in beyond.items()}
     rows = await asyncio.to_thread(said, entries, beyond, page.zone)
     return Shown(rows, strands(entries, firsts))
+
+
+async def _earlier(lore: Lore, room_id: str, arrivals: Sequence[int]) -> list[StoredMessage]:
+    """Return messages that are quoted or name a thread, read in parts, with each text cut to what is shown of it."""
+    found: list[StoredMessage] = []
+    async with lore.storage.reading() as work:
+        for start in range(0, max(1, len(arrivals)), _EARLIER_AT_ONCE):
+            part = arrivals[start : start + _EARLIER_AT_ONCE]
+            read = await work.messages.plain(tenant=lore.tenant, room_id=room_id, arrivals=part)
+            found += [replace(message, text=message.text[:_SHORTEST], metadata={}) for message in read]
+    return found
 
 
 def said(entries: Sequence[Entry], beyond: Mapping[int, StoredMessage], zone: ZoneInfo) -> list[Said]:
