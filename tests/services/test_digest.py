@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.engines import ENGINES
 
 import roomlore
+from engines import ENGINES
 from roomlore.core.digest.talks import TalkState
 from roomlore.core.errors import InvalidInput, NotFound
 from roomlore.core.models import Message, Role

@@ -300,6 +300,9 @@ class Messages(Protocol):
     async def thread_members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
         """Return the newest `limit` entries whose link names this thread, in order of arrival."""
 
+    async def platform_replies(self, *, tenant: str, room_id: str) -> list[int]:
+        """Return the arrivals of the messages whose link the platform states, ascending."""
+
     async def members_of(self, *, tenant: str, room_id: str, threads: Sequence[int], each: int) -> list[Entry]:
         """Return the newest `each` entries of each of these threads, all in order of arrival."""
 

@@ -23,6 +23,7 @@ from roomlore.ports.vectors import VectorIndex
 from roomlore.services.contexts import ContextService, Strategy, TuningService, UsageService
 from roomlore.services.digest import DigestService, ReadingMarks
 from roomlore.services.digest.digest_service import DIGEST_TOKENS
+from roomlore.services.evaluation import EvaluationService
 from roomlore.services.imports import ImportService
 from roomlore.services.indexing import IndexingService
 from roomlore.services.jobs import JobService
@@ -44,8 +45,8 @@ _Search = TypeVar("_Search", bound=Searching)
 
 class Lore:
     """One tenant's view of roomlore: `messages`, `context`, `usage`, `sessions`, `memories`, `recall`, `privacy`,
-    `rooms`, `keys`, `imports`, `tuning`; and `index` and `models`, which all tenants share. Each is built when it is
-    first used."""
+    `rooms`, `keys`, `imports`, `tuning`, `evaluation`; and `index` and `models`, which all tenants share. Each is built
+    when it is first used."""
 
     def __init__(self, resources: Resources, tenant: str) -> None:
         if not tenant or not isinstance(tenant, str):
@@ -180,6 +181,20 @@ class Lore:
     def tuning(self) -> TuningService:
         shared = self._resources
         return TuningService(tenant=self.tenant, storage=shared.storage, clock=shared.clock, options=shared.options)
+
+    @cached_property
+    def evaluation(self) -> EvaluationService:
+        shared = self._resources
+        return EvaluationService(
+            tenant=self.tenant,
+            storage=shared.storage,
+            clock=shared.clock,
+            model=shared.model,
+            most=shared.options.max_context_messages,
+            messages=self.messages,
+            memories=self.memories,
+            digest=self.digest,
+        )
 
     @cached_property
     def _digests(self) -> DigestService:

@@ -434,6 +434,14 @@ _MEMBERS = Statement(
         .limit(bindparam("count"))
     )
 )
+_PLATFORM_REPLIES = Statement(
+    lambda: (
+        select(_f.c.arrival)
+        .select_from(_f.join(_m, and_(_f.c.room_key == _m.c.room_key, _f.c.arrival == _m.c.arrival)))
+        .where(in_room(_f), visible, _f.c.link_kind == LinkKind.PLATFORM.value)
+        .order_by(_f.c.arrival)
+    )
+)
 _MEMBERS_OF = Statement(lambda: entries(_m.c.arrival.in_(_newest_of_threads())))
 _COUNTS = Statement(
     lambda: select(_words.c.keyword, _words.c.messages).where(
@@ -493,6 +501,9 @@ class ThreadReading(_InRoom):
     async def thread_members(self, *, tenant: str, room_id: str, thread: int, limit: int) -> list[Entry]:
         rows = await self._rows(_MEMBERS, tenant, room_id, thread=thread, count=limit)
         return [ENTRY.read(row, room_id) for row in reversed(rows)]
+
+    async def platform_replies(self, *, tenant: str, room_id: str) -> list[int]:
+        return [row[0] for row in await self._rows(_PLATFORM_REPLIES, tenant, room_id)]
 
     async def members_of(self, *, tenant: str, room_id: str, threads: Sequence[int], each: int) -> list[Entry]:
         if not threads:

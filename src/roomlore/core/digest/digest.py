@@ -65,8 +65,13 @@ class DigestEntry:
         if not self.full:
             return "\n".join(neutral(f"{mark} {line.text} {_cited(line)}") for line in self.lines)
         state = "" if self.state is TalkState.CLOSED else f" · {self.state}"
-        head = f"{mark} {self.title} · {_few(self.people)} · {_times(self.first_at, self.last_at, zone)}{state}"
-        lines = [head, *(f"  {line.name}: {line.text} {_cited(line)}" for line in self.lines)]
+        about = f"{_few(self.people)} · {_times(self.first_at, self.last_at, zone)}{state}"
+        if len(self.lines) == 1 and self.lines[0].text.endswith(self.title):
+            return neutral(f"{mark} {self.lines[0].text} {_cited(self.lines[0])} · {about}")
+        lines = [
+            f"{mark} {self.title} · {about}",
+            *(f"  {line.name}: {line.text} {_cited(line)}" for line in self.lines),
+        ]
         return "\n".join(map(neutral, lines))
 
 

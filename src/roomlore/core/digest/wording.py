@@ -26,6 +26,7 @@ _FEW = 20
 _TITLE = 60
 _TITLE_WORDS = 3
 _LEADING_NAME = re.compile(r"\A@?(?P<name>[^\s:：,，]{1,40})[:：,，]\s*(?=\S)")
+_LEADING_MENTION = re.compile(r"\A@[^\s:：,，]{1,40}\s+(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def title_of(talk: Talk, words: Words, best: Sequence[Sentence] | None = None) -
     best = sentences_of(talk, weights, words.names) if best is None else best
     if not best:
         return ""
-    sentence = shortened(best[0].text, _TITLE)
+    sentence = shortened(_LEADING_MENTION.sub("", best[0].text), _TITLE)
     again = Counter(word for entry in talk.entries for word in entry.features.keywords)
     telling = sorted((word for word in weights if again[word] > 1), key=lambda word: (-weights[word], word))
     held = set(keywords(sentence))

@@ -13,6 +13,7 @@ from roomlore.surfaces.cli import (
     data,
     demo,
     digest,
+    evaluation,
     facts,
     forgetting,
     memory,
@@ -73,6 +74,7 @@ app.command("visible")(audience.visible)
 app.command("share")(audience.share)
 app.command("threads")(rooms.threads)
 app.command("digest")(digest.digest)
+app.command("eval")(evaluation.evaluate)
 app.command("settings")(rooms.settings)
 app.command("tune")(operations.tune)
 app.command("reindex")(data.reindex)

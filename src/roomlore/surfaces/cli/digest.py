@@ -1,7 +1,9 @@
 """`roomlore digest`."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo
 
 import typer
@@ -14,7 +16,9 @@ from roomlore.core.records import parse_time
 from roomlore.surfaces.cli import show
 from roomlore.surfaces.cli.frame import frame_of
 from roomlore.surfaces.plain import plain
-from roomlore.wiring import Lore
+
+if TYPE_CHECKING:
+    from roomlore.wiring import Lore
 
 _GROUPS = {
     "waits": "Waits for you",
@@ -96,12 +100,10 @@ def _lines(entry: DigestEntry, zone: ZoneInfo) -> Iterator[Text]:
     state = "" if entry.state == "closed" else f" · {entry.state}"
     count = "1 message" if entry.messages == 1 else f"{entry.messages} messages"
     when = f"{show.clock(entry.first_at.astimezone(zone))} · {people} · {count}{state}"
-    title = show.inert(entry.title, 120)
-    single = len(entry.lines) == 1 and title == show.inert(entry.lines[0].text)
-    yield Text.assemble((title, "green"), (f"  {when}", "dim"))
+    yield Text.assemble((show.inert(entry.title, 120), "green"), (f"  {when}", "dim"))
     for line in entry.lines:
-        said = "" if single else f"{show.inert(line.name, 24)}: {show.inert(line.text)}  "
-        yield Text.assemble(said, (f"[{show.inert(', '.join(line.cited), 120)}]", "dim"))
+        cited = show.inert(", ".join(line.cited), 120)
+        yield Text.assemble(f"{show.inert(line.name, 24)}: {show.inert(line.text)}  ", (f"[{cited}]", "dim"))
 
 
 def _footer(made: Digest) -> str:

@@ -179,6 +179,14 @@ class ThreadsContract:
         assert _arrivals(found) == [2, 4, 6]
         assert none == []
 
+    async def test_replies_that_the_platform_states(self, storage: Storage) -> None:
+        stated = [entry(n, link=link(1, 1, kind=LinkKind.PLATFORM)) for n in (2, 4, 5)]
+        await fill(storage, [entry(1), stated[0], entry(3, link=link(1, 1)), *stated[1:]])
+        await erase(storage, 4)
+        async with storage.reading() as work:
+            assert await work.messages.platform_replies(tenant=TENANT, room_id=ROOM) == [2, 5]
+            assert await work.messages.platform_replies(tenant=TENANT, room_id="nowhere") == []
+
     async def test_the_newest_members_of_several_threads(self, storage: Storage) -> None:
         await fill(storage, [entry(1), *(entry(n, link=link(1 + n % 3, 1)) for n in range(2, 12))])
         await fill(storage, [entry(1)], room_id="other")

@@ -1,0 +1,213 @@
+"""How well roomlore does on one's own rooms: what is asked, and what was found."""
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from roomlore.core.context import threaded_picks
+from roomlore.core.errors import InvalidInput
+from roomlore.core.linking.model import LinkModel, select
+from roomlore.core.linking.room import RoomState
+from roomlore.core.models import Entry, Room
+
+WINDOW_MESSAGES = 20
+"""The plain window that contexts are compared with."""
+RANKS = (1, 5, 10)
+_CONFIDENT = 1.96
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """A share of cases. `hits`: how many of `cases` were right."""
+
+    hits: int
+    cases: int
+
+    @property
+    def value(self) -> float | None:
+        """The share, None without a case."""
+        return self.hits / self.cases if self.cases else None
+
+    @property
+    def margin(self) -> float | None:
+        """Half the width of the interval that holds the share of all cases 19 times of 20 (Wilson); None without a
+        case."""
+        if not self.cases:
+            return None
+        n, p, z = self.cases, self.hits / self.cases, _CONFIDENT
+        return z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoomScore:
+    """What contexts hold in one room if its platform replies are hidden.
+
+    `messages`: in the room; `replies`: how many of them answer a message according to the platform. `found`: contexts
+    that hold the answered message. `window`: the same for the last 20 messages. `tokens` and `window_tokens`: of both,
+    together. `size`: messages of a context on average.
+    """
+
+    room_id: str
+    messages: int
+    replies: int
+    found: Share
+    window: Share
+    size: float
+    tokens: int
+    window_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A question with what answers it: ids of messages, or words that an answer contains. `viewer`: who asks, None for
+    somebody who may see everything."""
+
+    question: str
+    room_id: str | None = None
+    answers: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    viewer: str | None = None
+
+    def answered_by(self, message_id: str, text: str) -> bool:
+        """Return True if the message answers it."""
+        if self.answers:
+            return message_id in self.answers
+        return all(word.casefold() in text.casefold() for word in self.words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionScore:
+    """How questions were answered. `recall`: by rank, the share of questions with an answer among the first hits.
+    `missed`: those without one. `tokens`: of the first ten hits on average. `ms`: of a search on average."""
+
+    recall: Mapping[str, Share]
+    missed: tuple[str, ...]
+    tokens: float
+    ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forbidden:
+    """A text that a viewer must not be shown."""
+
+    text: str
+    viewer: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leak:
+    """A forbidden text that a viewer is shown. `where`: `search`, `memories` or `digest`, with the room or scope."""
+
+    text: str
+    viewer: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """How well roomlore does on rooms. `asked`: None without a file of questions. `forbidden`: how many texts were
+    looked for."""
+
+    rooms: tuple[RoomScore, ...]
+    asked: QuestionScore | None
+    forbidden: int
+    leaks: tuple[Leak, ...]
+    seed: int
+    seconds: float
+
+    @property
+    def found(self) -> Share:
+        """The contexts of all rooms that hold the answered message."""
+        return _sum(room.found for room in self.rooms)
+
+    @property
+    def window(self) -> Share:
+        """The same for the last 20 messages."""
+        return _sum(room.window for room in self.rooms)
+
+    @property
+    def tokens(self) -> int:
+        return sum(room.tokens for room in self.rooms)
+
+    @property
+    def window_tokens(self) -> int:
+        return sum(room.window_tokens for room in self.rooms)
+
+
+def _sum(shares: Iterable[Share]) -> Share:
+    listed = list(shares)
+    return Share(hits=sum(one.hits for one in listed), cases=sum(one.cases for one in listed))
+
+
+def sampled(arrivals: Sequence[int], most: int, seed: int, room_id: str) -> list[int]:
+    """Return at most `most` of the arrivals, ascending; the same for the same seed and room."""
+    if len(arrivals) <= most:
+        return list(arrivals)
+    keyed = {arrival: hashlib.sha256(f"{seed}:{room_id}:{arrival}".encode()).digest() for arrival in arrivals}
+    return sorted(sorted(arrivals, key=keyed.__getitem__)[:most])
+
+
+def context_without_reply(
+    entry: Entry, before: Sequence[Entry], *, room: Room, people: Mapping[str, str], model: LinkModel, most: int
+) -> list[int]:
+    """Return the arrivals of the context of a message as if the platform had not said what it answers.
+
+    `before`: the entries before it. What the platform says of the others is known, as when the message was written.
+    """
+    message = entry.message
+    here = replace(room, next_arrival=message.arrival)
+    state = RoomState(
+        model=model,
+        room=here,
+        participants=people,
+        entries=before,
+        calibration=room.linked.calibration,
+        learning=False,
+    )
+    arrivals = state.begin((), ())
+    arrivals.take(replace(message, reply_to=None, root_id=None))
+    link = arrivals.entries[0].link
+    return sorted(threaded_picks(link, dict(select(link, most)), most))
+
+
+def read_questions(rows: Iterable[Mapping[str, Any]]) -> list[Question]:
+    """Return the questions of rows such as {"question": "...", "room_id": "team", "answers": ["m1"]}.
+
+    Raise `InvalidInput` that names the row.
+    """
+    return [_question(number, row) for number, row in enumerate(rows, 1)]
+
+
+def _question(number: int, row: Mapping[str, Any]) -> Question:
+    question = _text(number, row, "question")
+    answers, words = _texts(number, row, "answers"), _texts(number, row, "words")
+    if bool(answers) == bool(words):
+        raise InvalidInput(f"Question {number}: give `answers`, ids of messages, or `words` that an answer contains.")
+    room_id, viewer = row.get("room_id"), row.get("viewer")
+    if room_id is None and viewer is None:
+        raise InvalidInput(f"Question {number}: give its `room_id`, or a `viewer` who asks in all rooms they may see.")
+    return Question(question=question, room_id=room_id, answers=answers, words=words, viewer=viewer)
+
+
+def read_forbidden(rows: Iterable[Mapping[str, Any]]) -> list[Forbidden]:
+    """Return the forbidden texts of rows such as {"text": "...", "viewer": "room:team"}. Raise `InvalidInput`."""
+    return [
+        Forbidden(text=_text(number, row, "text"), viewer=_text(number, row, "viewer"))
+        for number, row in enumerate(rows, 1)
+    ]
+
+
+def _text(number: int, row: Mapping[str, Any], name: str) -> str:
+    value = row.get(name) if isinstance(row, Mapping) else None
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidInput(f"Row {number}: `{name}` is {value!r:.60}; it must be a text.")
+    return value
+
+
+def _texts(number: int, row: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    value = row.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value):
+        raise InvalidInput(f"Row {number}: `{name}` is {value!r:.60}; it must be a list of texts.")
+    return tuple(value)

@@ -1,0 +1,230 @@
+"""The verb of `lore.evaluation`: how well roomlore does on one's own rooms, without labels and without a model."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Protocol
+
+from roomlore.core.audience import check_viewer
+from roomlore.core.digest.digest import Digest
+from roomlore.core.errors import InvalidInput, NotFound, unknown_room
+from roomlore.core.evaluation import (
+    RANKS,
+    WINDOW_MESSAGES,
+    Evaluation,
+    Forbidden,
+    Leak,
+    Question,
+    QuestionScore,
+    RoomScore,
+    Share,
+    context_without_reply,
+    read_forbidden,
+    read_questions,
+    sampled,
+)
+from roomlore.core.linking.model import LinkModel
+from roomlore.core.linking.room import WINDOW
+from roomlore.core.memory.memory import MemoryAnswer
+from roomlore.core.models import Room
+from roomlore.core.search.hits import SearchAnswer
+from roomlore.ports.coordination import Clock
+from roomlore.ports.storage import Storage, UnitOfWork
+
+SAMPLE = 300
+MOST_SAMPLED = 100_000
+_HITS = max(RANKS)
+_LOOKED_AT = 50
+_ROOMS = 500
+
+
+class Searches(Protocol):
+    """A search of messages."""
+
+    async def search(
+        self, room_id: str | None = None, query: str = "", *, viewer: str | None = None, limit: int = 10
+    ) -> SearchAnswer: ...
+
+
+class Remembers(Protocol):
+    """A search of memories."""
+
+    async def search(
+        self, scope: str, query: str, *, limit: int = 5, threshold: float = 0.7, viewer: str | None = None
+    ) -> MemoryAnswer: ...
+
+
+Digests = Callable[..., Awaitable[Digest]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """What the context of one reply holds."""
+
+    found: bool
+    in_window: bool
+    size: int
+    tokens: int
+    window_tokens: int
+
+
+class EvaluationService:
+    """Evaluate the rooms of one tenant. Nothing is written."""
+
+    def __init__(
+        self,
+        *,
+        tenant: str,
+        storage: Storage,
+        clock: Clock,
+        model: LinkModel,
+        most: int,
+        messages: Searches,
+        memories: Remembers,
+        digest: Digests,
+    ) -> None:
+        self._tenant = tenant
+        self._storage = storage
+        self._clock = clock
+        self._model = model
+        self._most = most
+        self._messages = messages
+        self._memories = memories
+        self._digest = digest
+
+    async def run(
+        self,
+        rooms: Sequence[str] | None = None,
+        *,
+        questions: Iterable[Mapping[str, Any]] | None = None,
+        forbidden: Iterable[Mapping[str, Any]] | None = None,
+        sample: int = SAMPLE,
+        seed: int = 0,
+    ) -> Evaluation:
+        """Tell how well roomlore does on these rooms, by default all.
+
+        Platform replies are hidden one at a time, and it is seen if the context still holds the answered message,
+        beside the last 20; at most `sample` replies of each room, chosen by `seed`. `questions`: rows with `question`,
+        `room_id` or `viewer`, and `answers` (ids of messages) or `words` that an answer contains. `forbidden`: rows
+        with a `text` and the `viewer` who must not be shown it. Raise `InvalidInput`, `NotFound`, `StorageUnavailable`.
+        """
+        if not isinstance(sample, int) or not 1 <= sample <= MOST_SAMPLED:
+            raise InvalidInput(f"sample is {sample!r:.60}; it must be a whole number from 1 to {MOST_SAMPLED}.")
+        asked = read_questions(questions or ())
+        hidden = read_forbidden(forbidden or ())
+        for one in hidden:
+            check_viewer(one.viewer)
+        begun = self._clock.monotonic()
+        scores = [await self._room(room_id, sample, seed) for room_id in await self._named(rooms)]
+        return Evaluation(
+            rooms=tuple(scores),
+            asked=await self._asked(asked) if asked else None,
+            forbidden=len(hidden),
+            leaks=tuple([leak for one in hidden for leak in await self._leaks(one)]),
+            seed=seed,
+            seconds=self._clock.monotonic() - begun,
+        )
+
+    async def _named(self, rooms: Sequence[str] | None) -> list[str]:
+        if rooms is not None:
+            return [rooms] if isinstance(rooms, str) else list(dict.fromkeys(rooms))
+        async with self._storage.reading() as work:
+            found = await work.rooms.page(tenant=self._tenant, after=None, limit=_ROOMS)
+        return [room.room_id for room in found]
+
+    async def _room(self, room_id: str, sample: int, seed: int) -> RoomScore:
+        async with self._storage.reading() as work:
+            room = await work.rooms.find(tenant=self._tenant, room_id=room_id)
+            if room is None:
+                raise unknown_room(room_id)
+            replies = await work.messages.platform_replies(tenant=self._tenant, room_id=room_id)
+            people = await work.rooms.participants(tenant=self._tenant, room_id=room_id)
+        cases = [await self._case(room, arrival, people) for arrival in sampled(replies, sample, seed, room_id)]
+        known = [case for case in cases if case is not None]
+        return RoomScore(
+            room_id=room_id,
+            messages=room.messages,
+            replies=len(replies),
+            found=Share(hits=sum(case.found for case in known), cases=len(known)),
+            window=Share(hits=sum(case.in_window for case in known), cases=len(known)),
+            size=fmean(case.size for case in known) if known else 0.0,
+            tokens=sum(case.tokens for case in known),
+            window_tokens=sum(case.window_tokens for case in known),
+        )
+
+    async def _case(self, room: Room, arrival: int, people: Mapping[str, str]) -> _Case | None:
+        """Return what the context of one reply holds; None if the message is gone."""
+        tenant, room_id = self._tenant, room.room_id
+        async with self._storage.reading() as work:
+            entries = await work.messages.tail(tenant=tenant, room_id=room_id, limit=WINDOW + 1, before=arrival + 1)
+            if not entries or entries[-1].message.arrival != arrival:
+                return None
+            entry, before = entries[-1], entries[:-1]
+            chosen = await asyncio.to_thread(
+                context_without_reply, entry, before, room=room, people=people, model=self._model, most=self._most
+            )
+            taken = await work.messages.plain(tenant=tenant, room_id=room_id, arrivals=chosen)
+        window = [one.message for one in before[-WINDOW_MESSAGES:]]
+        return _Case(
+            found=entry.link.parent in chosen,
+            in_window=entry.link.parent in {message.arrival for message in window},
+            size=len(taken),
+            tokens=sum(message.tokens for message in taken),
+            window_tokens=sum(message.tokens for message in window),
+        )
+
+    async def _asked(self, questions: Sequence[Question]) -> QuestionScore:
+        hits = dict.fromkeys(RANKS, 0)
+        missed: list[str] = []
+        tokens: list[int] = []
+        times: list[float] = []
+        for one in questions:
+            found = await self._messages.search(one.room_id, one.question, viewer=one.viewer, limit=_HITS)
+            times.append(found.search_ms)
+            tokens.append(sum(hit.message.tokens for hit in found.hits))
+            right = (n for n, hit in enumerate(found.hits, 1) if one.answered_by(hit.message.id, hit.message.text))
+            rank = next(right, None)
+            if rank is None:
+                missed.append(one.question)
+            for most in RANKS:
+                hits[most] += rank is not None and rank <= most
+        return QuestionScore(
+            recall={str(most): Share(hits=count, cases=len(questions)) for most, count in hits.items()},
+            missed=tuple(missed),
+            tokens=fmean(tokens),
+            ms=fmean(times),
+        )
+
+    async def _leaks(self, one: Forbidden) -> list[Leak]:
+        """Look for a text in what its viewer finds: among messages, memories and the digests of rooms."""
+        found = await self._messages.search(None, one.text, viewer=one.viewer, limit=_LOOKED_AT)
+        where = {f"search, room {hit.message.room_id}" for hit in found.hits if _holds(hit.message.text, one.text)}
+        async with self._storage.reading() as work:
+            scopes, rooms = await self._places(work)
+        for scope in scopes:
+            memories = await self._memories.search(scope, one.text, limit=_LOOKED_AT, threshold=0.0, viewer=one.viewer)
+            if any(_holds(hit.memory.statement, one.text) for hit in memories.hits):
+                where.add(f"memories, {scope}")
+        for room_id in rooms:
+            if await self._is_told(room_id, one):
+                where.add(f"digest, room {room_id}")
+        return [Leak(text=one.text, viewer=one.viewer, where=place) for place in sorted(where)]
+
+    async def _places(self, work: UnitOfWork) -> tuple[list[str], list[str]]:
+        """Return the scopes of memories and the rooms, at most 500 rooms."""
+        rooms = [room.room_id for room in await work.rooms.page(tenant=self._tenant, after=None, limit=_ROOMS)]
+        people = await work.rooms.people(tenant=self._tenant, room_ids=rooms)
+        persons = {person for room in people.values() for person in room.people}
+        return [*(f"group:{room}" for room in rooms), *(f"user:{person}" for person in sorted(persons))], rooms
+
+    async def _is_told(self, room_id: str, one: Forbidden) -> bool:
+        try:
+            made = await self._digest(room_id, viewer=one.viewer, max_tokens=10_000)
+        except NotFound:
+            return False
+        return any(_holds(line.text, one.text) for entry in made.entries for line in entry.lines)
+
+
+def _holds(text: str, wanted: str) -> bool:
+    return wanted.casefold() in text.casefold()
