@@ -26,6 +26,7 @@ from roomlore.surfaces.http.evolution_routes import evolutions
 from roomlore.surfaces.http.fact_routes import facts
 from roomlore.surfaces.http.guard import OPEN_PATHS, Guard
 from roomlore.surfaces.http.mcp_route import mcp_if_there, mcp_route
+from roomlore.surfaces.http.mem0_routes import mem0_api
 from roomlore.surfaces.http.memory_routes import memory_router
 from roomlore.surfaces.http.message_routes import search
 from roomlore.surfaces.http.openai_routes import openai_protocol
@@ -158,9 +159,8 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
 def create_app(source: Lore | Settings) -> FastAPI:
     """Return the application over an open roomlore, or over one that it opens at start and closes at the end."""
     rooms = (search, message_routes.messages, message_routes.contexts, usage, message_routes.rooms, sessions)
-    app = _app(
-        source, *rooms, facts, evolutions, memory_router, privacy, recall, chat, openai_protocol, models, jobs, service
-    )
+    memories = (facts, evolutions, memory_router, privacy, recall)
+    app = _app(source, *rooms, *memories, chat, openai_protocol, mem0_api, models, jobs, service)
     app.router.routes.append(mcp_if_there(app.state.settings))
     app.router.routes.extend(console_pages())
     return app

@@ -19,9 +19,10 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import Scope
 
+from roomlore.core.audience import RoomKind
 from roomlore.core.chat import ToolCall, Usage
 from roomlore.core.errors import InvalidInput, NotFound, RoomloreError
-from roomlore.core.models import RoomKind, StoredMessage
+from roomlore.core.models import StoredMessage
 from roomlore.core.records import ROOM_NAMES
 from roomlore.core.replies.conversation import Conversation, Matched, Speaking, matched, read_conversation
 from roomlore.core.replies.reply import (
