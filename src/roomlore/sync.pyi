@@ -380,6 +380,7 @@ class SyncReplyService:
         tool_results: Sequence[ToolResult] = ...,
         max_tool_iterations: int | None = ...,
         options: Mapping[str, Any] | None = ...,
+        shown: Sequence[str] = ...,
     ) -> Generator[ReplyStarted | ReplyText | ToolsWanted | ToolDone | Reply]: ...
     def reply(
         self,
@@ -397,6 +398,7 @@ class SyncReplyService:
         tool_results: Sequence[ToolResult] = ...,
         max_tool_iterations: int | None = ...,
         options: Mapping[str, Any] | None = ...,
+        shown: Sequence[str] = ...,
     ) -> Reply: ...
     def find(self, room_id: str, message_id: str, *, agent_id: str = "assistant") -> Reply | None: ...
 

@@ -44,6 +44,18 @@ def openai_chat(page: Page):
     assert "我带杏仁饼干" in str(white)
 
 
+@rig("docs/how-to/openai-protocol.md")
+def openai_protocol(page: Page):
+    with serve_models(lambda asked: Says(text=f"({len(asked.body['messages'])})")) as server:
+        at_openai(page, server.url)
+        yield
+        page.names["client"].close()
+    _first, cake, group, both = (asked.prompt for asked in server.requests)
+    assert "我对坚果过敏" in cake
+    assert "坚果" not in group + both, "said alone"
+    assert "周五带什么茶？" in both
+
+
 @rig("docs/how-to/langgraph.md")
 def langgraph(page: Page):
     with serve_models(lambda asked: Says(text=f"({asked.body['messages'][-1]['content']})")) as server:

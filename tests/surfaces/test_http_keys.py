@@ -137,7 +137,7 @@ def test_the_table_has_every_route(app):
         (method, route.path.count("/"), route.path.split("/")[1])
         for route in everything(app)
         for method in route.methods
-        if not route.path.startswith("/health")
+        if not route.path.startswith(("/health", "/v1/", "/v3/"))  # others' protocols: see their own tests
     }
     assert there
     assert there == known

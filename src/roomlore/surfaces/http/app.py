@@ -27,6 +27,7 @@ from roomlore.surfaces.http.evolution_routes import evolutions
 from roomlore.surfaces.http.fact_routes import facts
 from roomlore.surfaces.http.guard import OPEN_PATHS, Guard
 from roomlore.surfaces.http.mcp_route import mcp_if_there, mcp_route
+from roomlore.surfaces.http.mem0_routes import mem0_api
 from roomlore.surfaces.http.memory_routes import memory_router
 from roomlore.surfaces.http.message_routes import search
 from roomlore.surfaces.http.openai_routes import openai_protocol
@@ -183,6 +184,7 @@ _OF_ALL = _routes(
     recall,
     chat,
     openai_protocol,
+    mem0_api,
     models,
     jobs,
     service,

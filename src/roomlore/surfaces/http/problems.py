@@ -127,6 +127,8 @@ _HINTS: Mapping[int, str] = {
 _STRANGE = Kind(0, "error", "The request failed", "")
 _RETRY_SECONDS = "2"
 _OPENAI_PATHS = ("/v1/chat/completions", "/v1/models")
+_MEM0_PATHS = ("/v1/ping/", "/v1/memories/", "/v3/memories/")
+"""Their clients read the detail of a problem if it is called plain JSON."""
 _OPENAI_TYPES: Mapping[int, str] = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _OPENAI_CODES: Mapping[str, str] = {"key-needed": "invalid_api_key", "budget-too-small": "context_length_exceeded"}
 
@@ -158,6 +160,7 @@ def respond(
     told = _NAMED[kind] if kind else _USUAL.get(status, _STRANGE)
     if scope["path"].startswith(_OPENAI_PATHS):
         return _in_openai_form(status, detail, headers, told)
+    media_type = "application/json" if scope["path"].startswith(_MEM0_PATHS) else MEDIA_TYPE
     raw_path = scope.get("raw_path")
     problem = {
         "type": f"urn:roomlore:{told.name}",
@@ -167,7 +170,7 @@ def respond(
         "instance": raw_path.decode("ascii", "replace") if raw_path else scope["path"],
         "request_id": scope.get("state", {}).get("request_id", ""),
     }
-    return Response(dump(problem), status, dict(headers or {}), MEDIA_TYPE)
+    return Response(dump(problem), status, dict(headers or {}), media_type)
 
 
 def _in_openai_form(status: int, detail: str, headers: Mapping[str, str] | None, told: Kind) -> Response:
