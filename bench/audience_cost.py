@@ -19,7 +19,8 @@ from unittest.mock import patch
 
 import roomlore
 from roomlore import EvidenceRoom, Member, Message
-from roomlore.adapters.sql.engine import Row, SqliteConnection, Statement
+from roomlore.adapters.sql.engine import Row, Statement
+from roomlore.adapters.sql.sqlite import SqliteConnection
 from roomlore.core.audience import EvidenceTable, Viewer
 from roomlore.core.memory.writing import NewMemory
 from roomlore.ports.audience import Sight
