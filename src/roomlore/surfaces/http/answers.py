@@ -21,9 +21,13 @@ from roomlore.surfaces.shapes import shape_of
 def dump(content: Any) -> bytes:
     """Return compact JSON in UTF-8."""
     try:
-        return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return _AS_IT_IS.encode(content).encode()
     except UnicodeEncodeError:
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+        return _ESCAPED.encode(content).encode()
+
+
+_AS_IT_IS = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+_ESCAPED = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
 def reply(value: Any, status: int = 200) -> Response:
