@@ -9,10 +9,11 @@ from roomlore.core.audience import EvidenceRoom, Presence, RoomKind, RoomPeople,
 from roomlore.core.evolution.audience import Heard, with_evidence
 from roomlore.core.evolution.requests import Plan
 from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, Source
+from roomlore.core.models import Origin
 from roomlore.testing import START, memory
 
 DAY = timedelta(days=1)
-SAID = {Source("dm", f"c{number}"): START + number * DAY for number in (1, 2, 3)}
+SAID = {Source("dm", f"c{number}"): Origin(START + number * DAY, "ann") for number in (1, 2, 3)}
 DIRECT = RoomPeople("dm", RoomKind.DIRECT, people={"ann": Presence(spoke=Window(START, START))})
 BEFORE = (EvidenceRoom("dm", START, START),)
 PUBLIC = (EvidenceRoom("square", START, START),)
@@ -85,7 +86,7 @@ def test_a_merge_closes_what_is_of_the_room_alone():
 
 def test_a_public_room_may_change_all():
     square = RoomPeople("square", RoomKind.PUBLIC)
-    heard = Heard(square, {Source("square", "c2"): START})
+    heard = Heard(square, {Source("square", "c2"): Origin(START, "ann")})
     given, old = updated(memory("f"))
     assert with_evidence(given, old, heard).changes[0].action is Action.UPDATE
 

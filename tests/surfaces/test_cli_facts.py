@@ -101,3 +101,19 @@ def test_another_tenant_sees_nothing():
     other = ("--tenant", "other", "facts")
     assert "No fact is known" in run(*other, "list", ANNA).stdout
     assert "There is no memory" in run(*other, "delete", "f1", "--yes", code=1).stderr
+
+
+def test_a_fact_that_has_ended_is_listed_when_asked_for():
+    made = asked("add", ANNA, "Is in Rome", "--owner", "anna", "--said-by", "ben", "--valid-until", "2024-05-01")
+    assert (made["owner"], made["said_by"]) == ("anna", ["ben"])
+    assert made["valid_until"] == "2024-05-02T00:00:00+00:00", "a day counts to its end"
+    assert "No fact is known" in run("facts", "list", ANNA).stdout
+    assert [one["statement"] for one in asked("list", ANNA, "--status", "ended")] == ["Is in Rome"]
+    search = ("memory", "search", ANNA, "Rome", "--threshold", "0", "--json")
+    assert json.loads(run(*search).stdout)["hits"] == []
+    assert len(json.loads(run(*search, "--ended").stdout)["hits"]) == 1
+    assert "2024-05-02" in run("memory", "show", made["memory_id"]).stdout
+    assert asked("update", made["memory_id"], "--valid-until", "")["valid_until"] is None
+    assert "Is in Rome" in run("facts", "list", ANNA).stdout
+    run("facts", "update", made["memory_id"], "--valid-until", "now")
+    assert "No fact is known" in run("facts", "list", ANNA).stdout

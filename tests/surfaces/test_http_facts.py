@@ -170,3 +170,24 @@ async def test_half_a_character_is_refused(http):
     answer = await http.post("/facts", content=content, headers={"Content-Type": "application/json"})
     assert answer.status_code == 422
     assert answer.json()["detail"].startswith("statement must")
+
+
+async def test_what_has_ended_is_for_who_asks_for_the_past(http):
+    made = await add(http, owner="anna", said_by=["ben"], valid_from="2024-05-01", valid_until="2024-05-20T12:00+02:00")
+    assert (made["owner"], made["said_by"]) == ("anna", ["ben"])
+    assert (made["valid_from"], made["valid_until"]) == ("2024-05-01T00:00:00+00:00", "2024-05-20T10:00:00+00:00")
+    path, fact = "/memory/search/user:anna?q=green+tea&threshold=0", f"/facts/{made['memory_id']}"
+    asked = {"scopes": ["user:anna"], "messages": []}
+    for status, total in (("active", 0), ("ended", 1), ("deprecated", 0), ("all", 1)):
+        assert (await http.get(f"/facts?scope=user:anna&status={status}")).json()["total"] == total
+        assert (await http.get(f"/memory/list/user:anna?status={status}")).json()["total"] == total
+    assert (await http.get(path)).json()["results"] == []
+    (found,) = (await http.get(f"{path}&include_ended=true")).json()["results"]
+    assert found["valid_until"] == made["valid_until"]
+    assert (await http.post("/recall", json=asked)).json()["facts"] == []
+    assert len((await http.post("/recall", json=asked | {"include_ended": True})).json()["facts"]) == 1
+    back = (await http.patch(fact, json={"valid_until": None})).json()
+    assert (back["version"], back["valid_from"], back["valid_until"]) == (2, made["valid_from"], None)
+    assert len((await http.get(path)).json()["results"]) == 1
+    refused = await http.patch(fact, json={"valid_until": "soon"})
+    assert (refused.status_code, "2024-05-01" in refused.text) == (422, True)

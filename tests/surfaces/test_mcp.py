@@ -159,13 +159,22 @@ async def test_schemas_are_schemas_and_answers_keep_them(client, lore):
         assert set(answer) <= set(fields)
 
 
+async def test_what_has_ended_is_for_who_asks_for_the_past(client):
+    past = await ask(client, "add_memory", scope=ANNA, statement="Anna is in Rome", valid_until="2024-05-01T00:00:00Z")
+    assert past["memory"]["valid_until"] == "2024-05-01T00:00:00Z"
+    for ended, statements in ((False, []), (True, ["Anna is in Rome"])):
+        found = await ask(client, "search_memories", scope=ANNA, query="Rome", threshold=0.1, include_ended=ended)
+        assert [one["statement"] for one in found["memories"]] == statements
+    assert (await ask(client, "get_memories", scope=ANNA, status="ended"))["total"] == 1
+
+
 async def test_what_a_model_reads_first_is_short(client):
     tokens = EncodingTokens()
     listed = (await client.list_tools()).tools
     asked = json.dumps([[tool.name, tool.description, tool.input_schema] for tool in listed], ensure_ascii=False)
     whole = json.dumps([tool.model_dump(by_alias=True, exclude_none=True) for tool in listed], ensure_ascii=False)
-    assert tokens.count([asked])[0] < 2_200
-    assert tokens.count([whole])[0] < 7_000
+    assert tokens.count([asked])[0] < 2_400
+    assert tokens.count([whole])[0] < 7_400
     assert tokens.count([client.instructions or ""])[0] < 120
 
 
@@ -191,7 +200,7 @@ REFUSED = [
     ),
     ("add_memory", {"statement": "x", "scope": ANNA, "room_id": "tea"}, "Room_id and message_ids go together"),
     ("add_memory", {"statement": "x", "scope": ANNA, "confidence": 2}, "confidence must be less than or equal to 1."),
-    ("update_memory", {"memory_id": "x"}, "Give at least one of statement, confidence, category, tags."),
+    ("update_memory", {"memory_id": "x"}, "Give at least one of statement, confidence, category, tags, valid_until."),
     ("memory_prompt", {"scopes": ["everyone"]}, "A scope is group:<id>"),
     ("room_context", {"room_id": "茶馆"}, "Room '茶馆' has no message of a user to build a context for. Ask the user"),
 ]

@@ -72,7 +72,7 @@ async def test_another_tenant_sees_nothing(lore):
     ("asked", "said"),
     [
         ({"scope": "bot"}, "agent:<id>"),
-        ({"scope": BOT, "status": "old"}, "active, deprecated, all"),
+        ({"scope": BOT, "status": "old"}, "active, ended, deprecated, all"),
         ({"scope": BOT, "kinds": ["long"]}, "short, fact, group"),
         ({"scope": BOT, "limit": 0}, "limit"),
     ],

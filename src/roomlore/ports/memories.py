@@ -40,7 +40,8 @@ class Memories(Protocol):
     ) -> list[Memory]:
         """Return heads of lineages of these scopes and kinds, the latest `updated_at` first, then the highest id.
 
-        `status`: None is any. `held_at`: those that had not ended then. `ended_by`: those that had ended then."""
+        `status`: None is any. `held_at`: those that had not ended then. `ended_by`: those that had ended then; one of
+        the two at most."""
 
     async def count(
         self,

@@ -12,7 +12,7 @@ from roomlore.ports.storage import SESSIONS
 from roomlore.services.jobs import counted
 from roomlore.services.models import ModelService
 from roomlore.services.recall import FactVectors, KnownForReplies, RecallCache, RecallParts, ShownBefore
-from roomlore.services.replies import Background, ReplyOptions, ReplyParts
+from roomlore.services.replies import Background, Later, ReplyOptions, ReplyParts
 from roomlore.services.sessions import (
     SUMMARY,
     AutoCheckpoints,
@@ -149,6 +149,7 @@ def make_replies(common: Common, models: ModelService) -> ReplyParts:
         ids=common.ids,
         telemetry=common.telemetry,
         background=background,
+        later=Later(start=background.start, telemetry=common.telemetry),
         limits=common.limits,
         options=reply_options(common.settings),
     )

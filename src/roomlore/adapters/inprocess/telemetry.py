@@ -149,6 +149,11 @@ METRICS: Mapping[str, Metric] = {
         ),
         ("result",),
     ),
+    "roomlore_replies_stored_later_total": Metric(
+        "counter",
+        "Messages of replies that waited for the database: `stored`, `refused` (changed meanwhile) or `lost`.",
+        ("result",),
+    ),
     "roomlore_reply_first_text_seconds": Metric(
         "histogram", "Time until a reply's first text, in seconds.", (), _LONG_SECONDS
     ),

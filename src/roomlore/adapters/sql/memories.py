@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, bindparam, func, literal_column, select, tuple_
+from sqlalchemy import ColumnElement, and_, bindparam, func, literal_column, or_, select, tuple_
 from sqlalchemy.dialects.postgresql import insert
 
 from roomlore.adapters.sql import schema
@@ -31,9 +32,6 @@ from roomlore.core.memory.memory import (
 _s, _m, _c, _src = schema.scopes, schema.memories, schema.changes, schema.sources
 
 
-_NEVER = 2**63 - 1
-"""The end, in microseconds, of what never ends."""
-_ALWAYS = -(2**63)
 _in_scope = _s.c.scope_key == _m.c.scope_key
 _ours = _m.c.tenant == bindparam("tenant")
 _ours_without_index = _m.c.tenant.concat(literal_column("''")) == bindparam("tenant")
@@ -50,19 +48,25 @@ def _chosen() -> ColumnElement[bool]:
     tenant on each memory would keep the query off the index of scopes, which covers it."""
     scopes = select(_s.c.scope_key).where(_s.c.tenant == bindparam("tenant"), among(_s.c.scope, "scopes"))
     kinds = and_(_m.c.head, among(_m.c.kind, "kinds"), among(_m.c.status, "states"))
-    ends = func.coalesce(_m.c.valid_until, literal_column(str(_NEVER)))
-    held = and_(ends > bindparam("ends_after"), ends <= bindparam("ended_by"))
-    return and_(_m.c.scope_key.in_(scopes), kinds, held)
+    return and_(_m.c.scope_key.in_(scopes), kinds)
 
 
-def _page() -> Any:
+_HOLDS = or_(_m.c.valid_until.is_(None), _m.c.valid_until > bindparam("held_at"))
+_ENDED = _m.c.valid_until <= bindparam("ended_by")
+
+
+def _page(*where: Any) -> Any:
     """Select a page. Only the keys are sorted; the content is read for the memories of the page alone. The tenant is
     checked with the keys: a second check would make PostgreSQL expect few rows and scan them all for each key."""
     latest = (_m.c.updated_at.desc(), _m.c.memory_id.desc())
-    keys = select(_m.c.memory_key).where(_chosen()).order_by(*latest)
+    keys = select(_m.c.memory_key).where(_chosen(), *where).order_by(*latest)
     page = keys.limit(bindparam("count")).offset(bindparam("start")).subquery("page")
     joined = page.join(_m, _m.c.memory_key == page.c.memory_key).join(_s, _in_scope)
     return select(*MEMORY.columns).select_from(joined).order_by(*latest)
+
+
+def _count(*where: Any) -> Any:
+    return select(func.count()).select_from(_m).where(_chosen(), *where)
 
 
 _MOST_WORDS = 4
@@ -110,8 +114,8 @@ _HEADS = Statement(
     )
 )
 _BY_ID = Statement(lambda: _memories(among(_m.c.memory_id, "memory_ids")))
-_PAGE = Statement(_page)
-_COUNT = Statement(lambda: select(func.count()).select_from(_m).where(_chosen()))
+_PAGE, _PAGE_HELD, _PAGE_ENDED = (Statement(partial(_page, *where)) for where in ((), (_HOLDS,), (_ENDED,)))
+_COUNT, _COUNT_HELD, _COUNT_ENDED = (Statement(partial(_count, *where)) for where in ((), (_HOLDS,), (_ENDED,)))
 _LATEST = Statement(
     lambda: (
         select(_m.c.lineage_id, func.max(_m.c.version))
@@ -173,8 +177,9 @@ class MemoryReading(Repository):
         held_at: datetime | None = None,
         ended_by: datetime | None = None,
     ) -> list[Memory]:
-        chosen = _filter(tenant, scopes, kinds, status) | _span(held_at, ended_by)
-        rows = await self._sql.fetch(_PAGE, count=limit, start=offset, **chosen)
+        chosen = _filter(tenant, scopes, kinds, status)
+        statement, its = _held((_PAGE, _PAGE_HELD, _PAGE_ENDED), held_at, ended_by)
+        rows = await self._sql.fetch(statement, count=limit, start=offset, **chosen, **its)
         return [MEMORY.read(row) for row in rows]
 
     async def count(
@@ -187,8 +192,8 @@ class MemoryReading(Repository):
         held_at: datetime | None = None,
         ended_by: datetime | None = None,
     ) -> int:
-        chosen = _filter(tenant, scopes, kinds, status) | _span(held_at, ended_by)
-        rows = await self._sql.fetch(_COUNT, **chosen)
+        statement, its = _held((_COUNT, _COUNT_HELD, _COUNT_ENDED), held_at, ended_by)
+        rows = await self._sql.fetch(statement, **_filter(tenant, scopes, kinds, status), **its)
         return int(rows[0][0])
 
     async def lineage(self, *, tenant: str, lineage_id: str) -> list[Memory]:
@@ -245,11 +250,14 @@ def _filter(
     }
 
 
-def _span(held_at: datetime | None, ended_by: datetime | None) -> dict[str, int]:
-    return {
-        "ends_after": _ALWAYS if held_at is None else to_micros(held_at),
-        "ended_by": _NEVER if ended_by is None else to_micros(ended_by),
-    }
+def _held(
+    statements: tuple[Statement, Statement, Statement], held_at: datetime | None, ended_by: datetime | None
+) -> tuple[Statement, dict[str, int]]:
+    """Return the statement of all, of those that had not ended, or of those that had, with its time."""
+    every, held, ended = statements
+    if ended_by is not None:
+        return ended, {"ended_by": to_micros(ended_by)}
+    return (every, {}) if held_at is None else (held, {"held_at": to_micros(held_at)})
 
 
 def _numbered(*where: Any) -> Any:

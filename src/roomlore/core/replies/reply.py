@@ -74,11 +74,12 @@ class ToolDone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The stored reply, the last event of its stream.
+    """The reply, the last event of its stream; stored, unless `degraded` says otherwise.
 
     `text`: all of it, including the closing sentence of an interrupted one. `finish_reason`: 'tool_calls' if the caller
     has to call tools, and nothing is stored as a reply yet. `usage`: of all model calls for it, as the provider counts.
-    `repeated`: the message was replied to before, and this is the earlier reply.
+    `repeated`: the message was replied to before, and this is the earlier reply. `degraded`: the reason why the reply
+    was made from less than asked for, or is not stored yet; None if there is none.
     """
 
     message_id: str
@@ -91,6 +92,7 @@ class Reply:
     context_id: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     repeated: bool = False
+    degraded: str | None = None
 
 
 ReplyEvent = ReplyStarted | ReplyText | ToolsWanted | ToolDone | Reply

@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from roomlore.core.chat import Usage
-from roomlore.core.errors import BudgetTooSmall, Conflict, NotFound, StorageUnavailable, describe
+from roomlore.core.errors import BudgetTooSmall, Conflict, NotFound, StorageDamaged, StorageUnavailable, describe
 from roomlore.core.models import Message, Role, StoredMessage
 from roomlore.core.replies.prompt import Material, ReplyPrompt, Round, as_function, assemble, said_before
 from roomlore.core.replies.reply import (
@@ -39,12 +40,13 @@ PROMPT = "reply"
 _INLINE_CHARACTERS = 150_000
 """Characters that are assembled and counted on the event loop; more use another thread."""
 _SHARE_OF_BLOCKS = 4
+WITHOUT_DATABASE = "The database could not be used: the reply knows only what was just said."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """The progress of a reply. `reply`: the earlier reply. `session`: None if the room has none of its own. `people`:
-    the room's senders with their names."""
+    the room's senders with their names. `problem`: why the message is not stored yet, '' if it is."""
 
     message: StoredMessage
     agent_id: str
@@ -54,6 +56,7 @@ class Place:
     rounds: tuple[Round, ...]
     session: Session | None
     people: Mapping[str, str]
+    problem: str = ""
 
 
 class ReplyStore:
@@ -64,14 +67,59 @@ class ReplyStore:
         self._storage = parts.storage
         self._clock = parts.clock
         self._ids = parts.ids
+        self._later = parts.later
         self._messages = messages
         self._sessions = sessions
 
     async def begin(self, message: Message, *, agent_id: str, agent_name: str) -> Place:
-        """Store the message unless it exists, and return the progress of its reply.
+        """Store the message unless it exists, and return the progress of its reply. With the database down it is stored
+        when it is back.
 
         Raise `Conflict` if it exists with other content, `NotFound` if it was deleted.
         """
+        waiting = self._later.of_room(self._tenant, message.room_id)
+        if any(one.id == message.id for one in waiting):
+            return self._unstored(message, waiting, agent_id, agent_name, "It waits for the database.")
+        try:
+            return await self._begin(message, agent_id, agent_name)
+        except StorageDamaged:
+            raise
+        except StorageUnavailable as error:
+            log.warning("a reply begins without the database", extra={"why": describe(error)})
+            asked = self._dated(message)
+            self._later.add(self._tenant, [asked], partial(self._write_later, agent_id, asked))
+            waiting = self._later.of_room(self._tenant, message.room_id)
+            return self._unstored(asked, waiting, agent_id, agent_name, describe(error))
+
+    def _unstored(
+        self, message: Message, waiting: Sequence[StoredMessage], agent_id: str, agent_name: str, why: str
+    ) -> Place:
+        """Return the progress of a reply to a message that waits for the database, from what waits there."""
+        (asked,) = (one for one in waiting if one.id == message.id)
+        if not is_same(asked, message):
+            raise Conflict(
+                f"Message {message.id!r:.80} was given already with other content; give this one another id."
+            )
+        reply_id = reply_ids(message.id, agent_id)[0]
+        people = {one.sender_id: one.sender_name for one in waiting if one.role is Role.USER}
+        return Place(
+            message=asked,
+            agent_id=agent_id,
+            agent_name=agent_name,
+            reply_id=reply_id,
+            reply=next((one for one in waiting if one.id == reply_id), None),
+            rounds=(),
+            session=None,
+            people=people,
+            problem=why,
+        )
+
+    def waiting(self, place: Place) -> list[StoredMessage]:
+        """Return what waits for the room's database, before the message."""
+        found = self._later.of_room(self._tenant, place.message.room_id)
+        return [one for one in found if one.arrival < place.message.arrival]
+
+    async def _begin(self, message: Message, agent_id: str, agent_name: str) -> Place:
         place = await self._place(message, agent_id, agent_name)
         if place is None:
             await self._store(message, agent_id)
@@ -87,11 +135,23 @@ class ReplyStore:
 
     async def _store(self, message: Message, agent_id: str) -> None:
         """Store the message, in a turn of its own, with the current time if it has none."""
-        asked = replace(message, turn_id=message.turn_id or message.id, sent_at=message.sent_at or self._clock.now())
+        asked = self._dated(message)
         try:
             await self._write(await self._session(message.room_id), [asked], message.sender_id, agent_id)
         except Conflict:
             return  # Another writer was faster: what it stored is compared.
+
+    def _dated(self, message: Message) -> Message:
+        turn_id, sent_at = message.turn_id or message.id, message.sent_at or self._clock.now()
+        return replace(message, turn_id=turn_id, sent_at=sent_at)
+
+    async def _write_later(self, agent_id: str, asked: Message, messages: Sequence[Message]) -> None:
+        """Write what waited; an answer only if what it answers is there, as it may have been forgotten meanwhile."""
+        if messages[0].id != asked.id:
+            async with self._storage.reading() as work:
+                if not await self._found(work, asked.room_id, [asked.id]):
+                    raise NotFound("The message was deleted meanwhile.")
+        await self._write(await self._session(asked.room_id), messages, asked.sender_id, agent_id)
 
     async def find(self, room_id: str, message_id: str, agent_id: str) -> StoredMessage | None:
         """Return the agent's reply to the message, None if there is none."""
@@ -125,9 +185,9 @@ class ReplyStore:
             said.append(replace(message, role=Role.TOOL, sender_id=_TOOL, sender_name=name))
         return said
 
-    async def keep_reply(self, place: Place, text: str, kept: Mapping[str, Any]) -> None:
-        """Store the whole reply. Raise `Conflict` if another process was faster."""
-        await self._keep(place, [self._message(place, place.reply_id, text, kept)])
+    async def keep_reply(self, place: Place, text: str, kept: Mapping[str, Any]) -> str:
+        """Store the whole reply, or return why it is stored later. Raise `Conflict` if another process was faster."""
+        return await self._keep(place, [self._message(place, place.reply_id, text, kept)])
 
     async def keep_broken(self, place: Place, text: str, kept: Mapping[str, Any], *, why: str) -> None:
         """Store a partial reply that broke off, beside the one that may still come."""
@@ -149,10 +209,24 @@ class ReplyStore:
             metadata={REPLY: dict(kept)},
         )
 
-    async def _keep(self, place: Place, messages: Sequence[Message]) -> None:
+    async def _keep(self, place: Place, messages: Sequence[Message]) -> str:
         """Store the messages, and retry after a brief error: a paid answer must not be lost, and storing it twice
-        changes nothing. If the person was forgotten meanwhile, or deleted the message, the answer is dropped with
-        it: `NotFound`."""
+        changes nothing. With the database down they are stored when it is back; then return why. If the person was
+        forgotten meanwhile, or deleted the message, the answer is dropped with it: `NotFound`."""
+        problem = place.problem
+        if not problem and not self._later.of_room(self._tenant, place.message.room_id):
+            try:
+                await self._keep_now(place, messages)
+            except StorageDamaged:
+                raise
+            except StorageUnavailable as error:
+                problem = describe(error)
+            else:
+                return ""
+        self._later.add(self._tenant, messages, partial(self._write_later, place.agent_id, place.message))
+        return problem or "What was said before waits for the database."
+
+    async def _keep_now(self, place: Place, messages: Sequence[Message]) -> None:
         async with self._storage.reading() as work:
             if not await self._found(work, place.message.room_id, [place.message.id]):
                 raise NotFound("The message was deleted meanwhile.")
@@ -279,16 +353,47 @@ class Gatherer:
     """Gather the material of replies, for one tenant."""
 
     def __init__(
-        self, *, tenant: str, parts: ReplyParts, contexts: Contexts, sessions: Sessions, recalls: Sequence[Recall]
+        self,
+        *,
+        tenant: str,
+        parts: ReplyParts,
+        contexts: Contexts,
+        sessions: Sessions,
+        recalls: Sequence[Recall],
+        waiting: Callable[[Place], Sequence[StoredMessage]],
     ) -> None:
         self._tenant = tenant
         self._parts = parts
         self._contexts = contexts
         self._sessions = sessions
         self._recalls = recalls
+        self._waiting = waiting
 
     async def gather(self, asked: Asked, place: Place) -> Gathered:
-        """Return everything that may enter the prompt."""
+        """Return everything that may enter the prompt; with the database down what the request itself holds."""
+        if place.problem:
+            return await self._bare(asked, place, place.problem)
+        try:
+            return await self._gather(asked, place)
+        except StorageDamaged:
+            raise
+        except StorageUnavailable as error:
+            return await self._bare(asked, place, describe(error))
+
+    async def _bare(self, asked: Asked, place: Place, why: str) -> Gathered:
+        log.warning("a reply goes without what the database holds", extra={"why": why})
+        material = Material(
+            trigger=place.message,
+            agent_id=asked.request.agent_id,
+            agent_name=asked.request.agent_name,
+            window=self._waiting(place) if place.problem else (),
+            people=place.people,
+        )
+        spoken = language_of(list(material.window), place.message)
+        material = replace(material, language=spoken, system=await self._system(asked, spoken))
+        return Gathered(material, None, f"{WITHOUT_DATABASE} {why}", False)
+
+    async def _gather(self, asked: Asked, place: Place) -> Gathered:
         trigger = place.message
         context = await self._contexts.build(trigger.room_id, trigger.id)
         window = await self._window(place, asked.window)

@@ -45,12 +45,19 @@ class ReplyService:
         self._asking = Asking(models=parts.models, options=parts.options, limits=parts.limits)
         self._store = ReplyStore(tenant=tenant, parts=parts, messages=messages, sessions=sessions)
         self._gatherer = Gatherer(
-            tenant=tenant, parts=parts, contexts=contexts, sessions=sessions, recalls=tuple(recalls)
+            tenant=tenant,
+            parts=parts,
+            contexts=contexts,
+            sessions=sessions,
+            recalls=tuple(recalls),
+            waiting=self._store.waiting,
         )
 
     def stream(self, message: Message, **arguments: Unpack[ReplyArguments]) -> AsyncGenerator[ReplyEvent, None]:
         """Store the user's message, ask the model for the agent's reply, and give it as it is written. The last event
-        is the `Reply`, which is stored by then. The same message again gives the stored reply and asks no model.
+        is the `Reply`, which is stored by then. With the database down the reply is given from what was just said,
+        marked `degraded`, and stored when the database is back, if the process lives. The same message again gives the
+        stored reply and asks no model.
 
         `arguments`: see `ReplyArguments`; each may be left out.
 

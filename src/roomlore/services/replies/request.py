@@ -21,6 +21,7 @@ from roomlore.core.sessions.window import WindowOptions
 from roomlore.ports.coordination import Clock, Ids, Telemetry
 from roomlore.ports.language import Prompts, TokenCounter
 from roomlore.ports.storage import Storage
+from roomlore.services.replies.later import Later
 
 log = logging.getLogger(__name__)
 
@@ -145,6 +146,7 @@ class ReplyParts:
     ids: Ids
     telemetry: Telemetry
     background: Background
+    later: Later
     limits: Limits
     options: ReplyOptions
 

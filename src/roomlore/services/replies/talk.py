@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from inspect import isawaitable
 
 from roomlore.core.chat import ChatPiece, ChatRequest, FinishReason, ToolCall, Usage
-from roomlore.core.errors import BadModelOutput, InvalidInput, NotFound, RoomloreError, describe
+from roomlore.core.errors import BadModelOutput, InvalidInput, NotFound, RoomloreError, StorageUnavailable, describe
 from roomlore.core.replies.prompt import LONGEST_NAME, ReplyPrompt, Round, as_function, matched, own_ids
 from roomlore.core.replies.reply import Reply, ReplyEvent, ReplyStarted, ReplyText, ToolDone, ToolsWanted, said_before
 from roomlore.core.text import graphemes, language, truncate
@@ -23,6 +23,7 @@ _CLOSING_CHARACTERS = 1000
 """Reserved for the sentence that closes an interrupted answer."""
 _MOST_CALLS = 128
 _NO_ARGUMENTS = "{}"
+_STORED_LATER = "The database could not be used: the reply is stored when it is back, if the process lives."
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,7 @@ class Draft:
     place: Place | None = None
     rounds: tuple[Round, ...] = ()
     context_id: str | None = None
+    degraded: str | None = None
     pieces: list[str] = field(default_factory=list)
     characters: int = 0
     fresh: bool = False
@@ -131,8 +133,10 @@ class Talk:
         asked, draft = self._asked, self._draft
         first = self._gathered is None
         gathered = self._gathered = self._gathered or await self._gatherer.gather(asked, self._place)
-        draft.context_id = gathered.context_id
-        tools = len(draft.rounds) < asked.iterations
+        draft.context_id, draft.degraded = gathered.context_id, gathered.degraded
+        tools = len(draft.rounds) < asked.iterations and (
+            not self._place.problem or asked.request.call_tool is not None
+        )
         prompt = await self._gatherer.prompt(gathered, asked, draft.rounds, tools=tools)
         if first:
             self._parts.telemetry.observe("roomlore_reply_prompt_tokens", prompt.tokens)
@@ -189,6 +193,8 @@ class Talk:
     async def _take_results(self) -> None:
         """Store the results of the caller's tools."""
         draft = self._draft
+        if self._place.problem and self._asked.request.tool_results:
+            raise StorageUnavailable(f"The tool calls of these results cannot be read now. {self._place.problem}")
         given = [replace(result, content=self._bounded(result.content)) for result in self._asked.request.tool_results]
         new = matched(draft.rounds, given)
         for one in draft.rounds:
@@ -273,10 +279,12 @@ class Talk:
         kept = draft.kept(self._asked.model_id)
         draft.fresh = False
         try:
-            await self._parts.background.finish(self._store.keep_reply(self._place, draft.text, kept))
+            problem = await self._parts.background.finish(self._store.keep_reply(self._place, draft.text, kept))
         except RoomloreError as error:
             raise type(error)(f"The reply was written, but its text was not stored: {error}") from error
-        if draft.context_id:
+        if problem:
+            draft.degraded = f"{_STORED_LATER} {problem}"
+        if draft.context_id and not problem:
             self._parts.background.start(self._note_usage(draft.context_id, draft.text))
 
     async def _note_usage(self, context_id: str, text: str) -> None:
@@ -331,6 +339,7 @@ class Talk:
             provider=draft.last.provider,
             model=self._asked.model_id,
             context_id=draft.context_id,
+            degraded=draft.degraded,
         )
 
     def _said_before(self, place: Place) -> Reply:
@@ -341,6 +350,11 @@ class Talk:
     def _bounded(self, content: str) -> str:
         most = min(_RESULT_CHARACTERS, self._parts.limits.text_chars)
         return content if len(content) <= most else truncate(content, most - 2)[: most - 2] + " …"
+
+    @property
+    def _may_call_tools(self) -> bool:
+        """A caller's own tools are answered in a later request, which has to read what was asked of them."""
+        return not self._place.problem or self._asked.request.call_tool is not None
 
     @property
     def _place(self) -> Place:

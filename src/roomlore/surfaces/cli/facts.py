@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo
@@ -26,6 +28,7 @@ app = typer.Typer(
 )
 
 _NAMED_SKIPPED = 20
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 _Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 _Fact = Annotated[str, typer.Argument(help="The id of any version of it, or the beginning or end of that.")]
@@ -53,8 +56,8 @@ def add(
         str, typer.Option(help="The id of the person whom it is about; by default that of the scope.")
     ] = "",
     said_by: Annotated[list[str] | None, typer.Option(help="The id of who said it; may be repeated.")] = None,
-    valid_from: Annotated[str | None, typer.Option(help="Since when it holds: `2024-05-01`, `last week`.")] = None,
-    valid_until: Annotated[str | None, typer.Option(help="When it ends; a day counts to its end.")] = None,
+    valid_from: Annotated[str | None, typer.Option(help="Since when it holds: `2024-05-01`, `'last week'`.")] = None,
+    valid_until: Annotated[str | None, typer.Option(help="When it ends: `2024-05-01` counts to its end.")] = None,
     fact_id: Annotated[
         str | None, typer.Option("--id", help="An id of your own makes the command safe to repeat.")
     ] = None,
@@ -220,8 +223,11 @@ def import_(
 
 def _moment(lore: Lore, name: str, words: str | None, edge: Edge) -> datetime | None:
     """Return the time; None if it is not given, or ''."""
+    if not words:
+        return None
     zone = ZoneInfo(lore.settings.search.time_zone)
-    return moment(name, words, now=lore.now(), zone=zone, edge=edge) if words else None
+    told = moment(name, words, now=lore.now(), zone=zone, edge=edge)
+    return told + timedelta(days=1) if edge == "end" and _DAY.fullmatch(words.strip()) else told
 
 
 def _line(fact: Memory) -> list[str]:

@@ -5,7 +5,10 @@ could otherwise reach it through DNS or a cross-site request. Once a key exists,
 the console a person signs in with a key, which a cookie then holds.
 """
 
+from collections import OrderedDict
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
 from typing import Annotated, Any
 
 from fastapi import Depends, Query
@@ -16,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from roomlore.core.addresses import host_of, is_loopback
 from roomlore.core.audience import MAX_NAME_CHARS, check_viewer
-from roomlore.core.errors import Forbidden, RoomloreError
+from roomlore.core.errors import Forbidden, RoomloreError, StorageUnavailable
 from roomlore.settings import Settings
 from roomlore.surfaces.console import is_console, is_open
 from roomlore.surfaces.http import problems
@@ -52,11 +55,47 @@ class Caller:
         return self.lore
 
 
+_REMEMBERED = timedelta(minutes=15)
+_MOST_REMEMBERED = 1_000
+
+
+class _Admitted:
+    """Who was let in during the last 15 minutes, by a hash of what they showed: while the database is down they still
+    are, so that replies go on. A key that was revoked meanwhile is among them."""
+
+    def __init__(self) -> None:
+        self._callers: OrderedDict[str, tuple[datetime, Caller]] = OrderedDict()
+
+    async def identify(self, lore: Lore, scope: Scope) -> Caller:
+        """Return the caller. Raise as `_identify` does."""
+        headers = Headers(scope=scope)
+        shown = headers.get("authorization") or key_of_cookie(scope) or ""
+        name = sha256(shown.encode("utf-8", "surrogatepass")).hexdigest()
+        try:
+            caller = await _identify(lore, scope)
+        except StorageUnavailable:
+            at, caller = self._callers.get(name, (None, None))
+            if at is None or caller is None or lore.now() - at > _REMEMBERED:
+                raise
+            if not shown:
+                _only_from_here(scope, headers, lore.settings)
+            return caller
+        except (Forbidden, problems.Refused):
+            self._callers.pop(name, None)
+            raise
+        self._callers[name] = lore.now(), caller
+        self._callers.move_to_end(name)
+        if len(self._callers) > _MOST_REMEMBERED:
+            self._callers.popitem(last=False)
+        return caller
+
+
 class Guard:
     """Admits a request with a `Caller` in its state, or answers with a problem."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._admitted = _Admitted()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not needs_no_key(scope["path"]):
@@ -69,7 +108,7 @@ class Guard:
     async def _let_in(self, scope: Scope) -> Response | None:
         lore: Lore = scope["app"].state.lore
         try:
-            scope["state"]["caller"] = await _identify(lore, scope)
+            scope["state"]["caller"] = await self._admitted.identify(lore, scope)
         except problems.Refused as refused:
             if is_console(scope["path"]):
                 return to_sign_in(scope)

@@ -84,8 +84,7 @@ Offset = Annotated[int, Field(ge=0, le=_MOST, description="The next_offset of th
 Query = Annotated[str, Field(max_length=_MOST_QUERY)]
 Label = Annotated[str, Field(max_length=8 * MAX_LABEL)]
 Tags = Annotated[list[Label], Field(max_length=MAX_TAGS)]
-ValidFrom = Annotated[datetime | None, Field(description="Since when it holds.")]
-ValidUntil = Annotated[datetime | None, Field(description="When it ends; it is not shown any more from then on.")]
+ValidUntil = Annotated[datetime | None, Field(description="When it ends.")]
 
 
 class Arguments(BaseModel):
@@ -114,11 +113,21 @@ AddMemory = request_of(
         "confidence": Confidence,
         "category": Label,
         "tags": Tags,
-        "valid_from": ValidFrom,
         "valid_until": ValidUntil,
     },
     name="AddMemory",
-    without=("sources", "owner", "said_by", "evidence", "memory_id", "created_at", "updated_at", "made_by", "reason"),
+    without=(
+        "sources",
+        "owner",
+        "said_by",
+        "valid_from",
+        "evidence",
+        "memory_id",
+        "created_at",
+        "updated_at",
+        "made_by",
+        "reason",
+    ),
     also={
         "scope": (Scope, None),
         "room_id": (Annotated[Id | None, Field(description="The room of message_ids.")], None),
@@ -137,7 +146,7 @@ class SearchMemories(Arguments):
     scope: Scope = None
     limit: int = Field(5, ge=1, le=MOST_FOUND)
     threshold: float = Field(0.7, ge=0, le=1, description="The lowest score; lower finds more.")
-    include_ended: bool = Field(False, description="Also what holds no more, for questions about the past.")
+    include_ended: bool = Field(False, description="Also what holds no more.")
 
 
 class SearchMessages(Arguments):
@@ -153,7 +162,7 @@ class GetMemories(Arguments):
 
     scope: Scope = None
     kind: Literal["fact", "group", "short"] | None = None
-    status: Status = Field("active", description="ended: what holds no more; deprecated: deleted or merged.")
+    status: Status = "active"
     limit: int = Field(20, ge=1, le=MOST_LISTED)
     offset: Offset = 0
 
@@ -164,7 +173,7 @@ class GetMemory(Arguments):
     memory_id: MemoryId
 
 
-_NOT_CHANGED = ("sources", "owner", "said_by")
+_NOT_CHANGED = ("sources", "owner", "said_by", "valid_from")
 _CONTENT = tuple(one.name for one in fields(Edit) if one.name not in _NOT_CHANGED)
 
 
@@ -188,7 +197,6 @@ UpdateMemory = request_of(
         "confidence": Confidence,
         "category": Label | None,
         "tags": Tags | None,
-        "valid_from": ValidFrom,
         "valid_until": ValidUntil,
     },
     name="UpdateMemory",
@@ -220,7 +228,6 @@ class MemoryPrompt(Arguments):
         None, min_length=1, max_length=MOST_SCOPES, description="Whose: user:<id>, agent:<id>, group:<room id>."
     )
     max_tokens: int = Field(1_000, ge=1, le=MOST_PROMPT_TOKENS)
-    include_ended: bool = Field(False, description="Also what holds no more, for talk about the past.")
 
 
 class RoomContext(Arguments):
@@ -288,9 +295,7 @@ class MemoryView(BaseModel):
     category: Text | None = None
     tags: list[Text] | None = None
     doubtful: Text | None = Field(default=None, description="Why its words look doubtful beside its messages.")
-    owner: Text | None = Field(default=None, description="The id of the person whom it is about.")
-    valid_from: datetime | None = None
-    valid_until: datetime | None = Field(default=None, description="When it ends or ended.")
+    valid_until: datetime | None = None
 
 
 class FoundMemory(MemoryView):
@@ -310,7 +315,8 @@ class SourceView(BaseModel):
 class MemoryDetails(MemoryView):
     strength: float = Field(description="From 0 to 1, as of when it was last supported.")
     created_at: datetime
-    said_by: list[Text] | None = Field(default=None, description="The ids of those who said it.")
+    owner: Text | None = None
+    said_by: list[Text] | None = None
     sources: list[SourceView] | None = Field(default=None, description="The messages that support it, some of many.")
 
 
@@ -413,8 +419,6 @@ def memory_fields(memory: Memory, most_bytes: int = SHORT_BYTES) -> dict[str, An
         "category": _label(memory.category),
         "tags": [tag for tag in map(_label, memory.tags) if tag] or None,
         "doubtful": shortened(memory.doubtful, _REASON_BYTES)[0] or None,
-        "owner": _label(memory.owner),
-        "valid_from": memory.valid_from,
         "valid_until": memory.valid_until,
     }
 
@@ -425,6 +429,7 @@ def details(memory: Memory) -> MemoryDetails:
         **memory_fields(memory, LONG_BYTES),
         strength=round(memory.strength, 4),
         created_at=memory.created_at,
+        owner=_label(memory.owner),
         said_by=[name for name in map(_label, memory.said_by[:MOST_SOURCES]) if name] or None,
         sources=fitting(sources, _SOURCE_BYTES) or None,
     )

@@ -148,9 +148,7 @@ async def history(visitor: Visitor, wanted: answers.MemoryHistory) -> answers.Ve
 async def prompt(visitor: Visitor, wanted: answers.MemoryPrompt) -> answers.PromptBlock:
     scopes = [visitor.whose(scope) for scope in wanted.scopes or ("",)]
     said = [{"role": "user", "content": wanted.query}] if wanted.query.strip() else []
-    found = await visitor.lore.recall.build(
-        scopes, said, max_tokens=wanted.max_tokens, include_ended=wanted.include_ended, viewer=visitor.viewer
-    )
+    found = await visitor.lore.recall.build(scopes, said, max_tokens=wanted.max_tokens, viewer=visitor.viewer)
     return answers.PromptBlock(
         text=found.text,
         tokens=found.tokens,
