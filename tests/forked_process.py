@@ -1,7 +1,7 @@
 """Python programs as processes of their own, forked from one that has roomlore imported.
 
 Importing it takes each process two seconds, and the tests of `tests/faults` start more than a hundred. What they start
-here is killed, signalled and waited for as a process that `asyncio.create_subprocess_exec` makes.
+here is killed, signalled and waited for as a process that `asyncio.create_subprocess_exec` or `subprocess.Popen` makes.
 """
 
 import asyncio
@@ -35,15 +35,8 @@ class ForkedProcess:
     ) -> Self:
         """Run the file or the module `program` as `__main__`, with these arguments."""
         self = cls()
-        theirs_in, ours_in = _FORKS.Pipe(duplex=False)
-        ours_out, theirs_out = _FORKS.Pipe(duplex=False)
-        error = Connection(os.dup(2), readable=False)
-        words = [str(program), *arguments]
-        where = dict(environment), _absolute(folder)
-        self._process = _FORKS.Process(target=_run, args=(words, *where, theirs_in, theirs_out, error))
-        await asyncio.to_thread(_start, self._process)
-        for end in (theirs_in, theirs_out, error):
-            end.close()
+        made = asyncio.to_thread(_started, [str(program), *arguments], environment, folder, 2)
+        self._process, ours_in, ours_out = await made
         loop = asyncio.get_running_loop()
         self.stdout = asyncio.StreamReader()
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(self.stdout), _file(ours_out, "rb"))
@@ -78,6 +71,47 @@ class ForkedProcess:
         printed = await self.stdout.read()
         await self.wait()
         return printed, None
+
+
+class ForkedProgram:
+    """A process for a test that has no loop. Its standard output is a pipe; `error` is the number of the file to which
+    its standard error goes."""
+
+    def __init__(self, program: Path | str, *arguments: str, error: int = 2) -> None:
+        words = [str(program), *arguments]
+        self._process, self._stdin, stdout = _started(words, os.environ, ".", error)
+        self.stdout = _file(stdout, "rb")
+        self.pid = self._process.pid
+
+    def send_signal(self, number: int) -> None:
+        if self._process.exitcode is None:
+            os.kill(self._process.pid, number)
+
+    def wait(self, seconds: float) -> int | None:
+        """Return how it ended; None if it has not."""
+        self._process.join(seconds)
+        return self._process.exitcode
+
+    def close(self) -> None:
+        self.send_signal(signal.SIGKILL)
+        self._process.join()
+        self._stdin.close()
+        self.stdout.close()
+
+
+def _started(
+    words: list[str], environment: Mapping[str, str], folder: str, error: int
+) -> tuple[BaseProcess, Connection, Connection]:
+    """Return the process, and our ends of its standard input and output."""
+    theirs_in, ours_in = _FORKS.Pipe(duplex=False)
+    ours_out, theirs_out = _FORKS.Pipe(duplex=False)
+    told = Connection(os.dup(error), readable=False)
+    where = dict(environment), _absolute(folder)
+    process = _FORKS.Process(target=_run, args=(words, *where, theirs_in, theirs_out, told))
+    _start(process)
+    for end in (theirs_in, theirs_out, told):
+        end.close()
+    return process, ours_in, ours_out
 
 
 def _start(process: BaseProcess) -> None:

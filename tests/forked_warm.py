@@ -10,6 +10,7 @@ import roomlore
 import roomlore.adapters.chat.client
 import roomlore.adapters.dbos.client
 import roomlore.surfaces.cli
+import roomlore.surfaces.http
 import roomlore.testing.embedding
 
 

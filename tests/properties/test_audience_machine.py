@@ -300,4 +300,4 @@ def test_the_machine_notices_a_guard_that_is_gone(guard, monkeypatch):
     else:
         monkeypatch.setattr(writer, "may_replace", lambda *_: True)
     with pytest.raises((AssertionError, BaseExceptionGroup)):
-        played(20, 15, derandomize=True)
+        played(12, 40, derandomize=True)

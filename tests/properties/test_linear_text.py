@@ -3,21 +3,25 @@
 import gc
 import os
 import re
+import sys
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import combinations, islice, pairwise
+from itertools import combinations, islice, pairwise, repeat
 from math import inf
 
 import pytest
 from text_readers import READERS, SHORT, Reader, text_functions
 
 SIZES = (4_096, 16_384, 65_536)
+GLANCES = (512, 2_048), (1_024, 4_096, 16_384)
+"""Sizes by which it is told whether a text must be measured in all of `SIZES`; the second if the first leave doubt."""
 GROWTH = 10
 """Most times as long for a text of four times the length: four if the work is linear, sixteen if it is quadratic."""
 QUICK = 0.03
 """Seconds: the growth is looked at if a text of the middle size costs more."""
-LONGEST = 3
-"""Texts of a reader that are measured in all sizes though the first two look linear."""
+LONGEST = 3 if os.environ.get("ROOMLORE_ALL_TEXTS") else 1
+"""Texts of a reader that are measured in all sizes though the short ones look linear."""
 
 _LETTERS = "a A é e\u0301 \u0301 а か 가 ก क् 中 一 三 半 天 点 1 ٣ ²"
 _BLANKS = (" ", "\t", "\n", "\r\n", "\u2028", "\u3000", "\x00", "\x0b", "\u200b", "\u202e", "\ud800")
@@ -56,14 +60,16 @@ def seconds(reader: Reader, text: str) -> float:
 def looks_linear(reader: Reader, begin: str, unit: str, end: str) -> float:
     """Seconds for the middle size, as short texts tell them; infinity if the growth must be measured.
 
-    A text that is too quick for quadratic work to take `QUICK` at the middle size is not looked at. Six times as long
-    for four times the length is at most a third quadratic, which makes less than ten of the next."""
-    before = inf
-    for size, most in ((SIZES[0] // 4, 0.0), (SIZES[0], 4.5), (SIZES[1], 6)):
-        took, share = seconds(reader, made(begin, unit, end, size)), SIZES[1] / size
-        if took < QUICK / share**2 or took <= most * before:
-            return took * share
-        before = took if most else min(took, seconds(reader, made(begin, unit, end, size)))
+    A text that is too quick for quadratic work to take `QUICK` at the middle size is not looked at. Of work that takes
+    ten times as long for the last size as for the middle one, a tenth is quadratic at `GLANCES[0][1]`, which makes 4.35
+    times as long as at `GLANCES[0][0]`; of work that takes nine times as long, 4.5 and 6 times as at the others."""
+    for glances, growth in zip(GLANCES, ((0.0, 4.35), (0.0, 4.5, 6)), strict=True):
+        before = inf
+        for size, most in zip(glances, growth, strict=True):
+            took, share = seconds(reader, made(begin, unit, end, size)), SIZES[1] / size
+            if took < QUICK / share**2 or took <= most * before:
+                return took * share
+            before = took if most else min(took, seconds(reader, made(begin, unit, end, size)))
     return inf
 
 
@@ -79,7 +85,7 @@ def grows(reader: Reader, begin: str, unit: str, end: str) -> list[float]:
 
 
 def slow(reader: Reader, texts: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str, str], list[float]]:
-    """The growth of the texts that are not read in linear time. All sizes are measured where the first two do not look
+    """The growth of the texts that are not read in linear time. All sizes are measured where short ones do not look
     linear, and for the texts that take longest."""
     first = {text: looks_linear(reader, *text) for text in texts}
     doubtful = [text for text, took in first.items() if took == inf]
@@ -109,8 +115,25 @@ def test_reading_is_linear(name):
         gc.enable()
 
 
+@pytest.fixture
+def _on_any_machine(monkeypatch):
+    """The planted work is heavy enough on one that is ten times as fast, and takes no second on this."""
+    monkeypatch.setattr(sys.modules[__name__], "QUICK", 0.002)
+
+
+@pytest.mark.usefixtures("_on_any_machine")
 def test_quadratic_work_is_noticed():
     def quadratic(text: str) -> int:
-        return len(re.findall("a+x", text[3 * len(text) // 8 :]))
+        return len(re.findall("a+x", text[len(text) // 2 :]))
 
     assert slow(quadratic, [("", "a", ""), ("", "b", "")]).keys() == {("", "a", "")}
+
+
+@pytest.mark.usefixtures("_on_any_machine")
+def test_quadratic_work_beside_linear_work_is_noticed():
+    """It takes fifteen times as long for the last size."""
+
+    def in_part(text: str) -> None:
+        deque(repeat(None, 32 * (len(text) + len(text) ** 2 // 1_500)), maxlen=0)
+
+    assert looks_linear(in_part, "", "a", "") == inf

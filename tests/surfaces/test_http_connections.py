@@ -6,7 +6,7 @@ import resource
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -96,13 +96,20 @@ HALVES = {
 
 @contextmanager
 def serving_chat(**timing: float):
-    """Yields (process, URL) of a server whose model answers "one two three"."""
+    """Yields (model, URL) of a server whose model answers "one two three"."""
     models = {"chat": {"providers": [{"name": "here", "model_id": "chat"}]}}
     with serve_models(lambda _: Says(pieces=["one ", "two ", "three"], **timing)) as server:
         told = {"memory": {"models": models, "providers": {"here": {"base_url": server.url}}}}
         Path("slow.yaml").write_text(json.dumps(told), encoding="utf-8")
-        with serving(before=("--config", "slow.yaml")) as running:
-            yield running
+        with serving(before=("--config", "slow.yaml")) as (_, url):
+            yield server, url
+
+
+def becomes(true: Callable[[], bool]) -> bool:
+    until = time.monotonic() + PATIENCE
+    while not true() and time.monotonic() < until:
+        time.sleep(0.05)
+    return true()
 
 
 def test_half_a_request_is_not_waited_for(quick_url):
@@ -172,18 +179,17 @@ def test_requests_that_never_arrive_make_room(patient_url):
 
 def test_where_all_are_at_work_a_further_one_is_refused(monkeypatch):
     monkeypatch.setenv("MEMORY_REQUEST_TIMEOUT_SECONDS", "600")
-    with serving_chat(after=60) as (_, url), ExitStack() as closing:
+    with serving_chat(after=600) as (model, url), ExitStack() as closing:
         for number in range(5):
             message = {"id": "m1", "room_id": f"room-{number}", "sender_id": "ann", "text": "?"}
             body = json.dumps({"message": message}).encode()
             head = HEAD.replace(b"/messages", b"/chat/sse") % len(body)
             closing.enter_context(connected(url, head + body))
-        time.sleep(1)
+        assert becomes(lambda: len(model.requests) == 5)
         with connected(url) as connection:
             assert problem(heard(connection)) == (503, "urn:roomlore:unavailable")
         closing.close()
-        time.sleep(1)
-        assert httpx.get(f"{url}/health/live").status_code == 200
+        assert becomes(lambda: httpx.get(f"{url}/health/live").status_code == 200)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit of another process is changed")

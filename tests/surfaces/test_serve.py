@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 import roomlore
+from forked_process import ForkedProgram
 from roomlore.surfaces.http.server import bind
 
 PROGRAM = [sys.executable, "-c", "from roomlore.surfaces.cli import main; main()", "--db", "chat.db"]
@@ -24,14 +25,14 @@ SECRET_WORDS = "the vault opens with 7319"
 def serving(*arguments: str, before: tuple[str, ...] = ()):
     """Yields (process, URL); the log is in serve.log. `before`: global options."""
     with Path("serve.log").open("wb") as log:
-        command = [*PROGRAM, *before, "serve", "--port", "0", *arguments]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log)
+        process = ForkedProgram(
+            "roomlore", "--db", "chat.db", *before, "serve", "--port", "0", *arguments, error=log.fileno()
+        )
         try:
             line = process.stdout.readline().decode()
             yield process, re.search(r"http://\S+", line).group()
         finally:
-            process.kill()
-            process.communicate()
+            process.close()
 
 
 def log() -> list[dict]:
