@@ -1,9 +1,9 @@
 """The AstrBot plugin inside a real AstrBot, with a OneBot client on a loopback socket and a scripted model.
 
-Not part of the suite, as AstrBot installs 150 packages. In an environment of its own:
+Not part of the suite, as AstrBot brings many packages. In an environment of its own:
 
-    python -m venv /tmp/astrbot && /tmp/astrbot/bin/pip install astrbot 'mcp<2' -e .
-    /tmp/astrbot/bin/python tests/plugins/astrbot_walk.py
+    python -m venv .astrbot && .astrbot/bin/pip install astrbot 'mcp<2' -e .
+    .astrbot/bin/python tests/bots/astrbot_walk.py
 """
 
 import asyncio
