@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import cached_property
 from typing import TypeVar
-from zoneinfo import ZoneInfo
 
 from roomlore.adapters.sql import connect
 from roomlore.core.errors import InvalidInput
@@ -163,7 +162,7 @@ class Lore:
             clock=shared.clock,
             limits=shared.limits,
             open_export=open_import,
-            time_zone=shared.settings.search.time_zone,
+            time_zone=shared.settings.search.zone.key,
         )
 
     @cached_property
@@ -216,7 +215,7 @@ class Lore:
             dense=shared.indexing.dense,
             clock=shared.clock,
             telemetry=shared.telemetry,
-            zone=ZoneInfo(shared.settings.search.time_zone),
+            zone=shared.settings.search.zone,
         )
 
     @property

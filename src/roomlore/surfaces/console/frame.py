@@ -250,7 +250,7 @@ class Page:
 
     def _shared(self, token: str) -> dict[str, Any]:
         spoken = self.tongue
-        zone = ZoneInfo(self.request.app.state.lore.settings.search.time_zone)
+        zone = self.request.app.state.lore.settings.search.zone
         return {
             "t": spoken.say,
             "language": spoken.language,

@@ -147,7 +147,7 @@ async def _stored(lore: Lore, scope: str) -> Scope | None:
 async def _then(page: Page, lore: Lore, scope: str) -> Then:
     first = await lore.memories.changes(scope, limit=1)
     begins, now = first[0].at if first else None, lore.now()
-    zone = ZoneInfo(lore.settings.search.time_zone)
+    zone = lore.settings.search.zone
     at = _read(page.asked("at"), zone)
     if begins is None or (at is None and not page.asked("step")):
         return Then(at, _STEPS, begins)
