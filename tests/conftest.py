@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import signal
+import time
 import warnings
 from collections.abc import AsyncIterator, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +35,10 @@ settings.load_profile("busy")
 # A shell starts what it runs in the background with Ctrl-C ignored, and every program a test starts would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Where time_zone is not set, days begin as on the machine: for tests that is the same everywhere.
+os.environ["TZ"] = "UTC"
+time.tzset()
 
 open_connections.watch()
 

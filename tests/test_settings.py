@@ -3,6 +3,7 @@
 import os
 import re
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -300,6 +301,27 @@ def test_an_unknown_time_zone_is_refused_in_words(zone):
 
 def test_a_known_time_zone_is_taken():
     assert Settings(time_zone="Asia/Shanghai").time_zone == "Asia/Shanghai"
+
+
+@pytest.mark.parametrize(
+    ("variable", "zone"),
+    [
+        ("Asia/Shanghai", "Asia/Shanghai"),
+        (":Europe/Berlin", "Europe/Berlin"),
+        ("CST-8", "UTC"),
+        ("Mars/Base", "UTC"),
+        ("../etc/passwd", "UTC"),
+    ],
+)
+def test_without_one_the_machines_own_time_zone_holds(monkeypatch, variable, zone):
+    monkeypatch.setenv("TZ", variable)
+    assert (Settings().search.time_zone, Settings().search.zone.key) == ("", zone)
+    assert Settings(time_zone="Asia/Tokyo").search.zone.key == "Asia/Tokyo"
+
+
+def test_the_time_zone_of_a_machine_without_the_variable_is_a_zone(monkeypatch):
+    monkeypatch.delenv("TZ")
+    assert ZoneInfo(Settings().search.zone.key)
 
 
 @pytest.mark.parametrize("name", ["embedding_api_key", "qdrant_api_key"])

@@ -88,10 +88,10 @@ class AstrBotEmbedder:
                 rows += await self._provider.get_embeddings(some)
         except Exception as error:
             raise ModelUnavailable(f"AstrBot's embedding provider fails ({type(error).__name__}).") from error
+        if not rows:
+            return np.empty((0, self._model.dimensions), np.float32)
         found = np.asarray(rows, np.float32).reshape(len(rows), -1)
         if found.shape != (len(texts), self._model.dimensions):
-            if not len(texts):
-                return np.empty((0, self._model.dimensions), np.float32)
             raise ModelUnavailable(
                 f"AstrBot's embedding provider sent {found.shape[0]} vectors of {found.shape[1]} numbers for "
                 f"{len(texts)} texts of {self._model.dimensions}; correct its dimensions in AstrBot's console."

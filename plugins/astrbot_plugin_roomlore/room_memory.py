@@ -247,7 +247,14 @@ class RoomMemory:
             )
         self._explained.clear()
         if report.left:
-            return _say(language, "还有内容没有删完，请再发送一次。", "Something is left; please send it again.")
+            for one in report.left:
+                log.warning("forgetting left %s in %s: %s", one.count, one.place, one.why)
+            return _say(
+                language,
+                f"已删除你的 {count} 条消息和 {memories} 条记忆，但没有删完：请再发送一次，或请管理员查看日志。",
+                f"{count} messages and {memories} memories are deleted, but something is left. Send it again, or ask "
+                "an administrator to read the log.",
+            )
         return _say(
             language,
             f"已忘记你：删除了 {count} 条消息和 {memories} 条记忆。AstrBot 自己的对话记录请用 /reset 清除。",

@@ -53,7 +53,7 @@ StrategyName = Annotated[
 
 def _known_zone(value: str) -> str:
     try:
-        ZoneInfo(value)
+        ZoneInfo(value or "UTC")
     except (KeyError, OSError, ValueError) as error:
         raise ValueError("unknown zone") from error
     return value
@@ -177,8 +177,15 @@ class SearchSettings(Section):
         192, "Memory for the last messages of rooms lately written to, in MiB.", ge=0, le=1_048_576
     )
     time_zone: Annotated[str, AfterValidator(_known_zone)] = setting(
-        "UTC", "Where 'yesterday' and 'last week' in a question begin.", form="a zone such as Europe/Berlin"
+        "",
+        "Where 'yesterday' and 'last week' in a question begin, and when groups evolve; empty: the machine's own zone.",
+        form="a zone such as Europe/Berlin, or nothing",
     )
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The time zone: the one that is set, else the machine's own."""
+        return ZoneInfo(self.time_zone or sources.machine_zone())
 
 
 class SessionSettings(Section):

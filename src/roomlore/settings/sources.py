@@ -6,8 +6,10 @@ import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
+from zoneinfo import ZoneInfo
 
 import yaml
 from annotated_types import Ge, Gt, Le
@@ -202,3 +204,35 @@ def _section(content: Any, path: Path) -> Mapping[str, Any]:
     if not isinstance(section, Mapping):
         raise InvalidInput(f"The section `{SECTION}:` of {path} must map names to values.")
     return {str(name): value for name, value in section.items()}
+
+
+_ZONES = "zoneinfo/"
+
+
+def machine_zone() -> str:
+    """Return the name of the machine's time zone: that of the variable `TZ`, of /etc/localtime or of /etc/timezone,
+    else 'UTC'."""
+    return _machine_zone(os.environ.get("TZ", "").strip().removeprefix(":"))  # noqa: TID251
+
+
+@cache
+def _machine_zone(variable: str) -> str:
+    if variable:
+        return variable if _is_zone(variable) else "UTC"
+    link = os.path.realpath("/etc/localtime")
+    named = [link.partition(_ZONES)[2], _first_line(Path("/etc/timezone"))]
+    return next(filter(_is_zone, named), "UTC")
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        return bool(name) and bool(ZoneInfo(name))
+    except (KeyError, OSError, ValueError):
+        return False
+
+
+def _first_line(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").partition("\n")[0].strip()
+    except (OSError, UnicodeDecodeError):
+        return ""

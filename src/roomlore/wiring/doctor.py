@@ -8,7 +8,6 @@ from datetime import datetime
 from functools import partial
 from importlib.util import find_spec
 from typing import Any, Literal
-from zoneinfo import ZoneInfo
 
 from roomlore.adapters.cron import Cron
 from roomlore.adapters.inprocess.clock import SystemClock
@@ -317,7 +316,7 @@ def _work_in_process(settings: Settings) -> Finding:
 def _schedule(settings: Settings, now: datetime) -> Finding:
     if not settings.evolution.evolve_schedule:
         return Finding("schedule", "ok", say("schedule.off"))
-    zone = ZoneInfo(settings.search.time_zone)
+    zone = settings.search.zone
     coming = Cron(settings.evolution.evolve_schedule, zone).next(now).astimezone(zone)
-    said = say("schedule.next", at=f"{coming:%Y-%m-%d %H:%M}", zone=settings.search.time_zone)
+    said = say("schedule.next", at=f"{coming:%Y-%m-%d %H:%M}", zone=settings.search.zone.key)
     return Finding("schedule", "ok", said)

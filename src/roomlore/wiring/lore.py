@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import cached_property
 from typing import TypeVar
-from zoneinfo import ZoneInfo
 
 from roomlore.adapters.sql import connect
 from roomlore.core.digest.digest import Digest
@@ -174,7 +173,7 @@ class Lore:
             limits=shared.limits,
             find_exports=find_exports,
             open_export=open_import,
-            time_zone=shared.settings.search.time_zone,
+            time_zone=shared.settings.search.zone.key,
         )
 
     @cached_property
@@ -246,7 +245,7 @@ class Lore:
             dense=shared.indexing.dense,
             clock=shared.clock,
             telemetry=shared.telemetry,
-            zone=ZoneInfo(shared.settings.search.time_zone),
+            zone=shared.settings.search.zone,
         )
 
     @property

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from zoneinfo import ZoneInfo
 
 from roomlore.adapters.cron import Cron
 from roomlore.adapters.inprocess.durable import LateWork
@@ -112,7 +111,7 @@ def make_extraction(common: Common, durable: DurableWork, models: ModelService) 
         clock=common.clock,
         telemetry=common.telemetry,
         every=common.settings.evolution.extract_every,
-        zone=ZoneInfo(common.settings.search.time_zone),
+        zone=common.settings.search.zone,
     )
     durable.define(EXTRACTION, counted(EXTRACTION, extraction.extract, clock=common.clock, telemetry=common.telemetry))
     if common.background and common.settings.evolution.extract_every:
@@ -136,7 +135,7 @@ def make_retries(common: Common, durable: DurableWork, models: ModelService) -> 
         clock=common.clock,
         telemetry=common.telemetry,
         at_once=max(common.settings.work.work_at_once // 2, 1),
-        zone=ZoneInfo(common.settings.search.time_zone),
+        zone=common.settings.search.zone,
     )
     durable.define(
         EXTRACTION_RETRY, counted(EXTRACTION_RETRY, retries.retry, clock=common.clock, telemetry=common.telemetry)
@@ -191,9 +190,7 @@ def make_evolutions(common: Common, durable: DurableWork, models: ModelService, 
     )
     durable.define(EVOLUTION, counted(EVOLUTION, service.work, clock=common.clock, telemetry=common.telemetry))
     times = (
-        Cron(settings.evolution.evolve_schedule, ZoneInfo(settings.search.time_zone))
-        if settings.evolution.evolve_schedule
-        else None
+        Cron(settings.evolution.evolve_schedule, settings.search.zone) if settings.evolution.evolve_schedule else None
     )
     schedule = Schedule(
         storage=common.storage,
@@ -220,7 +217,7 @@ def evolution_options(settings: Settings) -> EvolutionOptions:
     return EvolutionOptions(
         model=settings.evolution.evolve_model,
         timeout_seconds=settings.evolution.evolve_timeout_seconds,
-        zone=ZoneInfo(settings.search.time_zone),
+        zone=settings.search.zone,
         rules=Rules(
             delete_share=settings.evolution.evolve_delete_share,
             most_active=settings.evolution.most_memories,

@@ -244,7 +244,7 @@ def log(
     async def work(lore: Lore) -> tuple[list[Change], dict[str, Evolution], ZoneInfo]:
         since = None if days is None else lore.now() - timedelta(days=check_days(days))
         found = await lore.memories.latest_changes(scope, limit=limit, since=since)
-        return found, await _records(lore, found), ZoneInfo(lore.settings.search.time_zone)
+        return found, await _records(lore, found), lore.settings.search.zone
 
     found, records, zone = frame_of(ctx).run(work)
     if as_json:
@@ -276,7 +276,7 @@ def diff(
 
     async def work(lore: Lore) -> tuple[MemoryDiff, ZoneInfo]:
         begun, ended = _moment(lore, "FROM", start, "start"), _moment(lore, "TO", end, "end")
-        return await lore.memories.diff(scope_of(group), begun, ended), ZoneInfo(lore.settings.search.time_zone)
+        return await lore.memories.diff(scope_of(group), begun, ended), lore.settings.search.zone
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
@@ -297,7 +297,7 @@ def as_of(
 
     async def work(lore: Lore) -> tuple[list[Memory], datetime, ZoneInfo]:
         at = _moment(lore, "WHEN", " ".join(when), "end")
-        return await lore.memories.as_of(scope_of(group), at), at, ZoneInfo(lore.settings.search.time_zone)
+        return await lore.memories.as_of(scope_of(group), at), at, lore.settings.search.zone
 
     found, at, zone = frame_of(ctx).run(work)
     if as_json:
@@ -315,7 +315,7 @@ def blame(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
 
     async def work(lore: Lore) -> tuple[Blame, ZoneInfo]:
         known = await lore.memories.named(memory)
-        return await lore.memories.blame(known), ZoneInfo(lore.settings.search.time_zone)
+        return await lore.memories.blame(known), lore.settings.search.zone
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
@@ -327,7 +327,7 @@ def blame(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
 
 
 def _moment(lore: Lore, name: str, words: str, edge: Edge) -> datetime:
-    return moment(name, words, now=lore.now(), zone=ZoneInfo(lore.settings.search.time_zone), edge=edge)
+    return moment(name, words, now=lore.now(), zone=lore.settings.search.zone, edge=edge)
 
 
 app = typer.Typer(
@@ -356,7 +356,7 @@ def list_(
 
     async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo]:
         found = await lore.memories.page(scope, kinds=kinds, status=status, limit=limit)
-        return found, ZoneInfo(lore.settings.search.time_zone)
+        return found, lore.settings.search.zone
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
@@ -373,7 +373,7 @@ def history(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> 
 
     async def work(lore: Lore) -> tuple[list[Memory], ZoneInfo]:
         found = await lore.memories.history(await lore.memories.named(memory))
-        return found, ZoneInfo(lore.settings.search.time_zone)
+        return found, lore.settings.search.zone
 
     found, zone = frame_of(ctx).run(work)
     if as_json:
@@ -391,7 +391,7 @@ def show_(ctx: typer.Context, memory: MemoryName, as_json: AsJson = False) -> No
     async def work(lore: Lore) -> tuple[Blame, float, ZoneInfo]:
         found = await lore.memories.blame(await lore.memories.named(memory))
         strength = strength_at(found.memory, lore.now(), lore.settings.evolution.strength_half_life_days)
-        return found, strength, ZoneInfo(lore.settings.search.time_zone)
+        return found, strength, lore.settings.search.zone
 
     found, strength, zone = frame_of(ctx).run(work)
     if as_json:

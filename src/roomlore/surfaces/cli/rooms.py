@@ -199,7 +199,7 @@ def context(
 
     async def work(lore: Lore) -> tuple[Context, Entry, ZoneInfo]:
         built = await lore.context.build(room, message, strategy=strategy, max_messages=most, max_tokens=max_tokens)
-        return built, await lore.messages.get(room, built.message_id), ZoneInfo(lore.settings.search.time_zone)
+        return built, await lore.messages.get(room, built.message_id), lore.settings.search.zone
 
     if as_prompt and (as_json or explain):
         raise typer.BadParameter("--prompt gives one text; leave out --json and --explain.")
@@ -276,7 +276,7 @@ def search(
         raise typer.BadParameter("Give ROOM and what to look for, or --viewer or --everywhere instead of ROOM.")
 
     async def work(lore: Lore) -> tuple[SearchAnswer, ZoneInfo]:
-        zone = ZoneInfo(lore.settings.search.time_zone)
+        zone = lore.settings.search.zone
         # The library checks the mode and names the valid ones.
         answer = await lore.messages.search(
             room,

@@ -43,13 +43,19 @@ def serve(
         raise InvalidInput(
             f"Serving needs the extra `server` ({error.name} is missing): pip install 'roomlore[server]'."
         ) from error
-    asyncio.run(serve_http(settings, tenant=frame.tenant, listening=_tell))
+    asyncio.run(serve_http(settings, tenant=frame.tenant, listening=partial(_tell, settings)))
 
 
-def _tell(url: str) -> None:
+def _tell(settings: Settings, url: str) -> None:
     typer.echo(
         f"roomlore listens on {url} (console at {url}/console, OpenAPI at {url}/openapi.json); stop it with Ctrl-C."
     )
+    typer.echo(_zone(settings))
+
+
+def _zone(settings: Settings) -> str:
+    whose = "the setting time_zone" if settings.search.time_zone else "the machine's own; time_zone sets another"
+    return f"Days begin as in {settings.search.zone.key} ({whose})."
 
 
 _LOOK_SECONDS = 1.0
@@ -124,11 +130,15 @@ def _what(settings: Settings) -> str:
 
 
 def _manners(settings: Settings, lore: Lore) -> list[str]:
+    said = [_zone(settings)]
     if not lore.jobs.shared:
-        return ["Work is kept in this process alone (durable_work); one that is killed begins it anew from the data."]
+        return [
+            *said,
+            "Work is kept in this process alone (durable_work); one that is killed begins it anew from the data.",
+        ]
     if settings.database.database_url.startswith("postgres"):
-        return []
-    return ["On SQLite one process works at a time, a server too: the others stand by and follow when it ends."]
+        return said
+    return [*said, "On SQLite one process works at a time, a server too: the others stand by and follow when it ends."]
 
 
 _PORT = 8766

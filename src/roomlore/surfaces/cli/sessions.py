@@ -333,7 +333,7 @@ def turn(
     asked, answered = _text(user_query), _text(agent_response)
 
     async def work(lore: Lore) -> Any:
-        at = _time(sent_at, ZoneInfo(lore.settings.search.time_zone))
+        at = _time(sent_at, lore.settings.search.zone)
         return await lore.sessions.write_turn(conversation, user, agent, asked, answered, turn_id=turn_id, sent_at=at)
 
     written = frame_of(ctx).run(work, creates=True)

@@ -223,7 +223,7 @@ class Page:
     def zone(self) -> ZoneInfo:
         """The reader's zone, as the browser's script stored it; else that of the settings."""
         told = unquote(self.request.cookies.get(ZONE_COOKIE, ""))
-        return ZoneInfo(told if told in _zones() else self.request.app.state.lore.settings.search.time_zone)
+        return ZoneInfo(told) if told in _zones() else self.request.app.state.lore.settings.search.zone
 
     @property
     def theme(self) -> str:

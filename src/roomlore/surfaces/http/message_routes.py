@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Literal
-from zoneinfo import ZoneInfo
 
 from fastapi import Depends, Query, Request
 from pydantic import Field
@@ -337,7 +336,7 @@ async def _rendered(lore: Lore, built: Context, wanted: bodies.ContextRequest) -
     asked = None
     with suppress(NotFound, Unavailable):
         asked = (await lore.messages.get(built.room_id, built.message_id)).message
-    zone = ZoneInfo(lore.settings.search.time_zone)
+    zone = lore.settings.search.zone
     if wanted.render == "prompt":
         return built.to_prompt(query=asked, zone=zone)
     messages = built.to_messages(agent=wanted.agent_id, query=asked, zone=zone)
