@@ -246,8 +246,6 @@ async def test_many_rooms_are_paged(http, lore):
     second = await page(http, following)
     shown = [one.partition("<main")[2] for one in (first, second)]
     assert sorted(re.findall(r"/console/room\?id=(r\d+)", "".join(shown))) == rooms
-    assert "r059" in shown[0]
-    assert "r000" in shown[1]
 
 
 async def test_the_messages_since_another_are_a_piece_of_the_page(http, lore):
