@@ -253,4 +253,4 @@ async def test_health_draws_what_is_measured_and_asks_again_by_itself():
         assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         await page.get_by_role("link", name="不再自动刷新").click()
         await page.get_by_role("link", name="每 10 秒自动刷新").wait_for()
-        assert await page.locator("[hx-trigger^=every]").count() == 0
+        assert await page.locator("#now[hx-trigger^=every]").count() == 0
