@@ -39,6 +39,13 @@ PAGES = {
     "thread": "/console/thread?id=tea&message=m3",
     "context": "/console/context?room=tea&message=m6",
     "weighted": "/console/context?room=tea&message=m6&strategy=weighted",
+    "search": "/console/search?q=tea",
+    "search-nothing": "/console/search?q=zzzz",
+    "people": "/console/people",
+    "person": "/console/person?id=anna",
+    "whom-to-forget": "/console/forget?who=a",
+    "nobody-to-forget": "/console/forget?who=zzzz",
+    "more": "/console/places",
     "memories": "/console/memories",
     "memory": "/console/memory?id=tea",
     "memory-then": "/console/memory?id=tea&step=50",
@@ -148,13 +155,17 @@ async def test_a_room_leads_to_a_context_and_asks_for_nothing_elsewhere():
         page.on("request", lambda request: asked.append(request.url))
         page.on("console", lambda said: refused.append(said.text) if said.type == "error" else None)
         await page.goto(f"{address}/")
-        await page.get_by_role("link", name="tea", exact=True).click()
+        await page.get_by_role("main").get_by_role("link", name="tea", exact=True).click()
         assert await page.get_by_role("article").count() == len(TALK)
         assert await page.title() == "tea · roomlore"
         lines = page.locator(".lane:not(.none):not(.pass)")
         assert len(set(await lines.evaluate_all("all => all.map(one => getComputedStyle(one).color)"))) >= 2
         assert len(set(await lines.all_inner_texts())) >= 2
+        await page.locator("#m7").hover()
         await page.locator("#m7").get_by_role("link", name="Its context").click()
+        await page.get_by_role("complementary", name="The context of a message").get_by_role("heading").first.wait_for()
+        assert "/room?" in page.url, "it is beside the room"
+        await page.get_by_role("link", name="The three strategies side by side").click()
         await page.get_by_role("heading", name="The three strategies side by side").wait_for()
         await page.get_by_role("link", name="Weighted").click()
         await page.get_by_text("The five signals").first.click()
@@ -242,4 +253,4 @@ async def test_health_draws_what_is_measured_and_asks_again_by_itself():
         assert await page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         await page.get_by_role("link", name="不再自动刷新").click()
         await page.get_by_role("link", name="每 10 秒自动刷新").wait_for()
-        assert await page.locator("[hx-trigger^=every]").count() == 0
+        assert await page.locator("#now[hx-trigger^=every]").count() == 0

@@ -123,7 +123,7 @@ async def test_the_gauge_is_drawn_as_its_words_say():
         page.on("console", lambda said: refused.append(said.text) if said.type == "error" else None)
         await page.goto(f"{address}/console")
         await page.get_by_role("link", name="Sessions", exact=True).click()
-        await page.get_by_role("link", name="conv-1", exact=True).click()
+        await page.get_by_role("main").get_by_role("link", name="conv-1", exact=True).click()
         context = await lore.sessions.preview_context("conv-1")
         await page.get_by_text(f"{context.estimated_tokens} of 1,000 tokens").wait_for()
         gauge = page.get_by_role("img", name="Tokens: summary")

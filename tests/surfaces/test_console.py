@@ -165,7 +165,8 @@ def test_a_thread_looks_the_same_on_every_page():
         ("@ben @carla, the build\n fails", "the build fails"),
         ("@ben", "@ben"),
         ("one two three four five six seven eight nine ten", "one two three four five six seven eight…"),
-        ("周五下午三点在老地方喝茶，谁要一起来？带上杯子", "周五下午三点在老地方喝茶，谁要一起来…"),
+        ("周五下午三点在老地方喝茶，谁要一起来？带上杯子", "周五下午三点在老地方喝茶，谁要一起来？带上杯…"),
+        ("用 2.6 会崩溃，谁有旧平板", "用 2.6 会崩溃，谁有旧平板"),
         ("", ""),
         ("w" * 90, "w" * 44 + "…"),
     ],
@@ -246,8 +247,6 @@ async def test_many_rooms_are_paged(http, lore):
     second = await page(http, following)
     shown = [one.partition("<main")[2] for one in (first, second)]
     assert sorted(re.findall(r"/console/room\?id=(r\d+)", "".join(shown))) == rooms
-    assert "r059" in shown[0]
-    assert "r000" in shown[1]
 
 
 async def test_the_messages_since_another_are_a_piece_of_the_page(http, lore):

@@ -170,3 +170,18 @@ def test_what_was_timed_is_drawn_between_its_bounds():
 )  # fmt: skip
 def test_numbers_are_short(value, unit, text):
     assert format_value(value, unit) == text
+
+
+@pytest.mark.parametrize("language", SPOKEN)
+async def test_what_is_missing_is_said_and_not_that_all_is_well(http, lore, language):
+    for path in ("/console/health", "/console/health/findings"):
+        shown = await page(http, path, language)
+        assert says(language, "notice.no_model") in shown
+        assert says(language, "verdict.all.ok") not in shown
+        assert says(language, "notice.fallbacks", count=1) not in shown
+
+
+async def test_what_the_console_asks_for_itself_is_not_among_what_was_asked_for(http):
+    for _ in range(3):
+        shown = await page(http)
+    assert "<code>GET /console" not in shown

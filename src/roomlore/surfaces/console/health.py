@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,10 +16,12 @@ from typing import Any, Literal, get_args
 from starlette.responses import Response
 
 from roomlore.core.errors import InvalidInput, describe
-from roomlore.core.health import PARTS, SAYINGS, Saying, worst
+from roomlore.core.health import PARTS, SAYINGS, Saying, Verdict, worst
 from roomlore.core.measured import Reading, growth, kept, per_minute, quantile, share, thinned
 from roomlore.ports.durable import RETRIABLE, WorkStatus
-from roomlore.surfaces.console.frame import Page
+from roomlore.services.indexing import IndexStatus
+from roomlore.services.jobs import Job
+from roomlore.surfaces.console.frame import ROOT, Page
 from roomlore.surfaces.long_work import LongWork
 from roomlore.wiring import Lore
 
@@ -98,13 +100,20 @@ def _counters(lore: Lore) -> dict[str, tuple[float, ...]]:
 
 
 def _sum(lore: Lore, series: str, wanted: Mapping[str, str]) -> float:
-    return sum(value for labels, value in lore.series(series) if wanted.items() <= labels.items())
+    return sum(value for labels, value in _others(lore, series) if wanted.items() <= labels.items())
+
+
+def _others(lore: Lore, series: str) -> Iterator[tuple[Mapping[str, str], float]]:
+    """Yield a series without what the console itself asked for: open pages would hide the requests of programs."""
+    for labels, value in lore.series(series):
+        if not labels.get("route", "").startswith(ROOT):
+            yield labels, value
 
 
 def _buckets(lore: Lore, histogram: str) -> tuple[float, ...]:
     """Return the counts at or below each bound, and the total."""
     found = dict.fromkeys((*lore.bounds(histogram), inf), 0.0)
-    for labels, value in lore.series(f"{histogram}_bucket"):
+    for labels, value in _others(lore, f"{histogram}_bucket"):
         found[float(labels["le"])] += value
     return tuple(found.values())
 
@@ -256,6 +265,8 @@ def part(name: str, *, language: str) -> str:
 
 
 _MOST_JOBS = 100
+_VERDICTS: tuple[Verdict, ...] = ("ok", "warn", "fail")
+_STALE = ("behind", "rebuilding", "missing", "other model")
 _MOST_ROUTES = 20
 _LOOK_SECONDS = 5.0
 _WAITED = 15.0
@@ -274,12 +285,33 @@ class Asked:
     p95: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What is missing, waits or fails. `name`: of its text; `count`: a number in it; `path`: of the page about it."""
+
+    verdict: Verdict
+    name: str
+    count: int | str
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Jobs of one kind that came to the same end, with the same error, the newest first."""
+
+    kind: str
+    status: WorkStatus
+    error: str
+    jobs: tuple[Job, ...]
+
+
 async def health(page: Page) -> Response:
     """Return the page of this process over all tenants, as `/metrics`. Needs the scope `admin`."""
     lore = page.need("admin")
     watch: Watch = page.request.app.state.watch
     readings = await watch.look(lore)
     bounds = {name: lore.bounds(series) for name, series in HISTOGRAMS.items()}
+    standing = await _standing(lore)
     return page.show(
         "health.html",
         charts=draw(readings, bounds),
@@ -290,7 +322,8 @@ async def health(page: Page) -> Response:
         height=HEIGHT,
         told=format_value,
         routes=_routes(lore),
-        **await _standing(lore),
+        notices=await _notices(lore, standing),
+        **standing,
     )
 
 
@@ -300,10 +333,13 @@ async def findings(page: Page) -> Response:
     lore = page.need("admin")
     work: LongWork = page.request.app.state.long_work
     found = await work.wait("doctor", lambda: lore.examine(timeout_seconds=_LOOK_SECONDS), seconds=_WAITED)
+    notices = await _notices(lore, await _standing(lore))
+    verdicts: list[Verdict] = [worst(found or []), *(one.verdict for one in notices)]
     return page.show(
         "findings.html",
         found=found or [],
-        verdict=worst(found or []),
+        notices=notices,
+        verdict=max(verdicts, key=_VERDICTS.index),
         over=found is not None,
         told=partial(told, language=page.tongue.language),
         part=partial(part, language=page.tongue.language),
@@ -337,13 +373,35 @@ async def _standing(lore: Lore) -> Mapping[str, Any]:
     }
 
 
+async def _notices(lore: Lore, standing: Mapping[str, Any]) -> list[Notice]:
+    """Return what is missing, waits or fails now, the worst first."""
+    index: IndexStatus = standing["index"]
+    jobs, works = standing["jobs"], standing["works_here"]
+    async with lore.storage.reading() as work:
+        fallbacks = len(await work.memories.fallbacks(after=None, limit=_MOST_JOBS))
+    known = [
+        Notice("fail", "models_down", standing["models"]) if standing["models"] and not standing["usable"] else None,
+        Notice("fail", "vectors_down", 0) if index.vectors == "down" else None,
+        Notice("warn", "work_failed", jobs["failed"], "/jobs?status=failed") if jobs["failed"] != "0" else None,
+        Notice("warn", "nobody_works", jobs["waiting"], "/jobs?status=waiting")
+        if jobs["waiting"] != "0" and not works
+        else None,
+        Notice("warn", "no_model", 0) if not standing["models"] else None,
+        Notice("warn", "fallbacks", f"{fallbacks}+" if fallbacks == _MOST_JOBS else fallbacks) if fallbacks else None,
+        Notice("warn", "vectors_stale", index.waiting) if index.vectors in _STALE else None,
+        Notice("warn", "links_stale", index.rooms_to_link) if index.rooms_to_link else None,
+        Notice("warn", "words_stale", 0) if index.words == "rebuilding" else None,
+    ]
+    return [one for one in known if one is not None]
+
+
 def _routes(lore: Lore) -> list[Asked]:
     """Return the most requested routes, from one reading of the counters."""
     bounds = lore.bounds(_REQUESTS)
     places = {bound: place for place, bound in enumerate((*bounds, inf))}
     held: dict[tuple[str, str], list[float]] = {}
     failed: dict[tuple[str, str], float] = {}
-    for labels, count in lore.series(f"{_REQUESTS}_bucket"):
+    for labels, count in _others(lore, f"{_REQUESTS}_bucket"):
         route, place = (labels["method"], labels["route"]), places[float(labels["le"])]
         held.setdefault(route, [0.0] * len(places))[place] += count
         if labels["status"] == "5xx" and place == len(bounds):
@@ -368,7 +426,7 @@ async def listed(page: Page) -> Response:
     found = await page.need("admin", "read").jobs.page(status=status, limit=_JOBS, offset=offset)
     return page.show(
         "jobs.html",
-        jobs=found,
+        groups=_grouped(found),
         chosen=status,
         statuses=_STATUSES,
         retriable=RETRIABLE,
@@ -376,6 +434,14 @@ async def listed(page: Page) -> Response:
         next=offset + _JOBS if len(found) == _JOBS else None,
         done=page.asked("done"),
     )
+
+
+def _grouped(jobs: Sequence[Job]) -> list[Group]:
+    """Return the jobs in groups, in the order of their newest job."""
+    found: dict[tuple[str, WorkStatus, str], list[Job]] = {}
+    for job in jobs:
+        found.setdefault((job.kind, job.status, job.error), []).append(job)
+    return [Group(*what, tuple(its)) for what, its in found.items()]
 
 
 async def retry(page: Page) -> Response:

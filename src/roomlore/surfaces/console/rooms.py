@@ -156,9 +156,10 @@ def _fitting(entries: Sequence[Entry], longest: int) -> Sequence[Entry]:
 async def since(page: Page) -> Response:
     """Return the messages after an arrival as a piece of a page: the newest 60 of them."""
     lore, room_id, after = page.lore, await page.room(), page.number("after") or 0
-    await lore.rooms.get(room_id)
+    known = await lore.rooms.get(room_id)
+    count = max(0, min(_AT_MOST_NEW, known.next_arrival - 1 - after))
     async with lore.storage.reading() as work:
-        found = await work.messages.tail(tenant=lore.tenant, room_id=room_id, limit=_AT_MOST_NEW + 1)
+        found = await work.messages.tail(tenant=lore.tenant, room_id=room_id, limit=count + 1)
     entries = [_short(entry, LONGEST) for entry in found]
     shown = await _shown(page, room_id, entries)
     new = [one for one in shown.said if one.entry.message.arrival > after][-_AT_MOST_NEW:]

@@ -1,8 +1,11 @@
 """Threads as they are drawn: one look for a thread on every page, lanes beside the messages, and a list with titles."""
 
+import unicodedata
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import Literal
 
 import regex
@@ -96,22 +99,22 @@ def look_of(thread: int) -> Look:
     return Look(thread, thread % COLOURS, SHAPES[thread % len(SHAPES)])
 
 
-_LONGEST_TITLE = 44
+_TITLE_COLUMNS = 44
 _READ = 400
-_DENSE = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
-_DENSE_TITLE = 18
-_STARTS = regex.compile(r"^(?:[@＠]\S+[\s,，:：]*)+")
+_ADDRESSED = regex.compile(r"^(?:[@＠]\S+[\s,，:：]*)+")
 
 
 def thread_title(text: str) -> str:
-    """Return the first words of a thread's first message, without whom it addresses; '' if it has no words."""
+    """Return the first words of a thread's first message, without whom it addresses; '' if it has no words. A Chinese
+    character counts as two columns."""
     line = " ".join(text[:_READ].split())
-    line = _STARTS.sub("", line) or line
-    longest = _DENSE_TITLE if _DENSE.search(line[:_DENSE_TITLE]) else _LONGEST_TITLE
-    if len(line) <= longest:
+    line = _ADDRESSED.sub("", line) or line
+    columns = list(accumulate(2 if unicodedata.east_asian_width(one) in "WF" else 1 for one in line))
+    end = bisect_right(columns, _TITLE_COLUMNS)
+    if end == len(line):
         return line
-    cut = line[:longest]
-    return f"{cut.rpartition(' ')[0] or cut}…"
+    space = line.rfind(" ", end // 2, end)
+    return f"{line[: end if space < 0 else space]}…"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,214 @@
+"""What people come to the console for, counted in clicks; and a room that stays open."""
+
+import pytest
+from playwright.async_api import Page
+from test_console_browser import CHROMIUM, browsing, looking, serving
+
+from roomlore import Message, NewMemory
+from roomlore.testing import START
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: `make system-packages` installs it")
+
+ROWS = "#flow .row"
+SOON_MS = 500
+
+
+class Hand:
+    """A visitor whose clicks and confirmations by Enter are counted."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.clicks = 0
+
+    async def click(self, name: str, *, role: str = "link", inside: str = "body", exact: bool = False) -> None:
+        self.clicks += 1
+        await self.page.locator(inside).get_by_role(role, name=name, exact=exact).first.click()
+
+    async def search(self, words: str) -> None:
+        """Search from wherever the page is, with the key for it: counts as one click."""
+        self.clicks += 1
+        await self.page.keyboard.press("/")
+        await self.page.keyboard.type(words)
+        await self.page.keyboard.press("Enter")
+        await self.page.wait_for_url("**/search?q=**")
+
+
+async def told(lore, *texts: str, room: str = "tea", begin: int = 100) -> None:
+    await lore.messages.add(
+        [Message(id=f"new{n}", room_id=room, sender_id="ben", text=text) for n, text in enumerate(texts, begin)]
+    )
+
+
+async def test_a_room_is_found_by_a_part_of_its_name_in_two_clicks():
+    async with serving() as (address, lore), browsing() as browser, looking(browser) as page:
+        await told(lore, "hello", room="harbour-team")
+        await page.goto(f"{address}/console/health")
+        hand = Hand(page)
+        await hand.search("HARB")
+        await hand.click("harbour-team", inside="main")
+        await page.get_by_role("heading", name="harbour-team").wait_for()
+        assert hand.clicks == 2
+
+
+async def test_a_message_is_found_by_its_words_in_two_clicks():
+    async with serving() as (address, _), browsing() as browser, looking(browser) as page:
+        await page.goto(f"{address}/console")
+        hand = Hand(page)
+        await hand.search("compiler flag")
+        await hand.click("I think it is the new compiler flag", inside="main")
+        await page.locator("#m7:target").wait_for()
+        assert hand.clicks == 2
+
+
+async def test_a_thread_is_followed_alone_in_one_click_from_the_room():
+    async with serving() as (address, _), browsing() as browser, looking(browser) as page:
+        await page.goto(f"{address}/console/room?id=tea")
+        hand = Hand(page)
+        await hand.click("Does the build fail", inside="#rail")
+        await page.get_by_role("heading", name="Does the build fail").wait_for()
+        assert await page.locator(ROWS).count() == 3
+        assert hand.clicks == 1
+        look = await page.locator("#flow .lane b").first.evaluate(
+            "one => one.textContent + getComputedStyle(one).color"
+        )
+        await page.goto(f"{address}/console/room?id=tea")
+        row = page.locator("#m2 .lane:not(.pass):not(.none) b")
+        assert await row.evaluate("one => one.textContent + getComputedStyle(one).color") == look
+
+
+async def test_a_context_is_beside_the_room_in_one_click_and_goes_away_by_a_key():
+    async with serving() as (address, _), browsing() as browser, looking(browser, width=1440) as page:
+        await page.goto(f"{address}/console/room?id=tea")
+        await page.locator("#m7").hover()
+        await page.locator("#m7").get_by_role("link", name="Its context").click()
+        beside = page.locator("#beside-room")
+        await beside.locator("meter").first.wait_for()
+        assert "I think it is the new compiler flag" in await beside.inner_text()
+        await page.keyboard.press("Escape")
+        await beside.wait_for(state="hidden")
+        assert await page.locator("#rail").is_visible()
+
+
+async def test_what_is_known_of_a_person_is_two_clicks_away():
+    async with serving() as (address, lore), browsing() as browser, looking(browser) as page:
+        await lore.memories.add_all([NewMemory(scope="user:anna", statement="Anna drinks green tea")])
+        await page.goto(f"{address}/console/room?id=tea")
+        hand = Hand(page)
+        await hand.click("People")
+        await hand.click("Anna", inside="main")
+        await page.get_by_text("Anna drinks green tea").wait_for()
+        await page.get_by_role("link", name="下午三点，老地方").wait_for()
+        assert hand.clicks == 2
+
+
+@pytest.mark.parametrize("scripted", [True, False], ids=["script", "no-script"])
+async def test_a_person_is_forgotten_in_three_clicks_and_a_confirmation(scripted):
+    async with (
+        serving() as (address, lore),
+        browsing() as browser,
+        looking(browser, java_script_enabled=scripted) as page,
+    ):
+        await page.goto(f"{address}/console")
+        hand = Hand(page)
+        await hand.click("People")
+        await hand.click("Dan", inside="main")
+        await hand.click("See what would go")
+        assert hand.clicks == 3
+        await page.get_by_label("To confirm, type the id").fill("dan")
+        await page.get_by_role("button", name="Forget for good").click()
+        await page.get_by_text("Nothing of the person is left").wait_for()
+        assert "dan" not in [one.sender_id for one in await lore.messages.page("tea")]
+
+
+async def test_who_is_to_be_forgotten_is_chosen_among_people_that_exist():
+    async with serving() as (address, lore), browsing() as browser, looking(browser, language="zh-CN") as page:
+        twins = [
+            Message(id=f"w{n}", room_id="tea", sender_id=f"u{n}", sender_name="王敏", text="在", sent_at=START)
+            for n in (1, 2)
+        ]
+        await lore.messages.add(twins)
+        await page.goto(f"{address}/console/forget")
+        await page.get_by_label("ID 或名称").fill("王敏")
+        await page.get_by_role("button", name="查找").click()
+        await page.get_by_role("heading", name="是哪一位？").wait_for()
+        assert await page.locator("main code").all_inner_texts() == ["u1", "u2"]
+        await page.goto(f"{address}/console/forget?who=没有这个人")
+        await page.get_by_role("alert").wait_for()
+        await page.goto(f"{address}/console/memory/change?what=forget&id=王敏")
+        await page.get_by_role("alert").get_by_role("link", name="u1").wait_for()
+
+
+async def test_new_messages_arrive_soon_and_push_nothing_that_is_read():
+    async with serving() as (address, lore), browsing() as browser, looking(browser, width=1440) as page:
+        await told(lore, *[f"line {n}" for n in range(80)], begin=200)
+        await page.goto(f"{address}/console/room?id=tea")
+        assert await page.locator("#flow .row").last.is_visible(), "it opens at the newest"
+        await page.wait_for_timeout(SOON_MS)
+        await told(lore, "seen at once", begin=300)
+        await page.get_by_text("seen at once").wait_for(timeout=SOON_MS)
+        await page.locator("#scroll").evaluate("one => { one.scrollTop = -600; }")
+        read = "() => document.elementFromPoint(600, 500).closest('.row').getBoundingClientRect().top"
+        which = "() => document.elementFromPoint(600, 500).closest('.row').id"
+        before = await page.evaluate(read), await page.evaluate(which)
+        await told(lore, "one", "two", "three", begin=400)
+        await page.get_by_role("button", name="3 new").wait_for()
+        assert (await page.evaluate(read), await page.evaluate(which)) == before
+        await page.get_by_role("button", name="3 new").click()
+        assert await page.get_by_text("three", exact=True).is_visible()
+        assert await page.locator("#arrived").is_hidden()
+        ids = await page.locator(ROWS).evaluate_all("all => all.map(one => Number(one.id.slice(1)))")
+        assert ids == sorted(set(ids))
+
+
+async def test_lanes_drawn_by_the_script_are_those_of_the_server():
+    async with serving() as (address, lore), browsing() as browser, looking(browser, width=1440) as page:
+        await page.goto(f"{address}/console/room?id=tea")
+        await lore.messages.add(
+            [
+                Message(id=f"x{n}", room_id="tea", sender_id="dan", text=text, reply_to=answered)
+                for n, (text, answered) in enumerate((("更晚一点", "m4"), ("the flag is off now", "m6"), ("好", "m0")))
+            ]
+        )
+        await page.locator("#m10").wait_for()
+        drawn = "all => all.map(one => [...one.children].map(cell => cell.className + cell.textContent).join())"
+        by_script = await page.locator("#flow .lanes").evaluate_all(drawn)
+        await page.goto(f"{address}/console/room?id=tea")
+        assert await page.locator("#flow .lanes").evaluate_all(drawn) == by_script
+
+
+async def test_keys_move_and_open():
+    async with serving() as (address, _), browsing() as browser, looking(browser, width=1440) as page:
+        await page.goto(f"{address}/console/room?id=tea")
+        for key in ("k", "k", "j"):
+            await page.keyboard.press(key)
+        assert await page.evaluate("document.activeElement.closest('.row').id") == "m7"
+        await page.keyboard.press("c")
+        await page.locator("#beside-room meter").first.wait_for()
+        await page.keyboard.press("?")
+        await page.get_by_role("dialog").wait_for()
+        await page.keyboard.press("Escape")
+        await page.keyboard.press("Control+k")
+        assert await page.evaluate("document.activeElement.id") == "find"
+        await page.evaluate("document.activeElement.blur()")
+        await page.locator("#m7 article").focus()
+        await page.keyboard.press("t")
+        await page.wait_for_url("**/thread?**")
+
+
+async def test_times_are_in_the_zone_of_the_reader():
+    async with serving() as (address, _), browsing() as browser, looking(browser, timezone_id="Asia/Tokyo") as page:
+        for _visit in range(2):
+            await page.goto(f"{address}/console/room?id=tea")
+            await page.wait_for_function("document.cookie.includes('roomlore_zone')")
+            assert await page.locator("#m1 time").inner_text() == "18:00"
+        assert await page.get_by_text("Times are in Asia/Tokyo.").is_visible()
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+async def test_a_phone_has_one_pane_and_a_bar_below(width):
+    async with serving() as (address, _), browsing() as browser, looking(browser, width=width) as page:
+        await page.goto(f"{address}/console/room?id=tea")
+        bar = await page.get_by_role("navigation", name="Main pages").bounding_box()
+        assert (bar["y"] > 700) is (width == 390)
+        assert await page.get_by_role("link", name="More").is_visible() is (width == 390)
+        assert await page.get_by_role("navigation", name="Rooms by last activity").is_visible() is (width == 1440)
