@@ -12,6 +12,7 @@ from roomlore.core.audience import EvidenceRoom, Member, RoomKind, RoomPeople
 from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, ToolCall
 from roomlore.core.context import Context
 from roomlore.core.digest.digest import Digest
+from roomlore.core.evaluation import Evaluation
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult
 from roomlore.core.experiments import UsageReport
 from roomlore.core.health import Finding
@@ -213,6 +214,10 @@ class SyncMemoryService:
         confidence: float | None = None,
         category: str = "",
         tags: Sequence[str] = ...,
+        owner: str = "",
+        said_by: Sequence[str] = ...,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
         sources: Sequence[Source] = ...,
         evidence: Sequence[EvidenceRoom] = ...,
         memory_id: str | None = None,
@@ -228,6 +233,10 @@ class SyncMemoryService:
         confidence: float | Keep | None = Keep.KEEP,
         category: str | None = None,
         tags: Sequence[str] | None = None,
+        owner: str | None = None,
+        said_by: Sequence[str] | None = None,
+        valid_from: datetime | Keep | None = Keep.KEEP,
+        valid_until: datetime | Keep | None = Keep.KEEP,
         sources: Sequence[Source] | None = None,
         expected: str | None = None,
         reason: str = "",
@@ -249,7 +258,7 @@ class SyncMemoryService:
         scope: str,
         *,
         kinds: Sequence[MemoryKind] = ...,
-        status: Literal["active", "deprecated", "all"] = "active",
+        status: Literal["active", "ended", "deprecated", "all"] = "active",
         viewer: str | None = None,
     ) -> int: ...
     def page(
@@ -257,7 +266,7 @@ class SyncMemoryService:
         scope: str,
         *,
         kinds: Sequence[MemoryKind] = ...,
-        status: Literal["active", "deprecated", "all"] = "active",
+        status: Literal["active", "ended", "deprecated", "all"] = "active",
         limit: int = 100,
         offset: int = 0,
         viewer: str | None = None,
@@ -282,7 +291,14 @@ class SyncMemoryService:
     def share(self, memory_id: str, with_: str, *, by: str | None = None, reason: str = "") -> Memory: ...
     def unshare(self, memory_id: str, with_: str, *, by: str | None = None, reason: str = "") -> Memory: ...
     def search(
-        self, group_id: str, q: str, *, limit: int = 5, threshold: float = 0.7, viewer: str | None = None
+        self,
+        group_id: str,
+        q: str,
+        *,
+        limit: int = 5,
+        threshold: float = 0.7,
+        include_ended: bool = False,
+        viewer: str | None = None,
     ) -> MemoryAnswer: ...
     def evolve(
         self, group_id: str, *, days: float = 1, mode: Literal["auto", "llm", "offline"] = "auto"
@@ -309,6 +325,7 @@ class SyncRecallService:
         kinds: Sequence[MemoryKind] = ...,
         conversation_id: str | None = None,
         previous: Sequence[str] | None = None,
+        include_ended: bool = False,
         viewer: str | None = None,
     ) -> Recollection: ...
     def memory_prompt(
@@ -324,6 +341,7 @@ class SyncRecallService:
         kinds: Sequence[MemoryKind] = ...,
         conversation_id: str | None = None,
         previous: Sequence[str] | None = None,
+        include_ended: bool = False,
         viewer: str | None = None,
     ) -> str: ...
 
@@ -458,6 +476,18 @@ class SyncTuningService:
         apply: bool = False,
     ) -> TuningReport: ...
 
+@type_check_only
+class SyncEvaluationService:
+    def run(
+        self,
+        rooms: Sequence[str] | None = None,
+        *,
+        questions: Iterable[Mapping[str, Any]] | None = None,
+        forbidden: Iterable[Mapping[str, Any]] | None = None,
+        sample: int = 300,
+        seed: int = 0,
+    ) -> Evaluation: ...
+
 class SyncLore:
     tenant: str
     messages: SyncMessageService
@@ -475,6 +505,7 @@ class SyncLore:
     keys: SyncKeyService
     imports: SyncImportService
     tuning: SyncTuningService
+    evaluation: SyncEvaluationService
     @property
     def settings(self) -> Settings: ...
     def for_tenant(self, tenant: str) -> SyncLore: ...

@@ -61,7 +61,7 @@ def digest(
         raise typer.BadParameter("--mark-read needs --for, the person who has read it.")
 
     async def work(lore: Lore) -> tuple[Digest, ZoneInfo]:
-        zone = ZoneInfo(lore.settings.search.time_zone)
+        zone = lore.settings.search.zone
         begin = None if since is None else parse_time(since, zone=zone)
         if since is not None and begin is None:
             raise InvalidInput(f"--since is {since!r}; write a day or a time, such as 2024-05-01 or 2024-05-01T12:30Z.")

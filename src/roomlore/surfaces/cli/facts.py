@@ -6,7 +6,6 @@ import re
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from zoneinfo import ZoneInfo
 
 import typer
 
@@ -225,7 +224,7 @@ def _moment(lore: Lore, name: str, words: str | None, edge: Edge) -> datetime | 
     """Return the time; None if it is not given, or ''."""
     if not words:
         return None
-    zone = ZoneInfo(lore.settings.search.time_zone)
+    zone = lore.settings.search.zone
     told = moment(name, words, now=lore.now(), zone=zone, edge=edge)
     return told + timedelta(days=1) if edge == "end" and _DAY.fullmatch(words.strip()) else told
 

@@ -74,12 +74,12 @@ class _Admitted:
         try:
             caller = await _identify(lore, scope)
         except StorageUnavailable:
-            at, caller = self._callers.get(name, (None, None))
-            if at is None or caller is None or lore.now() - at > _REMEMBERED:
+            known = self._callers.get(name)
+            if known is None or lore.now() - known[0] > _REMEMBERED:
                 raise
             if not shown:
                 _only_from_here(scope, headers, lore.settings)
-            return caller
+            return known[1]
         except (Forbidden, problems.Refused):
             self._callers.pop(name, None)
             raise

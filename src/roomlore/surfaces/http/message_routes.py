@@ -434,7 +434,7 @@ async def get_digest(
     made = await lore.digest(
         room_id, since=read_time("since", since), for_user=for_user, max_tokens=max_tokens, viewer=viewer
     )
-    zone = ZoneInfo(lore.settings.search.time_zone)
+    zone = lore.settings.search.zone
     return made_from(ShownDigest, made, rendered=made.to_prompt(zone=zone) if render else None)
 
 

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from mcp import types
 
@@ -197,7 +196,7 @@ async def digest(visitor: Visitor, wanted: answers.RoomDigest) -> answers.Digest
     )
     return answers.DigestBlock(
         room_id=found.room_id,
-        text=found.to_prompt(zone=ZoneInfo(visitor.lore.settings.search.time_zone)),
+        text=found.to_prompt(zone=visitor.lore.settings.search.zone),
         messages=found.messages,
         left=found.left,
         tokens=found.tokens,

@@ -495,4 +495,4 @@ CREATE VIEW context_usage_record AS
 
 CREATE INDEX ix_memories_scope ON memories (scope_key, head, kind, status, updated_at, memory_id, valid_until);
 
-INSERT INTO alembic_version (version_num) VALUES ('0016');
+INSERT INTO alembic_version (version_num) VALUES ('0015');

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0016"
+revision = "0015"
 down_revision = "0014"
 
 _LISTED = ("scope_key", "head", "kind", "status", "updated_at", "memory_id")
