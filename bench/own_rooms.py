@@ -1,7 +1,7 @@
 """Compares what `roomlore eval` says of rooms with the truth.
 
-`python -m bench own-rooms SET_DIR` gives the labelled replies of a half of the messages to roomlore as platform replies,
-evaluates the room, and compares with the contexts of the other half, whose replies only the labels know.
+`python -m bench own-rooms SET_DIR` gives the labelled replies of a half of the messages to roomlore as platform
+replies, evaluates the room, and compares with the contexts of the other half, whose replies only the labels know.
 """
 
 import argparse

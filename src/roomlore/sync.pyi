@@ -12,6 +12,7 @@ from roomlore.core.audience import EvidenceRoom, Member, RoomKind, RoomPeople
 from roomlore.core.chat import ChatAnswer, ChatPiece, ChatRequest, ToolCall
 from roomlore.core.context import Context
 from roomlore.core.digest.digest import Digest
+from roomlore.core.evaluation import Evaluation
 from roomlore.core.evolution.requests import BegunEvolution, EvolutionResult
 from roomlore.core.experiments import UsageReport
 from roomlore.core.health import Finding
@@ -456,6 +457,18 @@ class SyncTuningService:
         apply: bool = False,
     ) -> TuningReport: ...
 
+@type_check_only
+class SyncEvaluationService:
+    def run(
+        self,
+        rooms: Sequence[str] | None = None,
+        *,
+        questions: Iterable[Mapping[str, Any]] | None = None,
+        forbidden: Iterable[Mapping[str, Any]] | None = None,
+        sample: int = 300,
+        seed: int = 0,
+    ) -> Evaluation: ...
+
 class SyncLore:
     tenant: str
     messages: SyncMessageService
@@ -473,6 +486,7 @@ class SyncLore:
     keys: SyncKeyService
     imports: SyncImportService
     tuning: SyncTuningService
+    evaluation: SyncEvaluationService
     @property
     def settings(self) -> Settings: ...
     def for_tenant(self, tenant: str) -> SyncLore: ...
