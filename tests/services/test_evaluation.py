@@ -129,5 +129,7 @@ async def test_bad_input_says_what_to_do(lore: Lore) -> None:
 
 
 def test_a_share_without_cases_has_no_value() -> None:
-    assert (Share(hits=0, cases=0).value, Share(hits=0, cases=0).margin) == (None, None)
-    assert Share(hits=90, cases=100).margin == pytest.approx(0.058, abs=0.004)
+    assert (Share(hits=0, cases=0).value, Share(hits=0, cases=0).interval) == (None, None)
+    assert Share(hits=90, cases=100).interval == pytest.approx((0.826, 0.945), abs=0.001)
+    assert str(Share(hits=90, cases=100)) == "90.0% (83–94)"
+    assert str(Share(hits=0, cases=0)) == "–"

@@ -31,13 +31,21 @@ class Share:
         return self.hits / self.cases if self.cases else None
 
     @property
-    def margin(self) -> float | None:
-        """Half the width of the interval that holds the share of all cases 19 times of 20 (Wilson); None without a
-        case."""
+    def interval(self) -> tuple[float, float] | None:
+        """The interval that holds the share of all cases 19 times of 20 (Wilson); None without a case."""
         if not self.cases:
             return None
         n, p, z = self.cases, self.hits / self.cases, _CONFIDENT
-        return z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+        return max(0.0, centre - half), min(1.0, centre + half)
+
+    def __str__(self) -> str:
+        """Return the share with its interval, for people."""
+        if self.interval is None:
+            return "–"
+        low, high = self.interval
+        return f"{self.hits / self.cases:.1%} ({100 * low:.0f}–{100 * high:.0f})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,7 +89,7 @@ def figures(found: Evaluation) -> dict[str, Any]:
 
 
 def _figure(share: Share) -> dict[str, Any]:
-    return {**plain(share), "share": share.value, "margin": share.margin}
+    return {**plain(share), "share": share.value, "interval": share.interval}
 
 
 def _print(found: Evaluation) -> None:
@@ -108,34 +108,30 @@ def _line(room: RoomScore) -> list[str]:
         str(room.messages),
         str(room.replies),
         str(room.found.cases),
-        percent(room.found),
-        percent(room.window),
+        str(room.found),
+        str(room.window),
         f"{room.size:.1f}",
         str(round(room.tokens / mean)),
         str(round(room.window_tokens / mean)),
     ]
 
 
-def percent(share: Share) -> str:
-    """Return the share with its margin, for people."""
-    if share.value is None or share.margin is None:
-        return "–"
-    return f"{share.value:.1%} ±{share.margin:.1%}"
-
-
 def _words(found: Evaluation) -> Iterator[Text]:
     if found.found.cases:
-        text = f"{percent(found.found)} of contexts hold the answered message; of the last 20, {percent(found.window)}"
+        text = f"{found.found} of contexts hold the answered message; of the last 20, {found.window}"
         yield Text(f"{text}; {tokens_saved(found)}", "green")
     else:
         yield Text("No platform replies: import an export that says what answers what, or give --questions.", "yellow")
     if found.asked:
-        shares = ", ".join(f"{rank}: {percent(share)}" for rank, share in found.asked.recall.items())
+        shares = ", ".join(f"{rank}: {share}" for rank, share in found.asked.recall.items())
         yield Text(f"questions answered within the first {shares}; {found.asked.ms:.0f} ms a search")
         for question in found.asked.missed:
             yield Text(f"  missed: {show.inert(question, 120)}", "yellow")
     if found.forbidden:
-        yield Text(f"{found.forbidden} forbidden texts: {len(found.leaks)} shown", "red" if found.leaks else "green")
+        yield Text(
+            f"forbidden texts: {found.forbidden} looked for, {len(found.leaks)} shown",
+            "red" if found.leaks else "green",
+        )
     for leak in found.leaks:
         yield Text(f"  {show.inert(leak.viewer, 60)} is shown {show.inert(leak.text, 60)!r} ({show.inert(leak.where)})")
 

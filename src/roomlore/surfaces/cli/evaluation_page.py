@@ -25,7 +25,8 @@ def _parts(found: Evaluation) -> Iterator[str]:
     yield "<h1>How well roomlore does on these rooms</h1>"
     yield (
         "<p>Platform replies were hidden one at a time. A context counts if it still holds the message that was "
-        f"answered. Seed {found.seed}, {found.seconds:.1f} s. The margin holds 19 times of 20.</p>"
+        f"answered. Seed {found.seed}, {found.seconds:.1f} s. In brackets: the interval that holds the share of "
+        "all replies 19 times of 20.</p>"
     )
     yield bars([("roomlore", found.found), ("last 20 messages", found.window)])
     yield f"<p>Tokens of the contexts: {found.tokens:,}; of the last 20 messages: {found.window_tokens:,}.</p>"
@@ -57,8 +58,8 @@ def _row(room: RoomScore) -> str:
         f"{room.messages:,}",
         f"{room.replies:,}",
         f"{room.found.cases:,}",
-        _percent(room.found),
-        _percent(room.window),
+        str(room.found),
+        str(room.window),
         f"{room.size:.1f}",
     )
     return f"<tr><td>{_text(room.room_id)}</td>{''.join(f'<td class=n>{cell}</td>' for cell in cells)}</tr>"
@@ -68,26 +69,22 @@ def bars(rows: list[tuple[str, Share]]) -> str:
     """Return a picture of shares as bars, each with its margin."""
     drawn = "".join(_bar(place, name, share) for place, (name, share) in enumerate(rows))
     high = len(rows) * (_HIGH + 8)
-    told = "; ".join(f"{name}: {_percent(share)}" for name, share in rows)
+    told = "; ".join(f"{name}: {share}" for name, share in rows)
     return f'<svg viewBox="0 0 {_WIDE} {high}" role="img" aria-label="{_text(told)}" fill="currentColor">{drawn}</svg>'
 
 
 def _bar(place: int, name: str, share: Share) -> str:
     top, middle = place * (_HIGH + 8), place * (_HIGH + 8) + 16
     room = _WIDE - _NAME - 120
-    wide, margin = (share.value or 0.0) * room, (share.margin or 0.0) * room
-    end = _NAME + wide
+    low, high = share.interval or (0.0, 0.0)
+    wide = (share.value or 0.0) * room
     return (
         f'<text x="0" y="{middle}" font-size="14">{_text(name)}</text>'
         f'<rect x="{_NAME}" y="{top}" width="{wide:.1f}" height="{_HIGH}" fill="#2f6fde"/>'
-        f'<line x1="{end - margin:.1f}" x2="{min(end + margin, _NAME + room):.1f}" y1="{top + 11}" y2="{top + 11}" '
+        f'<line x1="{_NAME + low * room:.1f}" x2="{_NAME + high * room:.1f}" y1="{top + 11}" y2="{top + 11}" '
         f'stroke="currentColor" stroke-width="2"/>'
-        f'<text x="{_NAME + room + 8}" y="{middle}" font-size="14">{_percent(share)}</text>'
+        f'<text x="{_NAME + room + 8}" y="{middle}" font-size="14">{share}</text>'
     )
-
-
-def _percent(share: Share) -> str:
-    return "–" if share.value is None or share.margin is None else f"{share.value:.1%} ±{share.margin:.1%}"
 
 
 def _text(text: str) -> str:

@@ -1,0 +1,152 @@
+"""Digests, purely: talks, questions, titles, and that hostile rooms cost little."""
+
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roomlore.adapters.tokens import EncodingTokens
+from roomlore.core.analysis import Participants, analyse
+from roomlore.core.digest.compose import make_digest
+from roomlore.core.digest.talks import TalkState, talks_of
+from roomlore.core.digest.wording import Words, shortened, title_of
+from roomlore.core.linking.candidates import ThreadCandidates
+from roomlore.core.models import Entry, Link, LinkKind, Role, StoredMessage
+from roomlore.testing.builders import START
+
+COUNT = EncodingTokens().count
+
+
+def entry(
+    arrival: int, text: str, sender: str = "ann", *, near: dict[int, float] | None = None, **more: object
+) -> Entry:
+    message = StoredMessage(
+        id=f"m{arrival}",
+        room_id="room",
+        sender_id=sender,
+        text=text,
+        arrival=arrival,
+        sent_at=START + timedelta(minutes=arrival),
+        **more,  # type: ignore[arg-type]
+    )
+    candidates = ThreadCandidates.of(list(near), list(near.values())) if near else ThreadCandidates()
+    link = Link(kind=LinkKind.NEW, thread=min(near, default=arrival) if near else arrival, thread_candidates=candidates)
+    return Entry(
+        message=message, features=analyse(message, Participants.of({"ann": "", "bob": "", "小李": ""}), ()), link=link
+    )
+
+
+def arrivals(entries: Sequence[Entry]) -> list[int]:
+    return [one.message.arrival for one in entries]
+
+
+def test_talks_follow_the_probabilities():
+    entries = [
+        entry(1, "where is the router?"),
+        entry(2, "谁去买牛奶？", "bob", near={1: 0.1}),
+        entry(3, "the router is under the desk", "cy", near={1: 0.9, 2: 0.1}),
+        entry(4, "我去买牛奶", "小李", near={1: 0.05, 2: 0.8, 3: 0.05}),
+        entry(5, "joined", "sys", near={1: 0.9}, role=Role.SYSTEM),
+    ]
+    one, other = talks_of(entries)
+    assert (arrivals(one.entries), arrivals(other.entries)) == ([1, 3], [2, 4])
+    assert one.state is other.state is TalkState.ANSWERED
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "thanked"),
+    [("where is the router?", "under the desk", "found it, thanks"), ("路由器在哪里？", "在桌子下面", "找到了，谢谢")],
+)
+def test_a_question_is_open_until_somebody_else_or_thanks_answer(asked, told, thanked):
+    open_one = [entry(1, asked), entry(2, "路由 router!", near={1: 0.9})]
+    assert talks_of(open_one)[0].state is TalkState.OPEN
+    assert talks_of([*open_one, entry(3, told, "bob", near={1: 0.9, 2: 0.9})])[0].state is TalkState.ANSWERED
+    assert talks_of([*open_one, entry(3, told, "bob", near={1: 0.2, 2: 0.2})])[0].state is TalkState.OPEN
+    assert talks_of([*open_one, entry(3, thanked, near={1: 0.9, 2: 0.9})])[0].state is TalkState.ANSWERED
+    assert talks_of([entry(1, told)])[0].state is TalkState.CLOSED
+
+
+def test_a_long_talk_is_cut_where_it_pauses():
+    entries = [entry(1, "word 1")]
+    for n in range(2, 31):
+        entries.append(
+            entry(n if n < 13 else n + 200, f"word {n}", near={one.message.arrival: 0.9 for one in entries[-5:]})
+        )
+    first, *rest = talks_of(entries)
+    assert arrivals(first.entries) == list(range(1, 13))
+    assert all(len(talk.entries) <= 16 for talk in rest)
+    assert sum(len(talk.entries) for talk in (first, *rest)) == 30
+
+
+@pytest.mark.parametrize(
+    ("texts", "word", "common"),
+    [
+        (
+            ["ok so", "the nginx config is broken again", "is the nginx config in git?", "nginx config fixed"],
+            "nginx",
+            "ok so",
+        ),
+        (["好的", "登录页面的样式又坏了", "登录页面谁在改？", "登录页面修好了"], "登录", "好的"),
+    ],
+)
+def test_a_title_tells_the_subject(texts, word, common):
+    entries = [entry(n, text, near=dict.fromkeys(range(1, n), 0.9)) for n, text in enumerate(texts, 1)]
+    (talk,) = talks_of(entries)
+    title = title_of(talk, Words.among([talk]))
+    assert word in title
+    assert not title.startswith(common)
+
+
+def test_a_title_names_no_person_and_no_mention():
+    talk = talks_of(
+        [entry(1, "@bob 会议室 booked for the demo?"), entry(2, "bob: 会议室 demo yes", "bob", near={1: 0.9})]
+    )[0]
+    title = title_of(talk, Words.among([talk]))
+    assert "@" not in title
+    assert "bob" not in title.split("(")[-1]
+
+
+def test_texts_are_cut_between_words_and_never_inside_a_character():
+    assert shortened("green tea for the office", 12) == "green tea…"
+    assert shortened("绿茶👩‍👩‍👧咖啡办公室", 4) == "绿茶👩‍👩‍👧…"
+    assert shortened("short", 60) == "short"
+
+
+HOSTILE = [
+    "a" * 60_000,
+    "?" * 60_000,
+    "@x " * 20_000,
+    "。" * 60_000,
+    "((((" * 10_000,
+    "e\u0301" * 30_000,
+    "汉" * 60_000,
+    "https://x.y/" + "z" * 50_000,
+    "word: " * 10_000,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_texts_cost_little(text):
+    entries = [entry(n, text, f"p{n % 3}", near={n - 1: 0.9} if n > 1 else None) for n in range(1, 21)]
+    began = time.process_time()
+    digest = make_digest("room", entries, max_tokens=200, count=COUNT)
+    assert digest.tokens <= 200
+    assert time.process_time() - began < 3
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.text(max_size=40), st.sampled_from(["ann", "bob", "小李"])), max_size=12),
+    st.integers(min_value=50, max_value=400),
+)
+def test_any_room_fits_and_cites_what_is_there(said, most):
+    entries = [entry(n, text, who, near={n - 1: 0.7} if n > 1 else None) for n, (text, who) in enumerate(said, 1)]
+    digest = make_digest("room", entries, max_tokens=most, count=COUNT, for_user="ann")
+    assert digest.tokens <= most
+    assert digest == make_digest("room", entries, max_tokens=most, count=COUNT, for_user="ann")
+    ids = {one.message.id for one in entries}
+    assert all(line.message_id in ids for one in digest.entries for line in one.lines)
+    assert all(one.sender_ids != ("ann",) for one in digest.entries)
