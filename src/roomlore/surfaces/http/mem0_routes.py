@@ -195,7 +195,8 @@ async def search_memories(
     request: Request, caller: From, body: Annotated[_Search, Depends(bodies.body_of(_Search))]
 ) -> Response:
     """Return the memories that answer a question, best first."""
-    most, found = body.top_k or 10, {}
+    most = body.top_k or 10
+    found: dict[str, Item] = {}
     for wanted in body.wanted():
         verbs = _verbs(caller, request, "read", wanted)
         done = await verbs.search(
