@@ -34,6 +34,8 @@ except ModuleNotFoundError as error:
         f"The store of LangGraph needs the extra ({error.name} is missing): pip install 'roomlore[langgraph]'."
     ) from error
 
+__all__ = ["RoomloreStore"]
+
 Namespace = tuple[str, ...]
 
 _KEY = "langgraph"
