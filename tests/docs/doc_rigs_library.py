@@ -1,8 +1,10 @@
 """Rigs of the pages about the library: what their fragments take as given."""
 
+import importlib
 import json
 import sys
 import warnings
+from types import ModuleType
 
 import pytest
 from doc_page import Page
@@ -53,21 +55,30 @@ def models(page: Page):
 
 @rig("docs/how-to/moving-from-mem0.md")
 def moving_from_mem0(page: Page):
-    """Where mem0 is imported, this client stands for it."""
-    page.environment["MEMORY_DATABASE_URL"] = "sqlite:///memories.db"
+    """Where mem0 is imported, this client stands for it, but for the platform's, which tells nobody of its use."""
+    page.environment |= {"MEMORY_DATABASE_URL": "sqlite:///memories.db", "MEM0_TELEMETRY": "False"}
+    with pytest.MonkeyPatch.context() as patching, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patching.setenv("MEM0_TELEMETRY", "False")
+        patching.setenv("MEM0_DIR", str(page.folder))
+        platform = importlib.import_module("mem0").MemoryClient
     before = sys.modules.get("mem0")
-    sys.modules["mem0"] = roomlore.surfaces.mem0
+    ours = roomlore.surfaces.mem0
+    sys.modules["mem0"] = ModuleType("mem0")
+    vars(sys.modules["mem0"]).update(Memory=ours.Memory, AsyncMemory=ours.AsyncMemory, MemoryClient=platform)
     try:
         yield
     finally:
         sys.modules.pop("mem0")
         if before is not None:
             sys.modules["mem0"] = before
-    assert "".join(page.printed).splitlines() == [
+    told = [line for line in "".join(page.printed).splitlines() if not line.startswith("roomlore listens")]
+    assert told == [
         "我对花生过敏 {'source': 'form'}",
         "['ADD', 'UPDATE']",
         "2",
         "['Plays chess', 'Drinks oolong and green tea', '我对花生过敏']",
+        "['我对花生过敏']",
         "mem0's configuration: history_db_path has no effect here: the history lies in the database beside the "
         "memories; name that with url='sqlite:///memories.db'.",
         "3 ()",

@@ -44,6 +44,7 @@ _SURFACES: Mapping[str, str] = {
     "postgres": "psycopg",
     "openai-agents": "agents",
     "langchain": "langchain",
+    "langgraph": "langgraph",
     "mcp": "mcp",
 }
 """The extras that bring no backend, each with a module that it provides."""

@@ -177,7 +177,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
 
     def _asked(self, state: MemoryState, runtime: Runtime[Any]) -> "_Asked | None":
         """Return the request for recall; None if the turn has its block."""
-        before, asking, thread_id = state.get("memory_context"), _last_of_user(state["messages"]), _thread_id()
+        before, asking, thread_id = state.get("memory_context"), _last_of_user(state["messages"]), thread_id_of_call()
         made = before["turn"] if before and before["turn"] in self._blocks else None
         if made and asking is None:
             return None
@@ -236,7 +236,7 @@ class MemoryMiddleware(AgentMiddleware[MemoryState, Any]):
         if text:
             kind = SystemMessage if self._placement == "system" else HumanMessage
             block = kind(text, name=INJECTED_NAME, id=INJECTED_NAME)
-            others.insert(place_among([_role(message) for message in others], self._placement), block)
+            others.insert(place_among([role_of(message) for message in others], self._placement), block)
         return request.override(messages=others)
 
 
@@ -258,16 +258,16 @@ def _turn(asking: BaseMessage | None, scopes: Sequence[str], thread_id: str | No
 
 
 def _last_of_user(messages: Sequence[BaseMessage]) -> BaseMessage | None:
-    return next((message for message in reversed(messages) if _role(message) == "user"), None)
+    return next((message for message in reversed(messages) if role_of(message) == "user"), None)
 
 
 def _said(message: BaseMessage) -> Said:
     calls = getattr(message, "tool_calls", None) or getattr(message, "invalid_tool_calls", None)
-    role = _role(message)
+    role = role_of(message)
     return Said(_NOT_SAID if role == _SUMMARY else role, message.text, bool(calls))
 
 
-def _role(message: BaseMessage) -> str:
+def role_of(message: BaseMessage) -> str:
     """Return the role of a message. A summary has the user's role but is not the user's text."""
     if _is_block(message) or message.additional_kwargs.get("lc_source") == _SUMMARY:
         return _SUMMARY
@@ -279,7 +279,7 @@ def _is_block(message: BaseMessage) -> bool:
     return message.name == INJECTED_NAME and message.type in ("system", "human")
 
 
-def _thread_id() -> str | None:
+def thread_id_of_call() -> str | None:
     """Return the conversation's id, if the agent is called with one."""
     try:
         found = get_config().get("configurable", {}).get("thread_id")
