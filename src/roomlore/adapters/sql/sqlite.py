@@ -223,7 +223,7 @@ def opened(url: URL, *settings: str) -> sqlite3.Connection:
     """Return an open connection in autocommit mode, with these settings."""
     (name,), options = _DIALECT.create_connect_args(url)
     given = {**options, "timeout": WAIT_SECONDS, "isolation_level": None, "check_same_thread": False}
-    raw = sqlite3.connect(name, cached_statements=_STATEMENTS, **given)
+    raw: sqlite3.Connection = sqlite3.connect(name, cached_statements=_STATEMENTS, **given)
     try:
         for setting in settings:
             raw.execute(setting).fetchall()
