@@ -184,22 +184,22 @@ def _from_own_page(method: str, headers: Headers) -> bool:
     return method in _READING and is_followed_link
 
 
-def caller_of(request: Request) -> Caller:
+async def caller_of(request: Request) -> Caller:
     """Return the sender of the request."""
     caller: Any = request.state.caller
     assert isinstance(caller, Caller)
     return caller
 
 
-def _reader(caller: Annotated[Caller, Depends(caller_of)]) -> Lore:
+async def _reader(caller: Annotated[Caller, Depends(caller_of)]) -> Lore:
     return caller.need("read")
 
 
-def _writer(caller: Annotated[Caller, Depends(caller_of)]) -> Lore:
+async def _writer(caller: Annotated[Caller, Depends(caller_of)]) -> Lore:
     return caller.need("write")
 
 
-def _admin(caller: Annotated[Caller, Depends(caller_of)]) -> Lore:
+async def _admin(caller: Annotated[Caller, Depends(caller_of)]) -> Lore:
     return caller.need("admin")
 
 
@@ -216,7 +216,7 @@ def needed_viewer(caller: Caller, viewer: str | None) -> str | None:
     return None
 
 
-def _viewer(
+async def _viewer(
     caller: Annotated[Caller, Depends(caller_of)],
     viewer: Annotated[
         str | None,

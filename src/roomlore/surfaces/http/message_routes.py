@@ -143,7 +143,7 @@ class Asked:
     asked_at: datetime | Literal["newest"] | None
 
 
-def read_asked(
+async def read_asked(
     sender_id: Annotated[list[str] | None, Query(description="Only what they said; may be repeated.")] = None,
     since: _Bound = None,
     until: _Bound = None,

@@ -52,7 +52,7 @@ class RawPaths:
 IN_QUERY = "-"
 
 
-def addressed(name: str, about: str, *, most: int | None = None) -> Callable[..., str]:
+def addressed(name: str, about: str, *, most: int | None = None) -> Callable[..., Awaitable[str]]:
     """Return a dependency that gives the id `name` of the path, or that of the query if the path has `-`. `most`: its
     maximum of characters, if longer ids are refused."""
     bound = {} if most is None else {"maxLength": most}
@@ -68,7 +68,7 @@ def addressed(name: str, about: str, *, most: int | None = None) -> Callable[...
         description="Read where the path has `-`: for an id that paths do not keep, such as `..` or one with a `/`.",
     )
 
-    def read(found: Annotated[str, in_path], asked: Annotated[str | None, in_query] = None) -> str:
+    async def read(found: Annotated[str, in_path], asked: Annotated[str | None, in_query] = None) -> str:
         return found if asked is None or found != IN_QUERY else asked
 
     return read
@@ -88,7 +88,7 @@ Limit = Annotated[
 ]
 
 
-def page_limit(request: Request, limit: Limit | None = None) -> int:
+async def page_limit(request: Request, limit: Limit | None = None) -> int:
     """Return the limit of a page: by default 100, or `max_page` if that is less."""
     most: int = request.app.state.settings.limits.max_page
     if limit is None:
@@ -104,10 +104,10 @@ _OtherName = Annotated[str | None, Query(include_in_schema=False)]
 _SAME = "The room; group_id, chat_id and conversation_id mean the same."
 
 
-def _query_of_room(about: str) -> Callable[..., str | None]:
+def _query_of_room(about: str) -> Callable[..., Awaitable[str | None]]:
     """Return a dependency that gives the room of a query, None if it names none. `about`: the parameter's text."""
 
-    def named(
+    async def named(
         room_id: Annotated[str | None, Query(description=about)] = None,
         group_id: _OtherName = None,
         chat_id: _OtherName = None,
@@ -120,7 +120,7 @@ def _query_of_room(about: str) -> Callable[..., str | None]:
     return named
 
 
-def queried_room(room: Annotated[str | None, Depends(_query_of_room(f"{_SAME} Needed."))]) -> str:
+async def queried_room(room: Annotated[str | None, Depends(_query_of_room(f"{_SAME} Needed."))]) -> str:
     if room is None:
         raise InvalidInput("room_id is missing: say whose messages, as in /messages?room_id=tea.")
     return room

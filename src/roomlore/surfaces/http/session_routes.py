@@ -247,7 +247,7 @@ async def query_session_context(
 ) -> SessionContext:
     """Return the history within the model's window, and if a checkpoint is due. Storing ids needs the scope write."""
     if asked.enterprise_id or asked.patient_id:
-        caller_of(request).need("write")
+        (await caller_of(request)).need("write")
     return await lore.sessions.query_context(
         conversation_id,
         asked.query or "",

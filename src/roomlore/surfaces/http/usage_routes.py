@@ -58,7 +58,7 @@ class Selected:
 _Days = Annotated[float | None, Query(gt=0, le=MOST_DAYS, description="Only those of the last days.")]
 
 
-def read_selected(
+async def read_selected(
     room_id: AnyRoom,
     arm: Annotated[str | None, Query(description="Only those of this arm of the experiment.")] = None,
     judged: Annotated[bool, Query(description="Only those with a feedback score.")] = False,
