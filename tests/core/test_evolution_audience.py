@@ -12,7 +12,7 @@ from roomlore.core.memory.memory import Action, Change, Memory, MemoryStatus, So
 from roomlore.testing import START, memory
 
 DAY = timedelta(days=1)
-SAID = {Source("dm", f"c{number}"): START + number * DAY for number in (1, 2, 3)}
+SAID = {Source("dm", f"c{number}"): Window(START + number * DAY, START + number * DAY) for number in (1, 2, 3)}
 DIRECT = RoomPeople("dm", RoomKind.DIRECT, people={"ann": Presence(spoke=Window(START, START))})
 BEFORE = (EvidenceRoom("dm", START, START),)
 PUBLIC = (EvidenceRoom("square", START, START),)
@@ -85,7 +85,7 @@ def test_a_merge_closes_what_is_of_the_room_alone():
 
 def test_a_public_room_may_change_all():
     square = RoomPeople("square", RoomKind.PUBLIC)
-    heard = Heard(square, {Source("square", "c2"): START})
+    heard = Heard(square, {Source("square", "c2"): Window(START, START)})
     given, old = updated(memory("f"))
     assert with_evidence(given, old, heard).changes[0].action is Action.UPDATE
 
@@ -145,3 +145,10 @@ def test_what_somebody_said_to_agents_alone_changes_by_what_they_hear_elsewhere(
     given, old = updated(memory("f", evidence=(EvidenceRoom("app", START, START),)))
     (change,) = with_evidence(given, old, Heard(DIRECT, SAID, others={"app": told})).changes
     assert change.action is action
+
+
+def test_what_was_edited_is_also_said_when_it_was_edited():
+    edited = {**SAID, Source("dm", "c2"): Window(START + 2 * DAY, START + 5 * DAY)}
+    given, old = updated(memory("old", evidence=BEFORE, sources=(Source("dm", "c1"),)))
+    (change,) = with_evidence(given, old, Heard(DIRECT, edited)).changes
+    assert change.memory.evidence == (EvidenceRoom("dm", START, START + 5 * DAY),)

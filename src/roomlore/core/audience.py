@@ -216,6 +216,12 @@ def removed(known: Stays, people: Collection[str], at: datetime) -> dict[str, tu
     return found
 
 
+def said_during(sent_at: datetime, edited_at: datetime | None) -> Window:
+    """Return the time from sending a message to its last edit: whoever left between did not read its text."""
+    edited_at = edited_at or sent_at
+    return Window(min(sent_at, edited_at), max(sent_at, edited_at))
+
+
 def audience_of(room: RoomPeople, now: datetime) -> frozenset[str] | None:
     """Return the people who see what is shown in the room now; None if they are not all known.
 

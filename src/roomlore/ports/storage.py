@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from roomlore.core.audience import RoomKind, RoomPeople, RoomStamp, Stay
+from roomlore.core.audience import RoomKind, RoomPeople, RoomStamp, Stay, Window
 from roomlore.core.experiments import ArmSums, UsageSelection
 from roomlore.core.linking.calibration import Linked
 from roomlore.core.models import ApiKey, ContextUsageRecord, Entry, Exchange, Link, Room, StoredMessage, Target, Thread
@@ -190,8 +190,9 @@ class Messages(Protocol):
     async def fingerprints(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, str]:
         """Return message id to content hash for those ids that are taken, including deleted ones ('' for them)."""
 
-    async def said_at(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, datetime]:
-        """Return message id to time for those ids that are taken, including deleted ones."""
+    async def said_at(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, Window]:
+        """Return message id to the time from sending to the last edit, for those ids that are taken, including deleted
+        ones."""
 
     async def by_id(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]: ...
 

@@ -24,8 +24,17 @@ from sqlalchemy import (
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Statement, among, in_room, numbers_in
 from roomlore.adapters.sql.locks import Repository
-from roomlore.adapters.sql.rows import escape, from_micros, names_text, numbers_text, to_micros, unescape
+from roomlore.adapters.sql.rows import (
+    escape,
+    from_micros,
+    from_micros_or_none,
+    names_text,
+    numbers_text,
+    to_micros,
+    unescape,
+)
 from roomlore.adapters.sql.shapes import ARRIVAL_AT, ENTRY, MESSAGE, ROOM
+from roomlore.core.audience import Window, said_during
 from roomlore.core.models import Entry, Exchange, LinkKind, Role, StoredMessage, Target, Thread
 
 _m, _f, _w, _r = schema.messages, schema.features, schema.message_words, schema.rooms
@@ -87,7 +96,9 @@ def _changed() -> Select[Any]:
 _FINGERPRINTS = Statement(
     lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), among(_m.c.message_id, "ids"))
 )
-_SAID_AT = Statement(lambda: select(_m.c.message_id, _m.c.sent_at).where(in_room(_m), among(_m.c.message_id, "ids")))
+_SAID_AT = Statement(
+    lambda: select(_m.c.message_id, _m.c.sent_at, _m.c.edited_at).where(in_room(_m), among(_m.c.message_id, "ids"))
+)
 _EDITED = Statement(lambda: select(_m.c.arrival, _m.c.edited_at).where(visible, _m.c.edited_at.is_not(None)))
 _ARRIVAL_OF = Statement(lambda: select(_m.c.arrival).where(in_room(_m), _m.c.message_id == bindparam("message_id")))
 _BY_ID = Statement(lambda: entries(among(_m.c.message_id, "ids")))
@@ -141,11 +152,11 @@ class MessageReading(_InRoom):
         rows = await self._rows(_FINGERPRINTS, tenant, room_id, ids=names_text(message_ids))
         return {unescape(message_id): fingerprint for message_id, fingerprint in rows}
 
-    async def said_at(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, datetime]:
+    async def said_at(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, Window]:
         if not message_ids:
             return {}
         rows = await self._rows(_SAID_AT, tenant, room_id, ids=names_text(message_ids))
-        return {unescape(message_id): from_micros(at) for message_id, at in rows}
+        return {unescape(name): said_during(from_micros(at), from_micros_or_none(edited)) for name, at, edited in rows}
 
     async def by_id(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
         if not message_ids:

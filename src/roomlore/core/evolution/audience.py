@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from roomlore.core.audience import EvidenceRoom, RoomKind, RoomPeople, covers, evidence_of, windows_of
+from roomlore.core.audience import EvidenceRoom, RoomKind, RoomPeople, Window, covers, evidence_of, windows_of
 from roomlore.core.evolution.requests import Plan, Rejected
 from roomlore.core.memory.memory import Action, Change, Memory, Source
 from roomlore.core.memory.writing import said_in
@@ -18,12 +18,12 @@ _KNOWN_ELSEWHERE = "It is known in rooms where nobody may know why it ended; it 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """The input of an evolution, by who heard it. `room`: its people. `times`: when its messages were sent. `replaced`:
+    """The input of an evolution, by who heard it. `room`: its people. `times`: when its messages were said. `replaced`:
     the ids of active memories that another one replaces for those who may see it. `others`: the people of the memories'
     other rooms."""
 
     room: RoomPeople
-    times: Mapping[Source, datetime]
+    times: Mapping[Source, Window]
     replaced: frozenset[str] = frozenset()
     others: Mapping[str, RoomPeople] = field(default_factory=dict)
 
@@ -75,7 +75,7 @@ def _span(memory: Memory, old: Sequence[Memory], heard: Heard) -> tuple[datetime
     """Return when the new messages that it cites were said; of all that were read if it cites none."""
     before = {source for one in old for source in one.sources}
     cited = said_in((source for source in memory.sources if source not in before), heard.times)
-    times = [at for _, at in cited] or list(heard.times.values())
+    times = [at for _, at in cited or said_in(heard.times, heard.times)]
     return min(times), max(times)
 
 

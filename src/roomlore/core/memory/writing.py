@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final, Literal
 
-from roomlore.core.audience import EvidenceRoom, evidence_of
+from roomlore.core.audience import EvidenceRoom, Window, evidence_of
 from roomlore.core.errors import Conflict, InvalidInput
 from roomlore.core.intake import MAX_ID_CHARS
 from roomlore.core.memory.memory import SCOPES, Action, Change, Memory, MemoryKind, MemoryStatus, Source, check_scope
@@ -501,12 +501,13 @@ def first_version(new: NewMemory, memory_id: str, now: datetime) -> Memory:
     )
 
 
-def said_in(sources: Iterable[Source], times: Mapping[Source, datetime]) -> list[tuple[str, datetime]]:
-    """Return the room and the time of each of these messages, without unknown ones."""
-    return [(one.room_id, times[one]) for one in sources if one in times]
+def said_in(sources: Iterable[Source], times: Mapping[Source, Window]) -> list[tuple[str, datetime]]:
+    """Return the room and the times of each of these messages, of sending and of the last edit, without unknown
+    ones."""
+    return [(one.room_id, at) for one in sources if one in times for at in (times[one].start, times[one].end)]
 
 
-def edited(head: Memory, edit: Edit, times: Mapping[Source, datetime]) -> Memory:
+def edited(head: Memory, edit: Edit, times: Mapping[Source, Window]) -> Memory:
     """Return the head with the edit applied; the head itself if the edit changes nothing. `times`: of the sources.
 
     The evidence grows and never shrinks; what a caller added for all stays for all while it says the same. A share is

@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Protocol
 
+from roomlore.core.audience import Window, said_during
 from roomlore.core.chat import ChatAnswer, ChatRequest
 from roomlore.core.errors import InvalidInput, ModelUnavailable, NotFound, describe
 from roomlore.core.evolution.audience import Heard, with_evidence
@@ -172,12 +173,12 @@ class ScopeChanged(Exception):
 @dataclass(frozen=True, slots=True)
 class _ParsedAnswer:
     """An answer ready for planning, with the messages it uses by handle. `fingerprints`: the hashes of all messages it
-    rests on. `times`: when they were sent."""
+    rests on. `times`: when they were said."""
 
     answer: Answer
     handles: dict[str, Source]
     fingerprints: Mapping[str, str]
-    times: Mapping[Source, datetime]
+    times: Mapping[Source, Window]
     failed: bool
 
 
@@ -314,8 +315,8 @@ class Applying:
         return result_of(kept, planned.changes)
 
 
-def _times(room_id: str, messages: Iterable[StoredMessage]) -> dict[Source, datetime]:
-    return {Source(room_id, message.id): message.at for message in messages}
+def _times(room_id: str, messages: Iterable[StoredMessage]) -> dict[Source, Window]:
+    return {Source(room_id, message.id): said_during(message.at, message.edited_at) for message in messages}
 
 
 async def find_result(work: UnitOfWork, *, tenant: str, evolution_id: str) -> EvolutionResult | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeVar
 
-from roomlore.core.audience import NEVER, EvidenceRoom, Viewer, covers, evidence_of, may_see
+from roomlore.core.audience import NEVER, EvidenceRoom, Viewer, Window, covers, evidence_of, may_see
 from roomlore.core.errors import Conflict, Forbidden, InvalidInput, NotFound
 from roomlore.core.evolution.audience import may_replace
 from roomlore.core.memory import writing
@@ -164,7 +164,9 @@ class MemoryWriter:
             times = await self._said_at(work, sources)
             rooms = {one.room_id for one in times}
             view = await view_for(work, tenant=self._tenant, viewer=viewer, rooms=rooms, now=self._clock.now())
-        seen = {one for one, at in times.items() if covers(view.windows.get(one.room_id, NEVER), at, at)}
+        seen = {
+            one for one, said in times.items() if covers(view.windows.get(one.room_id, NEVER), said.start, said.end)
+        }
         refuse_unknown(sources, seen)
 
     async def _decide(
@@ -284,15 +286,15 @@ class MemoryWriter:
         people = await work.rooms.people(tenant=self._tenant, room_ids=names)
         return all(may_replace(head, one, people[one.room_id], people) for one in new)
 
-    async def _said_at(self, work: UnitOfWork, sources: Iterable[Source]) -> dict[Source, datetime]:
-        """Return when these messages were sent, without those that do not exist. A deleted one exists: its id stays
+    async def _said_at(self, work: UnitOfWork, sources: Iterable[Source]) -> dict[Source, Window]:
+        """Return when these messages were said, without those that do not exist. A deleted one exists: its id stays
         taken."""
-        found, by_room = dict[Source, datetime](), defaultdict[str, list[str]](list)
+        found, by_room = dict[Source, Window](), defaultdict[str, list[str]](list)
         for one in dict.fromkeys(sources):
             by_room[one.room_id].append(one.message_id)
         for room_id, ids in by_room.items():
             known = await work.messages.said_at(tenant=self._tenant, room_id=room_id, message_ids=ids)
-            found |= {Source(room_id, message_id): at for message_id, at in known.items()}
+            found |= {Source(room_id, message_id): said for message_id, said in known.items()}
         return found
 
     async def _delete(self, memory_id: str, expected: str | None, reason: str) -> Memory:
@@ -326,7 +328,7 @@ class MemoryWriter:
         return replace(lineage, newest=max(memory.version for memory in versions))
 
 
-def _with_evidence(new: NewMemory, times: Mapping[Source, datetime]) -> NewMemory:
+def _with_evidence(new: NewMemory, times: Mapping[Source, Window]) -> NewMemory:
     """Return the memory with the rooms of its sources among its evidence."""
     return replace(new, evidence=evidence_of(said_in(new.sources, times), new.evidence))
 
