@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 import roomlore
-from roomlore import EvidenceRoom, Member, Message
+from roomlore import EvidenceRoom, InvalidInput, Member, MemoryKind, Message, Source
 from roomlore.testing import START, FrozenClock
 from roomlore.wiring import resources
 
@@ -101,3 +101,34 @@ async def test_a_share_ends(lore, clock):
     assert len(await seen(lore, "room:new")) == 1
     await lore.memories.unshare(shared.memory_id, "room:new")
     assert await seen(lore, "room:new") == set()
+
+
+@pytest.mark.parametrize("text", ["the draft cuts Bo's budget", "草案砍掉了小博的预算"])
+@pytest.mark.parametrize("cited", ["in a new memory", "in an update", "in a short memory"])
+async def test_who_left_before_a_message_was_edited_is_not_told_its_new_words(lore, clock, text, cited):
+    await lore.messages.add(Message(id="m", room_id="club", sender_id="ann", text="the draft 草案", sent_at=lore.now()))
+    clock.advance(1)
+    known = await lore.memories.add("user:ann", "a draft", sources=[Source("club", "m")])
+    clock.advance(1)
+    await lore.rooms.remove_members("club", ["bo"])
+    clock.advance(1)
+    await lore.messages.edit("club", "m", text=text)
+    if cited == "in an update":
+        await lore.memories.update(known.memory_id, statement=text, sources=[Source("club", "m")])
+    else:
+        kind = MemoryKind.SHORT if cited == "in a short memory" else MemoryKind.FACT
+        await lore.memories.add("user:ann", text, kind=kind, sources=[Source("club", "m")])
+    assert text not in await seen(lore, "user:bo")
+    assert text in await seen(lore, "user:ann")
+
+
+async def test_nor_may_they_cite_it(lore, clock):
+    await lore.messages.add(Message(id="m", room_id="club", sender_id="ann", text="a draft", sent_at=lore.now()))
+    await lore.memories.check_cited([Source("club", "m")], "user:bo")
+    clock.advance(1)
+    await lore.rooms.remove_members("club", ["bo"])
+    clock.advance(1)
+    await lore.messages.edit("club", "m", text="Bo's budget is cut")
+    await lore.memories.check_cited([Source("club", "m")], "user:ann")
+    with pytest.raises(InvalidInput):
+        await lore.memories.check_cited([Source("club", "m")], "user:bo")

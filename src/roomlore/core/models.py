@@ -80,10 +80,22 @@ ReplyKind = Literal["reply", "thread", "quote", "mention"]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """When a message was sent, and by whom."""
+    """When a message was sent and last edited, and by whom.
+
+    It was said from `first` to `last`: whoever left between did not read its text.
+    """
 
     at: datetime
     sender_id: str
+    edited_at: datetime | None = None
+
+    @property
+    def first(self) -> datetime:
+        return min(self.at, self.edited_at or self.at)
+
+    @property
+    def last(self) -> datetime:
+        return max(self.at, self.edited_at or self.at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -220,7 +220,7 @@ class Messages(Protocol):
         """Return message id to content hash for those ids that are taken, including deleted ones ('' for them)."""
 
     async def origins(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> dict[str, Origin]:
-        """Return message id to time and sender for those ids that are taken, including deleted ones."""
+        """Return message id to times and sender for those ids that are taken, including deleted ones."""
 
     async def by_id(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]: ...
 

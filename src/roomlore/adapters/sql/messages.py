@@ -24,7 +24,15 @@ from sqlalchemy import (
 from roomlore.adapters.sql import schema
 from roomlore.adapters.sql.engine import Statement, among, in_room, numbers_in
 from roomlore.adapters.sql.locks import Repository
-from roomlore.adapters.sql.rows import escape, from_micros, names_text, numbers_text, to_micros, unescape
+from roomlore.adapters.sql.rows import (
+    escape,
+    from_micros,
+    from_micros_or_none,
+    names_text,
+    numbers_text,
+    to_micros,
+    unescape,
+)
 from roomlore.adapters.sql.shapes import ARRIVAL_AT, ENTRY, MESSAGE, ROOM
 from roomlore.core.models import Entry, Exchange, LinkKind, Origin, Role, StoredMessage, Target, Thread
 
@@ -88,7 +96,9 @@ _FINGERPRINTS = Statement(
     lambda: select(_m.c.message_id, _m.c.content_hash).where(in_room(_m), among(_m.c.message_id, "ids"))
 )
 _ORIGINS = Statement(
-    lambda: select(_m.c.message_id, _m.c.sent_at, _m.c.sender_id).where(in_room(_m), among(_m.c.message_id, "ids"))
+    lambda: select(_m.c.message_id, _m.c.sent_at, _m.c.sender_id, _m.c.edited_at).where(
+        in_room(_m), among(_m.c.message_id, "ids")
+    )
 )
 _EDITED = Statement(lambda: select(_m.c.arrival, _m.c.edited_at).where(visible, _m.c.edited_at.is_not(None)))
 _ARRIVAL_OF = Statement(lambda: select(_m.c.arrival).where(in_room(_m), _m.c.message_id == bindparam("message_id")))
@@ -147,7 +157,10 @@ class MessageReading(_InRoom):
         if not message_ids:
             return {}
         rows = await self._rows(_ORIGINS, tenant, room_id, ids=names_text(message_ids))
-        return {unescape(message_id): Origin(from_micros(at), unescape(sender)) for message_id, at, sender in rows}
+        return {
+            unescape(message_id): Origin(from_micros(at), unescape(sender), from_micros_or_none(edited))
+            for message_id, at, sender, edited in rows
+        }
 
     async def by_id(self, *, tenant: str, room_id: str, message_ids: Sequence[str]) -> list[Entry]:
         if not message_ids:

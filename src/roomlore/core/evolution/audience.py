@@ -81,7 +81,7 @@ def _span(memory: Memory, old: Sequence[Memory], heard: Heard) -> tuple[datetime
     """Return when the new messages that it cites were said; of all that were read if it cites none."""
     before = {source for one in old for source in one.sources}
     cited = said_in((source for source in memory.sources if source not in before), heard.said)
-    times = [at for _, at in cited] or [one.at for one in heard.said.values()]
+    times = [at for _, at in cited or said_in(heard.said, heard.said)]
     return min(times), max(times)
 
 

@@ -563,8 +563,9 @@ def first_version(new: NewMemory, memory_id: str, now: datetime) -> Memory:
 
 
 def said_in(sources: Iterable[Source], said: Mapping[Source, Origin]) -> list[tuple[str, datetime]]:
-    """Return the room and the time of each of these messages, without unknown ones."""
-    return [(one.room_id, said[one].at) for one in sources if one in said]
+    """Return the room and the times of each of these messages, of sending and of the last edit, without unknown
+    ones."""
+    return [(one.room_id, at) for one in sources if one in said for at in (said[one].first, said[one].last)]
 
 
 def senders(sources: Iterable[Source], said: Mapping[Source, Origin], *, known: Iterable[str] = ()) -> tuple[str, ...]:

@@ -332,7 +332,10 @@ class ExtractionService:
             kind=MemoryKind.SHORT,
             statement=extracted.statement or "",
             sources=tuple(Source(piece.room_id, message.id) for message in messages),
-            evidence=evidence_of((piece.room_id, at) for at in read.values()),
+            evidence=evidence_of(
+                (piece.room_id, at)
+                for at in (*read.values(), *(one.edited_at for one in messages if one.edited_at is not None))
+            ),
             evolution_id=piece.id,
             made_by=extracted.made_by,
             fallback=extracted.is_fallback,

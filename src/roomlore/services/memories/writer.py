@@ -166,7 +166,7 @@ class MemoryWriter:
             said = await self._origins(work, sources)
             rooms = {one.room_id for one in said}
             view = await view_for(work, tenant=self._tenant, viewer=viewer, rooms=rooms, now=self._clock.now())
-        seen = {one for one, was in said.items() if covers(view.windows.get(one.room_id, NEVER), was.at, was.at)}
+        seen = {one for one, was in said.items() if covers(view.windows.get(one.room_id, NEVER), was.first, was.last)}
         refuse_unknown(sources, seen)
 
     async def _decide(
