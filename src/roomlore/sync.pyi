@@ -212,6 +212,10 @@ class SyncMemoryService:
         confidence: float | None = None,
         category: str = "",
         tags: Sequence[str] = ...,
+        owner: str = "",
+        said_by: Sequence[str] = ...,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
         sources: Sequence[Source] = ...,
         evidence: Sequence[EvidenceRoom] = ...,
         memory_id: str | None = None,
@@ -227,6 +231,10 @@ class SyncMemoryService:
         confidence: float | Keep | None = Keep.KEEP,
         category: str | None = None,
         tags: Sequence[str] | None = None,
+        owner: str | None = None,
+        said_by: Sequence[str] | None = None,
+        valid_from: datetime | Keep | None = Keep.KEEP,
+        valid_until: datetime | Keep | None = Keep.KEEP,
         sources: Sequence[Source] | None = None,
         expected: str | None = None,
         reason: str = "",
@@ -248,7 +256,7 @@ class SyncMemoryService:
         scope: str,
         *,
         kinds: Sequence[MemoryKind] = ...,
-        status: Literal["active", "deprecated", "all"] = "active",
+        status: Literal["active", "ended", "deprecated", "all"] = "active",
         viewer: str | None = None,
     ) -> int: ...
     def page(
@@ -256,7 +264,7 @@ class SyncMemoryService:
         scope: str,
         *,
         kinds: Sequence[MemoryKind] = ...,
-        status: Literal["active", "deprecated", "all"] = "active",
+        status: Literal["active", "ended", "deprecated", "all"] = "active",
         limit: int = 100,
         offset: int = 0,
         viewer: str | None = None,
@@ -281,7 +289,14 @@ class SyncMemoryService:
     def share(self, memory_id: str, with_: str, *, by: str | None = None, reason: str = "") -> Memory: ...
     def unshare(self, memory_id: str, with_: str, *, by: str | None = None, reason: str = "") -> Memory: ...
     def search(
-        self, group_id: str, q: str, *, limit: int = 5, threshold: float = 0.7, viewer: str | None = None
+        self,
+        group_id: str,
+        q: str,
+        *,
+        limit: int = 5,
+        threshold: float = 0.7,
+        include_ended: bool = False,
+        viewer: str | None = None,
     ) -> MemoryAnswer: ...
     def evolve(
         self, group_id: str, *, days: float = 1, mode: Literal["auto", "llm", "offline"] = "auto"
@@ -308,6 +323,7 @@ class SyncRecallService:
         kinds: Sequence[MemoryKind] = ...,
         conversation_id: str | None = None,
         previous: Sequence[str] | None = None,
+        include_ended: bool = False,
         viewer: str | None = None,
     ) -> Recollection: ...
     def memory_prompt(
@@ -323,6 +339,7 @@ class SyncRecallService:
         kinds: Sequence[MemoryKind] = ...,
         conversation_id: str | None = None,
         previous: Sequence[str] | None = None,
+        include_ended: bool = False,
         viewer: str | None = None,
     ) -> str: ...
 
