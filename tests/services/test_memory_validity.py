@@ -150,10 +150,6 @@ async def test_a_forgotten_person_is_neither_owner_nor_said_it(lore):
     assert anna not in repr(await lore.memories.changes("group:r"))
 
 
-async def said(lore: roomlore.Lore, text: str, at: datetime) -> None:
-    await lore.messages.add([Message(id="m1", room_id="r", sender_id="anna", text=text, sent_at=at)])
-
-
 LINE = '{"action": "create", "statement": "%s", "evidence": ["c1"], "valid_from": "2026-05-11", "valid_until": "%s"}'
 
 
