@@ -338,3 +338,20 @@ def test_ctrl_c_while_a_call_is_handed_in_ends_it_too(monkeypatch):
         list(loop.iterate(items()))
     assert ended == [True]
     loop.close()
+
+
+def test_a_call_that_comes_while_it_closes_is_refused():
+    """It would be handed to a loop that stops before it is answered, or that is closed."""
+    loop, closing, refused = _Loop(), threading.Event(), threading.Event()
+
+    async def last():
+        closing.set()
+        await asyncio.to_thread(refused.wait, 60)
+
+    ending = threading.Thread(target=loop.close, args=(last,))
+    ending.start()
+    assert closing.wait(60)
+    with pytest.raises(roomlore.Unavailable, match="closed"):
+        loop.run(asyncio.sleep(0, result="answered"))
+    refused.set()
+    ending.join()

@@ -34,19 +34,26 @@ class _Loop:
         self._loop = asyncio.new_event_loop()
         self._calls: set[asyncio.Task[Any] | None] = set()
         self._closing = threading.RLock()
+        self._handing_in = threading.RLock()
+        self._takes_calls = True
         self._thread = threading.Thread(target=self._loop.run_forever, name="roomlore", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for the work. Raise `Unavailable` if this loop ends before it does, or ended before."""
-        if self._loop.is_closed():
-            work.close()
-            raise Unavailable(
-                "This roomlore is closed; call before `close()` or inside the `with` block that opened it."
-            )
+        return self._run(work, last=False)
+
+    def _run(self, work: Coroutine[Any, Any, T], *, last: bool) -> T:
         call: Future[T] | None = None
         try:
-            call = asyncio.run_coroutine_threadsafe(self._counted(work), self._loop)
+            # The loop does not begin to end meanwhile: it would stop before the call is answered.
+            with self._handing_in:
+                if not (self._takes_calls or last):
+                    work.close()
+                    raise Unavailable(
+                        "This roomlore is closed; call before `close()` or inside the `with` block that opened it."
+                    )
+                call = asyncio.run_coroutine_threadsafe(self._counted(work), self._loop)
             return call.result()
         except CancelledError as error:
             raise Unavailable("This roomlore was closed during the call; call again on an open one.") from error
@@ -85,7 +92,7 @@ class _Loop:
         except StopAsyncIteration:
             return
         finally:
-            if not self._loop.is_closed():
+            if self._takes_calls:
                 self.run(_close(items, asking))
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]] | None = None) -> None:
@@ -93,12 +100,14 @@ class _Loop:
         with self._closing:
             if self._loop.is_closed():
                 return
+            with self._handing_in:
+                self._takes_calls = False
             try:
-                self.run(self._end_calls())
+                self._run(self._end_calls(), last=True)
                 if last:
-                    self.run(last())
+                    self._run(last(), last=True)
             finally:
-                self.run(self._loop.shutdown_default_executor())
+                self._run(self._loop.shutdown_default_executor(), last=True)
                 self._loop.call_soon_threadsafe(self._loop.stop)
                 self._thread.join()
                 self._loop.close()
