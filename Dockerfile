@@ -1,17 +1,21 @@
 # The image of server, worker and every other command: docker build -t roomlore .
+# Behind a slow connection, from mirrors: --build-arg REGISTRY=mirror.example/library/ --build-arg PIP_INDEX_URL=https://mirror.example/simple
 ARG PYTHON=3.12
+ARG REGISTRY=
 
-FROM python:${PYTHON}-slim AS build
+FROM ${REGISTRY}python:${PYTHON}-slim AS build
+ARG PIP_INDEX_URL=
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE NOTICE requirements.lock ./
 COPY src ./src
 # Versions are those of the lock file; its hashes are for `make setup`, since pip cannot check those of a folder.
 RUN sed -e '/--hash=/d' -e 's/ \\$//' requirements.lock > /constraints.txt \
+ && if [ -z "$PIP_INDEX_URL" ]; then unset PIP_INDEX_URL; fi \
  && python -m venv /opt/roomlore \
  && /opt/roomlore/bin/pip install --no-cache-dir --disable-pip-version-check --constraint /constraints.txt \
     '.[server,postgres,durable,redis,qdrant,embeddings,openai,langfuse,mcp,otel,sentry]'
 
-FROM python:${PYTHON}-slim
+FROM ${REGISTRY}python:${PYTHON}-slim
 RUN groupadd --system --gid 10001 roomlore \
  && useradd --system --uid 10001 --gid roomlore --home-dir /var/lib/roomlore --create-home roomlore
 COPY --from=build /opt/roomlore /opt/roomlore

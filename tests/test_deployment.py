@@ -27,6 +27,7 @@ ROOT = Path(__file__).parent.parent
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
 IGNORED = (ROOT / ".dockerignore").read_text(encoding="utf-8").split("\n")
 COMPOSE = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))
+ONE = yaml.safe_load((ROOT / "deploy" / "compose.one.yaml").read_text(encoding="utf-8"))
 SERVICES = COMPOSE["services"]
 OURS = [name for name, service in SERVICES.items() if service["image"] == "roomlore"]
 EXAMPLE = (ROOT / "deploy" / "env.example").read_text(encoding="utf-8")
@@ -77,7 +78,22 @@ def test_the_image_starts_from_a_python_that_will_do():
     (python,) = re.findall(r"^ARG PYTHON=(\S+)$", DOCKERFILE, re.MULTILINE)
     assert f"{python}.0" in SpecifierSet(PROJECT["requires-python"])
     assert f"Programming Language :: Python :: {python}" in PROJECT["classifiers"]
-    assert instructions("FROM") == ["python:${PYTHON}-slim AS build", "python:${PYTHON}-slim"]
+    assert instructions("FROM") == ["${REGISTRY}python:${PYTHON}-slim AS build", "${REGISTRY}python:${PYTHON}-slim"]
+
+
+def test_the_image_and_its_packages_may_come_from_mirrors(tmp_path):
+    """Without the arguments nothing differs: an empty index would be no index at all."""
+    head, _, rest = DOCKERFILE.partition("FROM ")
+    assert re.findall(r"^ARG (\w+)=(.*)$", head, re.MULTILINE) == [("PYTHON", "3.12"), ("REGISTRY", "")]
+    build, _, _ = rest.partition("FROM ")
+    assert "ARG PIP_INDEX_URL=\n" in build
+    (guard,) = re.findall(r"&& (if \[ -z .*?; fi)", build)
+    asked = f'{guard}; echo "[${{PIP_INDEX_URL-unset}}]"'
+    for given, seen in (("", "[unset]"), ("https://mirror.example/simple", "[https://mirror.example/simple]")):
+        done = subprocess.run(
+            ["sh", "-c", asked], env={"PIP_INDEX_URL": given}, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.strip() == seen
 
 
 def test_what_is_copied_into_the_image_is_there_and_not_ignored():
@@ -192,6 +208,37 @@ def test_what_is_not_ours_has_a_version_and_data_has_a_volume():
         assert re.search(r":v?\d+\.\d+", SERVICES[name]["image"]), name
     mounted = {mount.partition(":")[0] for service in SERVICES.values() for mount in service.get("volumes", ())}
     assert mounted == set(COMPOSE["volumes"]) == {"postgres", "qdrant"}
+
+
+# One container.
+
+
+def test_one_container_is_enough_with_settings_that_hold(monkeypatch):
+    (service,) = ONE["services"].values()
+    settings = settings_of({**image_environment(), **service["environment"]}, monkeypatch)
+    monkeypatch.setenv("TZ", service["environment"]["TZ"])
+    assert settings.search.zone.key == "Asia/Shanghai"
+    assert settings.embeddings == "offline"
+    assert settings.work_in_server
+    assert settings.database_url.removeprefix("sqlite:///").startswith(service["volumes"][0].partition(":")[2])
+    assert [mount.partition(":")[0] for mount in service["volumes"]] == list(ONE["volumes"])
+    assert service["ports"] == [f"127.0.0.1:{settings.port}:{settings.port}"]
+
+
+def test_the_one_container_may_do_little():
+    (service,) = ONE["services"].values()
+    (other,) = {json.dumps([SERVICES[name][key] for key in _LITTLE]) for name in OURS}
+    assert json.dumps([service[key] for key in _LITTLE]) == other
+
+
+def test_the_one_container_names_keys_that_are_known_and_holds_none():
+    (service,) = ONE["services"].values()
+    keys = {name: value for name, value in service["environment"].items() if name.endswith("_API_KEY")}
+    assert set(keys) <= {provider.key_variable for provider in KNOWN_PROVIDERS.values()}
+    assert set(keys.values()) == {""}
+
+
+_LITTLE = ("read_only", "cap_drop", "security_opt", "restart", "logging", "tmpfs")
 
 
 def test_no_secret_stands_in_the_files():

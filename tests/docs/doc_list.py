@@ -59,6 +59,8 @@ CHECKED = [
     Listed("docs/explanation/session-speed.md", "python -m bench", BENCH),
     Listed("docs/explanation/summaries.md", "python -m bench", BENCH),
     Listed("docs/how-to/back-up-and-restore.md", "docker compose", DOCKER),
+    Listed("docs/how-to/one-container.zh.md", "docker build", DOCKER),
+    Listed("docs/how-to/one-container.zh.md", "docker compose", DOCKER),
     Listed("docs/how-to/production.md", "git clone", DOCKER),
     Listed("docs/how-to/production.md", "docker build", DOCKER),
     Listed("docs/how-to/production.md", "git pull", DOCKER),
