@@ -102,14 +102,18 @@ async def _pages(lore: roomlore.Lore) -> Mapping[str, str]:
     room = await lore.rooms.get(_ROOM_ID)
     newest = str(room.messages - 1)
     memory = (await lore.memories.page(_SCOPE, limit=1))[0].memory_id
+    spoke = (await lore.messages.get(_ROOM_ID, newest)).message.sender_id
     middle = room.next_arrival // 2
     return {
         "rooms": _at(""),
-        "rooms, from the middle": _at("", after="room-5"),
+        "rooms, from the middle": _at("", offset=5),
         "room": _at("/room", id=_ROOM_ID),
         "room, from the middle": _at("/room", id=_ROOM_ID, before=middle),
         "room, 500 messages": _at("/room", id=_ROOM_ID, limit=500),
-        "room, news": _at("/room/news", id=_ROOM_ID, after=middle),
+        "room, since": _at("/room/since", id=_ROOM_ID, after=room.next_arrival - 10),
+        "people": _at("/people"),
+        "person": _at("/person", id=spoke),
+        "search": _at("/search", q="周五 meet"),
         "thread": _at("/thread", id=_ROOM_ID, message=newest),
         "context": _at("/context", room=_ROOM_ID, message=newest),
         "context, from the middle": _at("/context", room=_ROOM_ID, message=middle),

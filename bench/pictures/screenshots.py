@@ -26,6 +26,7 @@ from roomlore.surfaces.http import create_app
 from roomlore.testing.model_server import ModelServer
 
 _PATIENCE_MS = 60_000
+_ZONE = "Asia/Shanghai"
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Shot:
 
 
 SHOTS = (
-    Shot("console-room.png", f"/console/room?id={DEMO_ROOM}&before=128", "en-GB", "light", height=960),
+    Shot("console-room.png", f"/console/room?id={DEMO_ROOM}", "en-GB", "light", height=960),
     Shot(
         "console-context.png",
         f"/console/context?room={DEMO_ROOM}&message={DEMO_QUESTIONS[-1]}",
@@ -88,7 +89,7 @@ async def serving() -> AsyncIterator[str]:
     async with ModelServer(nights.Script()) as model:
         settings = nights.settings(
             model,
-            time_zone="Asia/Shanghai",
+            time_zone=_ZONE,
             model_context_window=WINDOW,
             recent_turns=RECENT,
             summary_max_tokens=SUMMARY,
@@ -125,6 +126,7 @@ async def _take(browser: Any, shot: Shot, address: str, path: Path, wide: int) -
     context = await browser.new_context(
         locale=shot.language,
         color_scheme=shot.theme,
+        timezone_id=_ZONE,
         viewport={"width": wide, "height": shot.height},
         device_scale_factor=1.5,
     )
