@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput, NotFound, RoomloreError
-from roomlore.surfaces.console import audience, contexts, health, memories, memory_editing, rooms, sessions
+from roomlore.surfaces.console import audience, contexts, digests, health, memories, memory_editing, rooms, sessions
 from roomlore.surfaces.console.frame import (
     KEY_COOKIE,
     LANGUAGE_COOKIE,
@@ -102,6 +102,7 @@ _SHOWN: dict[str, Answer] = {
     "/room": rooms.room,
     "/room/news": rooms.news,
     "/thread": rooms.thread,
+    "/digest": digests.digest,
     "/context": contexts.context,
     "/usage": contexts.used,
     "/sessions": sessions.listed,
