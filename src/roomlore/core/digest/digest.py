@@ -63,16 +63,13 @@ class DigestEntry:
         """Return the entry as text: one line, or a heading and a line for each sentence."""
         mark = _MARKS[self.why]
         if not self.full:
-            return "\n".join(neutral(f"{mark} {line.text} {_cited(line)}") for line in self.lines)
+            return "\n".join(_inert(f"{mark} {line.text} {_cited(line)}") for line in self.lines)
         state = "" if self.state is TalkState.CLOSED else f" · {self.state}"
         about = f"{_few(self.people)} · {_times(self.first_at, self.last_at, zone)}{state}"
         if len(self.lines) == 1 and self.lines[0].text.endswith(self.title):
-            return neutral(f"{mark} {self.lines[0].text} {_cited(self.lines[0])} · {about}")
-        lines = [
-            f"{mark} {self.title} · {about}",
-            *(f"  {line.name}: {line.text} {_cited(line)}" for line in self.lines),
-        ]
-        return "\n".join(map(neutral, lines))
+            return _inert(f"{mark} {self.lines[0].text} {_cited(self.lines[0])} · {about}")
+        lines = [f"{mark} {self.title} · {about}", *(f"{line.name}: {line.text} {_cited(line)}" for line in self.lines)]
+        return "\n  ".join(map(_inert, lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +105,11 @@ class Digest:
     def _rendered(self, zone: tzinfo) -> Iterator[str]:
         for entry in self.entries:
             yield entry.rendered(zone)
+
+
+def _inert(text: str) -> str:
+    """Return the text on one line: a name or an id with a line break must not look like another line."""
+    return neutral(" ".join(text.split()))
 
 
 def _cited(line: DigestLine) -> str:

@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput, NotFound, RoomloreError
+<<<<<<< HEAD
 from roomlore.surfaces.console import (
     audience,
     contexts,
@@ -22,6 +23,9 @@ from roomlore.surfaces.console import (
     sessions,
     shell,
 )
+=======
+from roomlore.surfaces.console import audience, contexts, digests, health, memories, memory_editing, rooms, sessions
+>>>>>>> digest
 from roomlore.surfaces.console.frame import (
     KEY_COOKIE,
     LANGUAGE_COOKIE,
@@ -120,6 +124,7 @@ _SHOWN: dict[str, Answer] = {
     "/room/since": rooms.since,
     "/room/live": rooms.live,
     "/thread": rooms.thread,
+    "/digest": digests.digest,
     "/context": contexts.context,
     "/usage": contexts.used,
     "/sessions": sessions.listed,

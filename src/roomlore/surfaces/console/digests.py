@@ -1,0 +1,34 @@
+"""The page of what happened in a room: by the reader, by a time, by open questions and decisions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from starlette.responses import Response
+
+from roomlore.core.digest.digest import DigestEntry, Why
+from roomlore.core.errors import InvalidInput
+from roomlore.core.records import parse_time
+from roomlore.surfaces.console.frame import Page
+
+_TOKENS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The entries that are shown for one reason."""
+
+    why: Why
+    entries: Sequence[DigestEntry]
+
+
+async def digest(page: Page) -> Response:
+    """Return the page of a room's last day, of what was said since a time, or since a person last wrote or read."""
+    room_id = page.needed("id")
+    reader, since = page.asked("for").strip() or None, page.asked("since").strip()
+    begin = parse_time(since) if since else None
+    if since and begin is None:
+        raise InvalidInput(f"since is {since[:60]!r}; give a day or a time, such as 2024-05-01 or 2024-05-01T12:30Z.")
+    made = await page.lore.digest(room_id, since=begin, for_user=reader, max_tokens=_TOKENS, viewer=page.viewer)
+    groups = [Group(why, tuple(its)) for why, its in groupby(made.entries, key=lambda entry: entry.why)]
+    return page.show("digest.html", room_id=room_id, digest=made, groups=groups, reader=reader or "", since=since)

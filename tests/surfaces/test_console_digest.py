@@ -1,0 +1,56 @@
+"""The console's page of what was missed in a room, in both languages."""
+
+import pytest
+
+from roomlore import Message
+from roomlore.core.records import parse_time
+from roomlore.surfaces.console.frame import tongue
+
+SAID = [
+    ("m1", "ann", "Which tea shall we buy for the office?"),
+    ("m2", "bob", "@ann 你能订下周一的会议室吗？"),
+    ("m3", "<b>dan", "We decided that the picnic moves to Friday at 12:30."),
+]
+
+
+@pytest.fixture
+async def filled(lore):
+    await lore.messages.add(
+        [
+            Message(id=name, room_id="tea", sender_id=who, text=text, sent_at=parse_time(f"2024-05-01T1{at}:00Z"))
+            for at, (name, who, text) in enumerate(SAID)
+        ]
+    )
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+async def test_it_groups_by_what_matters(http, filled, language):
+    say = tongue(language).say
+    answer = await http.get("/console/digest?id=tea&for=ann", headers={"Accept-Language": language})
+    assert answer.status_code == 200
+    shown = answer.text
+    places = [shown.index(f"<h2>{say(key)}</h2>") for key in ("digest.waits", "digest.decision")]
+    assert places == sorted(places)
+    assert "会议室" in shown
+    assert "<b>dan" not in shown
+    assert "/console/context?room=tea&amp;message=m2" in shown
+    room = (await http.get("/console/room?id=tea", headers={"Accept-Language": language})).text
+    assert say("digest.title") in room
+    assert "/console/digest?id=tea" in room
+
+
+async def test_nothing_new_and_bad_times_are_told(http, filled):
+    assert "Nothing new." in (await http.get("/console/digest?id=tea&since=2025-01-01")).text
+    wrong = await http.get("/console/digest?id=tea&since=soon")
+    assert wrong.status_code == 422
+    assert (await http.get("/console/digest?id=nowhere")).status_code == 404
+
+
+async def test_a_viewer_is_shown_what_they_may_see(connect, lore, filled):
+    await lore.messages.add(Message(id="1", room_id="den", sender_id="eve", text="hi"))
+    _, secret = await lore.keys.create("reader", scopes=["read"])
+    async with connect(key=secret) as client:
+        cookie = {"Cookie": "roomlore_viewer=room%3Aden"}
+        assert (await client.get("/console/digest?id=tea", headers=cookie)).status_code in (303, 404)
+        mine = await client.get("/console/digest?id=tea", headers={"Cookie": "roomlore_viewer=room%3Atea"})
+        assert mine.status_code in (200, 303)
