@@ -149,7 +149,7 @@ def test_what_somebody_said_to_agents_alone_changes_by_what_they_hear_elsewhere(
 
 
 def test_what_was_edited_is_also_said_when_it_was_edited():
-    edited = {**SAID, Source("dm", "c2"): Window(START + 2 * DAY, START + 5 * DAY)}
+    edited = {**SAID, Source("dm", "c2"): Origin(START + 2 * DAY, "ann", START + 5 * DAY)}
     given, old = updated(memory("old", evidence=BEFORE, sources=(Source("dm", "c1"),)))
     (change,) = with_evidence(given, old, Heard(DIRECT, edited)).changes
     assert change.memory.evidence == (EvidenceRoom("dm", START, START + 5 * DAY),)

@@ -11,10 +11,10 @@ from starlette.types import Receive, Scope, Send
 
 from roomlore.core.audience import check_viewer
 from roomlore.core.errors import Forbidden, InvalidInput, NotFound, RoomloreError
-<<<<<<< HEAD
 from roomlore.surfaces.console import (
     audience,
     contexts,
+    digests,
     health,
     memories,
     memory_editing,
@@ -23,9 +23,6 @@ from roomlore.surfaces.console import (
     sessions,
     shell,
 )
-=======
-from roomlore.surfaces.console import audience, contexts, digests, health, memories, memory_editing, rooms, sessions
->>>>>>> digest
 from roomlore.surfaces.console.frame import (
     KEY_COOKIE,
     LANGUAGE_COOKIE,
