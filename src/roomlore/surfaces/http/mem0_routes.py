@@ -165,14 +165,14 @@ Id = Annotated[str, Depends(addressed("memory_id", "The memory's id"))]
 
 
 @mem0_api.get("/v1/ping/", status_code=200)
-async def ping(caller: From) -> Response:
+async def mem0_ping(caller: From) -> Response:
     """Tell a client that its key is known."""
     lore = caller.need("read")
     return reply({"status": "ok", "org_id": lore.tenant, "project_id": lore.tenant, "user_email": None})
 
 
 @mem0_api.post("/v3/memories/add/", status_code=200)
-async def add_memories(
+async def mem0_add_memories(
     request: Request, caller: From, body: Annotated[_Add, Depends(bodies.body_of(_Add, within=Bounds.bulk))]
 ) -> Response:
     """Remember messages, and return what changed."""
@@ -191,7 +191,7 @@ async def add_memories(
 
 
 @mem0_api.post("/v3/memories/search/", status_code=200)
-async def search_memories(
+async def mem0_search_memories(
     request: Request, caller: From, body: Annotated[_Search, Depends(bodies.body_of(_Search))]
 ) -> Response:
     """Return the memories that answer a question, best first."""
@@ -212,7 +212,7 @@ async def search_memories(
 
 
 @mem0_api.post("/v3/memories/", status_code=200)
-async def list_memories(
+async def mem0_list_memories(
     request: Request,
     caller: From,
     body: Annotated[_Filtered, Depends(bodies.body_of(_Filtered))],
@@ -242,7 +242,7 @@ async def list_memories(
 
 
 @mem0_api.delete("/v1/memories/", status_code=200)
-async def delete_memories(
+async def mem0_delete_memories(
     request: Request,
     caller: From,
     user_id: str | None = None,
@@ -256,13 +256,13 @@ async def delete_memories(
 
 
 @mem0_api.get("/v1/memories/{memory_id:id}/", status_code=200)
-async def get_memory(request: Request, caller: From, memory_id: Id) -> Response:
+async def mem0_get_memory(request: Request, caller: From, memory_id: Id) -> Response:
     """Return a memory."""
     return reply(await _found(_verbs(caller, request, "read"), memory_id))
 
 
 @mem0_api.put("/v1/memories/{memory_id:id}/", status_code=200)
-async def update_memory(
+async def mem0_update_memory(
     request: Request, caller: From, memory_id: Id, body: Annotated[_Update, Depends(bodies.body_of(_Update))]
 ) -> Response:
     """Change a memory and return it."""
@@ -274,13 +274,13 @@ async def update_memory(
 
 
 @mem0_api.delete("/v1/memories/{memory_id:id}/", status_code=200)
-async def delete_memory(request: Request, caller: From, memory_id: Id) -> Response:
+async def mem0_delete_memory(request: Request, caller: From, memory_id: Id) -> Response:
     """Delete a memory; its history stays."""
     return reply(await _verbs(caller, request, "write").delete(memory_id))
 
 
 @mem0_api.get("/v1/memories/{memory_id:id}/history/", status_code=200)
-async def memory_history(request: Request, caller: From, memory_id: Id) -> Response:
+async def mem0_memory_history(request: Request, caller: From, memory_id: Id) -> Response:
     """Return the changes of a memory, the first one first."""
     return reply(await _verbs(caller, request, "read").history(memory_id))
 
