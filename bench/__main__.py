@@ -4,6 +4,7 @@ import argparse
 import asyncio
 
 from bench import (
+    at_once,
     audience,
     audience_cost,
     console_pages,
@@ -34,6 +35,7 @@ from bench import (
 from bench.pictures import drawing, screenshots
 
 BENCHES = {
+    "at-once": at_once,
     "predict-context": predict_context,
     "predict-retrieval": predict_retrieval,
     "predict-asked": predict_asked,

@@ -1,0 +1,63 @@
+"""What one call sends to a thread and back is counted: on a busy processor each such hop costs more than the work."""
+
+import asyncio
+
+import pytest
+
+import roomlore
+
+
+@pytest.fixture
+async def lore(tmp_path):
+    async with roomlore.open(f"sqlite:///{tmp_path}/a.db", settings=roomlore.Settings(), background=False) as opened:
+        for number in range(30):
+            await opened.messages.add(said(f"warm {number}", room_id=f"room-{number % 16}"))
+        await opened.messages.search("room-1", "deploy")
+        await opened.context.build("room-1")
+        yield opened
+
+
+@pytest.fixture
+async def hops(lore, monkeypatch):
+    """The jobs that the event loop gave to a thread."""
+    loop, given = asyncio.get_running_loop(), []
+    hand_over = loop.run_in_executor
+
+    def counted(executor, job, *arguments):
+        given.append(job)
+        return hand_over(executor, job, *arguments)
+
+    await asyncio.sleep(0.2)  # the records of the contexts are written
+    monkeypatch.setattr(loop, "run_in_executor", counted)
+    return given
+
+
+def said(text, room_id="room-1"):
+    return roomlore.Message(
+        id=text, room_id=room_id, sender_id="ann", text=f"Who deploys the server? 谁来部署？ {text}"
+    )
+
+
+async def test_a_message_is_added_with_one(lore, hops):
+    await lore.messages.add(said("one"))
+    assert len(hops) == 1, "only the commit, which may wait for the disk"
+
+
+async def test_a_context_is_built_with_none(lore, hops):
+    built = lore.context.build("room-1")
+    assert (await built).messages
+    assert hops == []
+
+
+@pytest.mark.parametrize("asked", ["who deploys the server", "谁来部署"])
+async def test_a_search_is_answered_with_none(lore, hops, asked):
+    assert (await lore.messages.search("room-1", asked)).hits
+    assert hops == []
+
+
+async def test_messages_that_come_at_once_share_their_commits(lore, hops):
+    for turn in ("opens the connections", "finds them open"):
+        hops.clear()
+        adds = (lore.messages.add(said(f"{turn} {number}", room_id=f"room-{number}")) for number in range(16))
+        await asyncio.gather(*adds)
+    assert len(hops) <= 4
