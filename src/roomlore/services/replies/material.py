@@ -89,7 +89,7 @@ class ReplyStore:
             asked = self._dated(message)
             self._later.add(self._tenant, [asked], partial(self._write_later, agent_id, asked))
             waiting = self._later.of_room(self._tenant, message.room_id)
-            return self._unstored(asked, waiting, agent_id, agent_name, describe(error))
+            return self._unstored(asked, waiting, agent_id, agent_name, str(error))
 
     def _unstored(
         self, message: Message, waiting: Sequence[StoredMessage], agent_id: str, agent_name: str, why: str
@@ -220,7 +220,7 @@ class ReplyStore:
             except StorageDamaged:
                 raise
             except StorageUnavailable as error:
-                problem = describe(error)
+                problem = str(error)
             else:
                 return ""
         self._later.add(self._tenant, messages, partial(self._write_later, place.agent_id, place.message))
@@ -378,7 +378,7 @@ class Gatherer:
         except StorageDamaged:
             raise
         except StorageUnavailable as error:
-            return await self._bare(asked, place, describe(error))
+            return await self._bare(asked, place, str(error))
 
     async def _bare(self, asked: Asked, place: Place, why: str) -> Gathered:
         log.warning("a reply goes without what the database holds", extra={"why": why})
