@@ -52,7 +52,7 @@ def test_bytes_bound_the_cache_and_the_oldest_go_first():
 def test_links_that_change_later_leave_the_count_of_bytes_right():
     made = state(room("a"), 0)
     arrivals = made.begin((), ())
-    for number in range(0, 900, 2):
+    for number in range(0, 600, 2):
         for name, more in ((number + 1, {"reply_to": str(number), "root_id": f"none {number}"}), (number, {})):
             said = Message(id=str(name), room_id="a", sender_id=f"p{name % 7}", text="the same words again", **more)
             arrivals.absorb(said, tokens=2, now=NOW)
