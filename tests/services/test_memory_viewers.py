@@ -248,8 +248,10 @@ async def test_a_viewer_is_not_told_with_which_other_rooms_a_memory_was_shared()
                 await lore.memories.head(known, **asked),
                 *await lore.memories.page("user:ann", **asked),
                 *await lore.memories.history(known, **asked),
+                *(hit.memory for hit in (await lore.memories.search("user:ann", "nuts", threshold=0, **asked)).hits),
+                *(one.memory for one in (await lore.recall.build(["user:ann"], ASKED, **asked)).facts),
             ]
-            assert len(shown) == 4
+            assert len(shown) == 6
             assert "secret-board" not in str(shown)
             assert {one.shared_with for one in shown} == {("room:team",)}
         everything = await lore.memories.head(known)

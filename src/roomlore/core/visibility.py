@@ -77,6 +77,8 @@ def _reason(one: EvidenceRoom, viewer: Viewer, view: View, kinds: Kinds) -> Reas
 
 def told(memory: Memory, view: View) -> Memory:
     """Return a memory that may be shown, without the other rooms that it was shared with."""
+    if view.shares.issuperset(memory.shared_with):
+        return memory
     return replace(memory, shared_with=tuple(target for target in memory.shared_with if target in view.shares))
 
 

@@ -11,12 +11,13 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
-from roomlore.core.audience import EvidenceTable, Viewer, unreplaced
+from roomlore.core.audience import EvidenceTable, View, Viewer, unreplaced
 from roomlore.core.errors import InvalidInput, ModelUnavailable, describe
 from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus
 from roomlore.core.recall.ranking import FactSet
 from roomlore.core.recall.words import Topic
 from roomlore.core.search.hits import Floats, Vectors
+from roomlore.core.visibility import told
 from roomlore.ports.audience import Sight
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import Embedder, TokenCounter
@@ -107,7 +108,7 @@ class RecallCache:
                 seen = await cached.sight.of(work, cached.evidence, self._clock.now())
                 same = same and seen is cached.seen
                 cached.seen = seen
-                memories = [] if same else _seen(cached.every, seen)
+                memories = [] if same else _seen(cached.every, seen, cached.sight.view)
         if same and cached.facts is not None:
             return cached.facts
         known, cached.facts = cached.facts, None
@@ -128,10 +129,10 @@ class RecallCache:
             self._held -= dropped.size
 
 
-def _seen(every: Sequence[Memory], seen: NDArray[np.bool_]) -> list[Memory]:
+def _seen(every: Sequence[Memory], seen: NDArray[np.bool_], view: View) -> list[Memory]:
     """Return as many of the facts that a viewer may see as one that sees all would get, the last changed first."""
     memories, _ = unreplaced([every[place] for place in np.flatnonzero(seen).tolist()])
-    return memories[:MOST_FACTS]
+    return [told(memory, view) for memory in memories[:MOST_FACTS]]
 
 
 async def _stamp(work: UnitOfWork, tenant: str, scopes: Sequence[str]) -> _Stamp:
