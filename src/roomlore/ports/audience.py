@@ -77,8 +77,8 @@ class Sight:
         self._seen: NDArray[np.bool_] = np.zeros(0, np.bool_)
 
     async def of(self, work: UnitOfWork, table: EvidenceTable, now: datetime) -> NDArray[np.bool_]:
-        """Return for each memory of the table if the viewer may see it: the same array if neither that nor `view.shares`
-        changed."""
+        """Return for each memory of the table if the viewer may see it: the same array if that and
+        `view.shares` stayed the same."""
         named = table.rooms | self._here
         stamps = await work.rooms.stamps(tenant=self._tenant, room_ids=named) if named else {}
         start, end = self._valid
