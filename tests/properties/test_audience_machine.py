@@ -1,8 +1,8 @@
 """Non-interference: two stores that differ in what the team cannot see give the team the same answers, byte for byte.
 
 Both get what the team sees. One of them alone also gets what is said, edited, forgotten, remembered, shared and evolved
-in other rooms. The model is a function of its prompt, so that a prompt that differs gives another answer. A long run:
-`ROOMLORE_AUDIENCE_STEPS=100 ROOMLORE_AUDIENCE_EXAMPLES=100`.
+in other rooms. The model is a function of its prompt, so that a prompt that differs gives another answer. `make soak`
+runs 10,000 steps: `ROOMLORE_AUDIENCE_STEPS=50 ROOMLORE_AUDIENCE_EXAMPLES=200`.
 """
 
 import asyncio

@@ -167,6 +167,19 @@ async def test_messages_that_were_deleted_meanwhile_are_left_out():
         ]  # fmt: skip
 
 
+async def test_the_new_words_of_a_message_count_as_said_when_it_was_edited():
+    async with ModelServer(default=ENGLISH.summary) as server, opened(server) as lore:
+        await fallbacks(server, lore, ENGLISH)
+        (before,) = await memories(lore)
+        await lore.memories.share(before.memory_id, "everyone")
+        edited = await lore.messages.edit("r0", "q1-bot", text="At eight, and do not tell Bo.")
+        await server.start()
+        await made_again(lore)
+        (after,) = await memories(lore)
+        assert after.evidence[0].last == edited.edited_at > before.evidence[0].last
+        assert after.shared_with == ()
+
+
 async def test_with_none_of_its_messages_left_it_is_deleted_and_no_model_asked():
     async with ModelServer(default=ENGLISH.summary) as server, opened(server) as lore:
         await fallbacks(server, lore, ENGLISH)

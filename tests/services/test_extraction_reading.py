@@ -2,14 +2,27 @@
 request that the server received."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
-from extraction_rig import CHINESE, ENGLISH, ask, both, conversations, extracted, memories, opened, replies, reply
-from roomlore import Message, Role
+from extraction_rig import (
+    CHINESE,
+    ENGLISH,
+    ask,
+    both,
+    conversations,
+    extracted,
+    memories,
+    opened,
+    replies,
+    reply,
+    talk,
+)
+from roomlore import EvidenceRoom, Message, Role
 from roomlore.core.memory.reading import own_words
 from roomlore.core.mentions import split_quotes
-from roomlore.testing import message
+from roomlore.testing import START, message
 from roomlore.testing.model_server import ModelServer
 
 MARK = "zebra-7731-斑马"
@@ -200,3 +213,15 @@ def test_text_without_end_is_read_in_time():
         split_quotes(text)
         own_words(message(text=text))
     assert time.thread_time() - begun < 3
+
+
+@both
+async def test_what_was_edited_counts_as_said_when_it_was_edited(said):
+    early = [replace(one, sent_at=START) for one in talk(said, range(1, 6))]
+    async with ModelServer(default=said.summary) as server, opened(server) as lore:
+        await lore.messages.add(early[:-1])
+        edited = await lore.messages.edit("r", early[0].id, text=said.asks.format(9))
+        await lore.messages.add(early[-1:])
+        await extracted(lore)
+        (made,) = await memories(lore)
+        assert made.evidence == (EvidenceRoom("r", START, edited.edited_at),)

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+import audience_rig
 import roomlore
 from roomlore import EvidenceRoom, Member, Message, Role, RoomKind, Source
 from roomlore.core.errors import Conflict, Forbidden, InvalidInput, NotFound
@@ -233,3 +234,25 @@ async def test_a_change_that_rests_on_what_others_did_not_hear_leaves_them_what_
         assert await lore.memories.page("user:ann", viewer=viewer) == [known], viewer
     heard = [*before.sources, Source("team", "team-bo")]
     assert (await lore.memories.update(before.memory_id, statement="Ann eats no nuts", sources=heard)).version == 2
+
+
+async def test_a_viewer_is_not_told_with_which_other_rooms_a_memory_was_shared():
+    async with audience_rig.heard_in({"dm": "ann", "team": "ann bo", "secret-board": "eve"}, direct="dm") as lore:
+        known = await audience_rig.remember(lore, "is allergic to nuts 坚果过敏", "team")
+        for room in ("room:secret-board", "room:team"):
+            await lore.memories.share(known, room)
+        for viewer in ("room:team", "user:ann", "user:bo"):
+            asked = {"viewer": viewer}
+            shown = [
+                await lore.memories.get(known, **asked),
+                await lore.memories.head(known, **asked),
+                *await lore.memories.page("user:ann", **asked),
+                *await lore.memories.history(known, **asked),
+                *(hit.memory for hit in (await lore.memories.search("user:ann", "nuts", threshold=0, **asked)).hits),
+                *(one.memory for one in (await lore.recall.build(["user:ann"], ASKED, **asked)).facts),
+            ]
+            assert len(shown) == 6
+            assert "secret-board" not in str(shown)
+            assert {one.shared_with for one in shown} == {("room:team",)}
+        everything = await lore.memories.head(known)
+        assert everything.shared_with == ("room:secret-board", "room:team")

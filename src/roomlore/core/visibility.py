@@ -1,7 +1,7 @@
 """Why a memory is shown to a viewer or not, for the people who look after a store."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from roomlore.core.audience import EVERYONE, NEVER, EvidenceRoom, RoomKind, View, Viewer, covers, may_see, unreplaced
@@ -73,6 +73,13 @@ def _reason(one: EvidenceRoom, viewer: Viewer, view: View, kinds: Kinds) -> Reas
     if kinds.get(one.room_id) is RoomKind.PUBLIC:
         return "public"
     return "heard" if covers(view.windows.get(one.room_id, NEVER), one.first, one.last) else "unheard"
+
+
+def told(memory: Memory, view: View) -> Memory:
+    """Return a memory that may be shown, without the other rooms that it was shared with."""
+    if view.shares.issuperset(memory.shared_with):
+        return memory
+    return replace(memory, shared_with=tuple(target for target in memory.shared_with if target in view.shares))
 
 
 def is_for_all(memory: Memory, kinds: Kinds) -> bool:

@@ -77,7 +77,8 @@ class Sight:
         self._seen: NDArray[np.bool_] = np.zeros(0, np.bool_)
 
     async def of(self, work: UnitOfWork, table: EvidenceTable, now: datetime) -> NDArray[np.bool_]:
-        """Return for each memory of the table if the viewer may see it: the same array if nothing changed."""
+        """Return for each memory of the table if the viewer may see it: the same array if that and
+        `view.shares` stayed the same."""
         named = table.rooms | self._here
         stamps = await work.rooms.stamps(tenant=self._tenant, room_ids=named) if named else {}
         start, end = self._valid
@@ -86,9 +87,15 @@ class Sight:
         before, self._view = self._view, await self._renewed(work, stamps, now)
         if table is not self._table or self._view != before:
             seen = table.visible(self._view)
-            if table is not self._table or not np.array_equal(seen, self._seen):
+            told = before is not None and before.shares == self._view.shares
+            if table is not self._table or not told or not np.array_equal(seen, self._seen):
                 self._table, self._seen = table, seen
         return self._seen
+
+    @property
+    def view(self) -> View:
+        """What the viewer may know, as of the last `of`."""
+        return self._view or View()
 
     async def _renewed(self, work: UnitOfWork, stamps: dict[str, RoomStamp], now: datetime) -> View:
         """Return the view, and read the rooms that changed. The stamps were read before: a change in between is read

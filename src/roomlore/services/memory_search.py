@@ -3,7 +3,7 @@
 import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Protocol
@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from roomlore.core.audience import EvidenceTable, Viewer, unreplaced
+from roomlore.core.audience import EvidenceTable, View, Viewer, unreplaced
 from roomlore.core.errors import InvalidInput, ModelUnavailable
 from roomlore.core.memory.memory import Memory, MemoryAnswer, MemoryHit, NumberedMemory, next_end
 from roomlore.core.memory.scoring import (
@@ -29,6 +29,7 @@ from roomlore.core.memory.scoring import (
     score,
 )
 from roomlore.core.search.hits import Dense, Floats, Ints, Nearest
+from roomlore.core.visibility import told
 from roomlore.ports.audience import Sight
 from roomlore.ports.coordination import Clock, Jobs, Telemetry
 from roomlore.ports.language import Embedder
@@ -128,7 +129,7 @@ class MemorySearchCache:
                 cached.evidence = EvidenceTable([one.memory for one in cached.every])
             seen = await cached.sight.of(work, cached.evidence, now)
             same = same and seen is cached.seen
-            found = [] if same else _seen(cached.every, seen)
+            found = [] if same else _seen(cached.every, seen, cached.sight.view)
         if cached.ready is None or not same:
             found = [one for one in found if cached.ended or one.memory.holds(now)]
             cached.until = None if cached.ended else next_end((one.memory for one in found), now)
@@ -146,11 +147,12 @@ class MemorySearchCache:
             self._held -= dropped.size
 
 
-def _seen(every: Sequence[NumberedMemory], seen: NDArray[np.bool_]) -> list[NumberedMemory]:
+def _seen(every: Sequence[NumberedMemory], seen: NDArray[np.bool_], view: View) -> list[NumberedMemory]:
     """Return the memories that a viewer may see, at most as many as one that sees all would get."""
     some = [every[place] for place in np.flatnonzero(seen).tolist()]
     _, replaced = unreplaced([one.memory for one in some])
-    return [one for one in some if one.memory.memory_id not in replaced][:MOST_MEMORIES]
+    kept = [one for one in some if one.memory.memory_id not in replaced][:MOST_MEMORIES]
+    return [replace(one, memory=told(one.memory, view)) for one in kept]
 
 
 class Meaning(Protocol):

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import tzinfo
 
+from roomlore.core.audience import evidence_of
 from roomlore.core.chat import Usage
 from roomlore.core.errors import ModelUnavailable, NotFound, describe
 from roomlore.core.json_values import storable
@@ -203,6 +204,9 @@ class FallbackRetries:
         closes: tuple[str, ...] = ()
         if extracted and extracted.statement:
             why = _MADE[language(extracted.statement)]
+            edits = ((piece.room_id, message.edited_at) for message in read.messages if message.edited_at)
+            evidence = evidence_of(edits, old.evidence)
+            same = (extracted.statement, evidence) == (old.statement, old.evidence)
             new = replace(
                 old,
                 memory_id=piece.id,
@@ -210,6 +214,8 @@ class FallbackRetries:
                 parents=(old.memory_id,),
                 statement=extracted.statement,
                 sources=tuple(Source(piece.room_id, message.id) for message in read.messages if own_words(message)),
+                evidence=evidence,
+                shared_with=old.shared_with if same else (),
                 made_by=extracted.made_by,
             )
             action, closes = Action.UPDATE, (old.memory_id,)

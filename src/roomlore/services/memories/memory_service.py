@@ -39,7 +39,7 @@ from roomlore.core.memory.writing import (
     checked,
     scope_of,
 )
-from roomlore.core.visibility import SeenIn, Visibility
+from roomlore.core.visibility import SeenIn, Visibility, told
 from roomlore.ports.audience import view_for
 from roomlore.ports.coordination import Clock
 from roomlore.ports.storage import Storage, UnitOfWork
@@ -313,9 +313,12 @@ class MemoryService:
         """Return the active version of the memory that this id is a version of, or its last one. Raise `NotFound`, also
         if the viewer may not see it."""
         found = await self._writer.head(memory_id)
-        if viewer is not None and not await self._visible([found], viewer):
+        if viewer is None:
+            return found
+        seen = await self._visible([found], viewer)
+        if not seen:
             raise NotFound(f"There is no memory {memory_id!r:.80}.")
-        return found
+        return seen[0]
 
     async def check_shown(self, memory_id: str, viewer: str | None, *, citing: Sequence[Source] = ()) -> None:
         """Raise `NotFound` unless the viewer, 'room:team' or 'user:anna', may see this version of a memory and the one
@@ -399,7 +402,7 @@ class MemoryService:
         whom = check_viewer(viewer)
         async with self._storage.reading() as work:
             view = await view_for(work, tenant=self._tenant, viewer=whom, memories=memories, now=self._clock.now())
-        return [memory for memory in memories if may_see(memory, view)]
+        return [told(memory, view) for memory in memories if may_see(memory, view)]
 
     async def visible(self, viewer: str, *, scope: str | None = None) -> list[Visibility]:
         """Return every active memory that concerns the viewer, 'room:team' or 'user:anna', with the reasons why it is

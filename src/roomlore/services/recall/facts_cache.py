@@ -11,12 +11,13 @@ from hashlib import sha256
 import numpy as np
 from numpy.typing import NDArray
 
-from roomlore.core.audience import EvidenceTable, Viewer, unreplaced
+from roomlore.core.audience import EvidenceTable, View, Viewer, unreplaced
 from roomlore.core.errors import InvalidInput, ModelUnavailable, describe
 from roomlore.core.memory.memory import Memory, MemoryKind, MemoryStatus, next_end
 from roomlore.core.recall.ranking import FactSet
 from roomlore.core.recall.words import Topic
 from roomlore.core.search.hits import Floats, Vectors
+from roomlore.core.visibility import told
 from roomlore.ports.audience import Sight
 from roomlore.ports.coordination import Clock
 from roomlore.ports.language import Embedder, TokenCounter
@@ -117,7 +118,8 @@ class RecallCache:
                 seen = await cached.sight.of(work, cached.evidence, now)
                 same = same and seen is cached.seen
                 cached.seen = seen
-                memories = [] if same else _seen(cached.every, seen, None if cached.ended else now)
+                held_at = None if cached.ended else now
+                memories = [] if same else _seen(cached.every, seen, cached.sight.view, held_at)
         if same and cached.facts is not None:
             return cached.facts
         known, cached.facts = cached.facts, None
@@ -139,11 +141,12 @@ class RecallCache:
             self._held -= dropped.size
 
 
-def _seen(every: Sequence[Memory], seen: NDArray[np.bool_], held_at: datetime | None) -> list[Memory]:
+def _seen(every: Sequence[Memory], seen: NDArray[np.bool_], view: View, held_at: datetime | None) -> list[Memory]:
     """Return as many of the facts that a viewer may see as one that sees all would get, the last changed first. What
     has ended replaces what it replaced all the same."""
     memories, _ = unreplaced([every[place] for place in np.flatnonzero(seen).tolist()])
-    return [one for one in memories if held_at is None or one.holds(held_at)][:MOST_FACTS]
+    held = [one for one in memories if held_at is None or one.holds(held_at)]
+    return [told(memory, view) for memory in held[:MOST_FACTS]]
 
 
 async def _stamp(work: UnitOfWork, tenant: str, scopes: Sequence[str]) -> _Stamp:
