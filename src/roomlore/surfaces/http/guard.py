@@ -71,9 +71,9 @@ class _Admitted:
         try:
             caller = await _identify(lore, scope)
         except StorageUnavailable:
-            at, caller = self._callers.get(name, (None, None))
-            if at is None or caller is None or lore.now() - at > _REMEMBERED:
+            if name not in self._callers or lore.now() - self._callers[name][0] > _REMEMBERED:
                 raise
+            caller = self._callers[name][1]
             if not shown:
                 _only_from_here(scope, headers, lore.settings)
             return caller
