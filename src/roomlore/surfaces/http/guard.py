@@ -74,14 +74,9 @@ class _Admitted:
         try:
             caller = await _identify(lore, scope)
         except StorageUnavailable:
-<<<<<<< HEAD
             known = self._callers.get(name)
             if known is None or lore.now() - known[0] > _REMEMBERED:
-=======
-            if name not in self._callers or lore.now() - self._callers[name][0] > _REMEMBERED:
->>>>>>> remembered
                 raise
-            caller = self._callers[name][1]
             if not shown:
                 _only_from_here(scope, headers, lore.settings)
             return known[1]
